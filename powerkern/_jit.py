@@ -1,0 +1,285 @@
+"""Every setting of numba used by powerkern: the one place where jitted code is configured.
+
+Four decorators and three bit-level functions are all that the rest of the package knows of numba:
+
+``kernel``
+    A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
+    (ours, or a user's own ``@njit`` function) calls it.
+``reduction``
+    A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
+    may be re-associated: the rounding tricks of `powerkern.kernels.elementary` would break.
+``entry``
+    An outer function that Python calls: one explicit signature, GIL released, cached on disk, compiled
+    at its first call and never at import.
+``compiled_as``
+    Registers the kernel that stands for a public Python function inside jitted code.
+
+Measured facts behind the choices (numba 0.68, see docs/numerics):
+``fastmath=True`` would delete NaN checks; the default error model raises ZeroDivisionError; LLVM prefers
+256-bit vectors on CPUs with AVX-512, which costs the hot loops a factor of 1.3 to 1.6, hence `widest_vectors`;
+numba's cache does not notice an edited callee in another module, hence the hash of all sources in the
+cache's location.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import math
+import os
+import struct
+import threading
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba import config, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.extending import intrinsic, overload, register_jitable
+from numba.misc.appdirs import AppDirs
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
+JIT_DISABLED = bool(config.DISABLE_JIT)
+
+_KERNEL_OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
+_REDUCTION_OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc"}}
+_ENTRY_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+
+
+def kernel(function: F) -> F:
+    """Mark a composable numeric function; it stays callable as plain Python."""
+    return register_jitable(**_KERNEL_OPTIONS)(function)
+
+
+def reduction(function: F) -> F:
+    """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
+    return register_jitable(**_REDUCTION_OPTIONS)(function)
+
+
+def entry(signature: str) -> Callable[[F], F]:
+    """Mark an outer function that Python calls with exactly one `signature`.
+
+    Compiled, or loaded from the disk cache, at the first call, so that importing powerkern stays cheap.
+    """
+
+    def decorate(function: F) -> F:
+        return function if JIT_DISABLED else _Entry(function, signature)  # type: ignore[return-value]
+
+    return decorate
+
+
+def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
+    """Let jitted code that calls the decorated Python function use `kernel_function` instead."""
+
+    def decorate(function: F) -> F:
+        @overload(function, jit_options=_KERNEL_OPTIONS, strict=False)
+        def _implementation(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+            return kernel_function
+
+        return function
+
+    return decorate
+
+
+class _Entry:
+    """A function compiled for one signature at its first call."""
+
+    def __init__(self, function: Callable[..., Any], signature: str) -> None:
+        functools.update_wrapper(self, function)
+        self._signature = signature
+        self._lock = threading.Lock()
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        return (self._compiled or self.compile())(*args)
+
+    def compile(self) -> Callable[..., Any]:
+        """Compile (or load) now; returns the compiled function."""
+        with self._lock:
+            if self._compiled is None:
+                dispatcher = numba.njit(**_ENTRY_OPTIONS)(self.__wrapped__)  # type: ignore[attr-defined]
+                cache = _SourceHashCache.for_function(dispatcher.py_func)
+                if cache is not None:
+                    dispatcher._cache = cache
+                dispatcher.compile(self._signature)
+                dispatcher.disable_compile()
+                self._compiled = dispatcher
+            return self._compiled
+
+
+# --- the disk cache ---------------------------------------------------------------------------------
+
+
+@functools.cache
+def _source_hash() -> str:
+    """Hash of every source file of the package, numba's version and the options above."""
+    digest = hashlib.sha256(f"{numba.__version__}{_KERNEL_OPTIONS}{_ENTRY_OPTIONS}".encode())
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folders() -> list[Path]:
+    """Where the cache may live, best first."""
+    if config.CACHE_DIR:
+        return [Path(config.CACHE_DIR)]
+    return [
+        Path(__file__).parent / "__pycache__",
+        Path(AppDirs(appname="powerkern", appauthor=False).user_cache_dir),
+    ]
+
+
+@functools.cache
+def _cache_folder() -> Path | None:
+    """The first writable cache folder of this source state, or None."""
+    for base in _cache_folders():
+        folder = base / f"powerkern-{_source_hash()}"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return None
+
+
+class _SourceHashLocator(_CacheLocator):  # type: ignore[misc]
+    """Names a cache folder that changes with any source file of the package."""
+
+    def __init__(self, module: str, folder: Path) -> None:
+        self._module = module
+        self._folder = folder
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> _SourceHashLocator | None:
+        folder = _cache_folder()
+        return None if folder is None else cls(py_func.__module__, folder)
+
+    def get_cache_path(self) -> str:
+        return str(self._folder)
+
+    def get_source_stamp(self) -> str:
+        return _source_hash()
+
+    def get_disambiguator(self) -> str:
+        return self._module
+
+
+class _SourceHashCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = [_SourceHashLocator]
+
+
+class _SourceHashCache(FunctionCache):  # type: ignore[misc]
+    """numba's function cache at our own place; any failure of the disk means compiling afresh."""
+
+    _impl_class = _SourceHashCacheImpl
+
+    @classmethod
+    def for_function(cls, py_func: Callable[..., Any]) -> _SourceHashCache | None:
+        try:
+            return cls(py_func)
+        except Exception:  # numba's internals moved, or nothing is writable: run uncached
+            return None
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # unreadable or damaged: compile afresh
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            super().save_overload(sig, data)
+        except Exception:  # disk full, read-only: the compiled code is still good
+            return
+
+
+# --- what plain numba lacks: bit casts, fused multiply-add, vector width ------------------------------
+
+
+def bits_of(x: float) -> int:
+    """The bit pattern of a float64, as int64."""
+    return struct.unpack("<q", struct.pack("<d", x))[0]  # type: ignore[no-any-return]
+
+
+def float_of(bits: int) -> float:
+    """The float64 with the given int64 bit pattern."""
+    return struct.unpack("<d", struct.pack("<Q", int(bits) & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
+
+
+def fma(a: float, b: float, c: float) -> float:
+    """``a*b + c`` with one rounding."""
+    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
+        return a * b + c
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        return a * b + c
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)
+
+
+def widest_vectors() -> None:
+    """Ask LLVM for the CPU's widest vectors in the calling function (no effect in plain Python)."""
+
+
+@intrinsic
+def _bits_of(typing_context, x):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), codegen
+
+
+@intrinsic
+def _float_of(typing_context, bits):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), codegen
+
+
+@intrinsic
+def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.fma(*args)
+
+    return types.float64(types.float64, types.float64, types.float64), codegen
+
+
+@intrinsic
+def _widest_vectors(typing_context):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
+        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+        return context.get_dummy_value()
+
+    return types.none(), codegen
+
+
+@overload(bits_of)
+def _overload_bits_of(x):  # type: ignore[no-untyped-def]
+    return lambda x: _bits_of(x)
+
+
+@overload(float_of)
+def _overload_float_of(bits):  # type: ignore[no-untyped-def]
+    return lambda bits: _float_of(bits)
+
+
+@overload(fma)
+def _overload_fma(a, b, c):  # type: ignore[no-untyped-def]
+    return lambda a, b, c: _fma(a, b, c)
+
+
+@overload(widest_vectors, inline="always")
+def _overload_widest_vectors():  # type: ignore[no-untyped-def]
+    return lambda: _widest_vectors()
