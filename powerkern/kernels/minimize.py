@@ -135,7 +135,7 @@ def _finite_or_huge(f: float) -> float:
 
 @kernel
 def _usable_bracket(a: float, b: float, xtol: float, max_eval: int) -> bool:
-    return -_HUGE <= a and a < b and b <= _HUGE and xtol >= 0.0 and max_eval >= 1
+    return a >= -_HUGE and a < b and b <= _HUGE and xtol >= 0.0 and max_eval >= 1
 
 
 @kernel
@@ -251,7 +251,7 @@ def _brent_record(state: BrentState, f: float) -> BrentState:
         if f <= fw or w == x:
             v, fv = w, fw
             w, fw = u, f
-        elif f <= fv or v == x or v == w:
+        elif f <= fv or v in (x, w):
             v, fv = u, f
     n_eval = state.n_eval + 1
     return BrentState(x, a, b, x, w, v, fx, fw, fv, state.d, state.e, state.xtol, n_eval, state.max_eval, state.status)
@@ -285,10 +285,8 @@ def _brent_propose(state: BrentState) -> BrentState:
         else:
             e = b - x if x < middle else a - x
             d = _product(_GOLDEN, e)
-        if abs(d) >= tol:
-            u = x + d
-        else:  # not too close to x
-            u = x + tol if d > 0.0 else x - tol
+        nudge = tol if d > 0.0 else -tol
+        u = x + (d if abs(d) >= tol else nudge)  # not too close to x
     return BrentState(u, a, b, x, w, v, fx, fw, fv, d, e, state.xtol, state.n_eval, state.max_eval, status)
 
 
@@ -320,9 +318,10 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     """Next state, given an increasing f and its derivatives at ``state.x``.
 
     The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or does not
-    fit; a bisection when that step leaves the closed bracket, does not halve within two rounds, or
-    when df is not a positive number. While a side is open the step is at most ``max_step``, which grows
-    with every step cut. An infinite f counts by its sign; at a NaN half the last step is taken back.
+    fit. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
+    it leaves the closed bracket, or when df is not a positive number. While a side is open the step is at
+    most ``max_step``, which grows with every step cut. An infinite f counts by its sign; at a NaN half the
+    last step is taken back.
     """
     f, df, d2f = float(f), float(df), float(d2f)
     x, lo, hi, max_step = state.x, state.lo, state.hi, state.max_step
@@ -330,19 +329,23 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
         step = 0.5 * state.step  # from the last good point, x - state.step
         x = x - state.step
         max_step = min(max_step, abs(step))
+    elif f == 0.0:
+        step = 0.0
     else:
-        step = _halley(f, df, d2f)
         if f < 0.0:
             lo = x
-        elif f > 0.0:
+        else:
             hi = x
-        if f != 0.0:
-            if lo > -math.inf and hi < math.inf:
-                if not (lo < x + step and x + step < hi and abs(step) <= 0.5 * abs(state.last)):
-                    step = 0.5 * (lo - x) + 0.5 * (hi - x)
-            elif not abs(step) <= max_step:
-                step = max_step if f < 0.0 else -max_step
-                max_step *= _EXPANSION
+        step = _halley(f, df, d2f)
+        if 0.5 * abs(state.last) < abs(step) <= abs(state.step) and step * state.step > 0.0:
+            step = 2.0 * state.step
+        to_end = hi - x if f < 0.0 else lo - x
+        if abs(to_end) <= _HUGE:
+            if not abs(step) < abs(to_end):
+                step = 0.5 * to_end
+        elif not abs(step) <= max_step:
+            step = math.copysign(max_step, -f)
+            max_step *= _EXPANSION
 
     n_eval = state.n_eval + 1
     status = RUNNING
@@ -352,14 +355,14 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
         status = CONVERGED if f == f else NOT_FINITE
     elif n_eval >= state.max_eval:
         status = MAX_EVAL
-    x_next = x + step if status == RUNNING or status == CONVERGED else x
+    x_next = x + step if status in (RUNNING, CONVERGED) else x
     return NewtonState(x_next, f, lo, hi, step, state.step, max_step, state.xtol, n_eval, state.max_eval, status)
 
 
 @kernel
 def _halley(f: float, df: float, d2f: float) -> float:
     """Halley's step -f/(df - f d2f/(2 df)), Newton's when the correction is not small, NaN without either."""
-    if not (abs(f) <= _HUGE and 0.0 < df and df <= _HUGE):
+    if not (abs(f) <= _HUGE and df > 0.0 and df <= _HUGE):
         return math.nan
     newton = f / df
     factor = 1.0 - 0.5 * newton * (d2f / df)
