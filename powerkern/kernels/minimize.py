@@ -80,14 +80,14 @@ class BrentState(NamedTuple):
 
 
 class NewtonState(NamedTuple):
-    """Bracketed Newton-Halley iteration: the point, the signs seen and the last two steps."""
+    """Bracketed Newton-Halley iteration: the point, the signs seen and the last step."""
 
     x: float  #: point to evaluate next; the root once the search is over
     fun: float  #: the function at the last evaluated point
     lo: float  #: largest point where the function was negative, or -inf
     hi: float  #: smallest point where it was positive, or inf
     step: float  #: the step that led to x
-    last: float  #: the step before it
+    proposed: float  #: Halley's step at the last evaluated point, before the safeguards
     max_step: float  #: longest step allowed while the root is not bracketed
     xtol: float
     n_eval: int
@@ -304,7 +304,7 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
         lo=-math.inf,
         hi=math.inf,
         step=math.inf,
-        last=math.inf,
+        proposed=math.nan,
         max_step=max_step,
         xtol=float(xtol),
         n_eval=0,
@@ -328,16 +328,18 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     if f != f:
         step = 0.5 * state.step  # from the last good point, x - state.step
         x = x - state.step
+        proposed = math.nan
         max_step = min(max_step, abs(step))
     elif f == 0.0:
-        step = 0.0
+        step, proposed = 0.0, 0.0
     else:
         if f < 0.0:
             lo = x
         else:
             hi = x
-        step = _halley(f, df, d2f)
-        if 0.5 * abs(state.last) < abs(step) <= abs(state.step) and step * state.step > 0.0:
+        step = proposed = _halley(f, df, d2f)
+        slow = 0.5 * abs(state.proposed) < abs(proposed) <= abs(state.step)
+        if slow and proposed * state.step > 0.0:
             step = 2.0 * state.step
         to_end = hi - x if f < 0.0 else lo - x
         if abs(to_end) <= _HUGE:
@@ -356,7 +358,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     elif n_eval >= state.max_eval:
         status = MAX_EVAL
     x_next = x + step if status in (RUNNING, CONVERGED) else x
-    return NewtonState(x_next, f, lo, hi, step, state.step, max_step, state.xtol, n_eval, state.max_eval, status)
+    return NewtonState(x_next, f, lo, hi, step, proposed, max_step, state.xtol, n_eval, state.max_eval, status)
 
 
 @kernel
