@@ -1,0 +1,45 @@
+"""Per-column status codes and the sentences that explain them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Status(IntEnum):
+    """What became of one column. Kernels hold plain ints; everything a person reads comes from `sentence`."""
+
+    #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich).
+    OK = 0
+    #: The bound on lambda (``ymax``) is active.
+    AT_BOUND = 1
+    #: lambda was given, not fitted.
+    FIXED = 2
+    #: No maximum: fewer than two distinct values. The transform is the identity.
+    CONSTANT = 3
+    #: No maximum: no value at all. The transform is the identity.
+    EMPTY = 4
+    #: The optimal lambda is beyond the range of float64. The transform is the identity.
+    UNREPRESENTABLE = 5
+    #: The search stopped at its cap of evaluations without a certificate.
+    NOT_CERTIFIED = 6
+
+    @property
+    def sentence(self) -> str:
+        """The status in words."""
+        return _SENTENCES[self]
+
+    @property
+    def failed(self) -> bool:
+        """True when the column has no fit and its transform is the identity."""
+        return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE)
+
+
+_SENTENCES = {
+    Status.OK: "optimum found and certified",
+    Status.AT_BOUND: "the bound on lambda set by ymax is active",
+    Status.FIXED: "lambda as given",
+    Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
+    Status.EMPTY: "not fitted: no values (identity transform)",
+    Status.UNREPRESENTABLE: "not fitted: the optimal lambda is beyond the range of float64 (identity transform)",
+    Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
+}

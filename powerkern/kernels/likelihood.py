@@ -1,0 +1,251 @@
+"""The profile likelihood of a power transform and its derivatives, for any data a float64 can hold.
+
+Per observation, with psi the transform and J the log-Jacobian term (NUMERICS 1)::
+
+    g(lambda) = 1/2 ln Var(psi) - (lambda - 1) mean(J)                  variance with 1/n, or weighted
+
+`g` is strictly convex. Both families are made of one function of a log and an exponent,
+``b_m(a) = expm1(m a)/m``: Box-Cox is ``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and
+``-b_{2-lambda}(log1p(-x))`` below. Everything here works on such logs:
+
+* the logs of a column with one branch are centred, which changes g by a known affine term only, and all logs are
+  divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the exponent in these units;
+* the derivatives y', y'', y''' of b in m are formed element by element without cancellation (NUMERICS 3);
+* means, and products about the means, are formed in blocks that stay in the first-level cache (two passes within a
+  block) and merged pairwise (NUMERICS 4), all carrying a common factor ``e^-s`` that cancels in g', g'', g'''.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern.kernels.elementary import exp, expm1_excess, log
+
+FloatArray = npt.NDArray[np.float64]
+
+#: Values in a block: its derivatives and weights stay in the first-level cache.
+BLOCK = 512
+
+#: Up to this |m| * max|a| the derivatives come from their power series, which hold at m = 0 too.
+SERIES_REACH = 0.5
+
+# an array of moments: total weight, means of y, y', y'', y''', sums of products about the means
+WEIGHT, Y, Y1, Y2, Y3, YY, YY1, Y1Y1, YY2, YY3, Y1Y2 = range(11)
+N_MOMENTS = 11
+
+_PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
+
+#: Size of the scratch array that `score` wants.
+SCRATCH = 4 * BLOCK + 2 * N_MOMENTS
+
+
+class Logs(NamedTuple):
+    """One column as weighted logs in units of `sigma`, split by sign.
+
+    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches. With one branch they are
+    centred anywhere and only their differences mean anything. `low`, `high` bound `pos` and `neg_high` bounds `neg`;
+    `jacobian` is the weighted mean of ``+pos`` and ``-neg``.
+    """
+
+    pos: FloatArray
+    pos_weight: FloatArray
+    neg: FloatArray
+    neg_weight: FloatArray
+    low: float
+    high: float
+    neg_high: float
+    jacobian: float
+    sigma: float
+
+
+class Score(NamedTuple):
+    """g', g'', g''' per unit of mu, with the mean and variance they came from.
+
+    `mean` and `variance` belong to ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared.
+    """
+
+    d1: float
+    d2: float
+    d3: float
+    mean: float
+    variance: float
+    log_factor: float
+    shift: float
+
+
+class _Branch(NamedTuple):
+    logs: FloatArray
+    weight: FloatArray
+    shift: float
+    exponent: float
+    sign: float
+    reach: float
+
+
+@kernel
+def score(logs: Logs, mu: float, scratch: FloatArray) -> Score:
+    """Evaluate g', g'' and g''' at the exponent `mu`."""
+    y = scratch[: 4 * BLOCK].reshape((4, BLOCK))
+    total = scratch[4 * BLOCK : 4 * BLOCK + N_MOMENTS]
+    part = scratch[4 * BLOCK + N_MOMENTS :]
+    total[:] = 0.0
+    if logs.neg.size == 0:
+        # every exponent is <= 0: no overflow, and no common factor needed
+        shift = logs.high if mu > 0.0 else logs.low
+        log_factor = 0.0
+        reach = abs(mu) * (logs.high - logs.low)
+    else:
+        m = 2.0 * logs.sigma - mu
+        shift = 0.0
+        log_factor = max(0.0, mu * logs.high, m * logs.neg_high)
+        reach = abs(mu) * logs.high
+        below = _Branch(logs.neg, logs.neg_weight, 0.0, m, -1.0, abs(m) * logs.neg_high)
+        _add_branch(below, log_factor, y, part, total)
+    above = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach)
+    _add_branch(above, log_factor, y, part, total)
+    d1, d2, d3 = score_from_moments(total, logs.jacobian - shift)
+    return Score(d1, d2, d3, total[Y], total[YY] / total[WEIGHT], log_factor, shift)
+
+
+@kernel
+def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, float]:
+    """g', g'' and g''' from moments: NUMERICS 3, and one order more."""
+    slope = t[YY1] / t[YY]
+    bend = (t[Y1Y1] + t[YY2]) / t[YY]
+    d2 = bend - 2.0 * slope * slope
+    d3 = (3.0 * t[Y1Y2] + t[YY3]) / t[YY] - 2.0 * slope * bend - 4.0 * slope * d2
+    return slope - jacobian, d2, d3
+
+
+@kernel
+def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
+    """g at `mu`, given its score there; `log_ref` is the log that centred logs are relative to (else 0)."""
+    sigma = logs.sigma
+    base = log_ref + sigma * at.shift
+    return (
+        0.5 * log(at.variance) + at.log_factor + log(sigma) + base - (mu - sigma) * (logs.jacobian - at.shift)
+    )
+
+
+@kernel
+def _add_branch(branch: _Branch, log_factor: float, y: FloatArray, part: FloatArray, total: FloatArray) -> None:
+    for start in range(0, branch.logs.size, BLOCK):
+        a = branch.logs[start : start + BLOCK]
+        if branch.reach <= SERIES_REACH:
+            _derivatives_by_series(a, branch, exp(-log_factor), y)
+        else:
+            _derivatives_closed(a, branch, log_factor, y)
+        _block_moments(y, branch.weight[start : start + BLOCK], part)
+        merge_moments(total, part)
+
+
+@kernel
+def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: FloatArray) -> None:
+    """y^(j) = u^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m u; u is the log, negated below zero as m is.
+
+    phi_3 is summed; j phi_(j-1) = e^t - t phi_j gives the rest, stably for small t.
+    """
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    for i in range(a.size):
+        u = (a[i] - branch.shift) * branch.sign
+        t = branch.exponent * (a[i] - branch.shift)
+        p = _PHI3[12]
+        p = p * t + _PHI3[11]
+        p = p * t + _PHI3[10]
+        p = p * t + _PHI3[9]
+        p = p * t + _PHI3[8]
+        p = p * t + _PHI3[7]
+        p = p * t + _PHI3[6]
+        p = p * t + _PHI3[5]
+        p = p * t + _PHI3[4]
+        p = p * t + _PHI3[3]
+        p = p * t + _PHI3[2]
+        p = p * t + _PHI3[1]
+        p = p * t + _PHI3[0]
+        e = exp(t)
+        phi2 = (e - t * p) / 3.0
+        phi1 = (e - t * phi2) / 2.0
+        scaled = u * factor
+        y0[i] = scaled * (e - t * phi1)
+        y1[i] = scaled * u * phi1
+        y2[i] = scaled * u * u * phi2
+        y3[i] = scaled * u * u * u * p
+
+
+@kernel
+def _derivatives_closed(a: FloatArray, branch: _Branch, log_factor: float, y: FloatArray) -> None:
+    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2; y^(j) = Y_j/m^(j+1)."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    one = exp(-log_factor)
+    inverse = branch.sign / branch.exponent
+    for i in range(a.size):
+        t = branch.exponent * (a[i] - branch.shift)
+        e = exp(t - log_factor)
+        near = abs(t) < 1.0
+        small = t if near else 0.0
+        excess = expm1_excess(small)
+        d0 = one * (small + excess) if near else e - one
+        d1 = one * (small * (small + excess) - excess) if near else t * e - d0
+        d2 = t * t * e - 2.0 * d1
+        d3 = t * t * t * e - 3.0 * d2
+        y0[i] = d0 * inverse
+        y1[i] = d1 * inverse * inverse
+        y2[i] = d2 * inverse * inverse * inverse
+        y3[i] = d3 * inverse * inverse * inverse * inverse
+
+
+@reduction
+def _block_moments(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
+    """Weighted means of the rows of y and their products about the means."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    w = s0 = s1 = s2 = s3 = 0.0
+    for i in range(weight.size):
+        w += weight[i]
+        s0 += weight[i] * y0[i]
+        s1 += weight[i] * y1[i]
+        s2 += weight[i] * y2[i]
+        s3 += weight[i] * y3[i]
+    s0, s1, s2, s3 = s0 / w, s1 / w, s2 / w, s3 / w
+    q00 = q01 = q11 = q02 = q03 = q12 = 0.0
+    for i in range(weight.size):
+        d0 = y0[i] - s0
+        d1 = y1[i] - s1
+        d2 = y2[i] - s2
+        w0 = weight[i] * d0
+        q00 += w0 * d0
+        q01 += w0 * d1
+        q02 += w0 * d2
+        q03 += w0 * (y3[i] - s3)
+        q11 += weight[i] * d1 * d1
+        q12 += weight[i] * d1 * d2
+    out[WEIGHT] = w
+    out[Y], out[Y1], out[Y2], out[Y3] = s0, s1, s2, s3
+    out[YY], out[YY1], out[Y1Y1], out[YY2], out[YY3], out[Y1Y2] = q00, q01, q11, q02, q03, q12
+
+
+@kernel
+def merge_moments(total: FloatArray, part: FloatArray) -> None:
+    """total += part, pairwise (NUMERICS 4): C_xy += delta_x delta_y w_A w_B / w."""
+    w = total[WEIGHT] + part[WEIGHT]
+    share = part[WEIGHT] / w
+    lever = total[WEIGHT] * share
+    d0, d1, d2, d3 = part[Y] - total[Y], part[Y1] - total[Y1], part[Y2] - total[Y2], part[Y3] - total[Y3]
+    total[YY] += part[YY] + d0 * d0 * lever
+    total[YY1] += part[YY1] + d0 * d1 * lever
+    total[Y1Y1] += part[Y1Y1] + d1 * d1 * lever
+    total[YY2] += part[YY2] + d0 * d2 * lever
+    total[YY3] += part[YY3] + d0 * d3 * lever
+    total[Y1Y2] += part[Y1Y2] + d1 * d2 * lever
+    total[Y] += d0 * share
+    total[Y1] += d1 * share
+    total[Y2] += d2 * share
+    total[Y3] += d3 * share
+    total[WEIGHT] = w
