@@ -1,16 +1,21 @@
 """Every setting of numba used by powerkern: the one place where jitted code is configured.
 
-Four decorators and three bit-level functions are all that the rest of the package knows of numba:
+Six decorators and a few bit-level functions are all that the rest of the package knows of numba:
 
 ``kernel``
     A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
     (ours, or a user's own ``@njit`` function) calls it.
+``inlined``
+    A kernel that LLVM must inline at every call, whatever its size: scalar functions of hot loops, which
+    vectorise only then.
 ``reduction``
     A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
     may be re-associated: the rounding tricks of `powerkern.kernels.elementary` would break.
 ``entry``
     An outer function that Python calls: one explicit signature, GIL released, cached on disk, compiled
     at its first call and never at import.
+``by_dtype``
+    Gives a kernel of one argument a float32 twin.
 ``compiled_as``
     Registers the kernel that stands for a public Python function inside jitted code.
 
@@ -35,6 +40,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import config, types
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
@@ -56,6 +62,11 @@ def kernel(function: F) -> F:
     return register_jitable(**_KERNEL_OPTIONS)(function)
 
 
+def inlined(function: F) -> F:
+    """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
+    return register_jitable(forceinline=True, **_KERNEL_OPTIONS)(function)
+
+
 def reduction(function: F) -> F:
     """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
     return register_jitable(**_REDUCTION_OPTIONS)(function)
@@ -68,7 +79,9 @@ def entry(signature: str) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        return function if JIT_DISABLED else _Entry(function, signature)  # type: ignore[return-value]
+        if JIT_DISABLED:  # numpy scalars would warn where compiled code silently gives inf or nan
+            return np.errstate(all="ignore")(function)
+        return _Entry(function, signature)  # type: ignore[return-value]
 
     return decorate
 
@@ -82,6 +95,23 @@ def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
             return kernel_function
 
         return function
+
+    return decorate
+
+
+def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
+    """Make a kernel of one float64 argument hand float32 arguments to its float32 twin."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def dispatch(x: Any) -> Any:
+            return (float32_kernel if isinstance(x, np.float32) else function)(x)
+
+        @overload(dispatch, jit_options={"forceinline": True, **_KERNEL_OPTIONS}, strict=False)
+        def _implementation(x: Any) -> Callable[..., Any]:
+            return float32_kernel if x == types.float32 else function
+
+        return dispatch  # type: ignore[return-value]
 
     return decorate
 
@@ -214,6 +244,16 @@ def float_of(bits: int) -> float:
     return struct.unpack("<d", struct.pack("<Q", int(bits) & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
 
 
+def bits32_of(x: np.float32) -> int:
+    """The bit pattern of a float32, as int32."""
+    return struct.unpack("<i", struct.pack("<f", x))[0]  # type: ignore[no-any-return]
+
+
+def float32_of(bits: int) -> np.float32:
+    """The float32 with the given int32 bit pattern."""
+    return np.uint32(int(bits) & 0xFFFFFFFF).view(np.float32)
+
+
 def fma(a: float, b: float, c: float) -> float:
     """``a*b + c`` with one rounding."""
     if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
@@ -248,6 +288,22 @@ def _float_of(typing_context, bits):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _bits32_of(typing_context, x):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.IntType(32))
+
+    return types.int32(types.float32), codegen
+
+
+@intrinsic
+def _float32_of(typing_context, bits):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        return builder.bitcast(args[0], ir.FloatType())
+
+    return types.float32(types.int32), codegen
+
+
+@intrinsic
 def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         return builder.fma(*args)
@@ -273,6 +329,16 @@ def _overload_bits_of(x):  # type: ignore[no-untyped-def]
 @overload(float_of)
 def _overload_float_of(bits):  # type: ignore[no-untyped-def]
     return lambda bits: _float_of(bits)
+
+
+@overload(bits32_of)
+def _overload_bits32_of(x):  # type: ignore[no-untyped-def]
+    return lambda x: _bits32_of(x)
+
+
+@overload(float32_of)
+def _overload_float32_of(bits):  # type: ignore[no-untyped-def]
+    return lambda bits: _float32_of(bits)
 
 
 @overload(fma)
