@@ -1,0 +1,21 @@
+"""Sphinx settings; `sphinx-build -W -b html docs docs/_build/html` must stay free of warnings."""
+
+import powerkern
+
+project = "powerkern"
+author = "the powerkern developers"
+project_copyright = "2026, the powerkern developers"
+version = release = powerkern.__version__
+
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "numpydoc"]
+exclude_patterns = ["_build"]
+nitpicky = False
+
+autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
+autosummary_generate = True
+numpydoc_show_class_members = False  # autosummary has them; both together warn
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"powerkern {release}"
+html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_show_sourcelink = False

@@ -1,0 +1,458 @@
+"""The command line: ``python -m powerkern demo | fit | transform | inverse``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import importlib.metadata
+import json
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+import powerkern as pk
+from powerkern import _tables
+from powerkern._tables import BadInput, Table
+from powerkern.columns import default_threads
+
+FAMILIES = ("yeo-johnson", "box-cox")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
+    args = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = _warn
+        try:
+            args.run(args)
+            sys.stdout.flush()
+        except BadInput as error:
+            print(f"powerkern {args.command}: {error}", file=sys.stderr)
+            return 2
+        except KeyboardInterrupt:
+            print(f"powerkern {args.command}: interrupted", file=sys.stderr)
+            return 130
+        except BrokenPipeError:  # the reader (head, less) has gone: not our failure, but stop
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+    return 0
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"powerkern: warning: {message}", file=sys.stderr)
+
+
+# --- arguments --------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that complains in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="powerkern", description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column."
+    )
+    parser.add_argument("--version", action="version", version=f"powerkern {pk.__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,fit,transform,inverse}")
+
+    demo = commands.add_parser("demo", help="fit simulated data with known lambdas; show error and speed")
+    demo.set_defaults(run=_run_demo)
+    demo.add_argument("--rows", type=_positive, default=20_000, help="rows to simulate (default: %(default)s)")
+    demo.add_argument("--columns", type=_positive, default=500, help="columns to simulate (default: %(default)s)")
+    demo.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
+    demo.add_argument("--save", type=Path, metavar="FOLDER", help="write the simulated matrices and their fits there")
+    _add_common(demo)
+
+    fit = commands.add_parser("fit", help="fit the numeric columns of a table")
+    fit.set_defaults(run=_run_fit)
+    fit.add_argument("data", type=Path, help=".csv, .tsv (also gzipped), .parquet or .npy")
+    fit.add_argument("-o", "--output", type=Path, metavar="FIT.json", help="where to write the fit")
+    fit.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
+    fit.add_argument("--family", choices=FAMILIES, default=FAMILIES[0], help="default: %(default)s")
+    fit.add_argument("--estimator", default="mle", help="default: %(default)s")
+    fit.add_argument("--no-standardize", action="store_true", help="leave mean and standard deviation as they come")
+    fit.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
+    _add_delimiter(fit)
+    _add_common(fit)
+
+    for command, run, what in (
+        ("transform", _run_transform, "apply a fit to a table"),
+        ("inverse", _run_inverse, "take a transformed table back to the original values"),
+    ):
+        apply = commands.add_parser(command, help=what)
+        apply.set_defaults(run=run)
+        apply.add_argument("data", type=Path, help=".csv, .tsv (also gzipped), .parquet or .npy")
+        apply.add_argument("--fit", type=Path, required=True, metavar="FIT.json", help="what `powerkern fit -o` wrote")
+        apply.add_argument("-o", "--output", type=Path, help="where to write (default: CSV to standard output)")
+        if command == "inverse":
+            apply.add_argument(
+                "--out-of-range",
+                choices=("nan", "raise", "clip"),
+                default="nan",
+                help="what becomes of values outside the transform's range (default: missing, with a warning)",
+            )
+        _add_delimiter(apply)
+        _add_common(apply)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--n-threads", type=_positive, metavar="N", help="threads (default: all cores)")
+    parser.add_argument("--progress", action="store_true", help="show a progress bar (needs tqdm)")
+    parser.add_argument("--json", action="store_true", help="print JSON for programs in place of the table")
+
+
+def _add_delimiter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--delimiter", type=_character, help="of text tables (default: comma; tab for .tsv)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def _character(text: str) -> str:
+    text = {r"\t": "\t"}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character")
+    return text
+
+
+# --- fit, transform, inverse ------------------------------------------------------------------------
+
+
+def _run_fit(args: argparse.Namespace) -> None:
+    _tables.check_folder(args.output)
+    wanted = list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
+    table = _tables.read(args.data, _by_name(wanted, args.data), keep_rest=False, delimiter=args.delimiter)
+    with _blame(args.data):
+        fit = pk.fit(
+            table.matrix,
+            family=args.family,
+            estimator=args.estimator,
+            standardize=not args.no_standardize,
+            ymax=args.ymax,
+            n_threads=args.n_threads,
+            progress=args.progress,
+            column_names=table.matrix_names if table.named else None,
+        )
+    if args.output:
+        _write_text(args.output, fit.to_json() + "\n")
+    records = _records(fit, table)
+    if args.json:
+        _print_json({"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "columns": records})
+        return
+    _print_table(
+        ["column", "family", "lambda", "mean", "sd", "n", "status"],
+        [
+            [
+                r["column"],
+                fit.family,
+                _short(r["lmbda"]),
+                _short(r["loc"]),
+                _short(r["scale"]),
+                str(r["n_obs"]),
+                r["status"],
+            ]
+            for r in records
+        ],
+        left={0, 1, 6},
+    )
+    if table.other_names and wanted is None:
+        print(f"\nleft out, not numeric: {', '.join(table.other_names)}")
+
+
+def _run_transform(args: argparse.Namespace) -> None:
+    _apply(args, lambda fit, matrix: fit.transform(matrix, n_threads=args.n_threads))
+
+
+def _run_inverse(args: argparse.Namespace) -> None:
+    _apply(
+        args,
+        lambda fit, matrix: fit.inverse_transform(matrix, out_of_range=args.out_of_range, n_threads=args.n_threads),
+    )
+
+
+def _apply(args: argparse.Namespace, work: Callable[[pk.PowerFit, NDArray[Any]], NDArray[Any]]) -> None:
+    _tables.check_output(args.output)
+    if args.json and args.output is None:
+        raise BadInput("--json describes the file written: name it with -o")
+    fit = _read_fit(args.fit)
+    table = _tables.read(args.data, _by_fit(fit, args), keep_rest=True, delimiter=args.delimiter)
+    with _blame(args.data):
+        result = work(fit, table.matrix)
+    _tables.write(args.output, table, result, delimiter=args.delimiter)
+    if args.json:
+        _print_json({"rows": len(result), "columns": table.matrix_names, "output": str(args.output)})
+    elif args.output:
+        print(f"{len(result)} rows x {len(table.positions)} columns written to {args.output}")
+
+
+def _by_name(wanted: Sequence[str] | None, path: Path) -> _tables.Choice:
+    def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
+        if wanted is None:
+            return None
+        absent = [name for name in wanted if name not in names]
+        if absent:
+            raise BadInput(f"{path.name} has no column {absent[0]!r}")
+        return [names.index(name) for name in wanted]
+
+    return choose
+
+
+def _by_fit(fit: pk.PowerFit, args: argparse.Namespace) -> _tables.Choice:
+    """The columns of a table that a fit is about: by name where both have names, else by position."""
+
+    def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
+        if named and fit.column_names is not None:
+            return _by_name(fit.column_names, args.data)(names, named)
+        if len(names) != len(fit.lmbda):
+            raise BadInput(f"{args.data.name} has {len(names)} columns, {args.fit.name} is a fit of {len(fit.lmbda)}")
+        return range(len(names))
+
+    return choose
+
+
+def _read_fit(path: Path) -> pk.PowerFit:
+    with _tables.sentences("read", path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        return pk.PowerFit.from_json(text)
+    except (ValueError, TypeError, KeyError) as error:
+        raise BadInput(f"{path} is not a fit written by powerkern ({_one_line(error)})") from error
+
+
+@contextmanager
+def _blame(path: Path) -> Iterator[None]:
+    """Say which file holds the values that powerkern rejects."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise BadInput(f"{path.name}: {_one_line(error)}") from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
+    return [
+        {
+            "column": name,
+            "lmbda": _finite(fit.lmbda[j]),
+            "loc": _finite(fit.loc[j]),
+            "scale": _finite(fit.scale[j]),
+            "nll": _finite(fit.nll[j]),
+            "n_obs": int(fit.n_obs[j]),
+            "n_iter": int(fit.n_iter[j]),
+            "status": fit.status_text[j],
+        }
+        for j, name in enumerate(table.matrix_names)
+    ]
+
+
+# --- demo -------------------------------------------------------------------------------------------
+
+_PEER_COLUMNS = 3
+_REPEATS = 3
+
+
+class _Figures(NamedTuple):
+    """What the demo finds out about one family."""
+
+    family: str
+    #: Root mean square of (estimate - truth) / standard error; 1 for an efficient estimator.
+    rms_error: float
+    #: Share of columns whose 95 % interval holds the true lambda.
+    coverage: float
+    fit_seconds: float
+    ns_per_value: float
+    transform_ns_per_value: float
+    inverse_ns_per_value: float
+    #: Largest error of inverse(transform(x)), relative to 1 + |x|.
+    round_trip_error: float
+    #: Nanoseconds a value by peer.
+    peers: dict[str, float]
+
+
+def _run_demo(args: argparse.Namespace) -> None:
+    if args.save:
+        with _tables.sentences("write", args.save):
+            args.save.mkdir(parents=True, exist_ok=True)
+    say = (lambda *_: None) if args.json else print
+    n_threads = args.n_threads or default_threads()
+    say(f"powerkern {pk.__version__}: {args.rows:,} x {args.columns:,} simulated values a family, {n_threads} threads")
+    started = time.perf_counter()
+    _warm_up(args)
+    say(f"compiled, or loaded from the cache, in {time.perf_counter() - started:.1f} s\n")
+    figures = [_demo(family, args) for family in ("box-cox", "yeo-johnson")]
+    if args.json:
+        _print_json(
+            {
+                "rows": args.rows,
+                "columns": args.columns,
+                "n_threads": n_threads,
+                "families": [f._asdict() for f in figures],
+            }
+        )
+        return
+    _print_table(["", *(f.family for f in figures)], _demo_rows(figures), left={0})
+    measured = min(_PEER_COLUMNS, args.columns)
+    print(f"\nTimes are the best of {_REPEATS} runs. Peers run on one core and are measured on {measured} of the columns.")
+    if args.save:
+        print(f"Saved in {args.save}: box-cox.npy, box-cox.json, yeo-johnson.npy, yeo-johnson.json.")
+
+
+def _demo_rows(figures: Sequence[_Figures]) -> list[list[str]]:
+    def row(label: str, cell: Callable[[_Figures], str]) -> list[str]:
+        return [label, *map(cell, figures)]
+
+    return [
+        row("error of lambda, rms, in standard errors (1 is exact)", lambda f: f"{f.rms_error:.2f}"),
+        row("true lambda inside its 95 % interval", lambda f: f"{f.coverage:.1%}"),
+        row("error of inverse(transform(x)), relative", lambda f: f"{f.round_trip_error:.0e}"),
+        row("fit, seconds", lambda f: f"{f.fit_seconds:.3f}"),
+        row("fit, million values/s", lambda f: f"{1e3 / f.ns_per_value:,.1f}"),
+        row("transform, ns/value", lambda f: f"{f.transform_ns_per_value:.2f}"),
+        row("inverse, ns/value", lambda f: f"{f.inverse_ns_per_value:.2f}"),
+        row("fit, ns/value", lambda f: f"{f.ns_per_value:.2f}"),
+        *(
+            row(f"  {peer}", lambda f: f"{f.peers[peer]:,.0f} (x {f.peers[peer] / f.ns_per_value:,.0f})")  # noqa: B023 - called at once
+            for peer in figures[0].peers
+        ),
+    ]
+
+
+def _warm_up(args: argparse.Namespace) -> None:
+    """Compile everything that is timed later."""
+    for family in FAMILIES:
+        x = _simulate(family, np.ones(2), 50, np.random.default_rng(0))
+        fit = pk.fit(x, family=family, n_threads=args.n_threads)
+        fit.inverse_transform(fit.transform(x))
+        fit.confint(0.95)
+
+
+def _demo(family: str, args: argparse.Namespace) -> _Figures:
+    rng = np.random.default_rng(args.seed)
+    # Yeo-Johnson reaches every real number, so that the truth can be exactly normal, for 0 <= lambda <= 2
+    truth = rng.uniform(*((-1, 1) if family == "box-cox" else (0, 2)), args.columns)
+    x = _simulate(family, truth, args.rows, rng)
+    seconds, fit = _best(lambda: pk.fit(x, family=family, n_threads=args.n_threads, progress=args.progress))
+    transform_seconds, z = _best(lambda: fit.transform(x, n_threads=args.n_threads))
+    inverse_seconds, back = _best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
+    low, high = np.transpose(fit.confint(0.95))
+    error = (fit.lmbda - truth) / ((high - low) / (2 * 1.959964))
+    if args.save:
+        np.save(args.save / f"{family}.npy", x)
+        (args.save / f"{family}.json").write_text(fit.to_json() + "\n", encoding="utf-8")
+    per_value = 1e9 / x.size
+    return _Figures(
+        family=family,
+        rms_error=math.sqrt(np.mean(error**2)),
+        coverage=float(np.mean((low <= truth) & (truth <= high))),
+        fit_seconds=seconds,
+        ns_per_value=seconds * per_value,
+        transform_ns_per_value=transform_seconds * per_value,
+        inverse_ns_per_value=inverse_seconds * per_value,
+        round_trip_error=float(np.max(np.abs(back - x) / (1 + np.abs(x)))),
+        peers=_peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS])),
+    )
+
+
+def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j]."""
+    z = rng.standard_normal((rows, lmbda.size))
+    if family == "box-cox":  # unchanged by scale: lambda y > -1 is what the spread of 0.15 is for
+        return np.exp(rng.uniform(-3, 7, lmbda.size) + np.log1p(lmbda * (0.15 * z)) / lmbda)
+    y = z + rng.uniform(-1, 1, lmbda.size)
+    exponent = np.where(y >= 0, lmbda, 2 - lmbda)
+    return np.copysign(np.expm1(np.log1p(exponent * np.abs(y)) / exponent), y)
+
+
+def _best(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The shortest of a few runs, in seconds, and the last result."""
+    seconds = math.inf
+    for _ in range(_REPEATS):
+        started = time.perf_counter()
+        result = work()
+        seconds = min(seconds, time.perf_counter() - started)
+    return seconds, result
+
+
+def _peers(family: str, x: NDArray[np.float64]) -> dict[str, float]:
+    """Nanoseconds a value that the installed peers take to find lambda."""
+    figures = {}
+    for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        peer(family, x[:100])  # its imports are not what is timed
+        seconds, _ = _best(lambda: peer(family, x))  # noqa: B023 - called at once
+        figures[f"{package} {version}"] = seconds * 1e9 / x.size
+    return figures
+
+
+def _fit_scipy(family: str, x: NDArray[np.float64]) -> None:
+    from scipy import stats
+
+    for column in np.ascontiguousarray(x.T):
+        if family == "box-cox":
+            stats.boxcox_normmax(column, method="mle")
+        else:
+            stats.yeojohnson_normmax(column)
+
+
+def _fit_sklearn(family: str, x: NDArray[np.float64]) -> None:
+    from sklearn.preprocessing import PowerTransformer
+
+    PowerTransformer(family, standardize=False).fit(x)
+
+
+# --- output -----------------------------------------------------------------------------------------
+
+
+def _write_text(path: Path, text: str) -> None:
+    with _tables.sentences("write", path):
+        path.write_text(text, encoding="utf-8")
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> None:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, ["-" * width for width in widths], *rows):
+        cells = (
+            f"{cell:<{width}}" if j in left else f"{cell:>{width}}"
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None else f"{value:.6g}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
