@@ -3,11 +3,10 @@
 The road of a column (`fit_column`):
 
 1. `scan` counts NaN, negative values and the extremes in one integer pass; NaN are squeezed out.
-2. `split_signs` (Yeo-Johnson with both signs only) makes two contiguous arrays of magnitudes.
-3. `_fit_plain` takes the logs and walks to the optimum by Halley steps on plain sums: on every 16th value in float32,
-   on all values in float32, and the last step in float64 (`powerkern.kernels.plainsums`).
-4. Columns that are short, weighted, tightly clustered, of enormous range, or whose plain sums lose digits go to `_fit_careful`
-   (`powerkern.kernels.likelihood`), which holds for any data.
+2. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.plainsums`): on a sample in
+   float32; one step on all values in float32, with the logs being taken; the last step in float64.
+3. Columns that are short, weighted, tightly clustered, of enormous range, or whose plain sums lose digits go to
+   `_careful_optimum` (`powerkern.kernels.likelihood`), which holds for any data.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from powerkern._jit import bits_of, entry, float_of, kernel, reduction, widest_vectors
 from powerkern._status import Status
@@ -43,7 +41,16 @@ from powerkern.kernels.likelihood import (
     score_from_moments,
 )
 from powerkern.kernels.minimize import CONVERGED, RUNNING, newton_start, newton_step
-from powerkern.kernels.plainsums import AnyFloats, add_branch, centre, log_pass
+from powerkern.kernels.plainsums import (
+    CHUNK,
+    AnyFloats,
+    Float32Array,
+    add_sums,
+    centre,
+    logs_of_one_sign,
+    signed_logs,
+    to_float32,
+)
 
 BOX_COX, YEO_JOHNSON = 0, 1
 
@@ -68,17 +75,13 @@ _LARGE_LOG = 600.0
 
 #: Shorter columns go the careful way at once.
 PLAIN_MIN = 256
-#: Columns at least this long start from the optimum of a sample, every SAMPLE_STRIDE-th value.
+#: Columns longer than this start from the optimum of a sample.
 SAMPLE_MIN = 4096
-SAMPLE_STRIDE = 16
+#: Most values in a sample.
+SAMPLE = 16384
 #: Plain logs are used where their standard deviation exceeds this times the reference log: 13 digits of d.
 PLAIN_SPREAD = 1e-3
-#: |m d| up to which squares of e^{m d} stay finite, in float32 and float64.
-REACH32, REACH64 = 40.0, 340.0
-#: Smallest |m| * spread at which plain sums are evaluated: Y_2 and Y_3 lose 1 and 2 powers of it.
-FLOOR32, FLOOR64 = 1e-2, 1e-5
-#: Steps times spread at which a stage hands over: what remains is about its cube.
-STEP32, STEP64 = 5e-2, 1e-4
+_MAX_PLAIN_EVAL = 20
 
 
 class Scan(NamedTuple):
@@ -229,12 +232,13 @@ def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray)
 
 
 @kernel
-def _careful_optimum(sides: Sides, base: float, exponent: float, spare: FloatArray, scratch: FloatArray) -> Optimum:
+def _careful_optimum(
+    sides: Sides, base: float, exponent: float, n_eval: int, spare: FloatArray, scratch: FloatArray
+) -> Optimum:
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
     one_sided = sides.neg.size == 0
     reference = _typical(sides.pos) if one_sided else 0.0
     logs = careful_logs(sides, base, reference, spare)
-    n_eval = 0
     status = _FIXED
     mu = exponent * logs.sigma
     if exponent != exponent:
@@ -243,7 +247,7 @@ def _careful_optimum(sides: Sides, base: float, exponent: float, spare: FloatArr
             at = score(logs, state.x, scratch)
             state = newton_step(state, at.d1, at.d2, at.d3)
         status = _OK if state.status == CONVERGED else _NOT_CERTIFIED
-        n_eval = state.n_eval
+        n_eval += state.n_eval
         mu = state.x
     at = score(logs, mu, scratch)
     log_reference = log1p(reference) if base == 1.0 else log(reference)
@@ -279,14 +283,13 @@ def _typical(x: FloatArray) -> float:
 # --- the plain way ------------------------------------------------------------------------------------
 
 
-class _Problem(NamedTuple):
-    """Logs of the two branches, the mean log-Jacobian, and the log scale on which the score bends."""
+class _Column(NamedTuple):
+    """A column on the plain way: which logs stand for it, and their largest magnitude."""
 
-    pos: AnyFloats
-    neg: AnyFloats
-    jacobian: float
-    spread: float
-    high: float
+    both_signs: bool
+    base: float
+    log_ref: float
+    reach: float
 
 
 class _Walk(NamedTuple):
@@ -298,128 +301,150 @@ class _Walk(NamedTuple):
     good: bool
 
 
+class _Stage(NamedTuple):
+    """Tolerances of a walk in float32 or float64."""
+
+    step: float
+    floor: float
+    reach: float
+
+
+#: `step`, times the spread: a step below it ends the walk, what remains is about its cube. `floor`: the smallest
+#: |m| * spread at which plain sums are evaluated, for Y_2 and Y_3 lose one and two powers of it. `reach`: squares of
+#: e^t stay finite for |t| up to it.
+_COARSE = _Stage(5e-2, 1e-2, 40.0)
+_FINE = _Stage(1e-4, 1e-5, 340.0)
+
+
 @kernel
-def _off_the_floor(x: float, two_sided: bool, floor: float) -> float:
+def _off_the_floor(x: float, both_signs: bool, floor: float) -> float:
     """The nearest point at which |x| (and |2 - x|) are at least `floor`."""
     if abs(x) < floor:
         return math.copysign(floor, x)
-    if two_sided and abs(2.0 - x) < floor:
+    if both_signs and abs(2.0 - x) < floor:
         return 2.0 - math.copysign(floor, 2.0 - x)
     return x
 
 
 @kernel
-def _walk(problem: _Problem, x: float, tolerance: float, floor: float, reach: float, moments: FloatArray) -> _Walk:
-    """Halley steps on plain sums from x until a step is below the tolerance; not good where plain sums fail."""
-    two_sided = problem.neg.size > 0
-    at = x
-    state = newton_start(x, 2.0 / problem.spread, tolerance / problem.spread, 20)
+def _in_reach(column: _Column, exponent: float, reach: float) -> bool:
+    steepest = max(abs(exponent), abs(2.0 - exponent) if column.both_signs else 0.0)
+    return steepest * column.reach <= reach
+
+
+@kernel
+def _logs(column: _Column, x: FloatArray, d: AnyFloats) -> tuple[float, float]:
+    if column.both_signs:
+        return signed_logs(x, d)
+    return logs_of_one_sign(x, column.base, column.log_ref, d)
+
+
+@kernel
+def _spread(column: _Column, n: int, total: float, squares: float) -> float:
+    mean = 0.0 if column.both_signs else total / n
+    return math.sqrt(max(squares / n - mean * mean, 0.0))
+
+
+@kernel
+def _shifted_score(moments: FloatArray, jacobian: float, shift: float) -> tuple[float, float, float]:
+    """g', g'', g''' a tiny `shift` away from where the moments were taken."""
+    d1, d2, d3 = score_from_moments(moments, jacobian)
+    return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
+
+
+@kernel
+def _walk(
+    column: _Column, d: AnyFloats, jacobian: float, spread: float, start: float, stage: _Stage, moments: FloatArray
+) -> _Walk:
+    """Halley steps on plain sums until a step is below the tolerance; not good where plain sums fail."""
+    x = at = start
+    state = newton_start(start, 2.0 / spread, stage.step / spread, _MAX_PLAIN_EVAL)
     while state.status == RUNNING:
         x = state.x
-        at = _off_the_floor(x, two_sided, floor / problem.spread)
-        if not max(abs(at), abs(2.0 - at) if two_sided else 0.0) * problem.high <= reach:
+        at = _off_the_floor(x, column.both_signs, stage.floor / spread)
+        if not _in_reach(column, at, stage.reach):
             return _Walk(x, at, state.n_eval, False)
         moments[:] = 0.0
-        add_branch(problem.pos, at, 1.0, moments)
-        if two_sided:
-            add_branch(problem.neg, 2.0 - at, -1.0, moments)
+        for i in range(0, d.size, CHUNK):
+            add_sums(d[i : i + CHUNK], at, column.both_signs, moments)
         if not centre(moments):
             return _Walk(x, at, state.n_eval, False)
-        d1, d2, d3 = score_from_moments(moments, problem.jacobian)
-        shift = x - at
-        state = newton_step(state, d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3)
+        d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
+        state = newton_step(state, d1, d2, d3)
     return _Walk(state.x, at, state.n_eval, state.status == CONVERGED)
 
 
 @kernel
-def _every(x: FloatArray, stride: int, out: FloatArray) -> FloatArray:
-    """Every stride-th value, made contiguous at the front of `out`."""
+def _walk_on_sample(
+    column: _Column, x: FloatArray, scratch: FloatArray, d32: Float32Array, moments: FloatArray
+) -> tuple[_Walk, float]:
+    """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread."""
+    stride = 1 if x.size <= SAMPLE_MIN else max(16, -(-x.size // SAMPLE))
     n = x.size // stride
+    sample, d32 = scratch[:n], d32[:n]
     for i in range(n):
-        out[i] = x[i * stride]
-    return out[:n]
+        sample[i] = x[i * stride]
+    total, squares = _logs(column, sample, d32)
+    spread = _spread(column, n, total, squares)
+    if not spread > 0.0:
+        return _Walk(1.0, 1.0, 0, False), 1.0
+    return _walk(column, d32, total / n, spread, 1.0, _COARSE, moments), spread
 
 
 @kernel
-def _rough_centre(x: FloatArray, base: float) -> float:
-    """Mean log of up to 64 evenly spaced values."""
-    n = min(x.size, 64)
-    stride = x.size // n
-    total = 0.0
-    for i in range(n):
-        total += log(base + x[i * stride])
-    return total / n
-
-
-@kernel
-def _take_logs(
-    sides: Sides, base: float, log_ref: float, spare: FloatArray, d32: npt.NDArray[np.float32]
+def _logs_and_sums(
+    column: _Column, x: FloatArray, exponent: float, d: FloatArray, d32: Float32Array, moments: FloatArray
 ) -> tuple[float, float]:
-    """Logs of both sides, non-negative one first; returns the mean log-Jacobian and the spread."""
-    n_pos, n = sides.pos.size, sides.pos.size + sides.neg.size
-    total, squares = log_pass(sides.pos, base, log_ref, spare[:n_pos], d32[:n_pos])
-    if n == n_pos:
-        mean = total / n
-        return mean, math.sqrt(max(squares / n - mean * mean, 0.0))
-    below, squares_below = log_pass(sides.neg, base, 0.0, spare[n_pos:n], d32[n_pos:n])
-    return (total - below) / n, math.sqrt((squares + squares_below) / n)
+    """All logs and, while a chunk of them is in the cache, its float32 sums; the totals of logs and squares."""
+    total = squares = 0.0
+    moments[:] = 0.0
+    for i in range(0, x.size, CHUNK):
+        chunk = d[i : i + CHUNK]
+        chunk_total, chunk_squares = _logs(column, x[i : i + CHUNK], chunk)
+        total += chunk_total
+        squares += chunk_squares
+        chunk32 = d32[: chunk.size]
+        to_float32(chunk, chunk32)
+        add_sums(chunk32, exponent, column.both_signs, moments)
+    return total, squares
 
 
 @kernel
-def _plain_optimum(
-    sides: Sides,
-    base: float,
-    low: float,
-    high: float,
-    spare: FloatArray,
-    d32: npt.NDArray[np.float32],
-    moments: FloatArray,
-) -> Optimum:
-    """Optimum from plain sums; its status says when they do not do."""
-    n_pos, n = sides.pos.size, sides.pos.size + sides.neg.size
-    one_sided = n == n_pos
-    log_ref = _rough_centre(sides.pos, base) if one_sided else 0.0
-    reach = max(abs(log(base + high) - log_ref), abs(log(base + low) - log_ref))
-    start, n_eval = 1.0, 0
-    if n >= SAMPLE_MIN:
-        sample = Sides(
-            _every(sides.pos, SAMPLE_STRIDE, spare[: n // 4]),
-            _every(sides.neg, SAMPLE_STRIDE, spare[n // 4 : n // 2]),
-            sides.pos_weight,
-            sides.neg_weight,
-        )
-        k = sample.pos.size
-        jacobian, spread = _take_logs(sample, base, log_ref, spare[n // 2 :], d32)
-        problem = _Problem(d32[:k], d32[k : k + sample.neg.size], jacobian, spread, reach)
-        walk = _walk(problem, start, STEP32, FLOOR32, REACH32, moments)
-        n_eval += walk.n_eval
-        if walk.good:
-            start = walk.x
-    jacobian, spread = _take_logs(sides, base, log_ref, spare, d32)
-    problem = _Problem(d32[:n_pos], d32[n_pos:n], jacobian, spread, reach)
-    walk = _walk(problem, start, STEP32, FLOOR32, REACH32, moments)
-    n_eval += walk.n_eval
-    if walk.good:
-        start = walk.x
-    exact = _Problem(spare[:n_pos], spare[n_pos:n], jacobian, spread, reach)
-    walk = _walk(exact, start, STEP64, FLOOR64, REACH64, moments)
-    n_eval += walk.n_eval
-    usable = walk.good and spread >= PLAIN_SPREAD * max(1.0, abs(log_ref))
+def _plain_optimum(x: FloatArray, column: _Column, d: FloatArray, d32: Float32Array, moments: FloatArray) -> Optimum:
+    """Optimum from plain sums; NOT_CERTIFIED where they will not do."""
+    n = x.size
+    walk, spread = _walk_on_sample(column, x, d, d32, moments)
+    n_eval = walk.n_eval + 1
+    start = _off_the_floor(walk.x, column.both_signs, _COARSE.floor / spread) if walk.good else 1.0
+    total, squares = _logs_and_sums(column, x, start, d, d32, moments)
+    jacobian = total / n
+    spread = _spread(column, n, total, squares)
+    if walk.good and _in_reach(column, start, _COARSE.reach) and centre(moments):
+        d1, d2, d3 = score_from_moments(moments, jacobian)
+        start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
+    if not spread >= PLAIN_SPREAD * max(1.0, abs(column.log_ref)):
+        return _no_optimum(n_eval)
+    walk = _walk(column, d[:n], jacobian, spread, start, _FINE, moments)
+    if not walk.good:
+        return _no_optimum(n_eval + walk.n_eval)
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
-    nll = 0.5 * log(variance) + log_ref - (walk.x - 1.0) * jacobian
-    ref = exp(log_ref) - base if one_sided else 0.0
     return Optimum(
         walk.x,
         mean,
         math.sqrt(variance),
         0.0,
-        ref,
-        log_ref,
-        nll,
+        0.0 if column.both_signs else exp(column.log_ref) - column.base,
+        column.log_ref,
+        0.5 * log(variance) + column.log_ref - (walk.x - 1.0) * jacobian,
         curvature,
-        n_eval,
-        _OK if usable else _NOT_CERTIFIED,
+        n_eval + walk.n_eval,
+        _OK,
     )
+
+
+@kernel
+def _no_optimum(n_eval: int) -> Optimum:
+    return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, _NOT_CERTIFIED)
 
 
 @kernel
@@ -442,7 +467,7 @@ class Work(NamedTuple):
     split: FloatArray
     weight: FloatArray
     weight_split: FloatArray
-    d32: npt.NDArray[np.float32]
+    d32: Float32Array
     small: FloatArray
 
 
@@ -461,19 +486,16 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
     if status != _OK:
         _write_identity(row, status)
         return
-    weight = work.weight[: n if weight.size > 0 else 0]
-    low, high = float_of(found.low), float_of(found.high)
     sign = 0.0 if not one_sided else (1.0 if found.n_negative == 0 else -1.0)
-    sides = _sides(x, weight, found.n_negative, work)
-    spare = work.spare if sign == 1.0 else x
-    best = _optimum(sides, base, low, high, lmbda if sign >= 0.0 else 2.0 - lmbda, spare, work)
+    weight = work.weight[: n if weight.size > 0 else 0]
+    best = _optimum(x, weight, found, base, sign, lmbda if sign >= 0.0 else 2.0 - lmbda, work)
     if best.status == _UNREPRESENTABLE:
         _write_identity(row, _UNREPRESENTABLE)
         return
     _write(row, best, sign)
     row[N_OBS] = n if weight.size == 0 else weight.sum()
-    row[X_MIN] = low if found.n_negative == 0 else -high if one_sided else -sides.neg.max()
-    row[X_MAX] = -low if found.n_negative == n else high if one_sided else sides.pos.max()
+    row[X_MIN] = x.min()
+    row[X_MAX] = x.max()
 
 
 @kernel
@@ -490,37 +512,54 @@ def _refusal(n: int, found: Scan, family: int, one_sided: bool) -> int:
 
 @kernel
 def _sides(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> Sides:
-    """Magnitudes by sign: x itself where nothing is negative, else in `work.split`."""
+    """Magnitudes and weights by sign, copied only where there are negative values or no weights."""
     n = x.size
+    if weight.size == 0:
+        weight = work.weight[:n]
+        weight[:] = 1.0
     if n_negative == 0:
         return Sides(x, x[:0], weight, weight[:0])
     border = split_signs(x, x, work.split)
-    weight_split = work.weight_split[: weight.size]
-    if weight.size > 0:
-        split_signs(x, weight, weight_split)
+    weight_split = work.weight_split[:n]
+    split_signs(x, weight, weight_split)
     if border == 0:
         return Sides(work.split[:n], x[:0], weight_split, weight[:0])
     return Sides(work.split[:border], work.split[border:n], weight_split[:border], weight_split[border:])
 
 
 @kernel
+def _rough_log_ref(x: FloatArray, base: float) -> float:
+    """Mean log of up to 64 evenly spaced values."""
+    n = min(x.size, 64)
+    stride = x.size // n
+    total = 0.0
+    for i in range(n):
+        total += log(base + abs(x[i * stride]))
+    return total / n
+
+
+@kernel
+def _plain_column(x: FloatArray, base: float, both_signs: bool, low: float, high: float) -> _Column:
+    log_ref = 0.0 if both_signs else _rough_log_ref(x, base)
+    reach = max(abs(log(base + high) - log_ref), abs(log(base + low) - log_ref))
+    return _Column(both_signs, base, log_ref, reach)
+
+
+@kernel
 def _optimum(
-    sides: Sides, base: float, low: float, high: float, exponent: float, spare: FloatArray, work: Work
+    x: FloatArray, weight: FloatArray, found: Scan, base: float, sign: float, exponent: float, work: Work
 ) -> Optimum:
     """The plain way where it holds, else the careful one."""
-    n_pos, n = sides.pos.size, sides.pos.size + sides.neg.size
+    low, high = float_of(found.low), float_of(found.high)
     n_eval = 0
-    if sides.pos_weight.size == 0:
-        if n >= PLAIN_MIN and exponent != exponent and base + low >= _SMALLEST_NORMAL:
-            best = _plain_optimum(sides, base, low, high, spare, work.d32, work.small[:N_MOMENTS])
-            if best.status == _OK:
-                return best
-            n_eval = best.n_eval
-        ones = work.weight[:n]
-        ones[:] = 1.0
-        sides = Sides(sides.pos, sides.neg, ones[:n_pos], ones[n_pos:])
-    best = _careful_optimum(sides, base, exponent, spare, work.small)
-    return best
+    if weight.size == 0 and x.size >= PLAIN_MIN and exponent != exponent and base + low >= _SMALLEST_NORMAL:
+        column = _plain_column(x, base, sign == 0.0, low, high)
+        best = _plain_optimum(x, column, work.spare, work.d32, work.small[:N_MOMENTS])
+        if best.status == _OK:
+            return best
+        n_eval = best.n_eval
+    sides = _sides(x, weight, found.n_negative, work)
+    return _careful_optimum(sides, base, exponent, n_eval, work.spare, work.small)
 
 
 @kernel

@@ -1,9 +1,13 @@
 """The score of a well-conditioned column from one pass of plain sums.
 
-The two passes within a block of `powerkern.kernels.likelihood` hold for any data; most columns do not need them. With logs centred
-at their mean, ``Y_0 = e^t - 1`` (t = m d) has a mean that does not dwarf its standard deviation, and ten plain sums
-of Y_0..Y_3 give g', g'', g''' to nearly full precision. The kernels below work in float64 and, at twice the speed, in
-float32: most of the way to the optimum is walked in float32, the last step is taken in float64.
+The two passes within a block of `powerkern.kernels.likelihood` hold for any data; most columns do not need them. Where
+``Y_0 = e^t - 1`` (t = m d, with logs d centred near their mean) has a mean that does not dwarf its standard
+deviation, plain sums of Y_0..Y_3 and of their products give g', g'', g''' to nearly full precision.
+
+A column of one sign is held as logs ``d = ln(base + |x|) - log_ref``, a Yeo-Johnson column of both signs as
+*signed* logs ``sign(x) log1p|x|``, whose sign selects the branch: no partition, no branch in the loops. The sums
+exist in float64 and, at more than twice the speed, in float32: most of the way to the optimum is walked in
+float32, the last step is taken in float64.
 """
 
 from __future__ import annotations
@@ -15,48 +19,101 @@ import numpy.typing as npt
 
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern.kernels.elementary import expm1_excess, log_normal
-from powerkern.kernels.likelihood import N_MOMENTS, WEIGHT, YY, YY1, YY2, YY3, Y, Y1, Y1Y1, Y1Y2, Y2, Y3, FloatArray
+from powerkern.kernels.likelihood import WEIGHT, YY, YY1, YY2, YY3, FloatArray, Y, Y1, Y1Y1, Y1Y2, Y2, Y3
 
 AnyFloats = npt.NDArray[np.floating]
+Float32Array = npt.NDArray[np.float32]
+Sums = tuple[float, float, float, float, float, float, float, float, float, float]
 
-#: Values summed in the arrays' own precision before they enter float64 accumulators.
-CHUNK = 4096
+#: Values summed in their own precision before they enter float64 accumulators; two arrays of it fit the L1 cache.
+CHUNK = 2048
 
-#: The sums are trusted while mean^2 <= this times the variance: they lose at most two digits.
-MAX_MEAN_TO_SD = 100.0
+#: The sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
+MAX_SQUARE_TO_VARIANCE = 100.0
 
 
 @reduction
-def log_pass(
-    x: FloatArray, base: float, log_ref: float, d: FloatArray, d32: npt.NDArray[np.float32]
-) -> tuple[float, float]:
-    """d = ln(base + x) - log_ref, also rounded to float32; returns its sum and sum of squares."""
+def logs_of_one_sign(x: FloatArray, base: float, log_ref: float, d: AnyFloats) -> tuple[float, float]:
+    """d = ln(base + |x|) - log_ref; returns its sum and sum of squares."""
     widest_vectors()
     total = squares = 0.0
-    for i in range(x.size):
-        value = log_normal(base + x[i]) - log_ref
+    for i in range(d.size):
+        value = log_normal(base + abs(x[i])) - log_ref
         d[i] = value
-        d32[i] = value
         total += value
         squares += value * value
     return total, squares
 
 
 @reduction
-def _sums(d: AnyFloats, m: float) -> tuple[float, ...]:
-    """Sums of Y_0 = e^t - 1, Y_1 = t Y_0 - (Y_0 - t), Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2 and products."""
+def signed_logs(x: FloatArray, d: AnyFloats) -> tuple[float, float]:
+    """d = sign(x) ln(1 + |x|); returns its sum and sum of squares."""
+    widest_vectors()
+    total = squares = 0.0
+    for i in range(d.size):
+        value = math.copysign(log_normal(1.0 + abs(x[i])), x[i])
+        d[i] = value
+        total += value
+        squares += value * value
+    return total, squares
+
+
+@kernel
+def to_float32(d: FloatArray, d32: Float32Array) -> None:
+    """Round to float32."""
+    widest_vectors()
+    for i in range(d.size):
+        d32[i] = d[i]
+
+
+@kernel
+def _terms(t: float) -> tuple[float, float, float, float]:
+    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, in the type of t."""
+    excess = expm1_excess(t)
+    y0 = t + excess
+    y1 = t * y0 - excess
+    t2e = t * t + t * t * y0
+    y2 = t2e - (y1 + y1)
+    return y0, y1, y2, t * t2e - (y2 + y2 + y2)
+
+
+@reduction
+def _sums_of_one_sign(d: AnyFloats, m: float) -> Sums:
+    """Sums of Y_j and of the six products that the score needs."""
     widest_vectors()
     zero = m - m
-    s0 = s1 = s2 = s3 = zero
-    q00 = q01 = q11 = q02 = q03 = q12 = zero
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
-        t = m * d[i]
-        excess = expm1_excess(t)
-        y0 = t + excess
-        y1 = t * y0 - excess
-        t2e = t * t + t * t * y0
-        y2 = t2e - (y1 + y1)
-        y3 = t * t2e - (y2 + y2 + y2)
+        y0, y1, y2, y3 = _terms(m * d[i])
+        s0 += y0
+        s1 += y1
+        s2 += y2
+        s3 += y3
+        q00 += y0 * y0
+        q01 += y0 * y1
+        q11 += y1 * y1
+        q02 += y0 * y2
+        q03 += y0 * y3
+        q12 += y1 * y2
+    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12
+
+
+@reduction
+def _sums_of_both_signs(d: AnyFloats, m_pos: float, m_neg: float, r_pos: float, r_neg: float) -> Sums:
+    """Sums of y^(j) = Y_j r^(j+1) and of their products; r = 1/m, -1/m below zero."""
+    widest_vectors()
+    zero = m_pos - m_pos
+    s0, s1, s2, s3 = zero, zero, zero, zero
+    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
+    for i in range(d.size):
+        negative = d[i] < zero
+        r = r_neg if negative else r_pos
+        y0, y1, y2, y3 = _terms((m_neg if negative else m_pos) * abs(d[i]))
+        y0 = y0 * r
+        y1 = y1 * (r * r)
+        y2 = y2 * (r * r * r)
+        y3 = y3 * (r * r * (r * r))
         s0 += y0
         s1 += y1
         s2 += y2
@@ -71,34 +128,28 @@ def _sums(d: AnyFloats, m: float) -> tuple[float, ...]:
 
 
 @kernel
-def add_branch(d: AnyFloats, m: float, sign: float, sums: FloatArray) -> None:
-    """Add one branch's sums of y^(j) = Y_j/m^(j+1), with m negated below zero."""
-    part = np.zeros(N_MOMENTS)
-    for start in range(0, d.size, CHUNK):
-        s0, s1, s2, s3, q00, q01, q11, q02, q03, q12 = _sums(d[start : start + CHUNK], d.dtype.type(m))
-        part[Y] += s0
-        part[Y1] += s1
-        part[Y2] += s2
-        part[Y3] += s3
-        part[YY] += q00
-        part[YY1] += q01
-        part[Y1Y1] += q11
-        part[YY2] += q02
-        part[YY3] += q03
-        part[Y1Y2] += q12
-    r = sign / m
+def add_sums(d: AnyFloats, exponent: float, both_signs: bool, sums: FloatArray) -> None:
+    """Add the sums of y, y', y'', y''' and of their products over the logs `d` to `sums`."""
+    real = d.dtype.type
+    if both_signs:
+        below = 2.0 - exponent
+        part = _sums_of_both_signs(d, real(exponent), real(below), real(1.0 / exponent), real(-1.0 / below))
+        r = 1.0
+    else:
+        part = _sums_of_one_sign(d, real(exponent))
+        r = 1.0 / exponent
     r2 = r * r
     sums[WEIGHT] += d.size
-    sums[Y] += part[Y] * r
-    sums[Y1] += part[Y1] * r2
-    sums[Y2] += part[Y2] * r2 * r
-    sums[Y3] += part[Y3] * r2 * r2
-    sums[YY] += part[YY] * r2
-    sums[YY1] += part[YY1] * r2 * r
-    sums[Y1Y1] += part[Y1Y1] * r2 * r2
-    sums[YY2] += part[YY2] * r2 * r2
-    sums[YY3] += part[YY3] * r2 * r2 * r
-    sums[Y1Y2] += part[Y1Y2] * r2 * r2 * r
+    sums[Y] += part[0] * r
+    sums[Y1] += part[1] * r2
+    sums[Y2] += part[2] * (r2 * r)
+    sums[Y3] += part[3] * (r2 * r2)
+    sums[YY] += part[4] * r2
+    sums[YY1] += part[5] * (r2 * r)
+    sums[Y1Y1] += part[6] * (r2 * r2)
+    sums[YY2] += part[7] * (r2 * r2)
+    sums[YY3] += part[8] * (r2 * r2 * r)
+    sums[Y1Y2] += part[9] * (r2 * r2 * r)
 
 
 @kernel
@@ -114,5 +165,5 @@ def centre(sums: FloatArray) -> bool:
     sums[YY2] -= n * sums[Y] * sums[Y2]
     sums[YY3] -= n * sums[Y] * sums[Y3]
     sums[Y1Y2] -= n * sums[Y1] * sums[Y2]
-    # the comparison is False for NaN and for infinite sums too
-    return raw <= MAX_MEAN_TO_SD * sums[YY] and math.isfinite(sums[YY3])
+    # False for NaN and infinite sums too
+    return raw <= MAX_SQUARE_TO_VARIANCE * sums[YY] and abs(sums[YY3]) < math.inf
