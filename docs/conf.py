@@ -7,13 +7,11 @@ author = "the powerkern developers"
 project_copyright = "2026, the powerkern developers"
 version = release = powerkern.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "numpydoc"]
+extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "numpydoc"]
 exclude_patterns = ["_build"]
-nitpicky = False
 
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
-autosummary_generate = True
-numpydoc_show_class_members = False  # autosummary has them; both together warn
+numpydoc_show_class_members = False  # autodoc lists them; both together warn
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"powerkern {release}"
