@@ -134,12 +134,12 @@ def scan(x: FloatArray) -> Scan:
 
 
 @kernel
-def squeeze(x: FloatArray, weight: FloatArray, weight_out: FloatArray) -> int:
-    """Move the values that are not NaN and have a weight to the front; returns their number."""
+def squeeze(x: FloatArray, weight: FloatArray, out: FloatArray, weight_out: FloatArray) -> int:
+    """Copy the values that are not NaN and have a weight, and their weights; returns their number."""
     n = 0
     for i in range(x.size):
         if x[i] == x[i] and (weight.size == 0 or weight[i] > 0.0):
-            x[n] = x[i]
+            out[n] = x[i]
             if weight.size > 0:
                 weight_out[n] = weight[i]
             n += 1
@@ -231,14 +231,36 @@ def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray)
     )
 
 
+class _Careful(NamedTuple):
+    """Logs of a column, and the value (0 with two branches) and log that they are relative to."""
+
+    logs: Logs
+    base: float
+    reference: float
+    log_reference: float
+
+
+@kernel
+def _careful(sides: Sides, base: float, spare: FloatArray) -> _Careful:
+    reference = 0.0
+    if sides.neg.size == 0:
+        reference = _typical(sides.pos)
+    logs = careful_logs(sides, base, reference, spare)
+    return _Careful(logs, base, reference, _log_base(base, reference) if sides.neg.size == 0 else 0.0)
+
+
+@kernel
+def _log_base(base: float, x: float) -> float:
+    return log1p(x) if base == 1.0 else log(x)
+
+
 @kernel
 def _careful_optimum(
     sides: Sides, base: float, exponent: float, n_eval: int, spare: FloatArray, scratch: FloatArray
 ) -> Optimum:
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
-    one_sided = sides.neg.size == 0
-    reference = _typical(sides.pos) if one_sided else 0.0
-    logs = careful_logs(sides, base, reference, spare)
+    careful = _careful(sides, base, spare)
+    logs = careful.logs
     status = _FIXED
     mu = exponent * logs.sigma
     if exponent != exponent:
@@ -249,15 +271,13 @@ def _careful_optimum(
         status = _OK if state.status == CONVERGED else _NOT_CERTIFIED
         n_eval += state.n_eval
         mu = state.x
-    at = score(logs, mu, scratch)
-    log_reference = log1p(reference) if base == 1.0 else log(reference)
-    if one_sided:
-        reference = sides.pos.max() if mu > 0.0 else sides.pos.min()
-        log_ref = log1p(reference) if base == 1.0 else log(reference)
-    else:
-        log_ref, log_reference = 0.0, 0.0
     if not abs(mu / logs.sigma) < math.inf:
         status = _UNREPRESENTABLE
+    at = score(logs, mu, scratch)
+    reference, log_ref = 0.0, 0.0
+    if sides.neg.size == 0:
+        reference = sides.pos.max() if mu > 0.0 else sides.pos.min()
+        log_ref = _log_base(base, reference)
     return Optimum(
         mu / logs.sigma,
         at.mean * logs.sigma,
@@ -265,7 +285,7 @@ def _careful_optimum(
         at.log_factor,
         reference,
         log_ref,
-        nll_at(logs, mu, at, log_reference),
+        nll_at(logs, mu, at, careful.log_reference),
         at.d2 * logs.sigma * logs.sigma,
         n_eval + 1,
         status,
@@ -461,8 +481,9 @@ def _moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
 
 
 class Work(NamedTuple):
-    """Scratch for one column: three (with weights five) arrays of its length, and a small one."""
+    """Scratch for one column: five arrays of its length and two small ones."""
 
+    packed: FloatArray
     spare: FloatArray
     split: FloatArray
     weight: FloatArray
@@ -471,31 +492,52 @@ class Work(NamedTuple):
     small: FloatArray
 
 
+class Prepared(NamedTuple):
+    """A column without its missing values; `sign` is 1, -1, or 0 for values of both signs; `status` is _OK or a refusal."""
+
+    x: FloatArray
+    weight: FloatArray
+    found: Scan
+    base: float
+    sign: float
+    status: int
+
+
+@kernel
+def _prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
+    """Squeeze out missing values and zero weights, and look at what is left."""
+    found = scan(x)
+    n_weights = 0
+    if found.n_nan > 0 or weight.size > 0:
+        n = squeeze(x, weight, work.packed, work.weight)
+        n_weights = n if weight.size > 0 else 0
+        x = work.packed[:n]
+        found = scan(x)
+    base = 1.0 if family == YEO_JOHNSON else 0.0
+    sign = 0.0
+    if found.n_negative == 0:
+        sign = 1.0
+    elif found.n_negative == x.size:
+        sign = -1.0
+    return Prepared(x, work.weight[:n_weights], found, base, sign, _refusal(x.size, found, family, sign != 0.0))
+
+
 @kernel
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit one column (overwritten) into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    n = x.size
-    found = scan(x)
-    if found.n_nan > 0 or weight.size > 0:
-        n = squeeze(x, weight, work.weight)
-        found = scan(x[:n])
-    x = x[:n]
-    base = 1.0 if family == YEO_JOHNSON else 0.0
-    one_sided = found.n_negative == 0 or found.n_negative == n
-    status = _refusal(n, found, family, one_sided)
-    if status != _OK:
-        _write_identity(row, status)
+    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
+    column = _prepare(x, weight, family, work)
+    if column.status != _OK:
+        _write_identity(row, column.status)
         return
-    sign = 0.0 if not one_sided else (1.0 if found.n_negative == 0 else -1.0)
-    weight = work.weight[: n if weight.size > 0 else 0]
-    best = _optimum(x, weight, found, base, sign, lmbda if sign >= 0.0 else 2.0 - lmbda, work)
+    best = _optimum(column, lmbda if column.sign >= 0.0 else 2.0 - lmbda, work)
     if best.status == _UNREPRESENTABLE:
         _write_identity(row, _UNREPRESENTABLE)
         return
-    _write(row, best, sign)
-    row[N_OBS] = n if weight.size == 0 else weight.sum()
-    row[X_MIN] = x.min()
-    row[X_MAX] = x.max()
+    _write(row, best, column.sign)
+    row[N_OBS] = column.x.size if weight.size == 0 else column.weight.sum()
+    low, high = float_of(column.found.low), float_of(column.found.high)
+    row[X_MIN] = low if column.sign > 0.0 else -high if column.sign < 0.0 else column.x.min()
+    row[X_MAX] = high if column.sign > 0.0 else -low if column.sign < 0.0 else column.x.max()
 
 
 @kernel
@@ -546,19 +588,19 @@ def _plain_column(x: FloatArray, base: float, both_signs: bool, low: float, high
 
 
 @kernel
-def _optimum(
-    x: FloatArray, weight: FloatArray, found: Scan, base: float, sign: float, exponent: float, work: Work
-) -> Optimum:
+def _optimum(column: Prepared, exponent: float, work: Work) -> Optimum:
     """The plain way where it holds, else the careful one."""
-    low, high = float_of(found.low), float_of(found.high)
+    x, base = column.x, column.base
+    low, high = float_of(column.found.low), float_of(column.found.high)
     n_eval = 0
-    if weight.size == 0 and x.size >= PLAIN_MIN and exponent != exponent and base + low >= _SMALLEST_NORMAL:
-        column = _plain_column(x, base, sign == 0.0, low, high)
-        best = _plain_optimum(x, column, work.spare, work.d32, work.small[:N_MOMENTS])
+    plain = column.weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL
+    if plain and exponent != exponent:
+        frame = _plain_column(x, base, column.sign == 0.0, low, high)
+        best = _plain_optimum(x, frame, work.spare, work.d32, work.small[:N_MOMENTS])
         if best.status == _OK:
             return best
         n_eval = best.n_eval
-    sides = _sides(x, weight, found.n_negative, work)
+    sides = _sides(x, column.weight, column.found.n_negative, work)
     return _careful_optimum(sides, base, exponent, n_eval, work.spare, work.small)
 
 
@@ -605,14 +647,102 @@ def _write_identity(row: FloatArray, status: int) -> None:
     row[STATUS] = status
 
 
-@entry(
-    "void(float64[:, ::1], float64[::1], int64, float64[::1], "
-    "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float32[::1], float64[::1])), float64[:, ::1])"
-)
-def fit_columns(
-    block: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: tuple[FloatArray, ...], rows: FloatArray
+# --- profiles and intervals ---------------------------------------------------------------------------
+
+
+@kernel
+def profile_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbdas: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `block`, each one column of the user's matrix, contiguous and overwritten."""
-    spare, split, w, w_split, d32, small = work
-    for j in range(block.shape[0]):
-        fit_column(block[j], weight, family, lmbda[j], Work(spare, split, w, w_split, d32, small), rows[j])
+    """out = g(lambda) for every lambda; NaN for a column that cannot be fitted."""
+    column = _prepare(x, weight, family, work)
+    out[:] = math.nan
+    if column.status != _OK:
+        return
+    sides = _sides(column.x, column.weight, column.found.n_negative, work)
+    careful = _careful(sides, column.base, work.spare)
+    for k in range(lmbdas.size):
+        mu = (lmbdas[k] if column.sign >= 0.0 else 2.0 - lmbdas[k]) * careful.logs.sigma
+        at = score(careful.logs, mu, work.small)
+        out[k] = nll_at(careful.logs, mu, at, careful.log_reference)
+
+
+@kernel
+def interval_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: float, drop: float, work: Work, out: FloatArray
+) -> None:
+    """The two lambdas at which g exceeds g(lmbda) by `drop`; NaN for a column that cannot be fitted."""
+    column = _prepare(x, weight, family, work)
+    out[:] = math.nan
+    if column.status != _OK:
+        return
+    sides = _sides(column.x, column.weight, column.found.n_negative, work)
+    careful = _careful(sides, column.base, work.spare)
+    sigma = careful.logs.sigma
+    mu = (lmbda if column.sign >= 0.0 else 2.0 - lmbda) * sigma
+    lower = _drop_point(careful, mu, drop, -1.0, work.small) / sigma
+    upper = _drop_point(careful, mu, drop, 1.0, work.small) / sigma
+    out[0] = lower if column.sign >= 0.0 else 2.0 - upper
+    out[1] = upper if column.sign >= 0.0 else 2.0 - lower
+
+
+@kernel
+def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch: FloatArray) -> float:
+    """Where g has grown by `drop` on one side of its minimum: the root of an increasing function of the distance."""
+    logs = careful.logs
+    at = score(logs, mu, scratch)
+    target = nll_at(logs, mu, at, careful.log_reference) + drop
+    distance = math.sqrt(2.0 * drop / at.d2)
+    state = newton_start(distance, 4.0 * distance, 1e-9 * distance, MAX_EVAL)
+    while state.status == RUNNING:
+        here = mu + side * state.x
+        at = score(logs, here, scratch)
+        excess = nll_at(logs, here, at, careful.log_reference) - target
+        state = newton_step(state, excess, side * at.d1, at.d2)
+    return mu + side * state.x if state.status == CONVERGED else math.nan
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+_WORK = "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float32[::1], float64[::1]))"
+
+
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
+def fit_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: FloatArray,
+    work: tuple[FloatArray, ...],
+    out: FloatArray,
+) -> None:
+    """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
+    packed, spare, split, w, w_split, d32, small = work
+    for j in range(columns.shape[0]):
+        fit_column(columns[j], weight, family, lmbda[j], Work(packed, spare, split, w, w_split, d32, small), out[j])
+
+
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
+def profile_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbdas: FloatArray,
+    work: tuple[FloatArray, ...],
+    out: FloatArray,
+) -> None:
+    """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
+    packed, spare, split, w, w_split, d32, small = work
+    for j in range(columns.shape[0]):
+        profile_column(columns[j], weight, family, lmbdas, Work(packed, spare, split, w, w_split, d32, small), out[j])
+
+
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_WORK}, float64[:, ::1])")
+def interval_columns(
+    columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
+) -> None:
+    """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
+    packed, spare, split, w, w_split, d32, small = work
+    for j in range(columns.shape[0]):
+        each = Work(packed, spare, split, w, w_split, d32, small)
+        interval_column(columns[j], weight, family, at[j, 0], at[j, 1], each, out[j])
