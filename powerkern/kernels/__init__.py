@@ -1,5 +1,15 @@
 """Numerical kernels: compiled when Python calls them, inlined when jitted code does."""
 
+from powerkern.kernels.minimize import brent, golden_section, newton_root
 from powerkern.kernels.moments import chan_merge, log_mean, log_var, logsumexp, welford_update
 
-__all__ = ["chan_merge", "log_mean", "log_var", "logsumexp", "welford_update"]
+__all__ = [
+    "brent",
+    "chan_merge",
+    "golden_section",
+    "log_mean",
+    "log_var",
+    "logsumexp",
+    "newton_root",
+    "welford_update",
+]

@@ -154,8 +154,9 @@ def _minimum_status(converged: bool, fun: float, n_eval: int, max_eval: int) -> 
 def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> GoldenState:
     """State that asks for the first point, a + 0.381966 (b - a)."""
     a, b = float(a), float(b)
+    usable = _usable_bracket(a, b, xtol, max_eval)
     return GoldenState(
-        x=a + _product(_GOLDEN, b - a),
+        x=a + _product(_GOLDEN, b - a) if usable else math.nan,
         a=a,
         b=b,
         best=math.nan,
@@ -163,7 +164,7 @@ def golden_section_start(a: float, b: float, xtol: float, max_eval: int) -> Gold
         xtol=float(xtol),
         n_eval=0,
         max_eval=max_eval,
-        status=RUNNING if _usable_bracket(a, b, xtol, max_eval) else INVALID,
+        status=RUNNING if usable else INVALID,
     )
 
 
@@ -201,7 +202,8 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
 def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
     """State that asks for the first point, a + 0.381966 (b - a)."""
     a, b = float(a), float(b)
-    x = a + _product(_GOLDEN, b - a)
+    usable = _usable_bracket(a, b, xtol, max_eval)
+    x = a + _product(_GOLDEN, b - a) if usable else math.nan
     return BrentState(
         x=x,
         a=a,
@@ -217,7 +219,7 @@ def brent_start(a: float, b: float, xtol: float, max_eval: int) -> BrentState:
         xtol=float(xtol),
         n_eval=0,
         max_eval=max_eval,
-        status=RUNNING if _usable_bracket(a, b, xtol, max_eval) else INVALID,
+        status=RUNNING if usable else INVALID,
     )
 
 
@@ -299,7 +301,7 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
     x0, max_step = float(x0), float(max_step)
     usable = -_HUGE <= x0 <= _HUGE and 0.0 < max_step <= _HUGE and xtol >= 0.0 and max_eval >= 1
     return NewtonState(
-        x=x0,
+        x=x0 if usable else math.nan,
         fun=math.nan,
         lo=-math.inf,
         hi=math.inf,
@@ -375,13 +377,18 @@ def _halley(f: float, df: float, d2f: float) -> float:
 
 
 @kernel
+def _minimum(x: float, fun: float, n_eval: int, status: int) -> Minimum:
+    return Minimum(x, math.inf if fun == _HUGE else fun, n_eval, status)
+
+
+@kernel
 def _golden_section(
     f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200
 ) -> Minimum:
     state = golden_section_start(a, b, xtol, max_eval)
     while state.status == RUNNING:
         state = golden_section_step(state, f(state.x))
-    return Minimum(state.x, state.fun, state.n_eval, state.status)
+    return _minimum(state.x, state.fun, state.n_eval, state.status)
 
 
 @kernel
@@ -389,7 +396,7 @@ def _brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, 
     state = brent_start(a, b, xtol, max_eval)
     while state.status == RUNNING:
         state = brent_step(state, f(state.x))
-    return Minimum(state.x, state.fun, state.n_eval, state.status)
+    return _minimum(state.x, state.fun, state.n_eval, state.status)
 
 
 @kernel
@@ -405,3 +412,188 @@ def _newton_root(
         f, df, d2f = f_derivatives(state.x)
         state = newton_step(state, f, df, d2f)
     return Root(state.x, state.fun, state.n_eval, state.status)
+
+
+def _check_bracket(a: float, b: float) -> None:
+    if not (math.isfinite(a) and math.isfinite(b) and a < b):
+        raise ValueError(f"the bracket must be finite with a < b, got a = {a} and b = {b}")
+
+
+def _check_limits(xtol: float, max_eval: int) -> None:
+    if not xtol >= 0.0:
+        raise ValueError(f"xtol must not be negative, got {xtol}")
+    if max_eval < 1:
+        raise ValueError(f"max_eval must be at least 1, got {max_eval}")
+
+
+@compiled_as(_golden_section)
+def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
+    """Minimum of a function of one variable in [a, b] by golden-section search.
+
+    Each evaluation shrinks the bracket by the factor 0.618; derivatives and smoothness are not used [1]_.
+    `brent` needs fewer evaluations where f is smooth.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x) -> float``. Values that are not finite count as larger than every finite one.
+    a, b : float
+        The bracket, finite, a < b.
+    xtol : float
+        Absolute accuracy of x. For an x so large that floats are further apart, a few of their steps.
+    max_eval : int
+        Most evaluations to make.
+
+    Returns
+    -------
+    Minimum
+        ``(x, fun, n_eval, status)``: the best point, f there, the number of evaluations and
+        `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (no finite value was met). For a unimodal f the minimum is within
+        xtol of x, as long as f tells points that close apart: near a smooth minimum rounding hides changes of x
+        below about 1e-8. For any other f it is a local minimum or an end. The ends are never evaluated.
+
+    Raises
+    ------
+    ValueError
+        If the bracket is not finite and ordered, xtol is negative or max_eval is less than 1. Jitted code gets
+        the status `INVALID` instead.
+
+    See Also
+    --------
+    golden_section_start, golden_section_step : the same search, stepped from outside.
+
+    References
+    ----------
+    .. [1] J. Kiefer, "Sequential minimax search for a maximum", Proc. AMS 4, 1953, 502-506.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import golden_section
+    >>> result = golden_section(lambda x: abs(x - 2.0), -4.0, 6.0, xtol=1e-6)
+    >>> round(result.x, 5), result.n_eval, result.status
+    (2.0, 34, 0)
+    """
+    _check_bracket(a, b)
+    _check_limits(xtol, max_eval)
+    return _golden_section(f, a, b, xtol, max_eval)
+
+
+@compiled_as(_brent)
+def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, max_eval: int = 200) -> Minimum:
+    """Minimum of a function of one variable in [a, b] by Brent's method.
+
+    Golden-section steps, replaced by the minimum of the parabola through the best three points where that
+    can be trusted [1]_. The points are exactly those of netlib's fmin and of R's ``optimize(f, c(a, b), tol = xtol)``.
+
+    Parameters
+    ----------
+    f : callable
+        ``f(x) -> float``. Values that are not finite count as the largest float, as in R.
+    a, b : float
+        The bracket, finite, a < b.
+    xtol : float
+        Absolute accuracy of x: points are never closer than ``xtol/3 + 1.5e-8 abs(x)``.
+    max_eval : int
+        Most evaluations to make.
+
+    Returns
+    -------
+    Minimum
+        ``(x, fun, n_eval, status)``: the best point, f there, the number of evaluations and
+        `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (no finite value was met). For a unimodal f the minimum is within
+        ``xtol + 4.5e-8 abs(x)`` of x; for any other f it is a local minimum or an end. The ends are never evaluated.
+
+    Raises
+    ------
+    ValueError
+        If the bracket is not finite and ordered, xtol is negative or max_eval is less than 1. Jitted code gets
+        the status `INVALID` instead.
+
+    See Also
+    --------
+    brent_start, brent_step : the same search, stepped from outside.
+
+    References
+    ----------
+    .. [1] R. P. Brent, "Algorithms for Minimization without Derivatives", Prentice-Hall, 1973, chapter 5.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import brent
+    >>> brent(lambda x: (x - 2.0) ** 2, -4.0, 6.0)
+    Minimum(x=2.0, fun=0.0, n_eval=6, status=0)
+    """
+    _check_bracket(a, b)
+    _check_limits(xtol, max_eval)
+    return _brent(f, a, b, xtol, max_eval)
+
+
+@compiled_as(_newton_root)
+def newton_root(
+    f_derivatives: Callable[[float], tuple[float, float, float]],
+    x0: float,
+    max_step: float = 1.0,
+    xtol: float = 1e-12,
+    max_eval: int = 200,
+) -> Root:
+    """Root of an increasing function of one variable by a safeguarded Halley iteration.
+
+    ::
+
+        x <- x - f/(f' - f f''/(2 f'))
+
+    or Newton's x - f/f' where f'' is 0 or the correction is not small [1]_. The signs of f seen so far
+    bracket the root: a step out of the bracket becomes a bisection, and before there is a bracket no step
+    is longer than a cap that grows fourfold with every step it cuts. Steps that shrink too slowly are doubled.
+    Typical use: the minimum of a strictly convex function, as the root of its derivative.
+
+    Parameters
+    ----------
+    f_derivatives : callable
+        ``f_derivatives(x) -> (f, df, d2f)``, f increasing. Return 0 for d2f to get Newton's iteration. An f of
+        -inf or inf counts by its sign; at a NaN half of the last step is taken back.
+    x0 : float
+        The start.
+    max_step : float
+        Longest first step, in the natural unit of x.
+    xtol : float
+        The iteration ends with a step of at most this size (or of a rounding error of x). The step is
+        taken but f is not evaluated after it: a Halley step of size h leaves an error of order h**3.
+    max_eval : int
+        Most evaluations to make.
+
+    Returns
+    -------
+    Root
+        ``(x, fun, n_eval, status)``: the root, f at the last evaluated point (one step before x), the number of
+        evaluations and `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (f is NaN at the start or wherever the
+        iteration leads, or the root is at infinity).
+
+    Raises
+    ------
+    ValueError
+        If x0 or max_step is not finite, max_step is not positive, xtol is negative or max_eval is less than 1.
+        Jitted code gets the status `INVALID` instead.
+
+    See Also
+    --------
+    newton_start, newton_step : the same iteration, stepped from outside; its state keeps the bracket.
+
+    References
+    ----------
+    .. [1] J. F. Traub, "Iterative Methods for the Solution of Equations", Prentice-Hall, 1964.
+
+    Examples
+    --------
+    >>> import math
+    >>> from powerkern.kernels import newton_root
+    >>> root = newton_root(lambda x: (math.exp(x) - 2.0, math.exp(x), math.exp(x)), x0=0.0)
+    >>> abs(root.x - math.log(2.0)) < 1e-15, root.n_eval, root.status
+    (True, 4, 0)
+    """
+    if not math.isfinite(x0):
+        raise ValueError(f"x0 must be finite, got {x0}")
+    if not (math.isfinite(max_step) and max_step > 0.0):
+        raise ValueError(f"max_step must be positive and finite, got {max_step}")
+    _check_limits(xtol, max_eval)
+    return _newton_root(f_derivatives, x0, max_step, xtol, max_eval)

@@ -370,19 +370,20 @@ def _largest(x: np.ndarray) -> float:
 
 
 @kernel
-def _scale_of(logs: np.ndarray) -> float:
-    """Reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
-    largest = _largest(logs)
-    return largest if abs(largest) <= _HUGE else 0.0
+def _largest_counted(x: np.ndarray, factors: np.ndarray) -> float:
+    """`_largest` of the values whose factor is not 0: what is multiplied by 0 must not set a scale."""
+    widest_vectors()
+    largest = _ordered(bits_of(-math.inf))
+    for i in range(x.size):
+        key = _ordered(bits_of(-math.inf if factors[i] == 0.0 else x[i]))
+        largest = key if key > largest else largest
+    return float_of(_ordered(largest))
 
 
 @kernel
-def _without_zeros(logs: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Copy of the logs with -inf where the factor is 0: what is multiplied by 0 must not set the scale."""
-    kept = np.empty(logs.size)
-    for i in range(logs.size):
-        kept[i] = -math.inf if factors[i] == 0.0 else logs[i]
-    return kept
+def _scale(largest: float) -> float:
+    """Reference that keeps the exponentials from overflowing: the largest log, or 0 when that is not finite."""
+    return largest if abs(largest) <= _HUGE else 0.0
 
 
 @reduction
@@ -403,7 +404,7 @@ def _block_scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -
     widest_vectors()
     total = 0.0
     for i in range(logs.size):
-        total += factors[i] * exp(logs[i] - scale)
+        total += factors[i] * exp((-math.inf if factors[i] == 0.0 else logs[i]) - scale)
     return total
 
 
@@ -430,14 +431,13 @@ def _scaled_exp_sum(logs: np.ndarray, factors: np.ndarray, scale: float) -> floa
 @kernel
 def _logsumexp(logs: np.ndarray, weights: np.ndarray | None = None) -> float:
     if weights is None:
-        scale = _scale_of(logs)
+        scale = _scale(_largest(logs))
         count, rest = _exp_sum(logs, scale)
         if count == 0.0:  # the largest log is not finite, or there is none
             return log(rest)
         return scale + (log(count) + log1p(rest / count))
-    kept = _without_zeros(logs, weights)
-    scale = _scale_of(kept)
-    return scale + log(_scaled_exp_sum(kept, weights, scale))
+    scale = _scale(_largest_counted(logs, weights))
+    return scale + log(_scaled_exp_sum(logs, weights, scale))
 
 
 @kernel
@@ -445,13 +445,12 @@ def _log_mean(logs: np.ndarray, signs: np.ndarray | None = None) -> LogNumber:
     if logs.size == 0:
         return LogNumber(math.nan, math.nan)
     if signs is None:
-        scale = _scale_of(logs)
+        scale = _scale(_largest(logs))
         count, rest = _exp_sum(logs, scale)
         total = count + rest
     else:
-        kept = _without_zeros(logs, signs)
-        scale = _scale_of(kept)
-        total = _scaled_exp_sum(kept, signs, scale)
+        scale = _scale(_largest_counted(logs, signs))
+        total = _scaled_exp_sum(logs, signs, scale)
     return LogNumber(scale + log(abs(total) / logs.size), _sign(total))
 
 
@@ -467,41 +466,50 @@ def _sign(x: float) -> float:
 
 @kernel
 def _shifted_values(logs: np.ndarray, scale: float, factor: float, out: np.ndarray) -> None:
-    """Numbers in units of e**scale, less 1: nearly equal ones keep the digits in which they differ."""
+    """Numbers in units of e**scale/factor, less 1: nearly equal ones keep the digits in which they differ."""
     widest_vectors()
     for i in range(logs.size):
         out[i] = factor * expm1(logs[i] - scale)
 
 
 @kernel
-def _signed_shifted_values(logs: np.ndarray, signs: np.ndarray, scale: float, factor: float, out: np.ndarray) -> None:
-    """`_shifted_values` of signed numbers, less the sign of the first."""
+def _signed_shifted_values(
+    logs: np.ndarray, signs: np.ndarray, origin: float, scale: float, factor: float, out: np.ndarray
+) -> None:
+    """`_shifted_values` of signed numbers, less `origin`, the sign of one of them."""
     widest_vectors()
-    origin = signs[0]
     for i in range(logs.size):
-        out[i] = factor * (signs[i] * expm1(logs[i] - scale) + (signs[i] - origin))
+        s = signs[i]
+        e = expm1((-math.inf if s == 0.0 else logs[i]) - scale)
+        out[i] = factor * (s * e + (s - origin))
 
 
 @kernel
 def _scaled_variance(logs: np.ndarray, signs: np.ndarray | None, scale: float, factor: float) -> float:
     """Variance in units of (e**scale/factor)**2."""
-    values = np.empty(logs.size)
-    if signs is None:
-        _shifted_values(logs, scale, factor, values)
-    else:
-        _signed_shifted_values(logs, signs, scale, factor, values)
-    return moments_of(values).m2 / logs.size
+    n_blocks = (logs.size + BLOCK - 1) // BLOCK
+    parts = np.empty((n_blocks, 3))
+    scratch = np.empty(BLOCK)
+    for k in range(n_blocks):
+        block = logs[k * BLOCK : (k + 1) * BLOCK]
+        values = scratch[: block.size]
+        if signs is None:
+            _shifted_values(block, scale, factor, values)
+        else:
+            _signed_shifted_values(block, signs[k * BLOCK : (k + 1) * BLOCK], signs[0], scale, factor, values)
+        part = moments_of(values)
+        parts[k, 0], parts[k, 1], parts[k, 2] = part.weight, part.mean, part.m2
+    return merge_tree(parts).m2 / logs.size
 
 
 @kernel
 def _log_var(logs: np.ndarray, signs: np.ndarray | None = None) -> float:
     if logs.size == 0:
         return math.nan
-    kept = logs if signs is None else _without_zeros(logs, signs)
-    scale = _scale_of(kept)
-    variance = _scaled_variance(kept, signs, scale, 1.0)
+    scale = _scale(_largest(logs) if signs is None else _largest_counted(logs, signs))
+    variance = _scaled_variance(logs, signs, scale, 1.0)
     if variance < _TINY_VARIANCE:  # the squares may have underflowed
-        magnified = _scaled_variance(kept, signs, scale, _MAGNIFIER)
+        magnified = _scaled_variance(logs, signs, scale, _MAGNIFIER)
         return 2.0 * scale + (log(magnified) - 2.0 * _LOG_MAGNIFIER)
     return 2.0 * scale + log(variance)
 
@@ -613,9 +621,9 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
     --------
     >>> from powerkern.kernels import logsumexp
     >>> logsumexp([1000.0, 1000.0])
-    1000.6931471805599
+    1000.6931471805
     >>> logsumexp([0.0, -50.0])
-    1.9287498479639178e-22
+    1.92874984796e-22
     """
     vector = _vector(logs, "logs")
     if weights is None:
@@ -668,7 +676,7 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
     >>> log_mean([1000.0, 1000.0, 1000.0])
     LogNumber(log=1000.0, sign=1.0)
     >>> log_mean([1000.0, -2000.0], signs=[-1, 1])
-    LogNumber(log=999.3068528194401, sign=-1.0)
+    LogNumber(log=999.3068528194, sign=-1.0)
     """
     vector = _vector(logs, "logs")
     if signs is None:
@@ -721,7 +729,7 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
     --------
     >>> from powerkern.kernels import log_var
     >>> log_var([1000.0, 0.0])
-    1998.6137056388801
+    1998.61370563888
     >>> log_var([0.0, 0.0], signs=[1, -1])
     0.0
     """
