@@ -1,0 +1,450 @@
+"""What comes in: the one home of input checking.
+
+Whatever a user passes becomes a real numeric array, or one sentence that names the column, the row and the remedy.
+TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong shape or value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from numbers import Complex, Real
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+
+class Matrix(NamedTuple):
+    """A matrix as the user gave it: any real dtype, memory order, strides and byte order."""
+
+    #: Two-dimensional; shares memory with the input wherever the input is an array already.
+    values: NDArray[Any]
+    #: Column names, when there are any.
+    names: list[str] | None
+    #: Whether the input was one-dimensional; `values` has shape (n, 1) then.
+    was_vector: bool
+
+
+# --- matrices -----------------------------------------------------------------------------------------
+
+
+def as_matrix(X: object, column_names: Sequence[str] | None = None) -> Matrix:
+    """Read anything array-like as a two-dimensional real array, without a copy where that is possible.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, p) or (n,)
+        Array, masked array, nested lists, data frame or series (pandas, polars, pyarrow), or anything with
+        ``__array__``. Masked and null entries become NaN. Numeric columns of different types become one float64 array.
+    column_names : sequence of str, optional
+        Names of the columns; by default those of the data frame.
+
+    Raises
+    ------
+    TypeError
+        If X does not hold real numbers, is sparse, or is a Dask collection.
+    ValueError
+        If X is not one- or two-dimensional, is ragged or empty, or `column_names` do not fit.
+    """
+    values, names = _read(X, "X", column_names)
+    was_vector = values.ndim == 1
+    if was_vector:
+        values = values[:, np.newaxis]
+    n, p = values.shape
+    if n == 0 or p == 0:
+        raise ValueError(f"X has no {'columns' if p == 0 else 'rows'} (its shape is {(n, p)}); there is nothing to do")
+    if column_names is not None:
+        names = _checked_names(column_names, p)
+    return Matrix(values, names, was_vector)
+
+
+def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str] | None]:
+    """X as a real array of one or two dimensions, and the names of its columns."""
+    library = _library(X)
+    _reject_foreign(X, library, what)
+    table = _table(X, library)
+    if table is not None:
+        return _table_values(table, what), table.names
+    if isinstance(X, np.ma.MaskedArray):
+        X = _filled(X)
+    values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
+    if values.ndim not in (1, 2):
+        described = f"has {values.ndim} dimensions" if values.ndim else f"is a {type(X).__name__}"
+        error = TypeError if values.ndim == 0 and _kind(values.dtype) != "number" else ValueError
+        raise error(f"{what} {described}; pass a table of shape (n, p) or one column of shape (n,)")
+    kind = _kind(values.dtype)
+    if kind != "number":
+        # numbers beside text in a list have become text: look for the culprit in the list itself
+        cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+        _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
+    return values, None
+
+
+def _from_sequence(X: object, what: str) -> NDArray[Any]:
+    """Lists and scalars as an array."""
+    try:
+        return np.asarray(X)
+    except ValueError:
+        assert isinstance(X, Sequence)
+        lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str) else None for row in X]
+    for i, length in enumerate(lengths):
+        if length != lengths[0]:
+            first, other = (f"{m} values" if m is not None else "a single value" for m in (lengths[0], length))
+            raise ValueError(f"{what} is ragged: row 0 has {first}, row {i} has {other}; give every row as many")
+    raise ValueError(f"{what} is ragged below its rows; pass a table of shape (n, p) or one column of shape (n,)")
+
+
+def _filled(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+    """Masked entries as NaN."""
+    if not np.ma.is_masked(X) or _kind(X.dtype) != "number":
+        return np.asarray(X.data)
+    dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
+    values = np.array(X.data, dtype=dtype)
+    values[np.ma.getmaskarray(X)] = np.nan
+    return values
+
+
+def _library(X: object) -> str:
+    """The library among whose types X is, or ""; that library is imported already, and never by us."""
+    for cls in type(X).__mro__:
+        root = cls.__module__.partition(".")[0]
+        if root in ("dask", "dask_expr", "pandas", "polars", "pyarrow", "scipy", "sparse", "xarray"):
+            return root
+    return ""
+
+
+def _reject_foreign(X: object, library: str, what: str) -> None:
+    """Refuse what `np.asarray` would load, densify or misread behind the user's back."""
+    if library == "xarray":
+        return _reject_foreign(held := getattr(X, "data", None), _library(held), what)
+    if library in ("dask", "dask_expr"):
+        raise TypeError(
+            f"{what} is a Dask collection; use powerkern.dask, or load it into memory with {what}.compute()"
+        )
+    if library == "polars" and hasattr(X, "collect"):
+        raise TypeError(f"{what} is a polars LazyFrame; pass {what}.collect()")
+    if hasattr(X, "toarray") or (library == "sparse" and hasattr(X, "todense")):
+        method = "toarray" if hasattr(X, "toarray") else "todense"
+        raise TypeError(f"{what} is sparse, and a power transform is dense; pass {what}.{method}()")
+    return None
+
+
+# --- tables of pandas, polars and pyarrow -------------------------------------------------------------
+
+
+class _Table(NamedTuple):
+    """The columns of a data frame, or the one of a series."""
+
+    types: list[Any]
+    names: list[str] | None
+    #: All values at once, without a copy where the library can; None where it cannot, or does so badly.
+    whole: Callable[[], NDArray[Any]] | None
+    #: One column as float64, its null entries as NaN.
+    column: Callable[[int], NDArray[np.float64]]
+    #: The same as Python objects.
+    objects: Callable[[int], Any]
+    was_vector: bool
+
+
+def _table(X: Any, library: str) -> _Table | None:
+    if library == "pandas" and hasattr(X, "to_numpy"):
+        return _pandas_table(X)
+    if library == "polars" and hasattr(X, "to_numpy"):
+        return _polars_table(X)
+    if library == "pyarrow" and (hasattr(X, "column_names") or hasattr(X, "to_numpy")):
+        return _arrow_table(X)
+    return None
+
+
+def _pandas_table(X: Any) -> _Table:
+    is_frame = hasattr(X, "columns")
+
+    def series(j: int) -> Any:
+        return X.iloc[:, j] if is_frame else X
+
+    def column(j: int) -> NDArray[np.float64]:
+        one = series(j)
+        missing = {} if isinstance(one.dtype, np.dtype) else {"na_value": np.nan}
+        return np.asarray(one.to_numpy(dtype=np.float64, **missing))
+
+    def objects(j: int) -> Any:
+        return series(j).to_numpy(dtype=object)
+
+    if not is_frame:
+        name = getattr(X, "name", None)
+        return _Table([X.dtype], None if name is None else [str(name)], X.to_numpy, column, objects, True)
+    # 0, 1, 2, ... are pandas' way to say that nobody named the columns
+    unnamed = X.columns.dtype.kind == "i" and list(X.columns) == list(range(len(X.columns)))
+    names = None if unnamed else [str(name) for name in X.columns]
+    return _Table(list(X.dtypes), names, X.to_numpy, column, objects, False)
+
+
+def _polars_table(X: Any) -> _Table:
+    is_frame = hasattr(X, "columns")
+    columns = X.get_columns() if is_frame else [X]
+
+    def column(j: int) -> NDArray[np.float64]:
+        return np.asarray(columns[j].cast(float).to_numpy())
+
+    def objects(j: int) -> Any:
+        return columns[j].to_list()
+
+    names = [str(one.name) for one in columns] if is_frame or X.name else None
+    types = [one.dtype for one in columns]
+    numpys_own = types and re.fullmatch(r"U?Int(8|16|32|64)|Float(32|64)|Boolean", str(types[0]))
+    return _Table(types, names, X.to_numpy if numpys_own else None, column, objects, not is_frame)
+
+
+def _arrow_table(X: Any) -> _Table:
+    is_frame = hasattr(X, "column_names")
+    columns = [X.column(j) for j in range(len(X.column_names))] if is_frame else [X]
+
+    def column(j: int) -> NDArray[np.float64]:
+        return np.asarray(columns[j].cast("float64", safe=False).to_numpy(zero_copy_only=False))
+
+    def objects(j: int) -> Any:
+        return columns[j].to_pylist()
+
+    names = [str(name) for name in X.column_names] if is_frame else None
+    return _Table([one.type for one in columns], names, None, column, objects, not is_frame)
+
+
+def _table_values(table: _Table, what: str) -> NDArray[Any]:
+    """One array of the table's values: the library's own when all columns are of one type, float64 otherwise."""
+    for j, dtype in enumerate(table.types):
+        if _kind(dtype) != "number":
+            _reject_column(table, j, what if table.was_vector else column_label(j, table.names))
+    if not table.types:
+        return np.empty((0, 0))
+    if table.whole is not None and len(set(table.types)) == 1:
+        values = table.whole()
+        if _kind(values.dtype) == "number":  # an object array where the library has missing values of its own
+            return values
+    if table.was_vector:
+        return table.column(0)
+    first = table.column(0)
+    values = np.empty((first.size, len(table.types)), order="F")
+    values[:, 0] = first
+    for j in range(1, len(table.types)):
+        values[:, j] = table.column(j)
+    return values
+
+
+# --- what is not a number -----------------------------------------------------------------------------
+
+_KINDS = {**dict.fromkeys("biuf", "number"), **dict.fromkeys("SUT", "text"), **dict.fromkeys("Mm", "time")}
+_KINDS |= {"c": "complex", "O": "object"}
+
+#: The names that pandas' extension types, polars and pyarrow give their types, in lower case.
+_NAMED_KINDS = (
+    ("number", r"(sparse\[)?(u?int\d*|float\d*|half_?float|double|bool(ean)?|decimal.*|null)\b"),
+    ("complex", r"(sparse\[)?complex"),
+    ("text", r"(large_)?(str|utf8)"),
+    ("category", r"categor|enum|dictionary"),
+    ("time", r"date|time|duration|period"),
+)
+
+_COMPLAINTS = {
+    "complex": "is complex ({}); fit its real and imaginary parts, or its modulus, as columns of their own",
+    "time": "holds dates or times ({}); convert it to numbers first, such as days since a fixed day, or leave it out",
+    "category": "is categorical ({}); encode it as numbers if they mean amounts, or leave it out",
+    "text": "holds text ({}); convert it to numbers, or leave it out",
+    "object": "is of type {}; convert it to numbers, or leave it out",
+    "other": "is of type {}; convert it to numbers, or leave it out",
+}
+
+
+def _kind(dtype: Any) -> str:
+    """What a column of this type holds, whichever library's type it is."""
+    if isinstance(dtype, np.dtype):
+        return _KINDS.get(dtype.kind, "other")
+    name = str(dtype).lower()
+    return next((kind for kind, pattern in _NAMED_KINDS if re.match(pattern, name)), "object")
+
+
+def _reject_column(table: _Table, j: int, label: str) -> NoReturn:
+    dtype = table.types[j]
+    kind = _kind(dtype)
+    if kind in ("object", "text"):
+        _reject_cells(table.objects(j), lambda i: f"{label}, row {i}", label, dtype)
+    raise TypeError(f"{label} {_COMPLAINTS[kind].format(dtype)}")
+
+
+def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: str, names: list[str] | None) -> NoReturn:
+    if kind in ("object", "text") and cells.size:
+        p = cells.shape[1] if cells.ndim == 2 else None
+
+        def place(k: int) -> str:
+            return f"row {k}" if p is None else f"{column_label(k % p, names)}, row {k // p}"
+
+        _reject_cells(cells.ravel().tolist(), place, what, dtype)
+    if dtype.names is not None:
+        raise TypeError(
+            f"{what} is a structured array; pass numpy.lib.recfunctions.structured_to_unstructured({what}, dtype=float)"
+        )
+    raise TypeError(f"{what} {_COMPLAINTS[kind].format(dtype)}")
+
+
+def _reject_cells(cells: Any, place: Callable[[int], str], what: str, dtype: object) -> NoReturn:
+    """Blame the first cell that is no real number, or, when there is none, the type they are stored as."""
+    for k, cell in enumerate(cells):
+        if not _is_real(cell):
+            raise TypeError(f"{place(k)}: {_shortened(cell)} is not a real number; {_cell_remedy(cell)}")
+    raise TypeError(f"{what} has type {dtype}, although it holds numbers only; convert it with .astype(float)")
+
+
+def _is_real(cell: object) -> bool:
+    """Whether a cell of an object array is a number, or None, which `astype(float)` turns into NaN."""
+    return cell is None or isinstance(cell, Real | Decimal | np.bool_ | np.floating | np.integer)
+
+
+def _shortened(cell: object) -> str:
+    text = repr(cell)
+    described = text if len(text) <= 40 else text[:37] + "..."
+    return described if isinstance(cell, str | bytes | Complex) else f"{described} ({type(cell).__name__})"
+
+
+def _cell_remedy(cell: object) -> str:
+    if isinstance(cell, Complex):
+        return "fit real and imaginary parts, or the modulus, as columns of their own"
+    return "convert the column to numbers (missing values: NaN), or leave it out"
+
+
+# --- names and places ---------------------------------------------------------------------------------
+
+
+def column_label(j: int, names: Sequence[str] | None) -> str:
+    """What messages call a column: ``column 3`` or ``column 3 ('price')``."""
+    return f"column {j}" if names is None else f"column {j} ({names[j]!r})"
+
+
+def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> ValueError:
+    """The error for a value outside the domain: "infinite" or "not positive"; j is None for one-dimensional input."""
+    place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
+    if kind == "infinite":
+        return ValueError(
+            f"{place}: the value is {float(value)}; replace infinite values, or mark them missing with NaN"
+        )
+    return ValueError(
+        f"{place}: the value is {float(value)}, and the Box-Cox transformation can only be applied to strictly "
+        "positive data; shift or drop the column, or use family='yeo-johnson'"
+    )
+
+
+def _checked_names(column_names: Sequence[str], p: int) -> list[str]:
+    if isinstance(column_names, str):
+        raise TypeError(f"column_names is one string; pass a list of {p} names")
+    names = list(column_names)
+    for j, name in enumerate(names):
+        if not isinstance(name, str):
+            raise TypeError(f"column_names[{j}] is {name!r}, a {type(name).__name__}; names are strings")
+    if len(names) != p:
+        raise ValueError(f"column_names has {len(names)} names, X has {p} columns; give one name a column")
+    if len(set(names)) < p:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"column_names has {twice!r} more than once; give every column a name of its own")
+    return names
+
+
+def check_n_features(
+    values: NDArray[Any], p_fitted: int, names: Sequence[str] | None, fitted_names: Sequence[str] | None
+) -> None:
+    """Refuse a matrix whose columns are not those of the fit.
+
+    Names are compared where both have them; a single column goes by any name.
+
+    Raises
+    ------
+    ValueError
+        If the number of columns, their names or their order differ from the fit's.
+    """
+    p = values.shape[1]
+    if p != p_fitted:
+        raise ValueError(f"X has {_count(p)}, the fit has {p_fitted}; pass the columns that were fitted")
+    if names is None or fitted_names is None or p == 1 or list(names) == list(fitted_names):
+        return
+    j = next(j for j in range(p) if names[j] != fitted_names[j])
+    there = f"{column_label(j, names)} of X is {fitted_names[j]!r} in the fit"
+    if sorted(names) == sorted(fitted_names):
+        raise ValueError(f"X has the columns of the fit in another order: {there}; reorder the columns of X")
+    raise ValueError(f"X has other columns than the fit: {there}; pass the columns that were fitted, in that order")
+
+
+def _count(p: int) -> str:
+    return f"{p} column" if p == 1 else f"{p} columns"
+
+
+# --- weights and output arrays ------------------------------------------------------------------------
+
+
+def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
+    """Sample weights as a contiguous float64 vector.
+
+    Raises
+    ------
+    TypeError
+        If they are not real numbers.
+    ValueError
+        If there is not one per row, one is negative, NaN or infinite, all are zero, or their sum overflows.
+    """
+    values, _ = _read(sample_weight, "sample_weight")
+    if values.shape != (n_rows,):
+        raise ValueError(f"sample_weight has shape {values.shape}, X has {n_rows} rows; give one weight a row")
+    weights = np.ascontiguousarray(values, dtype=np.float64)
+    bad = ~((weights >= 0.0) & (weights < np.inf))
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"sample_weight, row {i}: the weight is {weights[i]}; weights are finite and not negative")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if total == 0.0:
+        raise ValueError("sample_weight is zero in every row; give at least some rows a positive weight")
+    if total == np.inf:
+        raise ValueError("sample_weight sums to infinity; divide the weights by their largest")
+    return weights
+
+
+def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArray[Any] | None = None) -> NDArray[Any]:
+    """A user's ``out=`` array, once it is known to be fit to write to.
+
+    Parameters
+    ----------
+    out : ndarray
+        The array to check.
+    shape, dtype
+        What it has to be.
+    values : ndarray, optional
+        The input. Writing over it is fine cell by cell, not where cells lie elsewhere in the same memory.
+
+    Raises
+    ------
+    TypeError
+        If `out` is not an array.
+    ValueError
+        If it has another shape or dtype, is read-only, or overlaps the input without being the same array.
+    """
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is a {type(out).__name__}; pass a NumPy array")
+    if out.shape != shape:
+        raise ValueError(f"out has shape {out.shape}, the result has {shape}; pass np.empty({shape})")
+    if out.dtype != np.dtype(dtype):
+        raise ValueError(f"out has dtype {out.dtype}, the result has {np.dtype(dtype)}; pass an array of that dtype")
+    if not out.flags.writeable:
+        raise ValueError("out is read-only; pass an array that can be written to")
+    if values is not None and _overlap_shifted(out, values):
+        raise ValueError("out overlaps X in memory; pass X itself to work in place, or an array apart from it")
+    return out
+
+
+def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
+    """Whether a cell of `out` lies on another cell of the input."""
+    if out.size == values.size and out.dtype == values.dtype:
+        seen = out.reshape(values.shape) if out.ndim != values.ndim else out
+        if seen.__array_interface__["data"] == values.__array_interface__["data"] and seen.strides == values.strides:
+            return False
+    try:
+        return np.shares_memory(out, values, max_work=100_000)  # type: ignore[arg-type]  # the stub is too narrow
+    except np.exceptions.TooHardError:
+        return True
