@@ -72,8 +72,17 @@ def reduction(function: F) -> F:
     return register_jitable(**_REDUCTION_OPTIONS)(function)
 
 
-def entry(signature: str) -> Callable[[F], F]:
-    """Mark an outer function that Python calls with exactly one `signature`.
+# Types for signatures that a string cannot say: these two take any order and strides of native float64
+READ_MATRIX = types.Array(types.float64, 2, "A", readonly=True)
+WRITE_MATRIX = types.Array(types.float64, 2, "A")
+ROWS = types.float64[:, ::1]
+COLUMN = types.float64[::1]
+COUNTS = types.int64[::1]
+INTEGER = types.int64
+
+
+def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
+    """Mark an outer function that Python calls with exactly one `signature` (a string, or a tuple of types).
 
     Compiled, or loaded from the disk cache, at the first call, so that importing powerkern stays cheap.
     """
@@ -119,7 +128,7 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
 class _Entry:
     """A function compiled for one signature at its first call."""
 
-    def __init__(self, function: Callable[..., Any], signature: str) -> None:
+    def __init__(self, function: Callable[..., Any], signature: str | tuple[Any, ...]) -> None:
         functools.update_wrapper(self, function)
         self._signature = signature
         self._lock = threading.Lock()

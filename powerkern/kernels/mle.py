@@ -639,6 +639,13 @@ def _write(row: FloatArray, best: Optimum, sign: float) -> None:
 
 
 @kernel
+def is_identity(row: FloatArray) -> bool:
+    """Whether the column could not be fitted and passes through unchanged."""
+    status = row[STATUS]
+    return status == _CONSTANT or status == _EMPTY or status == _UNREPRESENTABLE
+
+
+@kernel
 def _write_identity(row: FloatArray, status: int) -> None:
     row[:] = np.nan
     row[LMBDA], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 0.0, 1.0, 0.0

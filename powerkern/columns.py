@@ -1,0 +1,312 @@
+"""The column driver: groups of columns on a pool of threads, with progress and prompt interruption.
+
+Entry points release the GIL, so plain Python threads run them side by side: no threading layer of numba, no crash in a
+forked child, no trouble when several Python threads call in. A group of columns is handled by the same code whatever
+the number of threads, so results are bit-identical.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._validate import domain_error
+from powerkern.kernels import mle, tiles
+from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+
+FloatArray = NDArray[np.float64]
+
+#: Fewer values than this are not worth a thread.
+_SERIAL_VALUES = 32_768
+#: Values in a group: at least about _SHORT, so that short columns are worth a task; at most _LONG where columns
+#: are long, so that scratch stays small and Ctrl-C prompt.
+_SHORT = 4096
+_LONG = 8_000_000
+#: Seconds of work after which a progress bar appears.
+_PROGRESS_DELAY = 1.0
+
+FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
+_NOTHING = np.empty(0)
+
+
+class ColumnFit(NamedTuple):
+    """The fit of one column; the fields are those of `powerkern.PowerFit`, as numbers."""
+
+    lmbda: float
+    loc: float
+    scale: float
+    log_factor: float
+    ref: float
+    slope: float
+    intercept: float
+    nll: float
+    curvature: float
+    n_obs: float
+    n_eval: int
+    status: int
+    x_min: float
+    x_max: float
+
+
+def default_threads() -> int:
+    """Number of CPUs this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# --- groups of columns --------------------------------------------------------------------------------
+
+
+def for_each_group(
+    job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, progress: bool = False
+) -> None:
+    """Call `job` with slices that cover the columns of a (n, p) matrix, on `n_threads` threads.
+
+    Stops within one group's time on Ctrl-C, or when a job raises; that exception is passed on.
+    """
+    groups = list(_groups(shape, n_threads))
+    bar = _progress_bar(shape[1]) if progress else None
+    try:
+        if n_threads == 1 or len(groups) == 1:
+            for group in groups:
+                job(group)
+                _advance(bar, group)
+        else:
+            _run_on_threads(job, groups, n_threads, bar)
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def _groups(shape: tuple[int, int], n_threads: int) -> Iterable[slice]:
+    """A cache line of columns each; more when columns are short, fewer when long or when threads would idle."""
+    n, p = shape
+    if n * p < _SERIAL_VALUES:
+        n_threads = 1
+    width = tiles.GROUP * max(1, _SHORT // max(n, 1))
+    width = min(width, max(1, _LONG // n), -(-p // n_threads))
+    return (slice(start, min(start + width, p)) for start in range(0, p, width))
+
+
+def _run_on_threads(job: Callable[[slice], None], groups: list[slice], n_threads: int, bar: Any) -> None:
+    pool = ThreadPoolExecutor(min(n_threads, len(groups)), thread_name_prefix="powerkern")
+    pending: dict[Future[None], slice] = {pool.submit(job, group): group for group in groups}
+    try:
+        while pending:
+            # a wait without timeout could not be interrupted on Windows
+            done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED if bar else FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+                _advance(bar, pending.pop(future))
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _progress_bar(total: int) -> Any:
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        raise ImportError("progress=True needs tqdm: pip install 'powerkern[progress]'") from None
+    return tqdm(total=total, unit=" columns", delay=_PROGRESS_DELAY)
+
+
+def _advance(bar: Any, group: slice) -> None:
+    if bar is not None:
+        bar.update(group.stop - group.start)
+
+
+# --- scratch and gathering ----------------------------------------------------------------------------
+
+
+class _Scratch(threading.local):
+    """Each thread's arrays for columns of `n` values: a block to gather into, and those of `mle.Work`."""
+
+    def __init__(self, n: int) -> None:
+        self.work = new_work(n)
+        self._block = np.empty((0, n))
+
+    def block(self, n_columns: int) -> FloatArray:
+        if self._block.shape[0] < n_columns:
+            self._block = np.empty((n_columns, self._block.shape[1]))
+        return self._block[:n_columns]
+
+
+def new_work(n: int) -> tuple[Any, ...]:
+    """The arrays of `mle.Work` for columns of `n` values."""
+    columns = tuple(np.empty(n) for _ in range(5))
+    return (*columns, np.empty(mle.SAMPLE, np.float32), np.empty(mle.SCRATCH))
+
+
+def _columns_of(values: NDArray[Any], group: slice, scratch: _Scratch) -> FloatArray:
+    """The columns of a group as contiguous float64 rows, copied unless they are that already."""
+    part = values[:, group]
+    across = part.T
+    if across.dtype == np.float64 and across.dtype.isnative:
+        if across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it
+            return across
+        block = scratch.block(across.shape[0])
+        tiles.gather(part, block)
+        return block
+    block = scratch.block(across.shape[0])
+    np.copyto(block, across, casting="unsafe")
+    return block
+
+
+# --- fitting ------------------------------------------------------------------------------------------
+
+
+def fit_matrix(
+    values: NDArray[Any],
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    names: list[str] | None,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """Fit every column; returns (p, mle.N_RESULTS). Raises for the first column with a value outside the domain."""
+    n, p = values.shape
+    results = np.empty((p, mle.N_RESULTS))
+    scratch = _Scratch(n)
+
+    def job(group: slice) -> None:
+        columns = _columns_of(values, group, scratch)
+        mle.fit_columns(columns, weight, family, lmbda[group], scratch.work, results[group])
+
+    for_each_group(job, values.shape, n_threads, progress)
+    refuse_bad_values(values, results[:, mle.STATUS], names)
+    return results
+
+
+def refuse_bad_values(values: NDArray[Any], status: FloatArray, names: list[str] | None) -> None:
+    """Raise for the first column whose status says that a value is outside the domain."""
+    bad = np.flatnonzero(status < 0)
+    if bad.size == 0:
+        return
+    j = int(bad[0])
+    column = np.asarray(values[:, j], dtype=np.float64)
+    if status[j] == mle.BAD_INFINITE:
+        kind, offends = "infinite", np.isinf(column)
+    else:
+        kind, offends = "not positive", column <= 0
+    i = int(np.argmax(offends))
+    raise domain_error(kind, j, i, float(column[i]), names)
+
+
+def profile_matrix(
+    values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """g of every column at every lambda: (p, len(lmbdas))."""
+    n, p = values.shape
+    out = np.empty((p, lmbdas.size))
+    scratch = _Scratch(n)
+
+    def job(group: slice) -> None:
+        columns = _columns_of(values, group, scratch)
+        mle.profile_columns(columns, weight, family, lmbdas, scratch.work, out[group])
+
+    for_each_group(job, values.shape, n_threads)
+    return out
+
+
+def interval_matrix(
+    values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+    n, p = values.shape
+    out = np.empty((p, 2))
+    at = np.column_stack([lmbda, drop])
+    scratch = _Scratch(n)
+
+    def job(group: slice) -> None:
+        columns = _columns_of(values, group, scratch)
+        mle.interval_columns(columns, weight, family, at[group], scratch.work, out[group])
+
+    for_each_group(job, values.shape, n_threads)
+    return out
+
+
+# --- one vector, for callers to whom microseconds matter ----------------------------------------------
+
+
+def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
+    """Fit one contiguous float64 vector; domain and shape are the caller's business."""
+    out = np.empty((1, mle.N_RESULTS))
+    mle.fit_columns(x.reshape(1, -1), _NOTHING, family, np.array([lmbda]), new_work(x.size), out)
+    return ColumnFit(*out[0].tolist())
+
+
+def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
+    """Negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
+    out = np.empty((1, lmbdas.size))
+    mle.profile_columns(x.reshape(1, -1), _NOTHING, family, lmbdas, new_work(x.size), out)
+    return out[0]
+
+
+def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tuple[float, float]:
+    """The two lambdas at which g exceeds its minimum, at `lmbda`, by `drop`."""
+    out = np.empty((1, 2))
+    mle.interval_columns(x.reshape(1, -1), _NOTHING, family, np.array([[lmbda, drop]]), new_work(x.size), out)
+    return float(out[0, 0]), float(out[0, 1])
+
+
+# --- transforming -------------------------------------------------------------------------------------
+
+
+def transform_matrix(
+    values: NDArray[Any],
+    out: NDArray[Any],
+    family: int,
+    what: int,
+    results: FloatArray,
+    n_threads: int,
+) -> NDArray[np.int64]:
+    """Apply `what` (see `tiles`) to every column; returns how many values of each column have no image."""
+    scratch = threading.local()
+    native = all(a.dtype == np.float64 and a.dtype.isnative for a in (values, out))
+    failures = np.zeros(values.shape[1], dtype=np.int64)
+
+    def job(group: slice) -> None:
+        if not hasattr(scratch, "tile"):
+            scratch.tile = np.empty((2, tiles.TILE))
+        source, target = values[:, group], out[:, group]
+        if native:
+            tiles.transform(source, target, family, what, results[group], scratch.tile, failures[group])
+        else:
+            block = np.array(source, dtype=np.float64, order="F")
+            tiles.transform(block, block, family, what, results[group], scratch.tile, failures[group])
+            np.copyto(target, block, casting="same_kind")
+
+    for_each_group(job, values.shape, n_threads)
+    return failures
+
+
+def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> NDArray[np.int64]:
+    """How many values of each column are outside the domain of its fit."""
+    failures = np.zeros(values.shape[1], dtype=np.int64)
+    native = values.dtype == np.float64 and values.dtype.isnative
+
+    def job(group: slice) -> None:
+        part = values[:, group] if native else np.array(values[:, group], dtype=np.float64, order="F")
+        tiles.count_outside(part, family, results[group], failures[group])
+
+    for_each_group(job, values.shape, n_threads)
+    return failures
+
+
+def refuse_outside(
+    values: NDArray[Any], family: int, failures: NDArray[np.int64], names: list[str] | None
+) -> None:
+    """Raise for the first column in which a value is outside the domain."""
+    j = int(np.argmax(failures > 0))
+    infinite = bool(np.isinf(np.asarray(values[:, j], dtype=np.float64)).any())
+    status = np.zeros(values.shape[1])
+    status[j] = mle.BAD_INFINITE if infinite else mle.BAD_NOT_POSITIVE
+    refuse_bad_values(values, status, names)
