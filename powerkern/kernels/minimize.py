@@ -80,7 +80,10 @@ class BrentState(NamedTuple):
 
 
 class NewtonState(NamedTuple):
-    """Bracketed Newton-Halley iteration: the point, the signs seen and the last step."""
+    """Bracketed Newton-Halley iteration: the point, the signs seen and the last step.
+
+    A sign change was seen when lo and hi are both finite. An approach from one side ends without one.
+    """
 
     x: float  #: point to evaluate next; the root once the search is over
     fun: float  #: the function at the last evaluated point

@@ -627,8 +627,8 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
     """
     vector = _vector(logs, "logs")
     if weights is None:
-        return _logsumexp_entry(vector)
-    return _weighted_logsumexp_entry(vector, _companion(weights, "weights", vector))
+        return float(_logsumexp_entry(vector))
+    return float(_weighted_logsumexp_entry(vector, _companion(weights, "weights", vector)))
 
 
 @compiled_as(_log_mean)
@@ -679,9 +679,8 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
     LogNumber(log=999.3068528194, sign=-1.0)
     """
     vector = _vector(logs, "logs")
-    if signs is None:
-        return _log_mean_entry(vector)
-    return _signed_log_mean_entry(vector, _sign_vector(signs, vector))
+    mean = _log_mean_entry(vector) if signs is None else _signed_log_mean_entry(vector, _sign_vector(signs, vector))
+    return LogNumber(float(mean.log), float(mean.sign))
 
 
 @compiled_as(_log_var)
@@ -735,5 +734,5 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
     """
     vector = _vector(logs, "logs")
     if signs is None:
-        return _log_var_entry(vector)
-    return _signed_log_var_entry(vector, _sign_vector(signs, vector))
+        return float(_log_var_entry(vector))
+    return float(_signed_log_var_entry(vector, _sign_vector(signs, vector)))

@@ -1,0 +1,586 @@
+"""Golden section, Brent and Newton-Halley: points, limits, failures, and stepping from outside."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numba
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import fminbound
+
+from powerkern._jit import JIT_DISABLED
+from powerkern.kernels import brent, golden_section, newton_root
+from powerkern.kernels import minimize as m
+
+C = 0.5 * (3.0 - math.sqrt(5.0))
+
+SMOOTH = {
+    "parabola": lambda x: (x - 2.0) ** 2,
+    "quartic": lambda x: (x - 1.0) ** 4,
+    "cosh": lambda x: math.cosh(x - 0.3) + 0.1 * x**4,
+    "skew": lambda x: math.exp(x) - 3.0 * x,
+    "wavy": lambda x: math.sin(3.0 * x) + 0.1 * x * x,
+}
+ROUGH = {
+    "modulus": lambda x: abs(x - 1.0),
+    "root": lambda x: math.sqrt(abs(x - 1.0)),
+    "steps": lambda x: math.floor(4.0 * abs(x - 1.0)),
+    "rising": lambda x: x,
+    "falling": lambda x: -x,
+    "flat": lambda x: 1.0,
+    "huge": lambda x: 1e300 * abs(x - 1.0),
+}
+FUNCTIONS = SMOOTH | ROUGH
+MINIMISERS = {
+    "golden": (golden_section, m.golden_section_start, m.golden_section_step),
+    "brent": (brent, m.brent_start, m.brent_step),
+}
+
+
+def recorded(f):
+    """Return f that remembers its arguments, and the list of them."""
+    points = []
+
+    def g(x):
+        points.append(x)
+        return f(x)
+
+    return g, points
+
+
+minimisers = pytest.mark.parametrize("minimise, start, step", MINIMISERS.values(), ids=MINIMISERS)
+functions = pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
+
+
+# --- the points visited -------------------------------------------------------------------------------
+
+
+@functions
+@pytest.mark.parametrize("xtol", [1e-8, 1.220703125e-4, 0.5])
+@pytest.mark.parametrize("a, b", [(-4.0, 6.0), (0.0, 1.0), (-1e3, 2.0)])
+def test_brent_visits_the_points_of_netlib_fmin(f, a, b, xtol):
+    g, points = recorded(f)
+    result = brent(g, a, b, xtol)
+    assert points == oracles.netlib_fmin(f, a, b, xtol)
+    assert result.n_eval == len(points)
+    assert result.fun == f(result.x) == min(map(f, points))
+
+
+@given(st.floats(-5, 5), st.floats(0.01, 100), st.floats(-1, 1), st.floats(1e-9, 0.1))
+def test_brent_visits_the_points_of_netlib_fmin_on_any_convex_quartic(centre, width, skew, xtol):
+    def f(x):
+        t = (x - centre) / width
+        return t * t + 0.3 * skew * t**3 + 0.25 * t**4
+
+    g, points = recorded(f)
+    brent(g, -4.0, 6.0, xtol)
+    assert points == oracles.netlib_fmin(f, -4.0, 6.0, xtol)
+
+
+@pytest.mark.parametrize("f", SMOOTH.values(), ids=SMOOTH)
+def test_brent_agrees_with_scipy(f):
+    # scipy's constants differ in the tenth digit: the same number of points, nearly the same points
+    g, points = recorded(f)
+    h, theirs = recorded(f)
+    brent(g, -4.0, 6.0, 1e-5)
+    fminbound(h, -4.0, 6.0, xtol=1e-5)
+    assert len(points) == len(theirs)
+    np.testing.assert_allclose(points, theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["optimize_path_yj", "optimize_path_bc"])
+def test_brent_visits_the_points_of_r_optimize(shared, name):
+    units = json.loads((shared / "refs/cellwise/units.json").read_text())["units"]
+    paths = [unit[name] for unit in units if name in unit]
+    assert paths
+    for path in paths:
+        # cellWise searches [-4, 6], or a wider bracket when the minimum is near an end
+        brackets = ((-4.0, 6.0), (-4.0, 11.0), (-9.0, 6.0))
+        starts = [m.brent_start(a, b, 1.220703125e-4, 100) for a, b in brackets]
+        (state,) = [start for start in starts if start.x == path["lambda"][0]]
+        *points, minimum = path["lambda"]  # R evaluates the minimum once more at the end
+        for lmbda, value in zip(points, path["value"][:-1], strict=True):
+            assert state.status == m.RUNNING
+            assert state.x == lmbda
+            state = m.brent_step(state, value)
+        assert state.status == m.CONVERGED
+        assert state.x == minimum
+
+
+def test_golden_section_shrinks_by_the_golden_ratio():
+    state = m.golden_section_start(0.0, 1.0, 1e-6, 100)
+    assert state.x == pytest.approx(C)
+    state = m.golden_section_step(state, abs(state.x - 1 / 3))
+    assert state.x == pytest.approx(1.0 - C)
+    widths = [1.0]
+    while state.status == m.RUNNING:
+        state = m.golden_section_step(state, abs(state.x - 1 / 3))
+        widths.append(state.b - state.a)
+    np.testing.assert_allclose(np.diff(np.log(widths)), math.log(1.0 - C), rtol=1e-6)
+
+
+# --- the answer ---------------------------------------------------------------------------------------
+
+
+@minimisers
+@functions
+def test_minimum_is_the_best_point_visited_inside_the_bracket(minimise, start, step, f):
+    g, points = recorded(f)
+    result = minimise(g, -4.0, 6.0, 1e-6)
+    assert result.status == m.CONVERGED
+    assert result.n_eval == len(points)
+    assert result.x in points
+    assert result.fun == f(result.x) == min(map(f, points))
+    assert -4.0 < min(points) <= max(points) < 6.0
+
+
+@minimisers
+@given(centre=st.floats(-3.9, 5.9), power=st.sampled_from([0.5, 1.0, 1.5]), xtol=st.floats(1e-7, 0.1))
+def test_minimum_is_within_xtol(minimise, start, step, centre, power, xtol):
+    result = minimise(lambda x: abs(x - centre) ** power, -4.0, 6.0, xtol)
+    assert result.status == m.CONVERGED
+    assert abs(result.x - centre) <= xtol + 5e-8 * abs(centre)
+
+
+@minimisers
+@pytest.mark.parametrize("scale", [1e-300, 1e-10, 1e10, 1e300])
+def test_any_scale_of_x(minimise, start, step, scale):
+    result = minimise(lambda x: abs(x / scale - 0.3), -scale, 2.0 * scale, 1e-9 * scale)
+    assert result.status == m.CONVERGED
+    assert result.x == pytest.approx(0.3 * scale, rel=1e-7)
+
+
+@minimisers
+def test_ends_can_be_approached(minimise, start, step):
+    assert minimise(lambda x: x, 0.0, 1.0, 1e-7).x == pytest.approx(0.0, abs=1e-6)
+    assert minimise(lambda x: -x, 0.0, 1.0, 1e-7).x == pytest.approx(1.0, abs=1e-6)
+
+
+@minimisers
+def test_zero_tolerance_ends_at_the_resolution_of_floats(minimise, start, step):
+    result = minimise(lambda x: abs(x - 0.7), 0.0, 1.0, xtol=0.0)
+    assert result.status == m.CONVERGED
+    assert result.x == pytest.approx(0.7, rel=1e-7)
+
+
+@minimisers
+@pytest.mark.parametrize("max_eval", [1, 2, 3, 7])
+def test_evaluations_are_capped(minimise, start, step, max_eval):
+    g, points = recorded(FUNCTIONS["modulus"])
+    result = minimise(g, -4.0, 6.0, 1e-12, max_eval)
+    assert result.status == m.MAX_EVAL
+    assert result.n_eval == len(points) == max_eval
+    assert result.fun == min(map(FUNCTIONS["modulus"], points))
+
+
+@minimisers
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_values_that_are_not_finite_are_avoided(minimise, start, step, bad):
+    result = minimise(lambda x: abs(x - 1.0) if x < 2.0 else bad, -4.0, 6.0, 1e-6)
+    assert result.status == m.CONVERGED
+    assert result.x == pytest.approx(1.0, abs=1e-6)
+
+
+@minimisers
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_no_finite_value_at_all(minimise, start, step, bad):
+    result = minimise(lambda x: bad, 0.0, 1.0)
+    assert result.status == m.NOT_FINITE
+    assert result.fun == math.inf
+    assert minimise(lambda x: bad, 0.0, 1.0, max_eval=1).status == m.NOT_FINITE
+
+
+@minimisers
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((1.0, 1.0), "a < b"),
+        ((2.0, 1.0), "a < b"),
+        ((math.nan, 1.0), "finite"),
+        ((0.0, math.nan), "finite"),
+        ((-math.inf, 1.0), "finite"),
+        ((0.0, math.inf), "finite"),
+        ((0.0, 1.0, -1e-3), "xtol"),
+        ((0.0, 1.0, math.nan), "xtol"),
+        ((0.0, 1.0, 1e-3, 0), "max_eval"),
+    ],
+)
+def test_unusable_arguments(minimise, start, step, arguments, message):
+    def never(x):
+        raise AssertionError("evaluated")
+
+    with pytest.raises(ValueError, match=message):
+        minimise(never, *arguments)
+    state = start(*(arguments + (1e-3, 10)[len(arguments) - 2 :]))
+    assert state.status == m.INVALID
+    assert math.isnan(state.x)
+
+
+@minimisers
+def test_errors_of_the_function_come_through(minimise, start, step):
+    def broken(x):
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        minimise(broken, 0.0, 1.0)
+
+
+# --- Newton and Halley --------------------------------------------------------------------------------
+
+
+def exponential(x):
+    return math.exp(x) - 2.0, math.exp(x), math.exp(x)
+
+
+def saturating(x):
+    t = math.tanh(x - 3.0)
+    return t, 1.0 - t * t, -2.0 * t * (1.0 - t * t)
+
+
+def odd_power(x):
+    return (x - 3.0) ** 9, 9.0 * (x - 3.0) ** 8, 72.0 * (x - 3.0) ** 7
+
+
+def cube_root(x):
+    t = x - 3.0
+    size = max(abs(t), 1e-300)
+    return math.copysign(size ** (1 / 3), t), size ** (-2 / 3) / 3, -2 / 9 * math.copysign(size ** (-5 / 3), t)
+
+
+def arctangent(x):
+    t = 10.0 * (x - 3.0)
+    return math.atan(t), 10.0 / (1.0 + t * t), -200.0 * t / (1.0 + t * t) ** 2
+
+
+def line(x):
+    return 1e-5 * (x - 3.0), 1e-5, 0.0
+
+
+ROOTS = {
+    "exponential": (exponential, math.log(2.0)),
+    "saturating": (saturating, 3.0),
+    "odd power": (odd_power, 3.0),
+    "cube root": (cube_root, 3.0),
+    "arctangent": (arctangent, 3.0),
+    "line": (line, 3.0),
+}
+
+
+@pytest.mark.parametrize("x0", [-300.0, -1.0, 0.0, 3.5, 300.0])
+@pytest.mark.parametrize("f, root", ROOTS.values(), ids=ROOTS)
+def test_root_is_found_from_any_start(f, root, x0):
+    result = newton_root(f, x0)
+    assert result.status == m.CONVERGED
+    assert result.x == pytest.approx(root, abs=1e-10 if f is odd_power else 1e-12)
+    # roots of order 9 and 1/3 are approached linearly
+    assert result.n_eval <= {odd_power: 90, cube_root: 60}.get(f, 30)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.floats(0.01, 100.0), st.floats(0.01, 100.0))
+def test_root_is_found_for_any_sinh(root, x0, slope, max_step):
+    def f(x):
+        t = max(-600.0, min(600.0, slope * (x - root)))
+        return math.sinh(t), slope * math.cosh(t), slope**2 * math.sinh(t)
+
+    result = newton_root(f, x0, max_step)
+    assert result.status == m.CONVERGED
+    assert abs(result.x - root) <= 1e-12 + 4e-16 * abs(root)
+
+
+def errors_of(f, root, x0, halley):
+    state = m.newton_start(x0, 10.0, 0.0, 50)
+    errors = []
+    while state.status == m.RUNNING and abs(state.x - root) > 1e-13:
+        errors.append(abs(state.x - root))
+        value, slope, curvature = f(state.x)
+        state = m.newton_step(state, value, slope, curvature if halley else 0.0)
+    return errors
+
+
+@pytest.mark.parametrize("halley, order", [(True, 3.0), (False, 2.0)])
+def test_order_of_convergence(halley, order):
+    def cubic(x):
+        return x**3 - 2.0, 3.0 * x * x, 6.0 * x
+
+    errors = errors_of(cubic, 2.0 ** (1 / 3), 2.0, halley)
+    a, b, c = np.log(errors[-3:])
+    assert (c - b) / (b - a) == pytest.approx(order, rel=0.1)
+
+
+def test_third_derivative_saves_evaluations():
+    assert len(errors_of(exponential, math.log(2.0), 3.0, True)) < len(
+        errors_of(exponential, math.log(2.0), 3.0, False)
+    )
+
+
+def test_halley_step_is_the_formula():
+    state = m.newton_step(m.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, 0.7)
+    assert state.x == pytest.approx(1.0 - 0.3 / (2.0 - 0.3 * 0.7 / (2 * 2.0)), rel=1e-15)
+    assert state.hi == 1.0
+    assert state.lo == -math.inf
+
+
+@pytest.mark.parametrize("curvature", [100.0, math.inf, math.nan])
+def test_newton_step_where_halley_does_not_fit(curvature):
+    state = m.newton_step(m.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, curvature)
+    assert state.x == 1.0 - 0.3 / 2.0
+
+
+@pytest.mark.parametrize("slope", [0.0, -1.0, math.inf, math.nan])
+def test_bisection_without_a_usable_slope(slope):
+    state = m.newton_start(0.0, 4.0, 0.0, 50)
+    state = m.newton_step(state, -1.0, slope, 0.0)
+    assert state.x == 4.0  # open: as far as allowed, further the next time
+    assert state.max_step == 16.0
+    state = m.newton_step(state, 1.0, slope, 0.0)
+    assert state.x == 2.0
+    state = m.newton_step(state, -1.0, slope, 0.0)
+    assert (state.lo, state.x, state.hi) == (2.0, 3.0, 4.0)
+
+
+def test_bisection_when_the_step_leaves_the_bracket():
+    state = m.newton_start(0.0, 4.0, 0.0, 50)
+    state = m.newton_step(state, -1.0, 1e-9, 0.0)
+    state = m.newton_step(state, 1.0, 1e-9, 0.0)
+    assert state.x == 2.0
+
+
+def test_root_hit_exactly():
+    result = newton_root(lambda x: (x, 1.0, 0.0), 0.0)
+    assert result == m.Root(0.0, 0.0, 1, m.CONVERGED)
+
+
+@pytest.mark.parametrize("x0", [-300.0, 0.0, 2.0, 3.1, 5.0])
+def test_the_bracket_holds_the_root(x0):
+    state = m.newton_start(x0, 1.0, 1e-9, 50)
+    while state.status == m.RUNNING:
+        state = m.newton_step(state, *saturating(state.x))
+        assert state.lo <= 3.0 <= state.hi
+        assert state.lo > -math.inf or state.hi < math.inf
+    assert state.status == m.CONVERGED
+
+
+def test_last_step_is_taken_without_an_evaluation():
+    state = m.newton_start(1.0, 10.0, 1e-3, 50)
+    state = m.newton_step(state, 1e-4, 1.0, 0.0)
+    assert state.status == m.CONVERGED
+    assert state.x == 1.0 - 1e-4
+    assert state.n_eval == 1
+
+
+@pytest.mark.parametrize("max_eval", [1, 2, 5])
+def test_newton_evaluations_are_capped(max_eval):
+    result = newton_root(arctangent, -300.0, xtol=0.0, max_eval=max_eval)
+    assert result.status == m.MAX_EVAL
+    assert result.n_eval == max_eval
+    assert result.fun == arctangent(result.x)[0]
+
+
+def test_nan_is_walked_back_from():
+    def f(x):
+        return (math.log(x) - 1.0, 1.0 / x, -1.0 / x**2) if x > 0.0 else (math.nan, math.nan, math.nan)
+
+    result = newton_root(f, 30.0, max_step=100.0)
+    assert result.status == m.CONVERGED
+    assert result.x == pytest.approx(math.e, rel=1e-15)
+    back = m.newton_step(m.newton_step(m.newton_start(30.0, 100.0, 0.0, 50), 5.0, 0.01, 0.0), math.nan, 1.0, 0.0)
+    assert back.x == 30.0 - 50.0
+
+
+def test_nan_everywhere():
+    def nowhere(x):
+        return math.nan, math.nan, math.nan
+
+    assert newton_root(nowhere, 1.0).status == m.NOT_FINITE
+    result = newton_root(lambda x: (-1.0, 1.0, 0.0) if x == 0.0 else nowhere(x), 0.0)
+    assert result.status == m.NOT_FINITE
+    assert result.x == 0.0
+
+
+def test_infinities_count_by_their_sign():
+    def f(x):
+        if x > 10.0:
+            return math.inf, math.inf, math.inf
+        if x < -10.0:
+            return -math.inf, math.nan, math.nan
+        return x - 3.0, 1.0, 0.0
+
+    for x0 in (-100.0, 100.0):
+        result = newton_root(f, x0)
+        assert result.status == m.CONVERGED
+        assert result.x == 3.0
+
+
+@pytest.mark.parametrize("value", [1.0, -1.0, 5e-324])
+def test_root_at_infinity(value):
+    assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=100).status == m.MAX_EVAL
+    assert newton_root(lambda x: (value, 0.0, 0.0), 0.0, max_eval=10_000).status == m.NOT_FINITE
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((math.nan,), "x0"),
+        ((math.inf,), "x0"),
+        ((0.0, 0.0), "max_step"),
+        ((0.0, math.inf), "max_step"),
+        ((0.0, math.nan), "max_step"),
+        ((0.0, 1.0, -1.0), "xtol"),
+        ((0.0, 1.0, math.nan), "xtol"),
+        ((0.0, 1.0, 1e-9, 0), "max_eval"),
+    ],
+)
+def test_unusable_newton_arguments(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        newton_root(exponential, *arguments)
+    state = m.newton_start(*(arguments + (1.0, 1e-9, 10)[len(arguments) - 1 :]))
+    assert state.status == m.INVALID
+    assert math.isnan(state.x)
+
+
+def test_noise_at_the_root_does_not_keep_it_running():
+    rng = np.random.default_rng(0)
+    result = newton_root(lambda x: (x - 3.0 + 1e-3 * rng.normal(), 1.0, 0.0), 100.0, max_step=100.0)
+    assert result.status == m.CONVERGED
+    assert result.x == pytest.approx(3.0, abs=0.01)
+
+
+# --- stepping from outside ----------------------------------------------------------------------------
+
+
+def problems(n):
+    rng = np.random.default_rng(1)
+    return list(zip(rng.uniform(-3.0, 5.0, n), rng.uniform(0.1, 10.0, n), strict=True))
+
+
+def bowl(x, centre, width):
+    return math.cosh((x - centre) / width)
+
+
+def bowl_slope(x, centre, width):
+    t = (x - centre) / width
+    return math.sinh(t), math.cosh(t) / width, math.sinh(t) / width**2
+
+
+LOCKSTEP = {
+    "golden": (lambda: m.golden_section_start(-4.0, 6.0, 1e-6, 60), m.golden_section_step, lambda *a: (bowl(*a),)),
+    "brent": (lambda: m.brent_start(-4.0, 6.0, 1e-6, 60), m.brent_step, lambda *a: (bowl(*a),)),
+    "newton": (lambda: m.newton_start(1.0, 1.0, 1e-9, 60), m.newton_step, bowl_slope),
+}
+lockstep = pytest.mark.parametrize("start, step, evaluate", LOCKSTEP.values(), ids=LOCKSTEP)
+
+
+def run_alone(start, step, evaluate, problem):
+    state = start()
+    while state.status == m.RUNNING:
+        state = step(state, *evaluate(state.x, *problem))
+    return state
+
+
+@lockstep
+def test_a_thousand_problems_in_lockstep_equal_one_by_one(start, step, evaluate):
+    batch = problems(1000)
+    states = [start() for _ in batch]
+    while any(state.status == m.RUNNING for state in states):
+        states = [
+            step(state, *evaluate(state.x, *problem)) if state.status == m.RUNNING else state
+            for state, problem in zip(states, batch, strict=True)
+        ]
+    assert states == [run_alone(start, step, evaluate, problem) for problem in batch]
+    assert {state.status for state in states} == {m.CONVERGED}
+
+
+@lockstep
+def test_a_state_survives_a_trip_through_json(start, step, evaluate):
+    problem = (1.3, 2.0)
+    state = start()
+    while state.status == m.RUNNING:
+        assert all(type(v) in (float, int) for v in state)
+        arrived = type(state)(*json.loads(json.dumps(state)))
+        state = step(arrived, *evaluate(arrived.x, *problem))
+    assert state == run_alone(start, step, evaluate, problem)
+
+
+def test_integer_arguments_give_float_states():
+    for state in (m.golden_section_start(0, 1, 0, 10), m.brent_start(0, 1, 0, 10), m.newton_start(0, 1, 0, 10)):
+        assert all(
+            type(v) is float for name, v in state._asdict().items() if name not in ("n_eval", "max_eval", "status")
+        )
+
+
+# --- jitted callers -----------------------------------------------------------------------------------
+
+
+@numba.njit
+def jitted_bowl(x):
+    return math.cosh(x - 0.3) + 0.1 * x**4
+
+
+@numba.njit
+def jitted_slope(x):
+    return math.exp(x) - 2.0, math.exp(x), math.exp(x)
+
+
+@numba.njit
+def user_calls(a, b, x0):
+    return (
+        golden_section(jitted_bowl, a, b),
+        brent(jitted_bowl, a, b, xtol=1e-6, max_eval=50),
+        newton_root(jitted_slope, x0),
+    )
+
+
+@numba.njit
+def user_steps(a, b):
+    state = m.brent_start(a, b, 1e-6, 50)
+    while state.status == m.RUNNING:
+        state = m.brent_step(state, jitted_bowl(state.x))
+    return state
+
+
+@numba.njit
+def user_newton(x0):
+    state = m.newton_start(x0, 1.0, 1e-12, 50)
+    while state.status == m.RUNNING:
+        f, df, d2f = jitted_slope(state.x)
+        state = m.newton_step(state, f, df, d2f)
+    return state
+
+
+def test_calls_from_jitted_code():
+    golden, minimum, root = user_calls(-4.0, 6.0, 3.0)
+    # the same points to the last bit: products that enter a sum are not fused
+    assert golden == golden_section(jitted_bowl, -4.0, 6.0)
+    assert minimum == brent(jitted_bowl, -4.0, 6.0, xtol=1e-6, max_eval=50)
+    assert root.x == pytest.approx(math.log(2.0), rel=1e-15)
+    assert root.status == m.CONVERGED
+    assert user_calls(-4, 6, 3) == (golden, minimum, root)
+
+
+def test_states_stepped_by_jitted_code():
+    state = m.brent_start(-4.0, 6.0, 1e-6, 50)
+    while state.status == m.RUNNING:
+        state = m.brent_step(state, jitted_bowl(state.x))
+    assert user_steps(-4.0, 6.0) == state
+    assert user_newton(3.0).x == pytest.approx(math.log(2.0), rel=1e-15)
+
+
+def test_bad_brackets_in_jitted_code_give_a_status():
+    golden, minimum, root = user_calls(6.0, -4.0, math.nan)
+    assert golden.status == minimum.status == root.status == m.INVALID
+    assert golden.n_eval == minimum.n_eval == root.n_eval == 0
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+def test_stepping_allocates_nothing():
+    user_newton(3.0)
+    user_steps(-4.0, 6.0)
+    for function in (user_newton, user_steps):
+        for code in function.inspect_llvm().values():
+            assert "NRT_MemInfo" not in code
+            assert "NRT_Allocate" not in code
