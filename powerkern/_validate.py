@@ -30,7 +30,7 @@ class Matrix(NamedTuple):
 # --- matrices -----------------------------------------------------------------------------------------
 
 
-def as_matrix(X: object, column_names: Sequence[str] | None = None) -> Matrix:
+def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
     """Read anything array-like as a two-dimensional real array, without a copy where that is possible.
 
     Parameters
@@ -40,6 +40,8 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None) -> Matrix:
         ``__array__``. Masked and null entries become NaN. Numeric columns of different types become one float64 array.
     column_names : sequence of str, optional
         Names of the columns; by default those of the data frame.
+    what : str, default "X"
+        What messages call the argument.
 
     Raises
     ------
@@ -48,13 +50,13 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None) -> Matrix:
     ValueError
         If X is not one- or two-dimensional, is ragged or empty, or `column_names` do not fit.
     """
-    values, names = _read(X, "X", column_names)
+    values, names = _read(X, what, column_names)
     was_vector = values.ndim == 1
     if was_vector:
         values = values[:, np.newaxis]
     n, p = values.shape
     if n == 0 or p == 0:
-        raise ValueError(f"X has no {'columns' if p == 0 else 'rows'} (its shape is {(n, p)}); there is nothing to do")
+        raise ValueError(f"{what} has no {'columns' if p == 0 else 'rows'} (shape {(n, p)}); there is nothing to do")
     if column_names is not None:
         names = _checked_names(column_names, p)
     return Matrix(values, names, was_vector)
@@ -82,18 +84,27 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
     return values, None
 
 
-def _from_sequence(X: object, what: str) -> NDArray[Any]:
+def _from_sequence(X: Any, what: str) -> NDArray[Any]:
     """Lists and scalars as an array."""
     try:
         return np.asarray(X)
     except ValueError:
-        assert isinstance(X, Sequence)
-        lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str) else None for row in X]
+        lengths = [_length(row) for row in X]
     for i, length in enumerate(lengths):
         if length != lengths[0]:
-            first, other = (f"{m} values" if m is not None else "a single value" for m in (lengths[0], length))
-            raise ValueError(f"{what} is ragged: row 0 has {first}, row {i} has {other}; give every row as many")
+            raise ValueError(
+                f"{what} is ragged: row 0 has {_count(lengths[0], 'value')}, row {i} has {_count(length, 'value')}; "
+                "give every row as many"
+            )
     raise ValueError(f"{what} is ragged below its rows; pass a table of shape (n, p) or one column of shape (n,)")
+
+
+def _length(row: Any) -> int | None:
+    """How many values a row has; None when it is a single value and no row."""
+    try:
+        return None if isinstance(row, str | bytes) else len(row)
+    except TypeError:
+        return None
 
 
 def _filled(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
@@ -215,7 +226,7 @@ def _table_values(table: _Table, what: str) -> NDArray[Any]:
     """One array of the table's values: the library's own when all columns are of one type, float64 otherwise."""
     for j, dtype in enumerate(table.types):
         if _kind(dtype) != "number":
-            _reject_column(table, j, what if table.was_vector else column_label(j, table.names))
+            _reject_column(table, j, what)
     if not table.types:
         return np.empty((0, 0))
     if table.whole is not None and len(set(table.types)) == 1:
@@ -264,9 +275,10 @@ def _kind(dtype: Any) -> str:
     return next((kind for kind, pattern in _NAMED_KINDS if re.match(pattern, name)), "object")
 
 
-def _reject_column(table: _Table, j: int, label: str) -> NoReturn:
+def _reject_column(table: _Table, j: int, what: str) -> NoReturn:
     dtype = table.types[j]
     kind = _kind(dtype)
+    label = what if table.was_vector else column_label(j, table.names)
     if kind in ("object", "text"):
         _reject_cells(table.objects(j), lambda i: f"{label}, row {i}", label, dtype)
     raise TypeError(f"{label} {_COMPLAINTS[kind].format(dtype)}")
@@ -274,10 +286,12 @@ def _reject_column(table: _Table, j: int, label: str) -> NoReturn:
 
 def _reject_array(kind: str, dtype: np.dtype[Any], cells: NDArray[Any], what: str, names: list[str] | None) -> NoReturn:
     if kind in ("object", "text") and cells.size:
-        p = cells.shape[1] if cells.ndim == 2 else None
+        p = cells.shape[1] if cells.ndim == 2 else 1
+        known = names if names is not None and len(names) == p else None
 
         def place(k: int) -> str:
-            return f"row {k}" if p is None else f"{column_label(k % p, names)}, row {k // p}"
+            label = what if cells.ndim == 1 else column_label(k % p, known)
+            return f"{label}, row {k // p}"
 
         _reject_cells(cells.ravel().tolist(), place, what, dtype)
     if dtype.names is not None:
@@ -341,7 +355,9 @@ def _checked_names(column_names: Sequence[str], p: int) -> list[str]:
         if not isinstance(name, str):
             raise TypeError(f"column_names[{j}] is {name!r}, a {type(name).__name__}; names are strings")
     if len(names) != p:
-        raise ValueError(f"column_names has {len(names)} names, X has {p} columns; give one name a column")
+        raise ValueError(
+            f"column_names has {_count(len(names), 'name')}, X has {_count(p, 'column')}; give one name a column"
+        )
     if len(set(names)) < p:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"column_names has {twice!r} more than once; give every column a name of its own")
@@ -362,7 +378,7 @@ def check_n_features(
     """
     p = values.shape[1]
     if p != p_fitted:
-        raise ValueError(f"X has {_count(p)}, the fit has {p_fitted}; pass the columns that were fitted")
+        raise ValueError(f"X has {_count(p, 'column')}, the fit has {p_fitted}; pass the columns that were fitted")
     if names is None or fitted_names is None or p == 1 or list(names) == list(fitted_names):
         return
     j = next(j for j in range(p) if names[j] != fitted_names[j])
@@ -372,8 +388,11 @@ def check_n_features(
     raise ValueError(f"X has other columns than the fit: {there}; pass the columns that were fitted, in that order")
 
 
-def _count(p: int) -> str:
-    return f"{p} column" if p == 1 else f"{p} columns"
+def _count(n: int | None, noun: str) -> str:
+    """`n` things in words; None: one that is not in a row."""
+    if n is None:
+        return f"a single {noun}"
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 # --- weights and output arrays ------------------------------------------------------------------------
@@ -425,8 +444,8 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     ValueError
         If it has another shape or dtype, is read-only, or overlaps the input without being the same array.
     """
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is a {type(out).__name__}; pass a NumPy array")
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"out is a {type(out).__name__}; pass a plain NumPy array")
     if out.shape != shape:
         raise ValueError(f"out has shape {out.shape}, the result has {shape}; pass np.empty({shape})")
     if out.dtype != np.dtype(dtype):
@@ -439,12 +458,16 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
 
 
 def _overlap_shifted(out: NDArray[Any], values: NDArray[Any]) -> bool:
-    """Whether a cell of `out` lies on another cell of the input."""
-    if out.size == values.size and out.dtype == values.dtype:
-        seen = out.reshape(values.shape) if out.ndim != values.ndim else out
-        if seen.__array_interface__["data"] == values.__array_interface__["data"] and seen.strides == values.strides:
-            return False
+    """Whether a cell of `out` lies on another cell of the input, or on the same with another type."""
+    if _layout(out) == _layout(values):
+        return False
     try:
         return np.shares_memory(out, values, max_work=100_000)  # type: ignore[arg-type]  # the stub is too narrow
     except np.exceptions.TooHardError:
         return True
+
+
+def _layout(a: NDArray[Any]) -> tuple[int, np.dtype[Any], list[tuple[int, int]]]:
+    """Where an array lies in memory; axes of length 1 do not matter."""
+    axes = [(length, stride) for length, stride in zip(a.shape, a.strides, strict=True) if length != 1]
+    return a.__array_interface__["data"][0], a.dtype, axes
