@@ -53,6 +53,7 @@ def recorded(f):
     return g, points
 
 
+needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 minimisers = pytest.mark.parametrize("minimise, start, step", MINIMISERS.values(), ids=MINIMISERS)
 functions = pytest.mark.parametrize("f", FUNCTIONS.values(), ids=FUNCTIONS)
 
@@ -570,13 +571,14 @@ def test_states_stepped_by_jitted_code():
     assert user_newton(3.0).x == pytest.approx(math.log(2.0), rel=1e-15)
 
 
+@needs_jit
 def test_bad_brackets_in_jitted_code_give_a_status():
     golden, minimum, root = user_calls(6.0, -4.0, math.nan)
     assert golden.status == minimum.status == root.status == m.INVALID
     assert golden.n_eval == minimum.n_eval == root.n_eval == 0
 
 
-@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+@needs_jit
 def test_stepping_allocates_nothing():
     user_newton(3.0)
     user_steps(-4.0, 6.0)
