@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from powerkern._validate import domain_error
 from powerkern.kernels import mle, tiles
+from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
 FloatArray = NDArray[np.float64]
@@ -141,7 +142,8 @@ class _Scratch(threading.local):
 def new_work(n: int) -> tuple[Any, ...]:
     """The arrays of `mle.Work` for columns of `n` values."""
     columns = tuple(np.empty(n) for _ in range(5))
-    return (*columns, np.empty(mle.SAMPLE, np.float32), np.empty(mle.SCRATCH))
+    small = (np.empty(mle.SAMPLE, np.float32), np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))
+    return (*columns, *small)
 
 
 def _columns_of(values: NDArray[Any], group: slice, scratch: _Scratch) -> FloatArray:

@@ -40,9 +40,6 @@ N_MOMENTS = 11
 
 _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 
-#: Size of the scratch array that `score` wants.
-SCRATCH = 4 * BLOCK + 2 * N_MOMENTS
-
 
 class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
@@ -78,6 +75,13 @@ class Score(NamedTuple):
     shift: float
 
 
+class Scratch(NamedTuple):
+    """What `score` works in: derivatives of a block, (4, BLOCK), and moments of all and of a block, (2, N_MOMENTS)."""
+
+    y: FloatArray
+    moments: FloatArray
+
+
 class _Branch(NamedTuple):
     logs: FloatArray
     weight: FloatArray
@@ -88,12 +92,11 @@ class _Branch(NamedTuple):
 
 
 @kernel
-def score(logs: Logs, mu: float, scratch: FloatArray) -> Score:
+def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
-    y = scratch[: 4 * BLOCK].reshape((4, BLOCK))
-    total = scratch[4 * BLOCK : 4 * BLOCK + N_MOMENTS]
-    part = scratch[4 * BLOCK + N_MOMENTS :]
-    total[:] = 0.0
+    total = scratch.moments[0]
+    for k in range(N_MOMENTS):
+        total[k] = 0.0
     if logs.neg.size == 0:
         # every exponent is <= 0: no overflow, and no common factor needed
         shift = logs.high if mu > 0.0 else logs.low
@@ -102,12 +105,12 @@ def score(logs: Logs, mu: float, scratch: FloatArray) -> Score:
     else:
         m = 2.0 * logs.sigma - mu
         shift = 0.0
-        log_factor = max(0.0, mu * logs.high, m * logs.neg_high)
+        log_factor = max(0.0, max(mu * logs.high, m * logs.neg_high))
         reach = abs(mu) * logs.high
         below = _Branch(logs.neg, logs.neg_weight, 0.0, m, -1.0, abs(m) * logs.neg_high)
-        _add_branch(below, log_factor, y, part, total)
+        _add_branch(below, log_factor, scratch)
     above = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach)
-    _add_branch(above, log_factor, y, part, total)
+    _add_branch(above, log_factor, scratch)
     d1, d2, d3 = score_from_moments(total, logs.jacobian - shift)
     return Score(d1, d2, d3, total[Y], total[YY] / total[WEIGHT], log_factor, shift)
 
@@ -133,15 +136,16 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
 
 
 @kernel
-def _add_branch(branch: _Branch, log_factor: float, y: FloatArray, part: FloatArray, total: FloatArray) -> None:
+def _add_branch(branch: _Branch, log_factor: float, scratch: Scratch) -> None:
+    y = scratch.y
     for start in range(0, branch.logs.size, BLOCK):
         a = branch.logs[start : start + BLOCK]
         if branch.reach <= SERIES_REACH:
             _derivatives_by_series(a, branch, exp(-log_factor), y)
         else:
             _derivatives_closed(a, branch, log_factor, y)
-        _block_moments(y, branch.weight[start : start + BLOCK], part)
-        merge_moments(total, part)
+        _block_moments(y, branch.weight[start : start + BLOCK], scratch.moments[1])
+        merge_moments(scratch.moments[0], scratch.moments[1])
 
 
 @kernel

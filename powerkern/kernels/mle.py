@@ -21,7 +21,6 @@ from powerkern._status import Status
 from powerkern.kernels.elementary import exp, expm1, log, log1p
 from powerkern.kernels.likelihood import (
     N_MOMENTS,
-    SCRATCH,
     WEIGHT,
     YY,
     YY1,
@@ -29,7 +28,7 @@ from powerkern.kernels.likelihood import (
     YY3,
     FloatArray,
     Logs,
-    Score,
+    Scratch,
     Y,
     Y1,
     Y1Y1,
@@ -165,69 +164,66 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
 
 
 @kernel
-def _careful_side(x: FloatArray, base: float, reference: float, d: FloatArray) -> None:
-    """d = ln((base + x)/(base + reference)) without cancellation: x - reference is exact where the ratio is near 1."""
-    divisor = base + reference
-    log_divisor = log1p(reference) if base == 1.0 else log(reference)
+def _log_base(base: float, x: float) -> float:
+    return log1p(x) if base == 1.0 else log(x)
+
+
+@kernel
+def _careful_side(x: FloatArray, base: float, reference: float, d: FloatArray) -> tuple[float, float]:
+    """d = ln((base + x)/(base + reference)) without cancellation; returns its smallest and largest value."""
+    log_reference = _log_base(base, reference)
+    low, high = math.inf, 0.0 if x.size == 0 else -math.inf
     for i in range(x.size):
-        ratio = (x[i] - reference) / divisor
-        if abs(ratio) <= 0.5:
-            d[i] = log1p(ratio)
-        else:
-            d[i] = (log1p(x[i]) if base == 1.0 else log(x[i])) - log_divisor
+        # x - reference is exact where the ratio is small
+        ratio = (x[i] - reference) / (base + reference)
+        d[i] = log1p(ratio) if abs(ratio) <= 0.5 else _log_base(base, x[i]) - log_reference
+        low = min(low, d[i])
+        high = max(high, d[i])
+    return low, high
 
 
 @kernel
-def _scale_down(d: FloatArray, exponent: int) -> None:
-    """Multiply by 2^-exponent, in two steps that cannot overflow."""
-    half = math.ldexp(1.0, -exponent // 2)
-    rest = math.ldexp(1.0, -exponent - (-exponent // 2))
-    for i in range(d.size):
-        d[i] = d[i] * half * rest
+def _power_of_two_above(x: float) -> float:
+    """The power of two above x, for 0 <= x < 2**1000; 2**-1021 for subnormal x."""
+    exponent = bits_of(x) >> 52
+    return float_of(max(exponent + 1, 2) << 52)
 
 
 @kernel
-def _weighted_mean(d: FloatArray, weight: FloatArray) -> float:
-    """Running weighted mean (West 1979): no overflow, no cancellation."""
+def _weighted_mean(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Running weighted mean (West 1979), without cancellation, and the total weight."""
     total = mean = 0.0
     for i in range(d.size):
         total += weight[i]
         mean += (d[i] - mean) * (weight[i] / total)
-    return mean
+    return mean, total
 
 
 @kernel
 def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray) -> Logs:
     """Logs of a column in units of a power of two, written to `spare`."""
-    n_pos = sides.pos.size
-    pos, neg = spare[:n_pos], spare[n_pos : n_pos + sides.neg.size]
-    _careful_side(sides.pos, base, reference, pos)
-    _careful_side(sides.neg, base, 0.0, neg)
-    low, high, neg_high = pos.min(), pos.max(), 0.0
-    widest = max(-low, high)
-    if neg.size > 0:
-        neg_high = neg.max()
-        widest = max(widest, neg_high)
-    exponent = math.frexp(widest)[1]
-    _scale_down(spare[: n_pos + neg.size], exponent)
-    jacobian = _weighted_mean(pos, sides.pos_weight)
-    if neg.size > 0:
-        below = _weighted_mean(neg, sides.neg_weight)
-        w_neg = sides.neg_weight.sum()
-        share = w_neg / (w_neg + sides.pos_weight.sum())
-        jacobian = (1.0 - share) * jacobian - share * below
-    half = math.ldexp(1.0, -exponent // 2)
-    rest = math.ldexp(1.0, -exponent - (-exponent // 2))
+    border, n = sides.pos.size, sides.pos.size + sides.neg.size
+    low, high = _careful_side(sides.pos, base, reference, spare[:border])
+    neg_high = _careful_side(sides.neg, base, 0.0, spare[border:n])[1]
+    sigma = _power_of_two_above(max(-low, max(high, neg_high)))
+    unit = 1.0 / sigma
+    for i in range(n):
+        spare[i] *= unit
+    pos, neg = spare[:border], spare[border:n]
+    jacobian, weight = _weighted_mean(pos, sides.pos_weight)
+    below, weight_below = _weighted_mean(neg, sides.neg_weight)
+    share = weight_below / (weight + weight_below)
+    jacobian = (1.0 - share) * jacobian - share * below
     return Logs(
         pos,
         sides.pos_weight,
         neg,
         sides.neg_weight,
-        low * half * rest,
-        high * half * rest,
-        neg_high * half * rest,
+        low * unit,
+        high * unit,
+        neg_high * unit,
         jacobian,
-        math.ldexp(1.0, exponent),
+        sigma,
     )
 
 
@@ -235,28 +231,20 @@ class _Careful(NamedTuple):
     """Logs of a column, and the value (0 with two branches) and log that they are relative to."""
 
     logs: Logs
-    base: float
     reference: float
     log_reference: float
 
 
 @kernel
 def _careful(sides: Sides, base: float, spare: FloatArray) -> _Careful:
-    reference = 0.0
-    if sides.neg.size == 0:
-        reference = _typical(sides.pos)
+    reference = _typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
     logs = careful_logs(sides, base, reference, spare)
-    return _Careful(logs, base, reference, _log_base(base, reference) if sides.neg.size == 0 else 0.0)
-
-
-@kernel
-def _log_base(base: float, x: float) -> float:
-    return log1p(x) if base == 1.0 else log(x)
+    return _Careful(logs, reference, _log_base(base, reference) if sides.neg.size == 0 else 0.0)
 
 
 @kernel
 def _careful_optimum(
-    sides: Sides, base: float, exponent: float, n_eval: int, spare: FloatArray, scratch: FloatArray
+    sides: Sides, base: float, exponent: float, n_eval: int, spare: FloatArray, scratch: Scratch
 ) -> Optimum:
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
     careful = _careful(sides, base, spare)
@@ -276,7 +264,7 @@ def _careful_optimum(
     at = score(logs, mu, scratch)
     reference, log_ref = 0.0, 0.0
     if sides.neg.size == 0:
-        reference = sides.pos.max() if mu > 0.0 else sides.pos.min()
+        reference = _extreme(sides.pos, mu > 0.0)
         log_ref = _log_base(base, reference)
     return Optimum(
         mu / logs.sigma,
@@ -293,11 +281,25 @@ def _careful_optimum(
 
 
 @kernel
-def _typical(x: FloatArray) -> float:
-    """The median of up to 65 evenly spaced values: a reference inside the bulk of the data."""
-    sample = x[:: max(1, x.size // 65)].copy()
-    sample.sort()
-    return sample[sample.size // 2]
+def _extreme(x: FloatArray, largest: bool) -> float:
+    best = x[0]
+    for i in range(x.size):
+        best = max(best, x[i]) if largest else min(best, x[i])
+    return best
+
+
+@kernel
+def _typical(x: FloatArray, scratch: FloatArray) -> float:
+    """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
+    n = min(x.size, 63)
+    stride = x.size // n
+    for i in range(n):  # sorted as they come in
+        value, k = x[i * stride], i
+        while k > 0 and scratch[k - 1] > value:
+            scratch[k] = scratch[k - 1]
+            k -= 1
+        scratch[k] = value
+    return scratch[n // 2]
 
 
 # --- the plain way ------------------------------------------------------------------------------------
@@ -404,7 +406,8 @@ def _walk_on_sample(
     sample, d32 = scratch[:n], d32[:n]
     for i in range(n):
         sample[i] = x[i * stride]
-    total, squares = _logs(column, sample, d32)
+    total, squares = _logs(column, sample, sample)
+    to_float32(sample, d32)
     spread = _spread(column, n, total, squares)
     if not spread > 0.0:
         return _Walk(1.0, 1.0, 0, False), 1.0
@@ -489,7 +492,7 @@ class Work(NamedTuple):
     weight: FloatArray
     weight_split: FloatArray
     d32: Float32Array
-    small: FloatArray
+    scratch: Scratch
 
 
 class Prepared(NamedTuple):
@@ -529,15 +532,23 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
     if column.status != _OK:
         _write_identity(row, column.status)
         return
-    best = _optimum(column, lmbda if column.sign >= 0.0 else 2.0 - lmbda, work)
+    x, base = column.x, column.base
+    low, high = float_of(column.found.low), float_of(column.found.high)
+    exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
+    best = _no_optimum(0)
+    if exponent != exponent and weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL:
+        frame = _plain_column(x, base, column.sign == 0.0, low, high)
+        best = _plain_optimum(x, frame, work.spare, work.d32, work.scratch.moments[0])
+    if best.status != _OK:
+        sides = _sides(x, column.weight, column.found.n_negative, work)
+        best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
     if best.status == _UNREPRESENTABLE:
         _write_identity(row, _UNREPRESENTABLE)
         return
     _write(row, best, column.sign)
-    row[N_OBS] = column.x.size if weight.size == 0 else column.weight.sum()
-    low, high = float_of(column.found.low), float_of(column.found.high)
-    row[X_MIN] = low if column.sign > 0.0 else -high if column.sign < 0.0 else column.x.min()
-    row[X_MAX] = high if column.sign > 0.0 else -low if column.sign < 0.0 else column.x.max()
+    row[N_OBS] = x.size if weight.size == 0 else _weighted_mean(x, column.weight)[1]
+    row[X_MIN] = low if column.sign > 0.0 else -high if column.sign < 0.0 else _extreme(x, False)
+    row[X_MAX] = high if column.sign > 0.0 else -low if column.sign < 0.0 else _extreme(x, True)
 
 
 @kernel
@@ -588,23 +599,6 @@ def _plain_column(x: FloatArray, base: float, both_signs: bool, low: float, high
 
 
 @kernel
-def _optimum(column: Prepared, exponent: float, work: Work) -> Optimum:
-    """The plain way where it holds, else the careful one."""
-    x, base = column.x, column.base
-    low, high = float_of(column.found.low), float_of(column.found.high)
-    n_eval = 0
-    plain = column.weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL
-    if plain and exponent != exponent:
-        frame = _plain_column(x, base, column.sign == 0.0, low, high)
-        best = _plain_optimum(x, frame, work.spare, work.d32, work.small[:N_MOMENTS])
-        if best.status == _OK:
-            return best
-        n_eval = best.n_eval
-    sides = _sides(x, column.weight, column.found.n_negative, work)
-    return _careful_optimum(sides, base, exponent, n_eval, work.spare, work.small)
-
-
-@kernel
 def _b(m: float, a: float) -> float:
     return a if m == 0.0 else expm1(m * a) / m
 
@@ -647,7 +641,8 @@ def is_identity(row: FloatArray) -> bool:
 
 @kernel
 def _write_identity(row: FloatArray, status: int) -> None:
-    row[:] = np.nan
+    for k in range(N_RESULTS):
+        row[k] = math.nan
     row[LMBDA], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[N_OBS], row[N_EVAL] = 0.0, 0.0
@@ -670,7 +665,7 @@ def profile_column(
     careful = _careful(sides, column.base, work.spare)
     for k in range(lmbdas.size):
         mu = (lmbdas[k] if column.sign >= 0.0 else 2.0 - lmbdas[k]) * careful.logs.sigma
-        at = score(careful.logs, mu, work.small)
+        at = score(careful.logs, mu, work.scratch)
         out[k] = nll_at(careful.logs, mu, at, careful.log_reference)
 
 
@@ -687,14 +682,14 @@ def interval_column(
     careful = _careful(sides, column.base, work.spare)
     sigma = careful.logs.sigma
     mu = (lmbda if column.sign >= 0.0 else 2.0 - lmbda) * sigma
-    lower = _drop_point(careful, mu, drop, -1.0, work.small) / sigma
-    upper = _drop_point(careful, mu, drop, 1.0, work.small) / sigma
+    lower = _drop_point(careful, mu, drop, -1.0, work.scratch) / sigma
+    upper = _drop_point(careful, mu, drop, 1.0, work.scratch) / sigma
     out[0] = lower if column.sign >= 0.0 else 2.0 - upper
     out[1] = upper if column.sign >= 0.0 else 2.0 - lower
 
 
 @kernel
-def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch: FloatArray) -> float:
+def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch: Scratch) -> float:
     """Where g has grown by `drop` on one side of its minimum: the root of an increasing function of the distance."""
     logs = careful.logs
     at = score(logs, mu, scratch)
@@ -711,37 +706,36 @@ def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch:
 
 # --- entries ------------------------------------------------------------------------------------------
 
-_WORK = "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float32[::1], float64[::1]))"
+_WORK = (
+    "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
+    "float32[::1], float64[:, ::1], float64[:, ::1]))"
+)
+
+
+@kernel
+def _unpack(work: tuple[FloatArray, ...]) -> Work:
+    packed, spare, split, weight, weight_split, d32, y, moments = work
+    return Work(packed, spare, split, weight, weight_split, d32, Scratch(y, moments))
 
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
 def fit_columns(
-    columns: FloatArray,
-    weight: FloatArray,
-    family: int,
-    lmbda: FloatArray,
-    work: tuple[FloatArray, ...],
-    out: FloatArray,
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
-    packed, spare, split, w, w_split, d32, small = work
+    each = _unpack(work)
     for j in range(columns.shape[0]):
-        fit_column(columns[j], weight, family, lmbda[j], Work(packed, spare, split, w, w_split, d32, small), out[j])
+        fit_column(columns[j], weight, family, lmbda[j], each, out[j])
 
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
 def profile_columns(
-    columns: FloatArray,
-    weight: FloatArray,
-    family: int,
-    lmbdas: FloatArray,
-    work: tuple[FloatArray, ...],
-    out: FloatArray,
+    columns: FloatArray, weight: FloatArray, family: int, lmbdas: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
 ) -> None:
     """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
-    packed, spare, split, w, w_split, d32, small = work
+    each = _unpack(work)
     for j in range(columns.shape[0]):
-        profile_column(columns[j], weight, family, lmbdas, Work(packed, spare, split, w, w_split, d32, small), out[j])
+        profile_column(columns[j], weight, family, lmbdas, each, out[j])
 
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_WORK}, float64[:, ::1])")
@@ -749,7 +743,6 @@ def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
 ) -> None:
     """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
-    packed, spare, split, w, w_split, d32, small = work
+    each = _unpack(work)
     for j in range(columns.shape[0]):
-        each = Work(packed, spare, split, w, w_split, d32, small)
         interval_column(columns[j], weight, family, at[j, 0], at[j, 1], each, out[j])

@@ -156,8 +156,10 @@ def add_sums(d: AnyFloats, exponent: float, both_signs: bool, sums: FloatArray) 
 def centre(sums: FloatArray) -> bool:
     """Turn sums into means and products about the means; False where that would cost too many digits."""
     n = sums[WEIGHT]
-    for k in (Y, Y1, Y2, Y3):
-        sums[k] /= n
+    sums[Y] /= n
+    sums[Y1] /= n
+    sums[Y2] /= n
+    sums[Y3] /= n
     raw = sums[YY]
     sums[YY] -= n * sums[Y] * sums[Y]
     sums[YY1] -= n * sums[Y] * sums[Y1]
