@@ -48,7 +48,6 @@ from powerkern.kernels.plainsums import (
     centre,
     logs_of_one_sign,
     signed_logs,
-    to_float32,
 )
 
 BOX_COX, YEO_JOHNSON = 0, 1
@@ -74,22 +73,22 @@ _LARGE_LOG = 600.0
 
 #: Shorter columns go the careful way at once.
 PLAIN_MIN = 256
-#: Columns longer than this start from the optimum of a sample.
-SAMPLE_MIN = 4096
-#: Most values in a sample.
-SAMPLE = 16384
+#: Longer columns start from the optimum of a sample of at most this many values, one in SAMPLE_STRIDE or fewer.
+SAMPLE = 4096
+SAMPLE_STRIDE = 16
 #: Plain logs are used where their standard deviation exceeds this times the reference log: 13 digits of d.
 PLAIN_SPREAD = 1e-3
 _MAX_PLAIN_EVAL = 20
 
 
 class Scan(NamedTuple):
-    """Counts, and bit patterns of the smallest and largest magnitude, of the values that are not NaN."""
+    """Counts over all values, and bit patterns of magnitudes over those that are not NaN."""
 
     n_nan: int
     n_negative: int
     low: int
     high: int
+    negative_high: int
 
 
 class Sides(NamedTuple):
@@ -118,18 +117,19 @@ class Optimum(NamedTuple):
 
 @reduction
 def scan(x: FloatArray) -> Scan:
-    """One pass in integers: the magnitudes of float64 are ordered as their bit patterns are."""
+    """One pass in integers: magnitudes of float64 are ordered as their bit patterns are."""
     widest_vectors()
     n_nan = n_negative = 0
-    low, high = _MAGNITUDE, 0
+    low, high, negative_high = _MAGNITUDE, 0, 0
     for i in range(x.size):
         bits = bits_of(x[i]) & _MAGNITUDE
-        is_nan = bits > _INF_BITS
-        n_nan += is_nan
-        n_negative += x[i] < 0.0
-        high = max(high, 0 if is_nan else bits)
+        negative = x[i] < 0.0
+        n_nan += bits > _INF_BITS
+        n_negative += negative
         low = min(low, bits)
-    return Scan(n_nan, n_negative, low, high)
+        high = max(high, 0 if bits > _INF_BITS or negative else bits)
+        negative_high = max(negative_high, bits if negative else 0)
+    return Scan(n_nan, n_negative, low, high, negative_high)
 
 
 @kernel
@@ -355,10 +355,10 @@ def _in_reach(column: _Column, exponent: float, reach: float) -> bool:
 
 
 @kernel
-def _logs(column: _Column, x: FloatArray, d: AnyFloats) -> tuple[float, float]:
+def _logs(column: _Column, x: FloatArray, d: FloatArray, d32: Float32Array) -> tuple[float, float]:
     if column.both_signs:
-        return signed_logs(x, d)
-    return logs_of_one_sign(x, column.base, column.log_ref, d)
+        return signed_logs(x, d, d32)
+    return logs_of_one_sign(x, column.base, column.log_ref, d, d32)
 
 
 @kernel
@@ -401,13 +401,14 @@ def _walk_on_sample(
     column: _Column, x: FloatArray, scratch: FloatArray, d32: Float32Array, moments: FloatArray
 ) -> tuple[_Walk, float]:
     """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread."""
-    stride = 1 if x.size <= SAMPLE_MIN else max(16, -(-x.size // SAMPLE))
+    stride = 1 if x.size <= SAMPLE else max(SAMPLE_STRIDE, -(-x.size // SAMPLE))
     n = x.size // stride
-    sample, d32 = scratch[:n], d32[:n]
-    for i in range(n):
-        sample[i] = x[i * stride]
-    total, squares = _logs(column, sample, sample)
-    to_float32(sample, d32)
+    if stride > 1:
+        for i in range(n):
+            scratch[n + i] = x[i * stride]
+        x = scratch[n : 2 * n]
+    d32 = d32[:n]
+    total, squares = _logs(column, x, scratch[:n], d32)
     spread = _spread(column, n, total, squares)
     if not spread > 0.0:
         return _Walk(1.0, 1.0, 0, False), 1.0
@@ -423,11 +424,10 @@ def _logs_and_sums(
     moments[:] = 0.0
     for i in range(0, x.size, CHUNK):
         chunk = d[i : i + CHUNK]
-        chunk_total, chunk_squares = _logs(column, x[i : i + CHUNK], chunk)
+        chunk32 = d32[: chunk.size]
+        chunk_total, chunk_squares = _logs(column, x[i : i + CHUNK], chunk, chunk32)
         total += chunk_total
         squares += chunk_squares
-        chunk32 = d32[: chunk.size]
-        to_float32(chunk, chunk32)
         add_sums(chunk32, exponent, column.both_signs, moments)
     return total, squares
 
@@ -533,22 +533,23 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         _write_identity(row, column.status)
         return
     x, base = column.x, column.base
-    low, high = float_of(column.found.low), float_of(column.found.high)
+    found = column.found
+    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
     best = _no_optimum(0)
     if exponent != exponent and weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL:
-        frame = _plain_column(x, base, column.sign == 0.0, low, high)
+        frame = _plain_column(x, base, column.sign == 0.0, low, max(high, negative_high))
         best = _plain_optimum(x, frame, work.spare, work.d32, work.scratch.moments[0])
     if best.status != _OK:
-        sides = _sides(x, column.weight, column.found.n_negative, work)
+        sides = _sides(x, column.weight, found.n_negative, work)
         best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
     if best.status == _UNREPRESENTABLE:
         _write_identity(row, _UNREPRESENTABLE)
         return
     _write(row, best, column.sign)
     row[N_OBS] = x.size if weight.size == 0 else _weighted_mean(x, column.weight)[1]
-    row[X_MIN] = low if column.sign > 0.0 else -high if column.sign < 0.0 else _extreme(x, False)
-    row[X_MAX] = high if column.sign > 0.0 else -low if column.sign < 0.0 else _extreme(x, True)
+    row[X_MIN] = low if column.sign > 0.0 else -negative_high
+    row[X_MAX] = -low if column.sign < 0.0 else high
 
 
 @kernel
@@ -556,11 +557,11 @@ def _refusal(n: int, found: Scan, family: int, one_sided: bool) -> int:
     """Why a column cannot be fitted, or OK."""
     if n == 0:
         return _EMPTY
-    if found.high == _INF_BITS:
+    if max(found.high, found.negative_high) == _INF_BITS:
         return BAD_INFINITE
     if family == BOX_COX and (found.n_negative > 0 or found.low == 0):
         return BAD_NOT_POSITIVE
-    return _CONSTANT if one_sided and found.low == found.high else _OK
+    return _CONSTANT if one_sided and found.low == max(found.high, found.negative_high) else _OK
 
 
 @kernel

@@ -33,37 +33,33 @@ MAX_SQUARE_TO_VARIANCE = 100.0
 
 
 @reduction
-def logs_of_one_sign(x: FloatArray, base: float, log_ref: float, d: AnyFloats) -> tuple[float, float]:
-    """d = ln(base + |x|) - log_ref; returns its sum and sum of squares."""
+def logs_of_one_sign(
+    x: FloatArray, base: float, log_ref: float, d: FloatArray, d32: Float32Array
+) -> tuple[float, float]:
+    """d = ln(base + |x|) - log_ref, also rounded to float32; returns its sum and sum of squares."""
     widest_vectors()
     total = squares = 0.0
     for i in range(d.size):
         value = log_normal(base + abs(x[i])) - log_ref
         d[i] = value
+        d32[i] = value
         total += value
         squares += value * value
     return total, squares
 
 
 @reduction
-def signed_logs(x: FloatArray, d: AnyFloats) -> tuple[float, float]:
-    """d = sign(x) ln(1 + |x|); returns its sum and sum of squares."""
+def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> tuple[float, float]:
+    """d = sign(x) ln(1 + |x|), also rounded to float32; returns its sum and sum of squares."""
     widest_vectors()
     total = squares = 0.0
     for i in range(d.size):
         value = math.copysign(log_normal(1.0 + abs(x[i])), x[i])
         d[i] = value
+        d32[i] = value
         total += value
         squares += value * value
     return total, squares
-
-
-@kernel
-def to_float32(d: FloatArray, d32: Float32Array) -> None:
-    """Round to float32."""
-    widest_vectors()
-    for i in range(d.size):
-        d32[i] = d[i]
 
 
 @kernel
