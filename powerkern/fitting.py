@@ -614,7 +614,7 @@ def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
         raise ValueError(f"lmbda must be one number or one a column ({p}), got shape {given.shape}")
     if np.isinf(given).any():
         raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
-    return np.ascontiguousarray(np.broadcast_to(given, (p,)))
+    return np.array(np.broadcast_to(given, (p,)))  # a copy: kernels take writable arrays only
 
 
 def _bound(ymax: float | None, standardize: bool) -> float:
