@@ -99,8 +99,8 @@ def log_numbers(logs: Sequence[float], signs: Sequence[float] | None = None) -> 
 
 
 def log_sum(logs: Sequence[float], weights: Sequence[float] | None = None) -> float:
-    """Logarithm of the sum of w e^l, to 60 digits before it is rounded."""
-    with mpmath.workdps(60):
+    """Logarithm of the sum of w e^l; enough digits for a sum that differs from 1 in the 200th."""
+    with mpmath.workdps(300):
         c, numbers = log_numbers(logs, weights)
         return float(c + mpmath.log(mpmath.fsum(numbers)))
 

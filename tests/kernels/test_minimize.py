@@ -153,7 +153,7 @@ def test_minimum_is_within_xtol(minimise, start, step, centre, power, xtol):
 def test_any_scale_of_x(minimise, start, step, scale):
     result = minimise(lambda x: abs(x / scale - 0.3), -scale, 2.0 * scale, 1e-9 * scale)
     assert result.status == m.CONVERGED
-    assert result.x == pytest.approx(0.3 * scale, rel=1e-7)
+    assert result.x == pytest.approx(0.3 * scale, rel=1e-7, abs=0.0)
 
 
 @minimisers
@@ -166,7 +166,7 @@ def test_ends_can_be_approached(minimise, start, step):
 def test_zero_tolerance_ends_at_the_resolution_of_floats(minimise, start, step):
     result = minimise(lambda x: abs(x - 0.7), 0.0, 1.0, xtol=0.0)
     assert result.status == m.CONVERGED
-    assert result.x == pytest.approx(0.7, rel=1e-7)
+    assert result.x == pytest.approx(0.7, rel=1e-7, abs=0.0)
 
 
 @minimisers
@@ -310,7 +310,7 @@ def test_order_of_convergence(halley, order):
 
     errors = errors_of(cubic, 2.0 ** (1 / 3), 2.0, halley)
     a, b, c = np.log(errors[-3:])
-    assert (c - b) / (b - a) == pytest.approx(order, rel=0.1)
+    assert (c - b) / (b - a) == pytest.approx(order, rel=0.1, abs=0.0)
 
 
 def test_third_derivative_saves_evaluations():
@@ -321,7 +321,7 @@ def test_third_derivative_saves_evaluations():
 
 def test_halley_step_is_the_formula():
     state = m.newton_step(m.newton_start(1.0, 10.0, 0.0, 50), 0.3, 2.0, 0.7)
-    assert state.x == pytest.approx(1.0 - 0.3 / (2.0 - 0.3 * 0.7 / (2 * 2.0)), rel=1e-15)
+    assert state.x == pytest.approx(1.0 - 0.3 / (2.0 - 0.3 * 0.7 / (2 * 2.0)), rel=1e-15, abs=0.0)
     assert state.hi == 1.0
     assert state.lo == -math.inf
 
@@ -388,9 +388,10 @@ def test_nan_is_walked_back_from():
 
     result = newton_root(f, 30.0, max_step=100.0)
     assert result.status == m.CONVERGED
-    assert result.x == pytest.approx(math.e, rel=1e-15)
+    assert result.x == pytest.approx(math.e, rel=1e-15, abs=0.0)
     back = m.newton_step(m.newton_step(m.newton_start(30.0, 100.0, 0.0, 50), 5.0, 0.01, 0.0), math.nan, 1.0, 0.0)
     assert back.x == 30.0 - 50.0
+    assert back.max_step == 50.0  # and the next step is not longer than the one that was safe
 
 
 def test_nan_everywhere():
@@ -442,6 +443,14 @@ def test_unusable_newton_arguments(arguments, message):
     state = m.newton_start(*(arguments + (1.0, 1e-9, 10)[len(arguments) - 1 :]))
     assert state.status == m.INVALID
     assert math.isnan(state.x)
+
+
+@pytest.mark.parametrize("square", [2.0, 2e-200, 2e200])
+def test_zero_tolerance_ends_at_the_resolution_of_floats_near_the_root(square):
+    # no float is the root, so f never vanishes
+    root = newton_root(lambda x: (x * x - square, 2.0 * x, 2.0), 2.0 * math.sqrt(square), math.sqrt(square), xtol=0.0)
+    assert root.status == m.CONVERGED
+    assert root.x == pytest.approx(math.sqrt(square), rel=4e-16, abs=0.0)
 
 
 def test_noise_at_the_root_does_not_keep_it_running():
@@ -558,7 +567,7 @@ def test_calls_from_jitted_code():
     # the same points to the last bit: products that enter a sum are not fused
     assert golden == golden_section(jitted_bowl, -4.0, 6.0)
     assert minimum == brent(jitted_bowl, -4.0, 6.0, xtol=1e-6, max_eval=50)
-    assert root.x == pytest.approx(math.log(2.0), rel=1e-15)
+    assert root.x == pytest.approx(math.log(2.0), rel=1e-15, abs=0.0)
     assert root.status == m.CONVERGED
     assert user_calls(-4, 6, 3) == (golden, minimum, root)
 
@@ -568,7 +577,7 @@ def test_states_stepped_by_jitted_code():
     while state.status == m.RUNNING:
         state = m.brent_step(state, jitted_bowl(state.x))
     assert user_steps(-4.0, 6.0) == state
-    assert user_newton(3.0).x == pytest.approx(math.log(2.0), rel=1e-15)
+    assert user_newton(3.0).x == pytest.approx(math.log(2.0), rel=1e-15, abs=0.0)
 
 
 @needs_jit
