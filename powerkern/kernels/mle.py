@@ -76,8 +76,9 @@ PLAIN_MIN = 256
 #: Longer columns start from the optimum of a sample of at most this many values, one in SAMPLE_STRIDE or fewer.
 SAMPLE = 4096
 SAMPLE_STRIDE = 16
-#: Plain logs are used where their standard deviation exceeds this times the reference log: 13 digits of d.
-PLAIN_SPREAD = 1e-3
+#: Plain logs, right to 2e-16, are used where their standard deviation exceeds this and |d| stays below PLAIN_REACH.
+PLAIN_SPREAD = 1e-2
+PLAIN_REACH = 600.0
 _MAX_PLAIN_EVAL = 20
 
 
@@ -243,6 +244,15 @@ def _careful(sides: Sides, base: float, spare: FloatArray) -> _Careful:
 
 
 @kernel
+def has_root_near(d1: float, d2: float, d3: float) -> bool:
+    """Newton-Kantorovich: with ``|g' g'''| <= g''^2 / 2`` there is a root of g' within twice the Newton step.
+
+    g is strictly convex, so it is the only one.
+    """
+    return d2 > 0.0 and abs(d1 * d3) <= 0.5 * d2 * d2
+
+
+@kernel
 def _careful_optimum(
     sides: Sides, base: float, exponent: float, n_eval: int, spare: FloatArray, scratch: Scratch
 ) -> Optimum:
@@ -256,12 +266,13 @@ def _careful_optimum(
         while state.status == RUNNING:
             at = score(logs, state.x, scratch)
             state = newton_step(state, at.d1, at.d2, at.d3)
-        status = _OK if state.status == CONVERGED else _NOT_CERTIFIED
         n_eval += state.n_eval
         mu = state.x
+    at = score(logs, mu, scratch)
+    if exponent != exponent:
+        status = _OK if has_root_near(at.d1, at.d2, at.d3) else _NOT_CERTIFIED
     if not abs(mu / logs.sigma) < math.inf:
         status = _UNREPRESENTABLE
-    at = score(logs, mu, scratch)
     reference, log_ref = 0.0, 0.0
     if sides.neg.size == 0:
         reference = _extreme(sides.pos, mu > 0.0)
@@ -310,6 +321,7 @@ class _Column(NamedTuple):
 
     both_signs: bool
     base: float
+    ref: float
     log_ref: float
     reach: float
 
@@ -331,11 +343,11 @@ class _Stage(NamedTuple):
     reach: float
 
 
-#: `step`, times the spread: a step below it ends the walk, what remains is about its cube. `floor`: the smallest
-#: |m| * spread at which plain sums are evaluated, for Y_2 and Y_3 lose one and two powers of it. `reach`: squares of
-#: e^t stay finite for |t| up to it.
+#: `step`, in units of 1/`_radius`: a step below it ends the walk, for what remains is a fraction of its cube. `floor`:
+#: the smallest |m| * spread at which plain sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
+#: `reach`: squares of e^t stay finite for |t| up to it.
 _COARSE = _Stage(5e-2, 1e-2, 40.0)
-_FINE = _Stage(1e-4, 1e-5, 340.0)
+_FINE = _Stage(2e-5, 1e-5, 340.0)
 
 
 @kernel
@@ -358,7 +370,7 @@ def _in_reach(column: _Column, exponent: float, reach: float) -> bool:
 def _logs(column: _Column, x: FloatArray, d: FloatArray, d32: Float32Array) -> tuple[float, float]:
     if column.both_signs:
         return signed_logs(x, d, d32)
-    return logs_of_one_sign(x, column.base, column.log_ref, d, d32)
+    return logs_of_one_sign(x, column.base, 1.0 / (column.base + column.ref), d, d32)
 
 
 @kernel
@@ -380,20 +392,28 @@ def _walk(
 ) -> _Walk:
     """Halley steps on plain sums until a step is below the tolerance; not good where plain sums fail."""
     x = at = start
-    state = newton_start(start, 2.0 / spread, stage.step / spread, _MAX_PLAIN_EVAL)
+    state = newton_start(start, 2.0 / spread, 0.0, _MAX_PLAIN_EVAL)
     while state.status == RUNNING:
         x = state.x
         at = _off_the_floor(x, column.both_signs, stage.floor / spread)
         if not _in_reach(column, at, stage.reach):
-            return _Walk(x, at, state.n_eval, False)
+            break
         moments[:] = 0.0
         for i in range(0, d.size, CHUNK):
             add_sums(d[i : i + CHUNK], at, column.both_signs, moments)
         if not centre(moments):
-            return _Walk(x, at, state.n_eval, False)
+            break
         d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
-    return _Walk(state.x, at, state.n_eval, state.status == CONVERGED)
+        if abs(state.x - x) * _radius(moments) <= stage.step:
+            return _Walk(state.x, at, state.n_eval, has_root_near(d1, d2, d3))
+    return _Walk(x, at, state.n_eval, False)
+
+
+@kernel
+def _radius(t: FloatArray) -> float:
+    """How fast moments grow with lambda, as a log: the k-th derivative of the score is of the order of its k-th power."""
+    return math.sqrt(abs((t[Y1Y1] + t[YY2]) / t[YY]))
 
 
 @kernel
@@ -445,7 +465,7 @@ def _plain_optimum(x: FloatArray, column: _Column, d: FloatArray, d32: Float32Ar
     if walk.good and _in_reach(column, start, _COARSE.reach) and centre(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
-    if not spread >= PLAIN_SPREAD * max(1.0, abs(column.log_ref)):
+    if not spread >= PLAIN_SPREAD:
         return _no_optimum(n_eval)
     walk = _walk(column, d[:n], jacobian, spread, start, _FINE, moments)
     if not walk.good:
@@ -456,7 +476,7 @@ def _plain_optimum(x: FloatArray, column: _Column, d: FloatArray, d32: Float32Ar
         mean,
         math.sqrt(variance),
         0.0,
-        0.0 if column.both_signs else exp(column.log_ref) - column.base,
+        column.ref,
         column.log_ref,
         0.5 * log(variance) + column.log_ref - (walk.x - 1.0) * jacobian,
         curvature,
@@ -539,7 +559,8 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
     best = _no_optimum(0)
     if exponent != exponent and weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL:
         frame = _plain_column(x, base, column.sign == 0.0, low, max(high, negative_high))
-        best = _plain_optimum(x, frame, work.spare, work.d32, work.scratch.moments[0])
+        if frame.reach <= PLAIN_REACH:
+            best = _plain_optimum(x, frame, work.spare, work.d32, work.scratch.moments[0])
     if best.status != _OK:
         sides = _sides(x, column.weight, found.n_negative, work)
         best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
@@ -582,7 +603,7 @@ def _sides(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> Si
 
 
 @kernel
-def _rough_log_ref(x: FloatArray, base: float) -> float:
+def _rough_log(x: FloatArray, base: float) -> float:
     """Mean log of up to 64 evenly spaced values."""
     n = min(x.size, 64)
     stride = x.size // n
@@ -594,9 +615,10 @@ def _rough_log_ref(x: FloatArray, base: float) -> float:
 
 @kernel
 def _plain_column(x: FloatArray, base: float, both_signs: bool, low: float, high: float) -> _Column:
-    log_ref = 0.0 if both_signs else _rough_log_ref(x, base)
+    ref = 0.0 if both_signs else exp(_rough_log(x, base)) - base
+    log_ref = 0.0 if both_signs else log(base + ref)
     reach = max(abs(log(base + high) - log_ref), abs(log(base + low) - log_ref))
-    return _Column(both_signs, base, log_ref, reach)
+    return _Column(both_signs, base, ref, log_ref, reach)
 
 
 @kernel

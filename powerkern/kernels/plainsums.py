@@ -4,7 +4,7 @@ The two passes within a block of `powerkern.kernels.likelihood` hold for any dat
 ``Y_0 = e^t - 1`` (t = m d, with logs d centred near their mean) has a mean that does not dwarf its standard
 deviation, plain sums of Y_0..Y_3 and of their products give g', g'', g''' to nearly full precision.
 
-A column of one sign is held as logs ``d = ln(base + |x|) - log_ref``, a Yeo-Johnson column of both signs as
+A column of one sign is held as logs ``d = ln((base + |x|)/(base + ref))``, a Yeo-Johnson column of both signs as
 *signed* logs ``sign(x) log1p|x|``, whose sign selects the branch: no partition, no branch in the loops. The sums
 exist in float64 and, at more than twice the speed, in float32: most of the way to the optimum is walked in
 float32, the last step is taken in float64.
@@ -34,13 +34,13 @@ MAX_SQUARE_TO_VARIANCE = 100.0
 
 @reduction
 def logs_of_one_sign(
-    x: FloatArray, base: float, log_ref: float, d: FloatArray, d32: Float32Array
+    x: FloatArray, base: float, per_ref: float, d: FloatArray, d32: Float32Array
 ) -> tuple[float, float]:
-    """d = ln(base + |x|) - log_ref, also rounded to float32; returns its sum and sum of squares."""
+    """d = ln((base + |x|) per_ref), also rounded to float32; returns its sum and sum of squares."""
     widest_vectors()
     total = squares = 0.0
     for i in range(d.size):
-        value = log_normal(base + abs(x[i])) - log_ref
+        value = log_normal((base + abs(x[i])) * per_ref)
         d[i] = value
         d32[i] = value
         total += value
