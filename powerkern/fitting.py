@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri, lambertw
+from scipy.special import chdtri
 
 from powerkern import columns
 from powerkern._status import Status
@@ -292,7 +292,7 @@ class PowerFit:
             order: Literal["F", "C"] = "F" if matrix.values.flags.f_contiguous else "C"
             out = np.empty(shape, dtype=dtype, order=order)
         else:
-            out = as_out(out, shape, dtype)
+            out = as_out(out, shape, dtype, matrix.values)
         return out, out.reshape(matrix.values.shape) if matrix.was_vector else out
 
     def _refuse(self, matrix: Matrix, counts: NDArray[np.int64]) -> None:
@@ -614,7 +614,7 @@ def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
         raise ValueError(f"lmbda must be one number or one a column ({p}), got shape {given.shape}")
     if np.isinf(given).any():
         raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
-    return np.array(np.broadcast_to(given, (p,)))  # a writable copy
+    return np.array(np.broadcast_to(given, (p,)))  # a copy: kernels take writable arrays only
 
 
 def _bound(ymax: float | None, standardize: bool) -> float:
@@ -629,17 +629,22 @@ def _bound(ymax: float | None, standardize: bool) -> float:
 
 
 def largest_exponent(a: FloatArray, y: float) -> FloatArray:
-    """The m at which ``b_m(a) = expm1(m a)/m`` equals y, for a > 0: |psi| <= y means m below it.
+    """The m at which ``b_m(a) = expm1(m a)/m`` equals y, for a > 0: |psi| <= y means m below it. inf where a = 0.
 
-    With t = m a and q = y/a the equation reads ``e^t = 1 + q t``: ``t = -1/q - W(-e^(-1/q)/q)`` on the branch k = -1
-    for q > 1 and k = 0 below (Corless et al. 1996, Marchand et al. 2022). inf where a = 0.
+    With t = m a the equation reads ``K(t) = ln(expm1(t)/t) = ln(y/a)``. K is increasing and convex (the cumulant
+    function of a uniform variable) and K(t) >= t/2, so Newton's iteration from t = 2 ln(y/a) cannot fail. The closed
+    form with Lambert's W (Marchand et al. 2022) overflows with y/a and loses half the digits near y = a.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        q = y / a
-        argument = -np.exp(-1.0 / q) / q
-        w = np.where(q > 1.0, lambertw(argument, -1).real, lambertw(argument, 0).real)
-        m = (-1.0 / q - w) / a
-    return np.where(a > 0.0, m * (1.0 - 1e-15 * np.sign(m)), np.inf)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        log_q = math.log(y) - np.log(a)
+        t = np.where(log_q > -1.0, 2.0 * log_q, -np.exp(-log_q))
+        for _ in range(8):
+            magnitude = np.abs(t)
+            excess = np.maximum(t, 0.0) + np.log(-np.expm1(-magnitude) / magnitude) - log_q
+            t -= excess / (-1.0 / np.expm1(-t) - 1.0 / t)
+        t = np.where(np.abs(log_q) < 1e-8, 2.0 * log_q, t)
+        # a little inside the bound
+        return np.where(a > 0.0, t / a * (1.0 - 1e-15 * np.sign(t)), np.inf)
 
 
 def lambda_range(family: int, x_min: FloatArray, x_max: FloatArray, ymax: float) -> tuple[FloatArray, FloatArray]:
