@@ -206,10 +206,11 @@ class PowerFit:
         result, target = self._target(matrix, out)
         n_threads = _threads(n_threads)
         if out is not None and np.shares_memory(target, matrix.values):
-            self._forget(target)
             # nothing half-done: look before overwriting
             counts = columns.count_outside(matrix.values, self._family, self._results, n_threads)
             self._refuse(matrix, counts)
+        if out is not None:
+            self._forget(target)
         counts = columns.transform_matrix(matrix.values, target, self._family, what, self._results, n_threads)
         self._refuse(matrix, counts)
         return result
@@ -256,7 +257,7 @@ class PowerFit:
         what = tiles.INVERSE_STANDARDIZED if self.standardize else tiles.INVERSE
         result, target = self._target(matrix, out)
         shared = out is not None and np.shares_memory(target, matrix.values)
-        if shared:
+        if out is not None:
             self._forget(target)
         source = matrix.values.copy() if shared and out_of_range != "nan" else matrix.values
         counts = columns.transform_matrix(source, target, self._family, what, self._results, _threads(n_threads))
@@ -604,7 +605,8 @@ def _threads(n_threads: int | None) -> int:
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    return _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, n)
+    """Weights as the kernels want them: contiguous and writable; empty for none."""
+    return _NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements="CW")
 
 
 def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
