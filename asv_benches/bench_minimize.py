@@ -1,0 +1,154 @@
+"""Solvers beside scipy.optimize: overhead of a call, evaluations, and many problems in lockstep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import scipy.optimize
+
+from powerkern.kernels import brent, golden_section, minimize, newton_root
+
+from .common import best_of
+
+XTOL = 1e-6
+
+
+def bowl(x: float) -> float:
+    """Strictly convex, skewed; its minimum is at 0.2852."""
+    return math.cosh(x - 0.3) + 0.1 * x**4
+
+
+def slope(x: float) -> tuple[float, float, float]:
+    """Return the derivative of `bowl` and its own two derivatives."""
+    return math.sinh(x - 0.3) + 0.4 * x**3, math.cosh(x - 0.3) + 1.2 * x**2, math.sinh(x - 0.3) + 2.4 * x
+
+
+class Counted:
+    """A function that counts its calls."""
+
+    def __init__(self, function: Callable[[float], Any]) -> None:
+        self.function = function
+        self.calls = 0
+
+    def __call__(self, x: float) -> Any:
+        self.calls += 1
+        return self.function(x)
+
+
+def _scipy_halley(f: Callable[[float], Any]) -> Any:
+    return scipy.optimize.root_scalar(f, fprime=True, fprime2=True, x0=5.0, xtol=XTOL, method="halley")
+
+
+#: Method -> library -> (objective, call with it)
+METHODS: dict[str, dict[str, tuple[Callable[[float], Any], Callable[[Callable[[float], Any]], Any]]]] = {
+    "golden section": {
+        "powerkern": (bowl, lambda f: golden_section(f, -4.0, 6.0, XTOL)),
+        "scipy": (bowl, lambda f: scipy.optimize.golden(f, brack=(-4.0, -0.2, 6.0), tol=XTOL)),
+    },
+    "Brent": {
+        "powerkern": (bowl, lambda f: brent(f, -4.0, 6.0, XTOL)),
+        "scipy": (bowl, lambda f: scipy.optimize.fminbound(f, -4.0, 6.0, xtol=XTOL)),
+    },
+    "Halley": {
+        "powerkern": (slope, lambda f: newton_root(f, 5.0, 10.0, XTOL)),
+        "scipy": (slope, _scipy_halley),
+    },
+    "Newton": {
+        "powerkern": (slope, lambda f: newton_root(lambda x: (*f(x)[:2], 0.0), 5.0, 10.0, XTOL)),
+        "scipy": (
+            slope,
+            lambda f: scipy.optimize.root_scalar(lambda x: f(x)[:2], fprime=True, x0=5.0, xtol=XTOL, method="newton"),
+        ),
+    },
+}
+
+
+class Call:
+    """One call with a Python function."""
+
+    params = (list(METHODS), ["powerkern", "scipy"])
+    param_names = ("method", "library")
+
+    def setup(self, method: str, library: str) -> None:
+        self.objective, self.run = METHODS[method][library]
+
+    def time_call(self, method: str, library: str) -> None:
+        self.run(self.objective)
+
+    def track_evaluations(self, method: str, library: str) -> int:
+        counted = Counted(self.objective)
+        self.run(counted)
+        return counted.calls
+
+    track_evaluations.unit = "evaluations"  # type: ignore[attr-defined]
+
+
+class Ratio:
+    """Time of scipy's call divided by ours."""
+
+    params = (list(METHODS),)
+    param_names = ("method",)
+
+    def track_speedup(self, method: str) -> float:
+        (ours, run_ours), (theirs, run_theirs) = METHODS[method]["powerkern"], METHODS[method]["scipy"]
+        return best_of(lambda: run_theirs(theirs)) / best_of(lambda: run_ours(ours))
+
+    track_speedup.unit = "times faster"  # type: ignore[attr-defined]
+
+
+# --- many problems: a jitted loop over states ---------------------------------------------------------
+
+
+@numba.njit
+def _shifted_bowl(x: float, centre: float) -> float:
+    return math.cosh(x - centre) + 0.1 * x**4
+
+
+@numba.njit
+def _brent_each(centres: np.ndarray, out: np.ndarray) -> None:
+    for i in range(centres.size):
+        state = minimize.brent_start(-4.0, 6.0, 1e-6, 100)
+        while state.status == minimize.RUNNING:
+            state = minimize.brent_step(state, _shifted_bowl(state.x, centres[i]))
+        out[i] = state.x
+
+
+@numba.njit
+def _newton_each(centres: np.ndarray, out: np.ndarray) -> None:
+    for i in range(centres.size):
+        c = centres[i]
+        state = minimize.newton_start(1.0, 1.0, 1e-6, 100)
+        while state.status == minimize.RUNNING:
+            x = state.x
+            state = minimize.newton_step(
+                state,
+                math.sinh(x - c) + 0.4 * x**3,
+                math.cosh(x - c) + 1.2 * x**2,
+                math.sinh(x - c) + 2.4 * x,
+            )
+        out[i] = state.x
+
+
+class Many:
+    """A jitted loop over independent problems: what stepping costs beside the function itself."""
+
+    params = (["Brent", "Halley"], [1_000, 100_000])
+    param_names = ("method", "problems")
+
+    def setup(self, method: str, problems: int) -> None:
+        self.centres = np.random.default_rng(20240601).uniform(-3.0, 5.0, problems)
+        self.out = np.empty(problems)
+        self.run = {"Brent": _brent_each, "Halley": _newton_each}[method]
+        self.run(self.centres, self.out)  # compiles
+
+    def time_all(self, method: str, problems: int) -> None:
+        self.run(self.centres, self.out)
+
+    def track_time_per_problem(self, method: str, problems: int) -> float:
+        return best_of(lambda: self.run(self.centres, self.out)) / problems * 1e9
+
+    track_time_per_problem.unit = "ns"  # type: ignore[attr-defined]
