@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import argparse
 import csv
 import importlib.metadata
@@ -9,6 +10,7 @@ import json
 import math
 import os
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +32,7 @@ FAMILIES = ("yeo-johnson", "box-cox")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
     args = _parser().parse_args(argv)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _ctrl_c_while_compiling():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warn
         try:
@@ -46,6 +48,24 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
     return 0
+
+
+@contextmanager
+def _ctrl_c_while_compiling() -> Iterator[None]:
+    """Repeat a KeyboardInterrupt that was raised inside one of LLVM's callbacks and lost there."""
+    previous = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        else:
+            previous(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = previous
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import itertools
 import math
 import sys
@@ -141,9 +142,9 @@ def sentences(verb: str, path: Path) -> Iterator[None]:
 def _open_text(path: Path, mode: str) -> TextIO:
     # utf-8-sig swallows the byte-order mark that spreadsheets write
     encoding = "utf-8-sig" if mode == "r" else "utf-8"
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, f"{mode}t", encoding=encoding, newline="")  # type: ignore[return-value]
-    return path.open(mode, encoding=encoding, newline="")
+    is_gzip = path.suffix.lower() == ".gz"
+    file: Any = (gzip.open if is_gzip else open)(path, f"{mode}b")
+    return io.TextIOWrapper(file, encoding=encoding, newline="")
 
 
 def _read_text(file: TextIO, label: str, choose: Choice, keep_rest: bool, delimiter: str) -> Table:

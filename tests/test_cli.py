@@ -475,16 +475,20 @@ def test_a_reader_that_leaves_is_no_error(table, tmp_path):
     process.wait(60)
 
 
-def test_ctrl_c():
+@pytest.mark.parametrize("cache", ["warm", "cold"])
+def test_ctrl_c(tmp_path, cache):
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    if cache == "cold":  # interrupts the compiler, which swallows exceptions in its callbacks
+        environment["NUMBA_CACHE_DIR"] = str(tmp_path)
     process = subprocess.Popen(
         [sys.executable, "-m", "powerkern", "demo", "--rows", "200000", "--columns", "200"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        env=environment,
     )
     process.stdout.readline()  # it has begun
-    time.sleep(0.5)
+    time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -20,7 +20,7 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 EXTRAS = PYPROJECT["project"]["optional-dependencies"]
 
 PUBLIC = {
-    "powerkern": ["fit", "transform", "inverse_transform", "PowerFit"],
+    "powerkern": ["fit", "transform", "inverse_transform", "PowerFit", "Status"],
     "powerkern.stats": [
         "boxcox",
         "boxcox_llf",
