@@ -1,5 +1,7 @@
 """Sphinx settings; `sphinx-build -W -b html docs docs/_build/html` must stay free of warnings."""
 
+import re
+
 import powerkern
 
 project = "powerkern"
@@ -17,3 +19,15 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"powerkern {release}"
 html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
 html_show_sourcelink = False
+
+
+def _tidy(app, what, name, obj, options, lines):
+    """Keep docutils from taking an author's initial for a list item, and drop what namedtuple says of its fields."""
+    lines[:] = [re.sub(r"^(\.\. \[\w+\] )([A-Z]\.)", r"\1\\\2", line) for line in lines]
+    if lines and lines[0].startswith("Alias for field number"):
+        lines.clear()
+
+
+def setup(app):
+    """Register `_tidy` ahead of numpydoc, which takes the references apart."""
+    app.connect("autodoc-process-docstring", _tidy, priority=100)
