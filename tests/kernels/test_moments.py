@@ -22,10 +22,10 @@ EMPTY = m.Moments(0.0, 0.0, 0.0)
 NO_CROSS = m.CrossMoments(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 EPS = np.finfo(float).eps
 #: plain Python adds a block one value after the other, compiled code in many partial sums
-SLACK = 16.0 if JIT_DISABLED else 1.0
+SLACK = 4.0 if JIT_DISABLED else 1.0
 
 # sizes around the boundaries of blocks
-SIZES = [1, 2, 3, 7, m.BLOCK - 1, m.BLOCK, m.BLOCK + 1, 5 * m.BLOCK + 17]
+SIZES = [1, 2, 3, 7, m.BLOCK - 1, m.BLOCK, m.BLOCK + 1, 1024, 5137]
 
 
 @numba.njit
