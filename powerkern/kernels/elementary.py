@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from powerkern._jit import (
     bits32_of,
@@ -33,14 +34,17 @@ from powerkern._jit import (
     widest_vectors,
 )
 
+FloatArray = npt.NDArray[np.float64]
+
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
 _LN2_HI = 6.93147180369123816490e-01
 _LN2_LO = 1.90821492927058770002e-10
 
-# Adding this rounds to an integer k and leaves k + 2046 in the low bits: twice the exponent bias
-_ROUND = 6755399441055744.0 + 2046.0
-_LOW_BITS = 0xFFF
+# Adding _ROUND rounds to an integer k; adding an integer more leaves that integer plus k in the low bits,
+# where a shift by 52 puts it into the exponent field
+_ROUND = 6755399441055744.0
+_EXPONENT_BIAS = 1023.0
 
 # (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 2.8e-18
 _Q = (
@@ -108,6 +112,7 @@ _SMALLEST_NORMAL = 2.2250738585072014e-308
 # beyond these exp is inf, or 0
 _EXP_MAX = 710.0
 _EXP_MIN = -746.0
+_RATIO_MAX = 1460.0  # the largest float64 over the smallest is e**1454
 _EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
 
 
@@ -115,14 +120,17 @@ _EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
 
 
 @inlined
-def _reduce(x: float, x_lo: float) -> tuple[int, float, float]:
-    """(k + 2046, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2; for |x| < 1400."""
-    shifted = x * _LOG2_E + _ROUND
-    k = shifted - _ROUND
+def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
+    """(bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420.
+
+    The low 12 of the bits hold k + (rounder - _ROUND).
+    """
+    shifted = x * _LOG2_E + rounder
+    k = shifted - rounder
     head = x - k * _LN2_HI
     tail = x_lo - k * _LN2_LO
     r = head + tail
-    return bits_of(shifted) & _LOW_BITS, r, (head - r) + tail
+    return bits_of(shifted), r, (head - r) + tail
 
 
 @inlined
@@ -142,54 +150,79 @@ def _exp_tail(r: float) -> float:
 
 
 @inlined
-def _half_powers(k_biased: int) -> tuple[float, float]:
-    """Two powers of two whose product is 2**k, k = k_biased - 2046: 2**k itself may be subnormal or overflow."""
-    half = k_biased >> 1
-    return float_of(half << 52), float_of((k_biased - half) << 52)
+def _scaled(mantissa: float, bits: int) -> float:
+    """Return mantissa * 2**k, with k + 2046 in the low bits: by two factors, as 2**k may overflow or be subnormal."""
+    biased = bits & 0xFFF
+    half = biased >> 1
+    return mantissa * float_of(half << 52) * float_of((biased - half) << 52)
 
 
 @inlined
 def exp(x: float) -> float:
     """e**x."""
-    bounded = _EXP_MAX if x > _EXP_MAX else (_EXP_MIN if x < _EXP_MIN else x)
-    k, r, _ = _reduce(bounded, 0.0)
-    s1, s2 = _half_powers(k)
-    return (1.0 + (r + r * r * _exp_tail(r))) * s1 * s2
+    bounded = _EXP_MAX if x > _EXP_MAX else x
+    bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
+    shifted = bounded * _LOG2_E + (_ROUND + 2.0 * _EXPONENT_BIAS)
+    k = shifted - (_ROUND + 2.0 * _EXPONENT_BIAS)
+    r = (bounded - k * _LN2_HI) - k * _LN2_LO
+    return _scaled(1.0 + (r + r * r * _exp_tail(r)), bits_of(shifted))
+
+
+@inlined
+def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
+    """e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
+    bounded = _RATIO_MAX if x > _RATIO_MAX else x
+    bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
+    shifted = bounded * _LOG2_E + _ROUND
+    k = shifted - _ROUND
+    r = (bounded - k * _LN2_HI) - k * _LN2_LO
+    total = k + scale_k
+    total = 1100.0 if total > 1100.0 else total
+    total = -1200.0 if total < -1200.0 else total
+    mantissa = (1.0 + (r + r * r * _exp_tail(r))) * scale_m
+    return _scaled(mantissa, bits_of(total + (_ROUND + 2.0 * _EXPONENT_BIAS)))
 
 
 @inlined
 def exp_parts(hi: float, lo: float) -> float:
-    """e**(hi + lo) for a double-double exponent; `lo` is ignored where |hi| is beyond 1400 or not finite."""
-    x = 1400.0 if hi > 1400.0 else (-1400.0 if hi < -1400.0 else hi)
-    k, r, r_lo = _reduce(x, lo if abs(hi) <= 1400.0 else 0.0)
-    s1, s2 = _half_powers(k)
-    return (1.0 + (r + (r * r * _exp_tail(r) + (r_lo + r * r_lo)))) * s1 * s2
+    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides."""
+    bounded = _EXP_MAX if hi > _EXP_MAX else hi
+    bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
+    bits, r, r_lo = _reduce(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * _EXPONENT_BIAS)
+    return _scaled(1.0 + (r + (r * r * _exp_tail(r) + (r_lo + r * r_lo))), bits)
 
 
 @inlined
-def expm1_scaled(hi: float, lo: float) -> tuple[float, float]:
-    """(E, s) with E * s = e**(hi + lo) - 1, s a power of two; neither overflows for hi <= 1400.
+def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[float, float]:
+    """s e**(hi + lo) - subtrahend as a sum (head, tail), where s = 2**j is chosen by rounder = `rounder_of(j)`.
 
-    A caller that divides E by a large number before multiplying with s gets results that a plain
-    expm1 loses to overflow. Relative accuracy is kept for small arguments; NaN stays NaN.
+    For -50 <= hi and hi/ln 2 + j <= 1023.5; nothing is checked. With subtrahend = s this is s * expm1,
+    relatively accurate near 0; the scale lets a caller divide before the result would overflow. The
+    subtrahend must be s, or at most s e**(hi - 1).
     """
-    x = 1400.0 if hi > 1400.0 else (_EXPM1_MIN if hi < _EXPM1_MIN else hi)
-    k, r, r_lo = _reduce(x, lo if x == hi else 0.0)
-    s1, s2 = _half_powers(k)
-    # 1/s2 is exact: the exponent field mirrored about the bias
-    minus_one = s1 - float_of((2 * _ONE_BITS) - bits_of(s2))
-    linear = s1 * r
-    head = minus_one + linear
-    # s1 - 1/s2 is 0 or at least as large as s1*r
-    tail = (minus_one - head) + linear
-    return head + (s1 * (r * r * _exp_tail(r) + (r_lo + r * r_lo)) + tail), s2
+    bits, r, r_lo = _reduce(hi, lo, rounder)
+    power = float_of(bits << 52)
+    constant = power - subtrahend
+    linear = power * r
+    # the constant is 0 or larger than the linear term: the sum's error is known
+    head = constant + linear
+    tail = (constant - head) + linear
+    return head, power * (r * r * _exp_tail(r) + (r_lo + r * r_lo)) + tail
+
+
+@inlined
+def rounder_of(j: float) -> float:
+    """What `exp_minus` wants to be told for the scale 2**j."""
+    return _ROUND + (_EXPONENT_BIAS + j)
 
 
 @inlined
 def expm1(x: float) -> float:
     """e**x - 1, relatively accurate near 0."""
-    scaled, s2 = expm1_scaled(_EXP_MAX if x > _EXP_MAX else x, 0.0)
-    return x if abs(x) < _TINY else scaled * s2
+    bounded = _EXP_MAX if x > _EXP_MAX else x
+    bounded = _EXPM1_MIN if bounded < _EXPM1_MIN else bounded
+    head, tail = exp_minus(bounded, 0.0, rounder_of(-1.0), 0.5)
+    return x if abs(x) < _TINY else 2.0 * (head + tail)
 
 
 # (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 3e-9
@@ -216,10 +249,6 @@ def _expm1_excess32(t: np.float32) -> np.float32:
     return s * (r * r * q) + (s * r + ((s - _ONE32) - t))
 
 
-# leaves k + 1023 in the low bits, ready to be shifted into the exponent field
-_ROUND_BIASED = 6755399441055744.0 + 1023.0
-
-
 @by_dtype(_expm1_excess32)
 def expm1_excess(t: float) -> float:
     """e**t - 1 - t, relatively accurate near 0, for finite |t| <= 700 (float32: |t| <= 80); nothing is checked.
@@ -227,8 +256,8 @@ def expm1_excess(t: float) -> float:
     e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
     Relative error about 1e-15, float32 about 5e-7.
     """
-    shifted = t * _LOG2_E + _ROUND_BIASED
-    k = shifted - _ROUND_BIASED
+    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    k = shifted - (_ROUND + _EXPONENT_BIAS)
     r = (t - k * _LN2_HI) - k * _LN2_LO
     s = float_of(bits_of(shifted) << 52)
     return s * (r * r * _exp_tail(r)) + (s * r + ((s - 1.0) - t))
@@ -238,12 +267,25 @@ def expm1_excess(t: float) -> float:
 
 
 @inlined
-def _split(x: float) -> tuple[float, float]:
+def _unbiased(exponent: int) -> float:
+    """The exponent field as a number."""
+    return float_of((exponent >> 52) | _TWO52_BITS) - (_TWO52 + _EXPONENT_BIAS)
+
+
+@inlined
+def _split_normal(x: float) -> tuple[float, float]:
     """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
     bits = bits_of(x)
     exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
-    k = float_of((exponent >> 52) | _TWO52_BITS) - (_TWO52 + 1023.0)
-    return k, float_of(bits - exponent + _ONE_BITS)
+    return _unbiased(exponent), float_of(bits - exponent + _ONE_BITS)
+
+
+@inlined
+def split(x: float) -> tuple[float, float]:
+    """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive finite x."""
+    subnormal = x < _SMALLEST_NORMAL
+    k, m = _split_normal(x * _TWO54 if subnormal else x)
+    return k - 54.0 if subnormal else k, m
 
 
 @inlined
@@ -273,38 +315,65 @@ def _log_tail(f: float) -> float:
 
 
 @inlined
+def log_sum(k: float, f: float) -> float:
+    """k ln 2 + ln(1 + f), for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    return k * _LN2_HI + (f + (_log_tail(f) + k * _LN2_LO))
+
+
+@inlined
 def log_normal(x: float) -> float:
     """Logarithm for positive, finite, normal x; nothing is checked."""
-    k, m = _split(x)
-    f = m - 1.0
-    return k * _LN2_HI + (f + (_log_tail(f) + k * _LN2_LO))
+    k, m = _split_normal(x)
+    return log_sum(k, m - 1.0)
 
 
 @inlined
 def log(x: float) -> float:
     """Logarithm: -inf at 0, NaN below."""
-    subnormal = x < _SMALLEST_NORMAL
-    k, m = _split(x * _TWO54 if subnormal else x)
-    k = k - 54.0 if subnormal else k
-    f = m - 1.0
-    y = k * _LN2_HI + (f + (_log_tail(f) + k * _LN2_LO))
+    k, m = split(x)
+    y = log_sum(k, m - 1.0)
     y = y if x < math.inf else x
     y = y if x > 0.0 else -math.inf
     return y if x >= 0.0 else math.nan
 
 
 @inlined
+def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, float]:
+    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for x >= -1 and |x_lo| <= ulp(x)/2.
+
+    `cancels` (a constant where it is called): x may come so close to -1 that x_lo is no longer small beside 1 + x.
+    """
+    larger = x if x > 1.0 else 1.0
+    smaller = 1.0 if x > 1.0 else x
+    u = 1.0 + x
+    lost = (smaller - (u - larger)) + x_lo
+    if cancels:
+        total = u + lost
+        lost = lost - (total - u)
+        u = total
+    bits = bits_of(u)
+    exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
+    # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
+    twice_inverse = float_of(_EXPONENT_MASK - exponent)
+    near = exponent == _ONE_BITS
+    # where k = 0 the argument itself is f
+    f = x if near else float_of(bits - exponent + _ONE_BITS) - 1.0
+    return _unbiased(exponent), f, x_lo if near else 0.5 * lost * twice_inverse
+
+
+@inlined
+def log1p_finite(x: float) -> float:
+    """Return ln(1 + x) for finite x > -1; nothing is checked."""
+    k, f, f_lo = split_one_plus(x, 0.0, False)
+    # ln(1 + f + f_lo) = ln(1 + f) + f_lo/(1 + f), and a few bits of the quotient will do
+    correction = f_lo * (f * (f - 1.0) + 1.0)
+    return k * _LN2_HI + (f + (_log_tail(f) + (k * _LN2_LO + correction)))
+
+
+@inlined
 def log1p(x: float) -> float:
     """Return ln(1 + x), relatively accurate near 0; -inf at -1, NaN below."""
-    u = 1.0 + x
-    # what the sum lost, exactly (Knuth)
-    v = u - x
-    lost = (1.0 - v) + (x - (u - v))
-    k, m = _split(u)
-    f = x if k == 0.0 else m - 1.0
-    # ln(u + lost) = ln u + lost/u; 1/u to a few bits will do, and where k = 0 nothing was lost in f
-    correction = 0.0 if k == 0.0 else lost / u
-    y = k * _LN2_HI + (f + (_log_tail(f) + (k * _LN2_LO + correction)))
+    y = log1p_finite(x)
     y = y if x < math.inf else x
     y = y if x > -1.0 else -math.inf
     y = y if x >= -1.0 else math.nan
@@ -312,17 +381,16 @@ def log1p(x: float) -> float:
 
 
 @inlined
-def _log_series(k: float, f: float, f_lo: float) -> tuple[float, float]:
-    """Evaluate k ln 2 + ln(1 + f + f_lo) as a normalised double-double."""
-    # s + s_lo = (f + f_lo)/(2 + f + f_lo)
+def log_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f + f_lo) as a sum hi + lo, |lo| <= 1e-7 |hi|, for sqrt(1/2) <= 1 + f <= sqrt(2).
+
+    `extended` (a constant where it is called): error 2**-64 relative; else 2**-57 absolute and 2**-57 relative,
+    at two thirds of the cost.
+    """
     u = 2.0 + f
-    u_lo = (f - (u - 2.0)) + f_lo
     reciprocal = 1.0 / u
     s = f * reciprocal
-    s_lo = reciprocal * (fma(-s, u, f) + (f_lo - s * u_lo))
-    # z + z_lo = s**2, c + c_lo = 2/3 + 2/5 s**2 + ...
     z = s * s
-    z_lo = fma(s, s, -z) + 2.0 * s * s_lo
     p = _R[7]
     p = p * z + _R[6]
     p = p * z + _R[5]
@@ -331,79 +399,115 @@ def _log_series(k: float, f: float, f_lo: float) -> tuple[float, float]:
     p = p * z + _R[2]
     p = p * z + _R[1]
     p = p * z + _R[0]
-    w = p * z
-    c = _TWO_THIRDS_HI + w
-    c_lo = (_TWO_THIRDS_HI - c) + w + _TWO_THIRDS_LO
-    # cube = s**3, product = s**3 c
-    cube = s * z
-    cube_lo = fma(s, z, -cube) + (s * z_lo + s_lo * z)
-    product = cube * c
-    product_lo = fma(cube, c, -product) + (cube * c_lo + cube_lo * c)
-    # 2 s + product, then + k ln 2: each sum is led by its larger term
-    twice = 2.0 * s
-    log_f = twice + product
-    log_f_lo = ((twice - log_f) + product) + (product_lo + 2.0 * s_lo)
+    if extended:
+        # s + s_lo = (f + f_lo)/(2 + f + f_lo)
+        u_lo = (f - (u - 2.0)) + f_lo
+        s_lo = reciprocal * (fma(-s, u, f) + (f_lo - s * u_lo))
+        # z + z_lo = s**2, c + c_lo = 2/3 + 2/5 s**2 + ...
+        z_lo = fma(s, s, -z) + 2.0 * s * s_lo
+        w = p * z
+        c = _TWO_THIRDS_HI + w
+        c_lo = (_TWO_THIRDS_HI - c) + w + _TWO_THIRDS_LO
+        # cube + cube_lo = s**3, product + product_lo = s**3 c
+        cube = s * z
+        cube_lo = fma(s, z, -cube) + (s * z_lo + s_lo * z)
+        product = cube * c
+        product_lo = fma(cube, c, -product) + (cube * c_lo + cube_lo * c)
+        # ln(1 + f) = 2 s + product
+        twice = 2.0 * s
+        log_f = twice + product
+        log_f_lo = ((twice - log_f) + product) + (product_lo + 2.0 * s_lo)
+    else:
+        # ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in fdlibm, with the error of the first two terms
+        half = 0.5 * f
+        square = half * f
+        log_f = f - square
+        lost = ((f - log_f) - square) - fma(half, f, -square)
+        correction = f_lo * (f * (f - 1.0) + 1.0)
+        log_f_lo = s * (square + z * (p * z + _TWO_THIRDS_HI)) + (lost + correction)
     from_k = k * _LN2_HI
     head = from_k + log_f
-    tail = ((from_k - head) + log_f) + (log_f_lo + k * _LN2_LO)
+    return head, ((from_k - head) + log_f) + (log_f_lo + k * _LN2_LO)
+
+
+@inlined
+def log_parts(x: float) -> tuple[float, float]:
+    """Logarithm as an unevaluated sum hi + lo, to 2**-63 relative, for positive finite x; nothing is checked."""
+    k, m = split(x)
+    head, tail = log_series(k, m - 1.0, 0.0, True)
     hi = head + tail
     return hi, (head - hi) + tail
 
 
 @inlined
-def log_parts(x: float) -> tuple[float, float]:
-    """Logarithm as an unevaluated sum hi + lo, to about 2**-64 relative, for positive finite x; nothing is checked."""
-    subnormal = x < _SMALLEST_NORMAL
-    k, m = _split(x * _TWO54 if subnormal else x)
-    return _log_series(k - 54.0 if subnormal else k, m - 1.0, 0.0)
+def log1p_parts(x: float) -> tuple[float, float]:
+    """Return ln(1 + x) as a sum hi + lo, to 2**-63 relative, for finite x > -1; nothing is checked.
+
+    For |x| below 1e-290 the tail underflows and only `hi`, within 2 ulp, is left.
+    """
+    k, f, f_lo = split_one_plus(x, 0.0, False)
+    head, tail = log_series(k, f, f_lo, True)
+    hi = head + tail
+    return hi, (head - hi) + tail
+
+
+# --- loops ------------------------------------------------------------------------------------------
+
+#: Values in a block: it and its scratch stay in the first-level cache.
+BLOCK = 512
 
 
 @inlined
-def log1p_parts(x: float, x_lo: float = 0.0) -> tuple[float, float]:
-    """Return ln(1 + x + x_lo) as a sum hi + lo, to about 2**-64 relative, for finite x > -1; nothing is checked.
+def own_block(x: FloatArray, out: FloatArray, start: int) -> FloatArray:
+    """The block of `out` that begins at `start`, holding the values of `x`; `out` may be `x`.
 
-    `x_lo` is the tail of a double-double argument.
+    A loop over one array vectorises; were it to read `x` and write `out`, LLVM would check at run time that
+    they are apart and crawl when they are the same.
     """
-    u = 1.0 + x
-    v = u - x
-    lost = ((1.0 - v) + (x - (u - v))) + x_lo
-    k, m = _split(u)
-    # lost * 2**-k, in two steps for k = 1024
-    inverse = m / u
-    near = k == 0.0
-    return _log_series(k, x if near else m - 1.0, x_lo if near else lost * inverse)
-
-
-# --- loops, for Python ------------------------------------------------------------------------------
+    widest_vectors()
+    block = out[start : start + BLOCK]
+    if x.ctypes.data != out.ctypes.data:
+        source = x[start : start + BLOCK]
+        for i in range(block.size):
+            block[i] = source[i]
+    return block
 
 
 @entry("void(float64[::1], float64[::1])")
-def exp_array(x: np.ndarray, out: np.ndarray) -> None:
+def exp_array(x: FloatArray, out: FloatArray) -> None:
     """`out` = e**x, elementwise; `out` may be `x`."""
     widest_vectors()
-    for i in range(x.size):
-        out[i] = exp(x[i])
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            block[i] = exp(block[i])
 
 
 @entry("void(float64[::1], float64[::1])")
-def expm1_array(x: np.ndarray, out: np.ndarray) -> None:
+def expm1_array(x: FloatArray, out: FloatArray) -> None:
     """`out` = e**x - 1, elementwise; `out` may be `x`."""
     widest_vectors()
-    for i in range(x.size):
-        out[i] = expm1(x[i])
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            block[i] = expm1(block[i])
 
 
 @entry("void(float64[::1], float64[::1])")
-def log_array(x: np.ndarray, out: np.ndarray) -> None:
+def log_array(x: FloatArray, out: FloatArray) -> None:
     """`out` = ln x, elementwise; `out` may be `x`."""
     widest_vectors()
-    for i in range(x.size):
-        out[i] = log(x[i])
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            block[i] = log(block[i])
 
 
 @entry("void(float64[::1], float64[::1])")
-def log1p_array(x: np.ndarray, out: np.ndarray) -> None:
+def log1p_array(x: FloatArray, out: FloatArray) -> None:
     """`out` = ln(1 + x), elementwise; `out` may be `x`."""
     widest_vectors()
-    for i in range(x.size):
-        out[i] = log1p(x[i])
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            block[i] = log1p(block[i])

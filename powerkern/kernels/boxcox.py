@@ -1,0 +1,299 @@
+"""Box-Cox transform (Box & Cox 1964), its inverse and its derivative, elementwise and as loops.
+
+psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 0; see `powerkern.kernels.branch`.
+
+The scalar kernels may be called in any jitted loop. The array loops prepare lambda once, pick a cheaper logarithm
+where lambda allows it, and run in two phases over blocks: one long chain of dependent operations would leave the CPU's
+schedulers full and its arithmetic units idle (measured: 2.8 against 2.1 ns a value). `out` may be `x`, or must not
+overlap it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
+from powerkern.kernels.branch import (
+    LINEAR,
+    LOG_END,
+    Exponent,
+    branch_of_parts,
+    exponent,
+    inverse_branch_parts,
+    less_one,
+    moderate_backwards,
+    moderate_forwards,
+)
+from powerkern.kernels.elementary import (
+    BLOCK,
+    FloatArray,
+    exp_minus,
+    exp_parts,
+    exp_scaled,
+    log1p_finite,
+    log_series,
+    log_sum,
+    own_block,
+    split,
+)
+
+# --- one value at a time ----------------------------------------------------------------------------
+
+
+@inlined
+def _log(x: float, extended: bool) -> tuple[float, float]:
+    k, m = split(x)
+    return log_series(k, m - 1.0, 0.0, extended)
+
+
+@inlined
+def _with_edges(y: float, x: float, at_zero: float, at_infinity: float) -> float:
+    """y where 0 < x < inf, else a limit, or NaN for negative or NaN x."""
+    edge = at_zero if x == 0.0 else math.nan
+    y = y if x > 0.0 else edge
+    return at_infinity if x == math.inf else y
+
+
+@inlined
+def _at_zero(lmbda: float) -> float:
+    return -1.0 / lmbda if lmbda > 0.0 else -math.inf
+
+
+@inlined
+def _at_infinity(lmbda: float) -> float:
+    return -1.0 / lmbda if lmbda < 0.0 else math.inf
+
+
+@inlined
+def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent) -> float:
+    """psi(lambda, x) from a + a_lo = ln x."""
+    y = branch_of_parts(a, a_lo, e)
+    # lambda is NaN: not for _at_zero and _at_infinity to tell
+    return _with_edges(y, x, _at_zero(lmbda), _at_infinity(lmbda)) + 0.0 * lmbda
+
+
+@inlined
+def boxcox(x: float, lmbda: float) -> float:
+    """(x**lmbda - 1)/lmbda, or ln x for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
+
+    At x = 0: -1/lmbda for lmbda > 0, else -inf. NaN for x < 0 and where an argument is NaN.
+    """
+    a, a_lo = _log(x, True)
+    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda))
+
+
+@inlined
+def inv_boxcox(y: float, lmbda: float) -> float:
+    """(1 + lmbda*y)**(1/lmbda), or e**y for lmbda = 0, within 2 ulp; for |lmbda| <= 1e290.
+
+    NaN outside the transform's range, lmbda*y < -1. At its end, lmbda*y = -1 to rounding, 0 for lmbda > 0 and inf for
+    lmbda < 0. NaN where an argument is NaN.
+    """
+    a, a_lo = inverse_branch_parts(y, lmbda, 0.0, exponent(lmbda), True)
+    return exp_parts(a, a_lo)
+
+
+@inlined
+def _boxcox_dx(x: float, a: float, a_lo: float, power: float, power_lo: float) -> float:
+    """x**(power + power_lo) from a + a_lo = ln x."""
+    t = power * a
+    y = exp_parts(t, fma(power, a, -t) + (power * a_lo + power_lo * a))
+    at_zero = 1.0 if power == 0.0 else (0.0 if power > 0.0 else math.inf)
+    at_infinity = 1.0 if power == 0.0 else (0.0 if power < 0.0 else math.inf)
+    return _with_edges(y, x, at_zero, at_infinity) + 0.0 * power
+
+
+@inlined
+def boxcox_dx(x: float, lmbda: float) -> float:
+    """The derivative in x, x**(lmbda - 1), within 2 ulp; for |lmbda| <= 1e290.
+
+    At x = 0 and at infinity the limit; NaN for x < 0 and where an argument is NaN.
+    """
+    a, a_lo = _log(x, True)
+    power, power_lo = less_one(lmbda)
+    return _boxcox_dx(x, a, a_lo, power, power_lo)
+
+
+# --- columns ----------------------------------------------------------------------------------------
+
+
+@inlined
+def _boxcox_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+    widest_vectors()
+    e = exponent(lmbda)
+    scratch = np.empty(2 * BLOCK)
+    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            a[i], a_lo[i] = _log(block[i], extended)
+        for i in range(block.size):
+            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e)
+
+
+@kernel
+def boxcox_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = boxcox(x, lmbda)."""
+    if moderate_forwards(lmbda):
+        _boxcox_blocks(x, lmbda, out, False)
+    else:
+        _boxcox_blocks(x, lmbda, out, True)
+
+
+@inlined
+def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+    widest_vectors()
+    e = exponent(lmbda)
+    scratch = np.empty(BLOCK)
+    for start in range(0, y.size, BLOCK):
+        block = own_block(y, out, start)
+        for i in range(block.size):
+            block[i], scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended)
+        for i in range(block.size):
+            block[i] = exp_parts(block[i], scratch[i])
+
+
+@kernel
+def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = inv_boxcox(y, lmbda)."""
+    if moderate_backwards(lmbda):
+        _inv_boxcox_blocks(y, lmbda, out, False)
+    else:
+        _inv_boxcox_blocks(y, lmbda, out, True)
+
+
+@inlined
+def _boxcox_dx_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+    widest_vectors()
+    power, power_lo = less_one(lmbda)
+    scratch = np.empty(2 * BLOCK)
+    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            a[i], a_lo[i] = _log(block[i], extended)
+        for i in range(block.size):
+            block[i] = _boxcox_dx(block[i], a[i], a_lo[i], power, power_lo)
+
+
+@kernel
+def boxcox_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = boxcox_dx(x, lmbda)."""
+    if moderate_forwards(lmbda - 1.0):
+        _boxcox_dx_blocks(x, lmbda, out, False)
+    else:
+        _boxcox_dx_blocks(x, lmbda, out, True)
+
+
+# --- standardised columns ---------------------------------------------------------------------------
+#
+# x**lambda may overflow, and ln x may cancel in a tight cluster, where the standardised value is an ordinary number.
+# So the logarithm is taken relative to a reference in the data: with d = ln(x/ref),
+#     psi(lambda, x) - psi(lambda, ref) = ref**lambda b_lambda(d),
+# and a mean and a scale of b_lambda(d) standardise as well as those of psi do.
+
+
+@inlined
+def _log_ratio(x: float, ref: float, ref_k: float, ref_m_inverse: float, up: float, up_inverse: float) -> float:
+    """ln(x/ref) for positive finite x: of x/ref by exponent and mantissa, or from (x - ref)/ref where x is near ref."""
+    # relative to the mantissa of ref: neither overflow nor, for what is not subnormal, underflow
+    small = x < 1e-300
+    k, m = split((x * 2.0**54 if small else x) * ref_m_inverse)
+    k = (k - 54.0 if small else k) - ref_k
+    w = (x - ref) * up * up_inverse
+    return log_sum(k, w if k == 0.0 else m - 1.0)
+
+
+@kernel
+def boxcox_standardized(x: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
+    """`out` = a b_lmbda(ln(x/ref)) + b, for positive finite `ref`.
+
+    The logarithm is log1p((x - ref)/ref) where x/ref is near 1 (x - ref is exact there). Finite wherever
+    lmbda ln(x/ref) < 709: with the largest x as `ref` for lmbda > 0, the smallest for lmbda < 0, all fitted data are.
+    Error: a few eps of max(|z|, |b|, a |b_lmbda(d)|). Values outside x > 0 as in `boxcox`.
+    """
+    widest_vectors()
+    e = exponent(lmbda)
+    inverse = e.inverse
+    ref_k, ref_m = split(ref)
+    ref_m_inverse = 0.5 / ref_m
+    up = 2.0**100 if ref < 1e-290 else 1.0
+    up_inverse = 1.0 / (ref * up)
+    at_zero = a * _at_zero(lmbda) + b
+    at_infinity = a * _at_infinity(lmbda) + b
+    d = np.empty(BLOCK)
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            d[i] = _log_ratio(block[i], ref, ref_k - 1.0, ref_m_inverse, up, up_inverse)
+        for i in range(block.size):
+            t = e.m * d[i]
+            t = e.t_max if t > e.t_max else t
+            t = e.t_min if t < e.t_min else t
+            head, tail = exp_minus(t, 0.0, e.rounder, e.unit)
+            block[i] = _with_edges(a * ((head + tail) * inverse) + b, block[i], at_zero, at_infinity)
+
+
+@kernel
+def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
+    """`out` = the x with a b_lmbda(ln(x/ref)) + b = z: ref*(1 + lmbda y)**(1/lmbda), y = (z - b)/a.
+
+    NaN outside the range, lmbda y < -1. Many x share the last value inside it, lmbda y = -1 to the rounding of z: the
+    one nearest to ref is returned, for a better round trip than 0 (lmbda > 0) or inf (lmbda < 0).
+    """
+    widest_vectors()
+    e = exponent(lmbda)
+    inverse = e.inverse * e.unit
+    a_inverse = 1.0 / a
+    ref_k, ref_m = split(ref)
+    end = LOG_END * inverse
+    outside = -1.0 - 2.0**-50 * (1.0 + abs(lmbda * b * a_inverse))
+    at_infinity = math.inf if lmbda >= 0.0 else math.nan
+    d = np.empty(BLOCK)
+    for start in range(0, z.size, BLOCK):
+        block = own_block(z, out, start)
+        for i in range(block.size):
+            y = (block[i] - b) * a_inverse
+            v = lmbda * y
+            log_v = log1p_finite(v) * inverse
+            log_v = y if abs(v) < LINEAR else log_v
+            log_v = log_v if v > -1.0 else end
+            log_v = log_v if v < math.inf else at_infinity
+            d[i] = log_v if v >= outside else math.nan
+        for i in range(block.size):
+            block[i] = exp_scaled(d[i], ref_k, ref_m)
+
+
+# --- for Python -------------------------------------------------------------------------------------
+
+
+@entry("void(float64[::1], float64, float64[::1])")
+def boxcox_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = boxcox(x, lmbda)."""
+    boxcox_loop(x, lmbda, out)
+
+
+@entry("void(float64[::1], float64, float64[::1])")
+def inv_boxcox_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = inv_boxcox(y, lmbda)."""
+    inv_boxcox_loop(y, lmbda, out)
+
+
+@entry("void(float64[::1], float64, float64[::1])")
+def boxcox_dx_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = boxcox_dx(x, lmbda)."""
+    boxcox_dx_loop(x, lmbda, out)
+
+
+@entry("void(float64[::1], float64, float64, float64, float64, float64[::1])")
+def boxcox_standardized_array(x: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
+    """`boxcox_standardized`."""
+    boxcox_standardized(x, lmbda, ref, a, b, out)
+
+
+@entry("void(float64[::1], float64, float64, float64, float64, float64[::1])")
+def boxcox_unstandardized_array(z: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
+    """`boxcox_unstandardized`."""
+    boxcox_unstandardized(z, lmbda, ref, a, b, out)

@@ -1,0 +1,239 @@
+"""The one-branch family behind both transforms: b_m(a) = (e**(m a) - 1)/m, and a for m = 0.
+
+Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
+-b_(2-lambda)(ln(1 - x)) for x < 0. The exponent is the same for a whole column, so what depends on it alone is
+prepared once (`Exponent`), and the elementwise functions are branch-free.
+
+Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefore the logarithms and their product
+with m are carried in double-double (two float64; Dekker 1971), and the result stays within 2 ulp even for t = 700.
+e**t is scaled so that the division by m comes before any overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import bits_of, float_of, fma, inlined, kernel
+from powerkern.kernels.elementary import exp, exp_minus, expm1, log_series, rounder_of, split_one_plus
+
+_LN2 = math.log(2.0)
+
+# Where |a| < 1500, b_m(a) rounds to a for any |m| below this: one exponent stands for all of them
+_FLAT = 2.0**-100
+
+#: Below this |t|, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65
+LINEAR = 2.0**-64
+
+#: ln(1 + m y) where 1 + m y has been lost to rounding: the end of the range that is told apart.
+LOG_END = -54.0 * _LN2
+
+# The cheaper logarithm is off by 2**-57, which going forwards is multiplied with m and going backwards divided by it:
+# for |m| within these bounds that stays below half an ulp
+_MODERATE_MAX = 4.0
+_MODERATE_MIN = 0.125
+
+_LARGEST_SCALE = 960.0
+
+
+class Exponent(NamedTuple):
+    """An exponent m, prepared for a column by `exponent` or `exponent_pair`."""
+
+    #: double-double, as 2 - lambda may need it
+    m: float
+    m_lo: float
+    #: 1/(m unit), double-double
+    inverse: float
+    inverse_lo: float
+    #: a power of two below 1/|m|, and what makes `exp_minus` scale by it
+    unit: float
+    rounder: float
+    #: beyond these values of m a the result no longer changes: infinity, -1/m
+    t_min: float
+    t_max: float
+
+
+@inlined
+def _scale_exponent(m: float) -> float:
+    """The least j >= 0 with |m| < 2**j, at most 960."""
+    j = float((bits_of(abs(m)) >> 52) - 1022)
+    j = 0.0 if j < 0.0 else j
+    return _LARGEST_SCALE if j > _LARGEST_SCALE else j
+
+
+@inlined
+def _prepared(m: float, m_lo: float, j: float) -> Exponent:
+    """Prepare m + m_lo with the unit 2**-(1 + j)."""
+    flat = abs(m) < _FLAT
+    divisor = _FLAT if flat else m
+    divisor_lo = 0.0 if flat else m_lo
+    reciprocal = 1.0 / divisor
+    reciprocal_lo = (fma(-divisor, reciprocal, 1.0) - divisor_lo * reciprocal) * reciprocal
+    power = float_of((1024 + int(j)) << 52)
+    return Exponent(
+        m=divisor,
+        m_lo=divisor_lo,
+        inverse=reciprocal * power,
+        inverse_lo=reciprocal_lo * power,
+        unit=float_of((1022 - int(j)) << 52),
+        rounder=rounder_of(-1.0 - j),
+        t_min=(j - 1020.0) * _LN2,
+        t_max=(j + 1024.4) * _LN2,
+    )
+
+
+@inlined
+def exponent(m: float) -> Exponent:
+    """Prepare m, |m| <= 1e290. Any |m| < 2**-100 is prepared as 2**-100: the same b_m(a) for |a| < 1500."""
+    return _prepared(m, 0.0, _scale_exponent(m))
+
+
+@inlined
+def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
+    """Prepare lambda and 2 - lambda with a common scale; what 2 - lambda loses by rounding is kept."""
+    other = 2.0 - lmbda
+    rounded = 2.0 - other
+    other_lo = (2.0 - (other + rounded)) + (rounded - lmbda)
+    j = _scale_exponent(lmbda)
+    j_other = _scale_exponent(other)
+    j = j if j > j_other else j_other
+    return _prepared(lmbda, 0.0, j), _prepared(other, other_lo, j)
+
+
+@inlined
+def less_one(lmbda: float) -> tuple[float, float]:
+    """The exponent lambda - 1 of the derivatives in x, with what its rounding loses."""
+    power = lmbda - 1.0
+    bulk = power - lmbda
+    return power, (lmbda - (power - bulk)) + (-1.0 - bulk)
+
+
+@inlined
+def moderate_forwards(m: float) -> bool:
+    """Whether b_m keeps its accuracy with the cheaper logarithm."""
+    return abs(m) <= _MODERATE_MAX
+
+
+@inlined
+def moderate_backwards(m: float) -> bool:
+    """Whether the inverse of b_m keeps its accuracy with the cheaper logarithm."""
+    return abs(m) >= _MODERATE_MIN
+
+
+@inlined
+def branch_of_parts(a: float, a_lo: float, e: Exponent) -> float:
+    """b_m(a + a_lo), to about 1 ulp if a_lo is good to 2**-63 |a|; for |a| < 1500, and 1e-270 < |m a| or a = 0."""
+    t = e.m * a
+    t_lo = fma(e.m, a, -t) + (e.m * a_lo + e.m_lo * a)
+    bounded = e.t_max if t > e.t_max else t
+    bounded = e.t_min if bounded < e.t_min else bounded
+    head, tail = exp_minus(bounded, t_lo if bounded == t else 0.0, e.rounder, e.unit)
+    return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
+
+
+@inlined
+def inverse_branch_parts(y: float, m: float, m_lo: float, e: Exponent, extended: bool) -> tuple[float, float]:
+    """(a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
+
+    NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
+    """
+    product = 0.0 if m == 0.0 else m * y
+    # m*y may overflow where its logarithm does not: take 2**600 out; the 1 is then too small to matter
+    huge = abs(product) > 2.0**700
+    scaled = y * 2.0**-600 if huge else y
+    v = m * scaled
+    v_lo = fma(m, scaled, -v) + m_lo * scaled
+    k, f, f_lo = split_one_plus(v, v_lo, True)
+    log_u, log_u_lo = log_series(k + 600.0 if huge else k, f, f_lo, extended)
+    inverse = e.inverse * e.unit
+    a = log_u * inverse
+    a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
+    limit = math.inf if m < 0.0 else -math.inf
+    a = a if abs(y) < math.inf else -limit
+    a = a if 1.0 + v + v_lo > 0.0 else limit
+    # with an exponent that small, y is far from 0 or so is m*y from -1
+    linear = abs(product) < LINEAR or abs(m) < _FLAT
+    a = y if linear else a
+    a = a if product >= -1.0 else math.nan
+    return a, 0.0 if linear else a_lo
+
+
+# --- one value at a time ----------------------------------------------------------------------------
+
+
+@kernel
+def _rescaling(m: float) -> float:
+    """A power of two that brings m, if it is extreme, to where `exponent` takes it."""
+    if abs(m) < _FLAT:
+        return 2.0**900
+    return 2.0**-200 if abs(m) > 2.0**900 else 1.0
+
+
+@kernel
+def branch(a: float, m: float) -> float:
+    """b_m(a) = (e**(m a) - 1)/m, or a for m = 0; for finite m.
+
+    Finite wherever the exact value is in range, also where e**(m a) is not; within 2 ulp, given that `a` is exact.
+    At infinite `a` the limit, -1/m or infinity; NaN if an argument is NaN.
+    """
+    if a != a or m != m:
+        return math.nan
+    if abs(m * a) < LINEAR or m == 0.0:
+        return a
+    if abs(a) == math.inf:
+        return -1.0 / m if m * a < 0.0 else a
+    c = _rescaling(m)
+    return branch_of_parts(a / c, 0.0, exponent(m * c)) * c
+
+
+@kernel
+def inverse_branch(y: float, m: float) -> float:
+    """The a with b_m(a) = y: ln(1 + m y)/m, or y for m = 0; for finite m. Within 2 ulp.
+
+    NaN where m y < -1; at m y = -1 the limit, -inf for m > 0 and inf for m < 0.
+    """
+    if y != y or m != m:
+        return math.nan
+    if abs(m * y) < LINEAR or m == 0.0:
+        return y
+    c = _rescaling(m)
+    a, a_lo = inverse_branch_parts(y / c, m * c, 0.0, exponent(m * c), True)
+    return (a + a_lo) * c
+
+
+# up to this |m a| the derivatives in m come from their power series
+_SERIES_REACH = 1.0
+_SERIES_TERMS = 20
+
+
+@kernel
+def _derivative_series(t: float, order: int) -> float:
+    """The sum of t**k/(k! (k + 1 + order)) over k >= 0, for |t| <= 1."""
+    term = 1.0
+    total = 1.0 / (1.0 + order)
+    for k in range(1, _SERIES_TERMS):
+        term *= t / k
+        total += term / (k + 1.0 + order)
+    return total
+
+
+@kernel
+def branch_derivatives(a: float, m: float) -> tuple[float, float, float]:
+    """b_m(a) and its first and second derivative in m, for finite arguments.
+
+    b' = (a e**(m a) - b)/m and b'' = (a**2 e**(m a) - 2 b')/m, or their power series where |m a| <= 1; the
+    derivatives to about 1e-15 relative + the error of e**(m a), eps*|m a|. Finite wherever the exact values are.
+    """
+    t = m * a
+    if abs(t) <= _SERIES_REACH:
+        square = a * a
+        return branch(a, m), square * _derivative_series(t, 1), square * a * _derivative_series(t, 2)
+    if t < 0.0:
+        e = exp(t)
+        first = (a * e - expm1(t) / m) / m
+        return branch(a, m), first, (a * a * e - 2.0 * first) / m
+    # everything over e**(t/2), which overflows only where the result does
+    half = exp(0.5 * t)
+    first = (a * half - (half - 1.0 / half) / m) / m
+    second = (a * a * half - 2.0 * first) / m
+    return branch(a, m), first * half, second * half

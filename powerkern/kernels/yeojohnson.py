@@ -1,0 +1,544 @@
+"""Yeo-Johnson transform (Yeo & Johnson 2000), its inverse and its derivative, elementwise and as loops.
+
+psi(lambda, x) = b_lambda(ln(1 + x)) for x >= 0 and -b_(2-lambda)(ln(1 - x)) for x < 0; see `powerkern.kernels.branch`.
+
+Both signs run through the same operations on |x|, with the exponent selected by the sign, so the loops vectorise
+without partitioning the data. For the rest see `powerkern.kernels.boxcox`: the scalar kernels may be called in any
+jitted loop, the array loops are faster, `out` may be `x` or must not overlap it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
+from powerkern.kernels.branch import (
+    LINEAR,
+    LOG_END,
+    Exponent,
+    branch_of_parts,
+    exponent_pair,
+    inverse_branch_parts,
+    less_one,
+    moderate_backwards,
+    moderate_forwards,
+)
+from powerkern.kernels.elementary import (
+    BLOCK,
+    FloatArray,
+    exp,
+    exp_minus,
+    exp_parts,
+    expm1,
+    log,
+    log1p,
+    log1p_finite,
+    log_series,
+    log_sum,
+    own_block,
+    rounder_of,
+    split,
+    split_one_plus,
+)
+
+# --- one value at a time ----------------------------------------------------------------------------
+
+
+@inlined
+def _log1p(x: float, extended: bool) -> tuple[float, float]:
+    """ln(1 + x) for finite x >= 0, head and tail."""
+    k, f, f_lo = split_one_plus(x, 0.0, False)
+    return log_series(k, f, f_lo, extended)
+
+
+@inlined
+def _selected(negative: bool, upper: Exponent, lower: Exponent) -> Exponent:
+    """The exponent for the sign of x; the scales are common to both."""
+    return Exponent(
+        m=lower.m if negative else upper.m,
+        m_lo=lower.m_lo if negative else upper.m_lo,
+        inverse=lower.inverse if negative else upper.inverse,
+        inverse_lo=lower.inverse_lo if negative else upper.inverse_lo,
+        unit=upper.unit,
+        rounder=upper.rounder,
+        t_min=upper.t_min,
+        t_max=upper.t_max,
+    )
+
+
+@inlined
+def _limit(m: float) -> float:
+    """b_m(inf)."""
+    return -1.0 / m if m < 0.0 else math.inf
+
+
+@inlined
+def _yeojohnson(x: float, a: float, a_lo: float, lmbda: float, upper: Exponent, lower: Exponent) -> float:
+    """psi(lambda, x) from a + a_lo = ln(1 + |x|)."""
+    negative = x < 0.0
+    y = branch_of_parts(a, a_lo, _selected(negative, upper, lower))
+    size = abs(x)
+    limit = _limit(2.0 - lmbda) if negative else _limit(lmbda)
+    y = y if size < math.inf else limit
+    y = -y if negative else y
+    # below this, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
+    smallest = 2.0**-55 / (1.0 + abs(lmbda))
+    return y if size > smallest else x + 0.0 * lmbda
+
+
+@inlined
+def yeojohnson(x: float, lmbda: float) -> float:
+    """((1 + x)**lmbda - 1)/lmbda for x >= 0, -((1 - x)**(2 - lmbda) - 1)/(2 - lmbda) for x < 0, within 2 ulp.
+
+    ln(1 + x) for lmbda = 0, -ln(1 - x) for lmbda = 2; for |lmbda| <= 1e290. At infinity the limit; NaN where an
+    argument is NaN.
+    """
+    upper, lower = exponent_pair(lmbda)
+    a, a_lo = _log1p(abs(x), True)
+    return _yeojohnson(x, a, a_lo, lmbda, upper, lower)
+
+
+@inlined
+def _inverse_log(y: float, lmbda: float, upper: Exponent, lower: Exponent, extended: bool) -> tuple[float, float]:
+    """ln(1 + |x|), head and tail, for psi(lambda, x) = y."""
+    negative = y < 0.0
+    other = 2.0 - lmbda
+    m = other if negative else lmbda
+    m_lo = lower.m_lo if negative else 0.0
+    return inverse_branch_parts(abs(y), m, m_lo, _selected(negative, upper, lower), extended)
+
+
+@inlined
+def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
+    """e**(a + a_lo) - 1 with the sign of `sign`, for a >= 0."""
+    bounded = 710.0 if a > 710.0 else a
+    head, tail = exp_minus(bounded, a_lo if bounded == a else 0.0, rounder_of(-1.0), 0.5)
+    return math.copysign(2.0 * (head + tail), sign)
+
+
+@inlined
+def inv_yeojohnson(y: float, lmbda: float) -> float:
+    """The x with yeojohnson(x, lmbda) = y, within 2 ulp; for |lmbda| <= 1e290.
+
+    NaN outside the transform's range: lmbda*y < -1 for y >= 0, (2 - lmbda)*(-y) < -1 for y < 0; at its end, to
+    rounding, inf or -inf. NaN where an argument is NaN.
+    """
+    upper, lower = exponent_pair(lmbda)
+    a, a_lo = _inverse_log(y, lmbda, upper, lower, True)
+    return _expm1_signed(a, a_lo, y)
+
+
+@inlined
+def _yeojohnson_dx(x: float, a: float, a_lo: float, power: float, power_lo: float) -> float:
+    """(1 + |x|)**(+-(power + power_lo)) from a + a_lo = ln(1 + |x|)."""
+    p = -power if x < 0.0 else power
+    p_lo = -power_lo if x < 0.0 else power_lo
+    t = p * a
+    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a))
+    limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
+    y = y if abs(x) < math.inf else limit
+    return y if x == x else x
+
+
+@inlined
+def yeojohnson_dx(x: float, lmbda: float) -> float:
+    """The derivative in x, (1 + |x|)**(lmbda - 1) for x >= 0 and (1 + |x|)**(1 - lmbda) for x < 0, within 2 ulp.
+
+    For |lmbda| <= 1e290. At infinity the limit; NaN where an argument is NaN.
+    """
+    power, power_lo = less_one(lmbda)
+    a, a_lo = _log1p(abs(x), True)
+    return _yeojohnson_dx(x, a, a_lo, power, power_lo)
+
+
+# --- columns ----------------------------------------------------------------------------------------
+
+
+@inlined
+def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+    widest_vectors()
+    upper, lower = exponent_pair(lmbda)
+    scratch = np.empty(2 * BLOCK)
+    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            a[i], a_lo[i] = _log1p(abs(block[i]), extended)
+        for i in range(block.size):
+            block[i] = _yeojohnson(block[i], a[i], a_lo[i], lmbda, upper, lower)
+
+
+@kernel
+def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = yeojohnson(x, lmbda)."""
+    if moderate_forwards(lmbda) and moderate_forwards(2.0 - lmbda):
+        _yeojohnson_blocks(x, lmbda, out, False)
+    else:
+        _yeojohnson_blocks(x, lmbda, out, True)
+
+
+@inlined
+def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+    widest_vectors()
+    upper, lower = exponent_pair(lmbda)
+    scratch = np.empty(2 * BLOCK)
+    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
+    for start in range(0, y.size, BLOCK):
+        block = own_block(y, out, start)
+        for i in range(block.size):
+            a[i], a_lo[i] = _inverse_log(block[i], lmbda, upper, lower, extended)
+        for i in range(block.size):
+            block[i] = _expm1_signed(a[i], a_lo[i], block[i])
+
+
+@kernel
+def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = inv_yeojohnson(y, lmbda)."""
+    if moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda):
+        _inv_yeojohnson_blocks(y, lmbda, out, False)
+    else:
+        _inv_yeojohnson_blocks(y, lmbda, out, True)
+
+
+@inlined
+def _yeojohnson_dx_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+    widest_vectors()
+    power, power_lo = less_one(lmbda)
+    scratch = np.empty(2 * BLOCK)
+    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            a[i], a_lo[i] = _log1p(abs(block[i]), extended)
+        for i in range(block.size):
+            block[i] = _yeojohnson_dx(block[i], a[i], a_lo[i], power, power_lo)
+
+
+@kernel
+def yeojohnson_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = yeojohnson_dx(x, lmbda)."""
+    if moderate_forwards(lmbda - 1.0):
+        _yeojohnson_dx_blocks(x, lmbda, out, False)
+    else:
+        _yeojohnson_dx_blocks(x, lmbda, out, True)
+
+
+# --- standardised columns ---------------------------------------------------------------------------
+#
+# As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
+#     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
+# for an x of the sign of ref, m = lambda or 2 - lambda by that sign. Mixed columns have ref = 0, and S is given.
+# What is standardised is
+#     Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)),
+# where each e^t that would overflow is taken together with e^-S.
+
+# e^-S as a factor of its own is kept below e^700
+_SMALLEST_SHIFT = -700.0
+# e^S is kept below e^700
+_LARGEST_GROWTH = 700.0
+
+
+class Side(NamedTuple):
+    """What the standardised value of an x depends on through the sign of x."""
+
+    m: float
+    #: 1/(m unit)
+    inverse: float
+    #: |ref| or 0, its ln(1 + .), and 1 + . as a power of two and a mantissa
+    centre: float
+    log_base: float
+    base_k: float
+    base_m: float
+    #: S, and e^-S
+    shift: float
+    factor: float
+    #: z = slope*|...| + offset
+    slope: float
+    offset: float
+
+
+@inlined
+def _side(m: float, inverse: float, centre: float, shift: float, slope: float, offset: float) -> Side:
+    base_k, base_m = split(1.0 + centre)
+    return Side(
+        m=m,
+        inverse=inverse,
+        centre=centre,
+        log_base=log1p(centre),
+        base_k=base_k,
+        base_m=base_m,
+        shift=shift,
+        factor=exp(-shift),
+        slope=slope,
+        offset=offset,
+    )
+
+
+@inlined
+def _shift(lmbda: float, ref: float, log_factor: float) -> float:
+    """S."""
+    m = 2.0 - lmbda if ref < 0.0 else lmbda
+    shift = log_factor if ref == 0.0 else m * log1p(abs(ref))
+    return shift if shift > _SMALLEST_SHIFT else _SMALLEST_SHIFT
+
+
+@inlined
+def _at_zero(lmbda: float, ref: float, shift: float) -> float:
+    """|Psi(0)| with a minus sign: -e^-S |psi(ref)|."""
+    m = 2.0 - lmbda if ref < 0.0 else lmbda
+    value = expm1(-shift) / (m if m != 0.0 else 1.0)
+    value = -log1p(abs(ref)) if abs(shift) < LINEAR else value
+    return 0.0 if ref == 0.0 else value
+
+
+@inlined
+def _sides(
+    lmbda: float, ref: float, a: float, b: float, log_factor: float, upper: Exponent, lower: Exponent
+) -> tuple[Side, Side]:
+    """The sides x >= 0 and x < 0."""
+    shift = _shift(lmbda, ref, log_factor)
+    zero = _at_zero(lmbda, ref, shift)
+    return (
+        _side(
+            upper.m,
+            upper.inverse,
+            ref if ref > 0.0 else 0.0,
+            0.0 if ref > 0.0 else shift,
+            a,
+            b - a * zero if ref < 0.0 else b,
+        ),
+        _side(
+            lower.m,
+            lower.inverse,
+            -ref if ref < 0.0 else 0.0,
+            0.0 if ref < 0.0 else shift,
+            -a,
+            b + a * zero if ref > 0.0 else b,
+        ),
+    )
+
+
+@inlined
+def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Side:
+    """The side for the sign of x; in a `mixed` column (a constant where it is called) the sides share all but m."""
+    m = lower.m if negative else upper.m
+    inverse = lower.inverse if negative else upper.inverse
+    slope = lower.slope if negative else upper.slope
+    if mixed:
+        return Side(
+            m,
+            inverse,
+            0.0,
+            0.0,
+            0.0,
+            1.0,
+            upper.shift,
+            upper.factor,
+            slope,
+            upper.offset,
+        )
+    return Side(
+        m,
+        inverse,
+        lower.centre if negative else upper.centre,
+        lower.log_base if negative else upper.log_base,
+        lower.base_k if negative else upper.base_k,
+        lower.base_m if negative else upper.base_m,
+        lower.shift if negative else upper.shift,
+        lower.factor if negative else upper.factor,
+        slope,
+        lower.offset if negative else upper.offset,
+    )
+
+
+@inlined
+def _standardized_blocks(
+    x: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray, mixed: bool
+) -> None:
+    widest_vectors()
+    e, e_lower = exponent_pair(lmbda)
+    upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
+    upper_inverse = 1.0 / (1.0 + upper.centre)
+    lower_inverse = 1.0 / (1.0 + lower.centre)
+    # half the inverse: the product with 1 + |x| cannot overflow
+    upper_m_inverse = 0.5 / upper.base_m
+    lower_m_inverse = 0.5 / lower.base_m
+    upper_limit = _limit(lmbda) * upper.factor if lmbda < 0.0 else math.inf
+    lower_limit = _limit(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
+    d = np.empty(BLOCK)
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            negative = block[i] < 0.0
+            size = abs(block[i])
+            if mixed:
+                d[i] = log1p_finite(size)
+            else:
+                side = _selected_side(negative, upper, lower, False)
+                k, m = split((1.0 + size) * (lower_m_inverse if negative else upper_m_inverse))
+                k = k - (side.base_k - 1.0)
+                w = (size - side.centre) * (lower_inverse if negative else upper_inverse)
+                d[i] = log_sum(k, w if k == 0.0 else m - 1.0)
+        for i in range(block.size):
+            negative = block[i] < 0.0
+            side = _selected_side(negative, upper, lower, mixed)
+            t = side.m * d[i]
+            # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
+            far = t > 1.0
+            exponent = t - side.shift if far else t
+            exponent = e.t_max if exponent > e.t_max else exponent
+            exponent = e.t_min if exponent < e.t_min else exponent
+            head, tail = exp_minus(exponent, 0.0, e.rounder, e.unit * (side.factor if far else 1.0))
+            value = (head + tail) * side.inverse * (1.0 if far else side.factor)
+            flat = d[i] * side.factor
+            value = flat if abs(t) < LINEAR else value
+            limit = lower_limit if negative else upper_limit
+            value = value if abs(block[i]) < math.inf else limit
+            z = side.slope * value + side.offset
+            block[i] = z if block[i] == block[i] else block[i]
+
+
+@kernel
+def yeojohnson_standardized(
+    x: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
+) -> None:
+    """`out` = a Psi(x) + b, Psi(x) = e^-S (psi(lmbda, x) - psi(lmbda, ref)).
+
+    With ref = 0, S = `log_factor`: give the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
+    no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), `log_factor` is not used, and for the x of the sign of ref
+    Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) where that is
+    small: nothing cancels in a tight cluster. Take the largest |x| as ref for m > 0 and the smallest for m < 0.
+
+    Error: a few eps of max(|z|, |b|, a |Psi|); with ref = 0, eps*|S| of it. An S below -700 counts as -700: for x of
+    the sign other than that of ref, Psi then keeps within the range of float64 at the price of its scale.
+    """
+    if ref == 0.0:
+        _standardized_blocks(x, lmbda, ref, a, b, log_factor, out, True)
+    else:
+        _standardized_blocks(x, lmbda, ref, a, b, log_factor, out, False)
+
+
+@inlined
+def _unstandardized_blocks(
+    z: FloatArray,
+    lmbda: float,
+    ref: float,
+    a: float,
+    b: float,
+    log_factor: float,
+    out: FloatArray,
+    mixed: bool,
+    deep: bool,
+) -> None:
+    widest_vectors()
+    e, e_lower = exponent_pair(lmbda)
+    upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
+    shift = _shift(lmbda, ref, log_factor)
+    zero = _at_zero(lmbda, ref, shift)
+    # Psi e^S overflows for S > 700: then the logarithm of (e^-rest + m Psi e^700) is raised by the rest
+    upper_rest = upper.shift - _LARGEST_GROWTH if upper.shift > _LARGEST_GROWTH else 0.0
+    lower_rest = lower.shift - _LARGEST_GROWTH if lower.shift > _LARGEST_GROWTH else 0.0
+    upper_growth, upper_one = exp(upper.shift - upper_rest), exp(-upper_rest)
+    lower_growth, lower_one = exp(lower.shift - lower_rest), exp(-lower_rest)
+    other = 2.0 - lmbda
+    a_inverse = 1.0 / a
+    # what the rounding of z may add to v
+    noise = 2.0**-50 * abs(b * a_inverse)
+    upper_outside = -upper_one - 2.0**-50 - noise * abs(lmbda) * upper_growth
+    lower_outside = -lower_one - 2.0**-50 - noise * abs(other) * lower_growth
+    d = np.empty(BLOCK)
+    for start in range(0, z.size, BLOCK):
+        block = own_block(z, out, start)
+        for i in range(block.size):
+            psi = (block[i] - b) * a_inverse
+            signed = -psi if ref < 0.0 else psi
+            # on the far side of 0, Psi is counted from its value there
+            beyond = signed < zero
+            size = zero - signed if beyond else signed
+            negative = beyond if ref >= 0.0 else not beyond
+            side = _selected_side(negative, upper, lower, mixed)
+            scaled = size * (lower_growth if negative else upper_growth)
+            m = other if negative else lmbda
+            v = m * scaled
+            log_u = log1p_finite(v)
+            if deep:
+                one = lower_one if negative else upper_one
+                shifted = log(one + v) + (lower_rest if negative else upper_rest)
+                log_u = shifted if one < 1.0 else log_u
+            log_base = log_u * (side.inverse * e.unit)
+            log_base = scaled if abs(v) < LINEAR and not deep else log_base
+            end = LOG_END * (side.inverse * e.unit)
+            end = end if end > -side.log_base else -side.log_base
+            log_base = log_base if v > -(lower_one if negative else upper_one) else end
+            log_base = log_base if v < math.inf else v
+            d[i] = log_base if v >= (lower_outside if negative else upper_outside) else math.nan
+            block[i] = -1.0 if negative else 1.0
+        for i in range(block.size):
+            sign = block[i]
+            side = _selected_side(sign < 0.0, upper, lower, mixed)
+            # |x| = |ref| + (1 + |ref|) (e^d - 1) near ref, e^(ln(1 + |ref|) + d) - 1 elsewhere
+            near = abs(d[i]) < 0.35
+            exponent = d[i] if near else d[i] + side.log_base
+            exponent = 710.0 if exponent > 710.0 else exponent
+            exponent = -50.0 if exponent < -50.0 else exponent
+            head, tail = exp_minus(exponent, 0.0, rounder_of(-1.0), 0.5)
+            value = 2.0 * (head + tail)
+            close = side.centre + (1.0 + side.centre) * value
+            block[i] = sign * (close if near else value)
+
+
+@kernel
+def yeojohnson_unstandardized(
+    z: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
+) -> None:
+    """`out` = the x with a Psi(x) + b = z, Psi as in `yeojohnson_standardized`.
+
+    NaN where z is outside the range of Psi. Many x share the last value inside it, to the rounding of z: the one
+    nearest to ref is returned, for a better round trip than inf or -inf.
+    """
+    if _shift(lmbda, ref, log_factor) > _LARGEST_GROWTH:
+        _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, False, True)
+    elif ref == 0.0:
+        _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, True, False)
+    else:
+        _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, False, False)
+
+
+# --- for Python -------------------------------------------------------------------------------------
+
+
+@entry("void(float64[::1], float64, float64[::1])")
+def yeojohnson_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = yeojohnson(x, lmbda)."""
+    yeojohnson_loop(x, lmbda, out)
+
+
+@entry("void(float64[::1], float64, float64[::1])")
+def inv_yeojohnson_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = inv_yeojohnson(y, lmbda)."""
+    inv_yeojohnson_loop(y, lmbda, out)
+
+
+@entry("void(float64[::1], float64, float64[::1])")
+def yeojohnson_dx_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
+    """`out` = yeojohnson_dx(x, lmbda)."""
+    yeojohnson_dx_loop(x, lmbda, out)
+
+
+@entry("void(float64[::1], float64, float64, float64, float64, float64, float64[::1])")
+def yeojohnson_standardized_array(
+    x: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
+) -> None:
+    """`yeojohnson_standardized`."""
+    yeojohnson_standardized(x, lmbda, ref, a, b, log_factor, out)
+
+
+@entry("void(float64[::1], float64, float64, float64, float64, float64, float64[::1])")
+def yeojohnson_unstandardized_array(
+    z: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
+) -> None:
+    """`yeojohnson_unstandardized`."""
+    yeojohnson_unstandardized(z, lmbda, ref, a, b, log_factor, out)
