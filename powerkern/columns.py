@@ -127,16 +127,26 @@ def _advance(bar: Any, group: slice) -> None:
 
 
 class _Scratch(threading.local):
-    """Each thread's arrays for columns of `n` values: a block to gather into, and those of `mle.Work`."""
+    """Each thread's block to gather columns into."""
 
     def __init__(self, n: int) -> None:
-        self.work = new_work(n)
-        self._block = np.empty((0, n))
+        self.n = n
+        self._block = np.empty(0)
 
-    def block(self, n_columns: int) -> FloatArray:
-        if self._block.shape[0] < n_columns:
-            self._block = np.empty((n_columns, self._block.shape[1]))
-        return self._block[:n_columns]
+    def block(self, n_columns: int, n_rows: int) -> FloatArray:
+        """A contiguous (n_columns, n_rows) block."""
+        size = n_columns * n_rows
+        if self._block.size < size:
+            self._block = np.empty(max(size, min(n_columns, tiles.GROUP) * self.n))
+        return self._block[:size].reshape(n_columns, n_rows)
+
+
+class _FitScratch(_Scratch):
+    """A thread's block and the arrays of `mle.Work`."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+        self.work = new_work(n)
 
 
 def new_work(n: int) -> tuple[Any, ...]:
@@ -146,18 +156,34 @@ def new_work(n: int) -> tuple[Any, ...]:
     return (*columns, *small)
 
 
+def _gather(part: NDArray[Any], block: FloatArray) -> None:
+    """block = part.T, as float64."""
+    if _is_native(part):
+        tiles.gather(part, block)
+    else:
+        np.copyto(block, part.T, casting="unsafe")
+
+
+def _scatter(block: FloatArray, part: NDArray[Any]) -> None:
+    """part = block.T, rounded to the type of part."""
+    if _is_native(part):
+        tiles.scatter(block, part)
+    else:
+        np.copyto(part, block.T, casting="same_kind")
+
+
+def _is_native(values: NDArray[Any]) -> bool:
+    return values.dtype == np.float64 and values.dtype.isnative
+
+
 def _columns_of(values: NDArray[Any], group: slice, scratch: _Scratch) -> FloatArray:
     """The columns of a group as contiguous float64 rows, copied unless they are that already."""
     part = values[:, group]
     across = part.T
-    if across.dtype == np.float64 and across.dtype.isnative:
-        if across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it
-            return across
-        block = scratch.block(across.shape[0])
-        tiles.gather(part, block)
-        return block
-    block = scratch.block(across.shape[0])
-    np.copyto(block, across, casting="unsafe")
+    if _is_native(part) and across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it
+        return across
+    block = scratch.block(*across.shape)
+    _gather(part, block)
     return block
 
 
@@ -176,7 +202,7 @@ def fit_matrix(
     """Fit every column; returns (p, mle.N_RESULTS). Raises for the first column with a value outside the domain."""
     n, p = values.shape
     results = np.empty((p, mle.N_RESULTS))
-    scratch = _Scratch(n)
+    scratch = _FitScratch(n)
 
     def job(group: slice) -> None:
         columns = _columns_of(values, group, scratch)
@@ -208,7 +234,7 @@ def profile_matrix(
     """g of every column at every lambda: (p, len(lmbdas))."""
     n, p = values.shape
     out = np.empty((p, lmbdas.size))
-    scratch = _Scratch(n)
+    scratch = _FitScratch(n)
 
     def job(group: slice) -> None:
         columns = _columns_of(values, group, scratch)
@@ -225,7 +251,7 @@ def interval_matrix(
     n, p = values.shape
     out = np.empty((p, 2))
     at = np.column_stack([lmbda, drop])
-    scratch = _Scratch(n)
+    scratch = _FitScratch(n)
 
     def job(group: slice) -> None:
         columns = _columns_of(values, group, scratch)
@@ -262,29 +288,42 @@ def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tu
 # --- transforming -------------------------------------------------------------------------------------
 
 
+#: Given a column's number, its values and what they became, mend the latter; returns how many cannot be.
+Repair = Callable[[int, NDArray[Any], FloatArray], int]
+
+
 def transform_matrix(
     values: NDArray[Any],
-    out: NDArray[Any],
+    out: NDArray[Any] | None,
     family: int,
     what: int,
     results: FloatArray,
     n_threads: int,
+    repair: Repair | None = None,
 ) -> NDArray[np.int64]:
-    """Apply `what` (see `tiles`) to every column; returns how many values of each column have no image."""
-    scratch = threading.local()
-    native = all(a.dtype == np.float64 and a.dtype.isnative for a in (values, out))
+    """Apply `what` (see `tiles`) to every column; returns how many values of each column have no image.
+
+    `out` may be `values`, or None to count only.
+    """
+    apply = tiles.APPLY[family, what]
     failures = np.zeros(values.shape[1], dtype=np.int64)
+    n = values.shape[0]
+    scratch = _Scratch(min(n, tiles.BLOCK_ROWS))
 
     def job(group: slice) -> None:
-        if not hasattr(scratch, "tile"):
-            scratch.tile = np.empty((2, tiles.TILE))
-        source, target = values[:, group], out[:, group]
-        if native:
-            tiles.transform(source, target, family, what, results[group], scratch.tile, failures[group])
-        else:
-            block = np.array(source, dtype=np.float64, order="F")
-            tiles.transform(block, block, family, what, results[group], scratch.tile, failures[group])
-            np.copyto(target, block, casting="same_kind")
+        for start in range(0, n, tiles.BLOCK_ROWS):
+            rows = slice(start, min(start + tiles.BLOCK_ROWS, n))
+            source = values[rows, group]
+            block = scratch.block(source.shape[1], source.shape[0])
+            _gather(source, block)
+            counts = np.zeros(source.shape[1], dtype=np.int64)
+            apply(block, results[group], counts)
+            if repair is not None:
+                for j in np.flatnonzero(counts):
+                    counts[j] = repair(group.start + int(j), source[:, j], block[j])
+            failures[group] += counts
+            if out is not None:
+                _scatter(block, out[rows, group])
 
     for_each_group(job, values.shape, n_threads)
     return failures
@@ -293,10 +332,11 @@ def transform_matrix(
 def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> NDArray[np.int64]:
     """How many values of each column are outside the domain of its fit."""
     failures = np.zeros(values.shape[1], dtype=np.int64)
-    native = values.dtype == np.float64 and values.dtype.isnative
 
     def job(group: slice) -> None:
-        part = values[:, group] if native else np.array(values[:, group], dtype=np.float64, order="F")
+        part = values[:, group]
+        if not _is_native(part):
+            part = part.astype(np.float64)
         tiles.count_outside(part, family, results[group], failures[group])
 
     for_each_group(job, values.shape, n_threads)

@@ -254,35 +254,51 @@ class PowerFit:
         if out_of_range not in ("nan", "raise", "clip"):
             raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
         matrix = as_matrix(Z)
-        what = tiles.INVERSE_STANDARDIZED if self.standardize else tiles.INVERSE
         result, target = self._target(matrix, out)
-        shared = out is not None and np.shares_memory(target, matrix.values)
-        if out is not None:
+        what = tiles.INVERSE_STANDARDIZED if self.standardize else tiles.INVERSE
+        repair = self._repair(out_of_range == "clip", np.finfo(target.dtype).eps)
+
+        def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
+            lost = columns.transform_matrix(
+                matrix.values, to, self._family, what, self._results, _threads(n_threads), repair
+            )
+            return np.flatnonzero(lost)
+
+        if out is not None and np.shares_memory(target, matrix.values):
             self._forget(target)
-        source = matrix.values.copy() if shared and out_of_range != "nan" else matrix.values
-        counts = columns.transform_matrix(source, target, self._family, what, self._results, _threads(n_threads))
-        outside = np.flatnonzero(counts)
-        if outside.size:
-            if out_of_range == "raise" and shared:
-                np.copyto(target, source, casting="same_kind")
-            self._handle_out_of_range(source, target, outside, out_of_range)
+            if out_of_range == "raise":  # nothing half-done: look before overwriting
+                self._report_lost(apply(None), out_of_range)
+        self._report_lost(apply(target), out_of_range)
         return result
 
-    def _handle_out_of_range(
-        self, source: NDArray[Any], target: NDArray[Any], outside: NDArray[np.intp], out_of_range: OutOfRange
-    ) -> None:
-        labels = _labels(outside, self.column_names)
-        text = f"values beyond the range of the transform in {labels}: they have no inverse"
-        if out_of_range == "raise":
-            raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the transform's range")
-        if out_of_range == "nan":
-            warnings.warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise", stacklevel=3)
+    def _repair(self, clip: bool, eps: float) -> columns.Repair:
+        """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.
+
+        Where psi is flat, the image of an end of the data may round to the end of the range: that is not lost.
+        """
+        ends: list[NDArray[np.floating]] = []
+
+        def repair(j: int, z: NDArray[Any], x: FloatArray) -> int:
+            if not ends:
+                ends.append(self.transform(np.array([self.x_min, self.x_max]), n_threads=1))
+            low, high = ends[0][:, j]
+            rounding = 16.0 * eps * max(abs(low), abs(high), abs(self._results[j, mle.INTERCEPT]))
+            lost = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
+            at = z[lost].astype(np.float64)
+            inside = (low - rounding <= at) & (at <= high + rounding)
+            nearest = np.where(abs(at - high) < abs(at - low), self.x_max[j], self.x_min[j])
+            x[lost] = np.where(inside | clip, nearest, np.nan)
+            return 0 if clip else int(np.count_nonzero(~inside))
+
+        return repair
+
+    def _report_lost(self, lost: NDArray[np.intp], out_of_range: OutOfRange) -> None:
+        if lost.size == 0:
             return
-        for j in outside:
-            z = np.asarray(source[:, j], dtype=np.float64)
-            lost = np.isnan(target[:, j]) & ~np.isnan(z)
-            centre = 0.0 if self.standardize else self.loc[j]
-            target[lost, j] = np.where(z[lost] < centre, self.x_min[j], self.x_max[j])
+        text = f"values beyond the range of the transform in {_labels(lost, self.column_names)} have no inverse"
+        if out_of_range == "raise":
+            raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
+        warnings.warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise", stacklevel=3)
 
     def _target(self, matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """The array to return, and it as a matrix."""

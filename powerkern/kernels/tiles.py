@@ -1,116 +1,167 @@
-"""Between the user's matrix, of any order and strides, and contiguous columns: gather, and transform in tiles.
+"""Between the user's matrix, of any order and strides, and contiguous columns.
 
-A row-major matrix is read in groups of GROUP columns, one cache line wide; a tile of TILE rows of a group stays in
-the cache while its columns are taken one by one.
+`gather` copies a group of columns into the rows of a block, the entries of `APPLY` transform such rows in place, and
+`scatter` copies them back. Each transform is an entry of its own, so that only what is used gets compiled.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import COLUMN, COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, widest_vectors
-from powerkern.kernels._interim import (
-    boxcox_loop,
-    boxcox_standardized,
-    boxcox_unstandardized,
-    inv_boxcox_loop,
-)
+from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, widest_vectors
+from powerkern.kernels.boxcox import boxcox_column, boxcox_standardized, boxcox_unstandardized, inv_boxcox_column
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.mle import BOX_COX, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS, is_identity
-from powerkern.kernels._interim import (
-    inv_yeojohnson_loop,
-    yeojohnson_loop,
+from powerkern.kernels.mle import BOX_COX, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, YEO_JOHNSON, is_identity
+from powerkern.kernels.yeojohnson import (
+    inv_yeojohnson_column,
+    yeojohnson_column,
     yeojohnson_standardized,
     yeojohnson_unstandardized,
 )
 
+Counts = npt.NDArray[np.int64]
+
 #: Columns in a group: one cache line of float64.
 GROUP = 8
-#: Rows in a tile.
-TILE = 512
+#: Rows of a block when transforming: a group of them stays in the second-level cache.
+BLOCK_ROWS = 8192
 
 # what is done to a column
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 
 @entry((READ_MATRIX, ROWS))
-def gather(x: FloatArray, out: FloatArray) -> None:
-    """out = x.T, a cache line of columns at a time."""
+def gather(x: FloatArray, block: FloatArray) -> None:
+    """block = x.T, a cache line of columns at a time."""
     n, p = x.shape
     for first in range(0, p - GROUP + 1, GROUP):
-        part, rows = x[:, first : first + GROUP], out[first : first + GROUP]
+        part, rows = x[:, first : first + GROUP], block[first : first + GROUP]
         for i in range(n):
             for j in range(GROUP):
                 rows[j, i] = part[i, j]
     for j in range(p - p % GROUP, p):
         for i in range(n):
-            out[j, i] = x[i, j]
+            block[j, i] = x[i, j]
 
 
-@entry((READ_MATRIX, WRITE_MATRIX, INTEGER, INTEGER, ROWS, ROWS, COUNTS))
-def transform(
-    x: FloatArray,
-    out: FloatArray,
-    family: int,
-    what: int,
-    rows: FloatArray,
-    scratch: FloatArray,
-    failures: npt.NDArray[np.int64],
-) -> None:
-    """Transform the columns of a group tile by tile; row j of `rows` is the fit of column j; `out` may be `x`.
+@entry((ROWS, WRITE_MATRIX))
+def scatter(block: FloatArray, out: FloatArray) -> None:
+    """out = block.T, a cache line of columns at a time."""
+    n, p = out.shape
+    for first in range(0, p - GROUP + 1, GROUP):
+        part, rows = out[:, first : first + GROUP], block[first : first + GROUP]
+        for i in range(n):
+            for j in range(GROUP):
+                part[i, j] = rows[j, i]
+    for j in range(p - p % GROUP, p):
+        for i in range(n):
+            out[i, j] = block[j, i]
 
-    `failures` counts, per column, values outside the domain (forward) or without an inverse.
-    """
-    for start in range(0, x.shape[0], TILE):
-        tile, tile_out = x[start : start + TILE], out[start : start + TILE]
-        before, after = scratch[0, : tile.shape[0]], scratch[1, : tile.shape[0]]
-        for j in range(tile.shape[1]):
-            for i in range(before.size):
-                before[i] = tile[i, j]
-            if is_identity(rows[j]):
-                after[:] = before
-            else:
-                _transform_column(before, after, family, what, rows[j])
-                if what == FORWARD or what == FORWARD_STANDARDIZED:
-                    failures[j] += _count_outside(before, family)
-                else:
-                    failures[j] += _count_lost(before, after)
-            for i in range(after.size):
-                tile_out[i, j] = after[i]
+
+# --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
+
+_TRANSFORM = (ROWS, ROWS, COUNTS)
+
+
+@entry(_TRANSFORM)
+def _boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, BOX_COX)
+            boxcox_column(x, fit[LMBDA], x)
+
+
+@entry(_TRANSFORM)
+def _inv_boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        y, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(y)
+            inv_boxcox_column(y, fit[LMBDA], y)
+            failures[j] += _count_not_finite(y) - missing
+
+
+@entry(_TRANSFORM)
+def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, BOX_COX)
+            boxcox_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], x)
+
+
+@entry(_TRANSFORM)
+def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        z, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(z)
+            boxcox_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], z)
+            failures[j] += _count_not_finite(z) - missing
+
+
+@entry(_TRANSFORM)
+def _yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, YEO_JOHNSON)
+            yeojohnson_column(x, fit[LMBDA], x)
+
+
+@entry(_TRANSFORM)
+def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        y, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(y)
+            inv_yeojohnson_column(y, fit[LMBDA], y)
+            failures[j] += _count_not_finite(y) - missing
+
+
+@entry(_TRANSFORM)
+def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, YEO_JOHNSON)
+            yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
+
+
+@entry(_TRANSFORM)
+def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+    for j in range(block.shape[0]):
+        z, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(z)
+            yeojohnson_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], z)
+            failures[j] += _count_not_finite(z) - missing
+
+
+#: The entry for a family and what is to be done.
+APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, Counts], None]] = {
+    (BOX_COX, FORWARD): _boxcox,
+    (BOX_COX, INVERSE): _inv_boxcox,
+    (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,
+    (BOX_COX, INVERSE_STANDARDIZED): _boxcox_unstandardized,
+    (YEO_JOHNSON, FORWARD): _yeojohnson,
+    (YEO_JOHNSON, INVERSE): _inv_yeojohnson,
+    (YEO_JOHNSON, FORWARD_STANDARDIZED): _yeojohnson_standardized,
+    (YEO_JOHNSON, INVERSE_STANDARDIZED): _yeojohnson_unstandardized,
+}
 
 
 @entry((READ_MATRIX, INTEGER, ROWS, COUNTS))
-def count_outside(x: FloatArray, family: int, rows: FloatArray, failures: npt.NDArray[np.int64]) -> None:
+def count_outside(x: FloatArray, family: int, results: FloatArray, failures: Counts) -> None:
     """Count the values of each column that are outside the domain of its fit."""
     for j in range(x.shape[1]):
-        if not is_identity(rows[j]):
+        if not is_identity(results[j]):
             failures[j] += _count_outside(x[:, j], family)
-
-
-@kernel
-def _transform_column(x: FloatArray, out: FloatArray, family: int, what: int, row: FloatArray) -> None:
-    """Transform one contiguous column."""
-    lmbda, ref, slope, intercept = row[LMBDA], row[REF], row[SLOPE], row[INTERCEPT]
-    if family == BOX_COX:
-        if what == FORWARD:
-            boxcox_loop(x, lmbda, out)
-        elif what == INVERSE:
-            inv_boxcox_loop(x, lmbda, out)
-        elif what == FORWARD_STANDARDIZED:
-            boxcox_standardized(x, lmbda, ref, slope, intercept, out)
-        else:
-            boxcox_unstandardized(x, lmbda, ref, slope, intercept, out)
-    elif what == FORWARD:
-        yeojohnson_loop(x, lmbda, out)
-    elif what == INVERSE:
-        inv_yeojohnson_loop(x, lmbda, out)
-    elif what == FORWARD_STANDARDIZED:
-        yeojohnson_standardized(x, lmbda, ref, slope, intercept, row[LOG_FACTOR], out)
-    else:
-        yeojohnson_unstandardized(x, lmbda, ref, slope, intercept, row[LOG_FACTOR], out)
 
 
 @kernel
@@ -128,10 +179,19 @@ def _count_outside(x: FloatArray, family: int) -> int:
 
 
 @kernel
-def _count_lost(before: FloatArray, after: FloatArray) -> int:
-    """Values that were numbers and are NaN now."""
+def _count_missing(x: FloatArray) -> int:
     widest_vectors()
     n = 0
-    for i in range(before.size):
-        n += (before[i] == before[i]) & (after[i] != after[i])
+    for i in range(x.size):
+        n += x[i] != x[i]
+    return n
+
+
+@kernel
+def _count_not_finite(x: FloatArray) -> int:
+    """NaN and infinite values."""
+    widest_vectors()
+    n = 0
+    for i in range(x.size):
+        n += not (abs(x[i]) < math.inf)
     return n
