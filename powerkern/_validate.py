@@ -406,7 +406,7 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
     TypeError
         If they are not real numbers.
     ValueError
-        If there is not one per row, one is negative, NaN or infinite, all are zero, or their sum overflows.
+        If there is not one per row, one is negative, NaN or infinite, or their sum is zero or leaves the range of float64.
     """
     values, _ = _read(sample_weight, "sample_weight")
     if values.shape != (n_rows,):
@@ -420,8 +420,10 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
         total = weights.sum()
     if total == 0.0:
         raise ValueError("sample_weight is zero in every row; give at least some rows a positive weight")
-    if total == np.inf:
-        raise ValueError("sample_weight sums to infinity; divide the weights by their largest")
+    if not 1e-290 < total < np.inf:
+        raise ValueError(
+            f"sample_weight sums to {total:.3g}, beyond the range of float64; divide it by its largest value"
+        )
     return weights
 
 

@@ -536,7 +536,7 @@ def test_columns_as_fitted(p: int, names: Any, fitted: Any) -> None:
         np.array([1.0, 9, 2, 9, 3])[::2],
         np.array([1, 2, 3], dtype=">f4"),
         np.array([1, 2, 3], dtype="f2"),
-        np.array([5e-324, 0, 0]),
+        np.array([1e-280, 0, 0]),
         np.full(3, 1e300),
     ],
 )
@@ -565,7 +565,8 @@ def test_weights_in_a_series() -> None:
         ([np.inf, 1, 1], ValueError, "sample_weight, row 0: the weight is inf"),
         (np.ma.array([1, 2, 3], mask=[0, 0, 1]), ValueError, "sample_weight, row 2: the weight is nan"),
         ([0, 0, 0], ValueError, "sample_weight is zero in every row; give"),
-        (np.full(3, 1e308), ValueError, "sample_weight sums to infinity; divide"),
+        ([5e-324, 0, 0], ValueError, r"sample_weight sums to 4.94e-324, .*; divide it by its largest"),
+        (np.full(3, 1e308), ValueError, r"sample_weight sums to inf, .*; divide it by its largest"),
         (["a", "b", "c"], TypeError, "sample_weight, row 0: 'a' is not a real number"),
         ([1j, 1, 1], TypeError, "sample_weight is complex"),
         ("balanced", TypeError, "sample_weight is a str; pass"),
