@@ -406,7 +406,7 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
     TypeError
         If they are not real numbers.
     ValueError
-        If there is not one per row, one is negative, NaN or infinite, or their sum is zero or leaves the range of float64.
+        If there is not one per row, one is negative, NaN or infinite, or they sum to zero or out of float64's range.
     """
     values, _ = _read(sample_weight, "sample_weight")
     if values.shape != (n_rows,):
