@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, widest_vectors
-from powerkern.kernels.boxcox import boxcox_column, boxcox_standardized, boxcox_unstandardized, inv_boxcox_column
+from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.mle import BOX_COX, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, YEO_JOHNSON, is_identity
 from powerkern.kernels.yeojohnson import (
-    inv_yeojohnson_column,
-    yeojohnson_column,
+    inv_yeojohnson_loop,
+    yeojohnson_loop,
     yeojohnson_standardized,
     yeojohnson_unstandardized,
 )
@@ -73,7 +73,7 @@ def _boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> None:
         x, fit = block[j], results[j]
         if not is_identity(fit):
             failures[j] += _count_outside(x, BOX_COX)
-            boxcox_column(x, fit[LMBDA], x)
+            boxcox_loop(x, fit[LMBDA], x)
 
 
 @entry(_TRANSFORM)
@@ -82,7 +82,7 @@ def _inv_boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> Non
         y, fit = block[j], results[j]
         if not is_identity(fit):
             missing = _count_missing(y)
-            inv_boxcox_column(y, fit[LMBDA], y)
+            inv_boxcox_loop(y, fit[LMBDA], y)
             failures[j] += _count_not_finite(y) - missing
 
 
@@ -111,7 +111,7 @@ def _yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> Non
         x, fit = block[j], results[j]
         if not is_identity(fit):
             failures[j] += _count_outside(x, YEO_JOHNSON)
-            yeojohnson_column(x, fit[LMBDA], x)
+            yeojohnson_loop(x, fit[LMBDA], x)
 
 
 @entry(_TRANSFORM)
@@ -120,7 +120,7 @@ def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) ->
         y, fit = block[j], results[j]
         if not is_identity(fit):
             missing = _count_missing(y)
-            inv_yeojohnson_column(y, fit[LMBDA], y)
+            inv_yeojohnson_loop(y, fit[LMBDA], y)
             failures[j] += _count_not_finite(y) - missing
 
 
