@@ -12,7 +12,7 @@ import scipy.special
 from powerkern.kernels import log_mean, log_var, logsumexp
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 
-from .common import best_of
+from .common import best_of, exp_units
 
 Job = Callable[[np.ndarray, np.ndarray], Any]
 
@@ -121,9 +121,7 @@ class Ratio(_Vector):
         return best_of(lambda: self.run(peer, job)) / best_of(lambda: self.run("powerkern", job))
 
     def track_exp_passes(self, job: str, n: int) -> float:
-        # np.exp of values that do not overflow, into an array that is already there
-        x, out = self.x - 100.0, np.empty(n)
-        return best_of(lambda: self.run("powerkern", job)) / best_of(lambda: np.exp(x, out=out))
+        return exp_units(lambda: self.run("powerkern", job), n)
 
     track_speedup.unit = "times faster"  # type: ignore[attr-defined]
     track_exp_passes.unit = "np.exp passes"  # type: ignore[attr-defined]
