@@ -144,16 +144,25 @@ def _branch_derivatives(m: mpmath.mpf, a: mpmath.mpf) -> list[mpmath.mpf]:
     return [numerator / m ** (k + 1) for k, numerator in enumerate(numerators)]
 
 
-def power_derivatives(family: str, lmbda: object, x: float) -> tuple[list[mpmath.mpf], mpmath.mpf]:
-    """psi(lambda, x) with its first three derivatives in lambda, and the log-Jacobian term J."""
+def log_and_branch(family: str, lmbda: object, x: float) -> tuple[mpmath.mpf, mpmath.mpf, int]:
+    """(a, m, s) with psi(lambda, x) = s b_m(a) and J = s a."""
     value, lam = mpmath.mpf(float(x)), mpmath.mpf(lmbda)
     if family == "box-cox":
-        a = mpmath.log(value)
-        return _branch_derivatives(lam, a), a
-    a = mpmath.log1p(abs(value))
-    if value >= 0:
-        return _branch_derivatives(lam, a), a
-    return [-((-1) ** k) * b for k, b in enumerate(_branch_derivatives(2 - lam, a))], -a
+        return mpmath.log(value), lam, 1
+    return mpmath.log1p(abs(value)), (lam if value >= 0 else 2 - lam), (1 if value >= 0 else -1)
+
+
+def power_derivatives(family: str, lmbda: object, x: float, reference: float | None = None) -> list[mpmath.mpf]:
+    """psi(lambda, x), or what it exceeds psi(lambda, reference) by, and three derivatives in lambda.
+
+    b_m(a) - b_m(r) = e^(m r) b_m(a - r), differentiated by Leibniz' rule.
+    """
+    a, m, sign = log_and_branch(family, lmbda, x)
+    r = mpmath.mpf(0) if reference is None else log_and_branch(family, lmbda, reference)[0]
+    b = _branch_derivatives(m, a - r)
+    factor = mpmath.exp(m * r)
+    derivatives = [factor * sum(math.comb(k, i) * r ** (k - i) * b[i] for i in range(k + 1)) for k in range(4)]
+    return [sign ** (k + 1) * v for k, v in enumerate(derivatives)]
 
 
 def _centred_moments(
@@ -164,7 +173,9 @@ def _centred_moments(
     None where the working precision leaves less than 30 digits of the variance.
     """
     weights = [mpmath.mpf(1)] * len(x) if weight is None else [mpmath.mpf(float(w)) for w in weight]
-    parts = [power_derivatives(family, lmbda, v) for v in x]
+    logs = [log_and_branch(family, lmbda, v) for v in x]
+    one_branch = len({sign for _, _, sign in logs}) == 1
+    parts = [power_derivatives(family, lmbda, v, x[0] if one_branch else None) for v in x]
     total = mpmath.fsum(weights)
 
     def mean(values: Sequence[mpmath.mpf]) -> mpmath.mpf:
@@ -172,14 +183,14 @@ def _centred_moments(
 
     centred, means = [], []
     for k in range(4):
-        values = [derivatives[k] for derivatives, _ in parts]
+        values = [derivatives[k] for derivatives in parts]
         means.append(mean(values))
         centred.append([v - means[k] for v in values])
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
     products = {(i, j): mean([u * v for u, v in zip(centred[i], centred[j], strict=True)]) for i, j in pairs}
     if products[0, 0] <= means[0] ** 2 * mpmath.eps**2 * mpmath.mpf(10) ** 60:
         return None
-    return centred, products, mean([j for _, j in parts])
+    return centred, products, mean([sign * a for a, _, sign in logs])
 
 
 def likelihood(
