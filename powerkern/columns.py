@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._validate import domain_error
 from powerkern.kernels import mle, tiles
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
@@ -161,7 +160,8 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
     if _is_native(part):
         tiles.gather(part, block)
     else:
-        np.copyto(block, part.T, casting="unsafe")
+        with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
+            np.copyto(block, part.T, casting="unsafe")
 
 
 def _scatter(block: FloatArray, part: NDArray[Any]) -> None:
@@ -169,7 +169,8 @@ def _scatter(block: FloatArray, part: NDArray[Any]) -> None:
     if _is_native(part):
         tiles.scatter(block, part)
     else:
-        np.copyto(part, block.T, casting="same_kind")
+        with np.errstate(over="ignore"):
+            np.copyto(part, block.T, casting="same_kind")
 
 
 def _is_native(values: NDArray[Any]) -> bool:
@@ -195,11 +196,10 @@ def fit_matrix(
     family: int,
     lmbda: FloatArray,
     weight: FloatArray,
-    names: list[str] | None,
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit every column; returns (p, mle.N_RESULTS). Raises for the first column with a value outside the domain."""
+    """Fit every column; returns (p, mle.N_RESULTS). A negative STATUS marks values outside the domain."""
     n, p = values.shape
     results = np.empty((p, mle.N_RESULTS))
     scratch = _FitScratch(n)
@@ -209,23 +209,7 @@ def fit_matrix(
         mle.fit_columns(columns, weight, family, lmbda[group], scratch.work, results[group])
 
     for_each_group(job, values.shape, n_threads, progress)
-    refuse_bad_values(values, results[:, mle.STATUS], names)
     return results
-
-
-def refuse_bad_values(values: NDArray[Any], status: FloatArray, names: list[str] | None) -> None:
-    """Raise for the first column whose status says that a value is outside the domain."""
-    bad = np.flatnonzero(status < 0)
-    if bad.size == 0:
-        return
-    j = int(bad[0])
-    column = np.asarray(values[:, j], dtype=np.float64)
-    if status[j] == mle.BAD_INFINITE:
-        kind, offends = "infinite", np.isinf(column)
-    else:
-        kind, offends = "not positive", column <= 0
-    i = int(np.argmax(offends))
-    raise domain_error(kind, j, i, float(column[i]), names)
 
 
 def profile_matrix(
@@ -336,19 +320,9 @@ def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_thre
     def job(group: slice) -> None:
         part = values[:, group]
         if not _is_native(part):
-            part = part.astype(np.float64)
+            with np.errstate(over="ignore"):
+                part = part.astype(np.float64)
         tiles.count_outside(part, family, results[group], failures[group])
 
     for_each_group(job, values.shape, n_threads)
     return failures
-
-
-def refuse_outside(
-    values: NDArray[Any], family: int, failures: NDArray[np.int64], names: list[str] | None
-) -> None:
-    """Raise for the first column in which a value is outside the domain."""
-    j = int(np.argmax(failures > 0))
-    infinite = bool(np.isinf(np.asarray(values[:, j], dtype=np.float64)).any())
-    status = np.zeros(values.shape[1])
-    status[j] = mle.BAD_INFINITE if infinite else mle.BAD_NOT_POSITIVE
-    refuse_bad_values(values, status, names)

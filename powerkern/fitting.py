@@ -22,6 +22,7 @@ from powerkern._validate import (
     as_weights,
     check_n_features,
     column_label,
+    domain_error,
 )
 from powerkern.kernels import mle, tiles
 
@@ -314,7 +315,7 @@ class PowerFit:
 
     def _refuse(self, matrix: Matrix, counts: NDArray[np.int64]) -> None:
         if counts.any():
-            columns.refuse_outside(matrix.values, self._family, counts, matrix.names or self.column_names)
+            raise _domain_error(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names)
 
     def _forget(self, target: NDArray[Any]) -> None:
         """Drop the remembered data when it is about to be overwritten."""
@@ -356,7 +357,7 @@ class PowerFit:
         >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
         True
         """
-        points = np.asarray(lmbdas, dtype=np.float64)
+        points = _reals("lmbdas", lmbdas)
         if points.ndim > 1 or not np.isfinite(points).all():
             raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
         values, weight = self._remembered(X, sample_weight)
@@ -394,7 +395,7 @@ class PowerFit:
         >>> bool(low[0] < 0.0 < high[0])
         True
         """
-        if not 0.0 < level < 1.0:
+        if _reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
         values, weight = self._remembered(X, sample_weight)
         with np.errstate(divide="ignore"):
@@ -407,9 +408,14 @@ class PowerFit:
         if X is not None:
             matrix = as_matrix(X)
             check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+            self._refuse(matrix, columns.count_outside(matrix.values, self._family, self._results, 1))
             return matrix.values, _weights(sample_weight, matrix.values.shape[0])
+        if sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
         if self._data is None:
-            raise ValueError("this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten): pass X")
+            raise ValueError(
+                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten): pass X"
+            )
         return self._data
 
     # --- JSON -------------------------------------------------------------------------------------------
@@ -567,13 +573,18 @@ def fit(
     """
     code = columns.FAMILIES[_choice("family", family, columns.FAMILIES)]
     _choice("estimator", estimator, _ESTIMATORS)
+    if not isinstance(standardize, bool | np.bool_):
+        raise TypeError(f"standardize must be True or False, got {standardize!r}")
     matrix = as_matrix(X, column_names)
     n, p = matrix.values.shape
     weight = _weights(sample_weight, n)
     given = _given_lambdas(lmbda, p)
     bound = _bound(ymax, standardize)
     threads = _threads(n_threads)
-    results = columns.fit_matrix(matrix.values, code, given, weight, matrix.names, threads, progress)
+    results = columns.fit_matrix(matrix.values, code, given, weight, threads, progress)
+    outside = np.flatnonzero(results[:, mle.STATUS] < 0)
+    if outside.size:
+        raise _domain_error(matrix, int(outside[0]), matrix.names)
     if bound < math.inf:
         _apply_bound(matrix, code, results, weight, bound, given, threads)
     _warn_unfitted(results[:, mle.STATUS], matrix.names)
@@ -590,12 +601,28 @@ def fit(
 
 def transform(X: object, fit: PowerFit, **options: Any) -> NDArray[np.floating]:
     """Apply a fit: `PowerFit.transform` as a function."""
-    return fit.transform(X, **options)
+    return _checked_fit(fit).transform(X, **options)
 
 
 def inverse_transform(Z: object, fit: PowerFit, **options: Any) -> NDArray[np.floating]:
     """Undo a fit's transform: `PowerFit.inverse_transform` as a function."""
-    return fit.inverse_transform(Z, **options)
+    return _checked_fit(fit).inverse_transform(Z, **options)
+
+
+def _checked_fit(fit: object) -> PowerFit:
+    if not isinstance(fit, PowerFit):
+        raise TypeError(f"the second argument must be a PowerFit, made by fit(X), got {type(fit).__name__}")
+    return fit
+
+
+def _domain_error(matrix: Matrix, j: int, names: list[str] | None) -> ValueError:
+    """The error for column j, which has a value outside the domain."""
+    with np.errstate(over="ignore"):
+        column = np.asarray(matrix.values[:, j], dtype=np.float64)
+    infinite = np.isinf(column)
+    kind, offends = ("infinite", infinite) if infinite.any() else ("not positive", column <= 0.0)
+    i = int(np.argmax(offends))
+    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names)
 
 
 # --- arguments ----------------------------------------------------------------------------------------
@@ -627,20 +654,34 @@ def _weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
 
 def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     """One lambda a column, NaN where it is to be found."""
-    given = np.asarray(np.nan if lmbda is None else lmbda, dtype=np.float64)
+    if lmbda is None:
+        return np.full(p, np.nan)
+    given = _reals("lmbda", lmbda)
     if given.ndim > 1 or (given.ndim == 1 and given.size != p):
         raise ValueError(f"lmbda must be one number or one a column ({p}), got shape {given.shape}")
     if np.isinf(given).any():
         raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
-    return np.array(np.broadcast_to(given, (p,)))  # a copy: kernels take writable arrays only
+    return np.array(np.broadcast_to(given, (p,)))  # a writable copy
 
 
 def _bound(ymax: float | None, standardize: bool) -> float:
     if ymax is None:
         return math.inf if standardize else _RAW_YMAX
-    if not ymax > 0.0:
+    bound = _reals("ymax", ymax)
+    if bound.ndim > 0 or not bound > 0.0:
         raise ValueError(f"ymax must be positive, got {ymax!r}")
-    return float(ymax)
+    return float(bound)
+
+
+def _reals(what: str, value: object) -> FloatArray:
+    """An argument as an array of float64."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{what} must be a real number or real numbers, got {value!r}")
+    return array.astype(np.float64)
 
 
 # --- the bound on lambda (NUMERICS 6) -----------------------------------------------------------------
@@ -680,14 +721,17 @@ def _apply_bound(
     """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it."""
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
     low, high = lambda_range(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax)
-    if (low > high).any():
-        j = int(found[np.argmax(low > high)])
+    impossible = low > high
+    if impossible.any() and ymax != _RAW_YMAX:
+        j = int(found[np.argmax(impossible)])
         raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, matrix.names)}: no lambda satisfies it")
+    # data beyond the default bound whatever lambda: as close to it as they can get on both sides
+    low, high = np.where(impossible, 0.5 * (low + high), [low, high])
     bounded = np.clip(results[found, mle.LMBDA], low, high)
     moved = bounded != results[found, mle.LMBDA]
     if moved.any():
         at, n_eval = found[moved], results[found[moved], mle.N_EVAL]
-        results[at] = columns.fit_matrix(matrix.values[:, at], family, bounded[moved], weight, None, n_threads)
+        results[at] = columns.fit_matrix(matrix.values[:, at], family, bounded[moved], weight, n_threads)
         results[at, mle.STATUS] = Status.AT_BOUND
         results[at, mle.N_EVAL] += n_eval
 

@@ -16,10 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import bits_of, entry, float_of, kernel, reduction, widest_vectors
+from powerkern._jit import bits_of, entry, float_of, inlined, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern.kernels.elementary import exp, expm1, log, log1p
 from powerkern.kernels.likelihood import (
+    BLOCK,
     N_MOMENTS,
     WEIGHT,
     YY,
@@ -66,6 +67,7 @@ MAX_EVAL = 100
 
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 _INF_BITS = 0x7FF0000000000000
+_EPS = 2.220446049250313e-16
 _SMALLEST_NORMAL = 2.2250738585072014e-308
 
 #: Exponents above this are carried apart, in LOG_FACTOR.
@@ -169,18 +171,30 @@ def _log_base(base: float, x: float) -> float:
     return log1p(x) if base == 1.0 else log(x)
 
 
+@inlined
+def _centred_log(x: float, base: float, reference: float, log_reference: float) -> float:
+    """ln((base + x)/(base + reference)) without cancellation: x - reference is exact where the ratio is small."""
+    ratio = (x - reference) / (base + reference)
+    near = abs(ratio) <= 0.5
+    far_log = (log1p(x) if base == 1.0 else log(x)) - log_reference
+    return log1p(ratio if near else 0.0) if near else far_log
+
+
 @kernel
 def _careful_side(x: FloatArray, base: float, reference: float, d: FloatArray) -> tuple[float, float]:
-    """d = ln((base + x)/(base + reference)) without cancellation; returns its smallest and largest value."""
+    """Centred logs of one side; returns the smallest and the largest (0 for an empty side)."""
+    widest_vectors()
     log_reference = _log_base(base, reference)
-    low, high = math.inf, 0.0 if x.size == 0 else -math.inf
     for i in range(x.size):
-        # x - reference is exact where the ratio is small
-        ratio = (x[i] - reference) / (base + reference)
-        d[i] = log1p(ratio) if abs(ratio) <= 0.5 else _log_base(base, x[i]) - log_reference
-        low = min(low, d[i])
-        high = max(high, d[i])
-    return low, high
+        d[i] = _centred_log(x[i], base, reference, log_reference)
+    if x.size == 0:
+        return 0.0, 0.0
+    found = scan(x)
+    low, high = float_of(found.low), float_of(found.high)
+    return (
+        _centred_log(low, base, reference, log_reference),
+        _centred_log(high, base, reference, log_reference),
+    )
 
 
 @kernel
@@ -190,14 +204,26 @@ def _power_of_two_above(x: float) -> float:
     return float_of(max(exponent + 1, 2) << 52)
 
 
-@kernel
-def _weighted_mean(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
-    """Running weighted mean (West 1979), without cancellation, and the total weight."""
-    total = mean = 0.0
+@reduction
+def _weighted_sum(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """Sum of weight times value, and of the weights, over a block."""
+    widest_vectors()
+    total = weights = 0.0
     for i in range(d.size):
-        total += weight[i]
-        mean += (d[i] - mean) * (weight[i] / total)
-    return mean, total
+        total += weight[i] * d[i]
+        weights += weight[i]
+    return total, weights
+
+
+@kernel
+def _weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
+    """`_weighted_sum`, block by block."""
+    total = weights = 0.0
+    for i in range(0, d.size, BLOCK):
+        part, part_weight = _weighted_sum(d[i : i + BLOCK], weight[i : i + BLOCK])
+        total += part
+        weights += part_weight
+    return total, weights
 
 
 @kernel
@@ -211,10 +237,9 @@ def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray)
     for i in range(n):
         spare[i] *= unit
     pos, neg = spare[:border], spare[border:n]
-    jacobian, weight = _weighted_mean(pos, sides.pos_weight)
-    below, weight_below = _weighted_mean(neg, sides.neg_weight)
-    share = weight_below / (weight + weight_below)
-    jacobian = (1.0 - share) * jacobian - share * below
+    above, weight_above = _weighted_total(pos, sides.pos_weight)
+    below, weight_below = _weighted_total(neg, sides.neg_weight)
+    jacobian = (above - below) / (weight_above + weight_below)
     return Logs(
         pos,
         sides.pos_weight,
@@ -271,8 +296,6 @@ def _careful_optimum(
     at = score(logs, mu, scratch)
     if exponent != exponent:
         status = _OK if has_root_near(at.d1, at.d2, at.d3) else _NOT_CERTIFIED
-    if not abs(mu / logs.sigma) < math.inf:
-        status = _UNREPRESENTABLE
     reference, log_ref = 0.0, 0.0
     if sides.neg.size == 0:
         reference = _extreme(sides.pos, mu > 0.0)
@@ -549,28 +572,26 @@ def _prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prep
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
     column = _prepare(x, weight, family, work)
+    x, base, found = column.x, column.base, column.found
+    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
+    row[N_OBS] = x.size if weight.size == 0 else _weighted_total(x, column.weight)[1]
+    row[X_MIN] = low if column.sign > 0.0 else -negative_high
+    row[X_MAX] = -low if column.sign < 0.0 else high
     if column.status != _OK:
         _write_identity(row, column.status)
         return
-    x, base = column.x, column.base
-    found = column.found
-    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
     best = _no_optimum(0)
     if exponent != exponent and weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL:
         frame = _plain_column(x, base, column.sign == 0.0, low, max(high, negative_high))
         if frame.reach <= PLAIN_REACH:
-            best = _plain_optimum(x, frame, work.spare, work.d32, work.scratch.moments[0])
+            best = _plain_optimum(x, frame, work.spare[: x.size], work.d32, work.scratch.moments[0])
     if best.status != _OK:
         sides = _sides(x, column.weight, found.n_negative, work)
         best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
-    if best.status == _UNREPRESENTABLE:
-        _write_identity(row, _UNREPRESENTABLE)
-        return
     _write(row, best, column.sign)
-    row[N_OBS] = x.size if weight.size == 0 else _weighted_mean(x, column.weight)[1]
-    row[X_MIN] = low if column.sign > 0.0 else -negative_high
-    row[X_MAX] = -low if column.sign < 0.0 else high
+    if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
+        _write_identity(row, _UNREPRESENTABLE)
 
 
 @kernel
@@ -664,11 +685,11 @@ def is_identity(row: FloatArray) -> bool:
 
 @kernel
 def _write_identity(row: FloatArray, status: int) -> None:
-    for k in range(N_RESULTS):
-        row[k] = math.nan
     row[LMBDA], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
-    row[N_OBS], row[N_EVAL] = 0.0, 0.0
+    row[NLL], row[CURVATURE], row[N_EVAL] = math.nan, math.nan, 0.0
+    if status == _EMPTY:
+        row[X_MIN], row[X_MAX] = math.nan, math.nan
     row[STATUS] = status
 
 
@@ -718,7 +739,9 @@ def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch:
     at = score(logs, mu, scratch)
     target = nll_at(logs, mu, at, careful.log_reference) + drop
     distance = math.sqrt(2.0 * drop / at.d2)
-    state = newton_start(distance, 4.0 * distance, 1e-9 * distance, MAX_EVAL)
+    # g itself is known to its rounding only, which is felt where the drop is tiny
+    rounding = 4.0 * _EPS * (1.0 + abs(target)) / (distance * at.d2)
+    state = newton_start(distance, 4.0 * distance, max(1e-9 * distance, rounding), MAX_EVAL)
     while state.status == RUNNING:
         here = mu + side * state.x
         at = score(logs, here, scratch)
