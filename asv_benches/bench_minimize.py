@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import scipy.optimize
 
+from powerkern._jit import entry, kernel
 from powerkern.kernels import brent, golden_section, minimize, newton_root
 
 from .common import best_of
@@ -103,12 +103,12 @@ class Ratio:
 # --- many problems: a jitted loop over states ---------------------------------------------------------
 
 
-@numba.njit
+@kernel
 def _shifted_bowl(x: float, centre: float) -> float:
     return math.cosh(x - centre) + 0.1 * x**4
 
 
-@numba.njit
+@entry("(float64[::1], float64[::1])")
 def _brent_each(centres: np.ndarray, out: np.ndarray) -> None:
     for i in range(centres.size):
         state = minimize.brent_start(-4.0, 6.0, 1e-6, 100)
@@ -117,7 +117,7 @@ def _brent_each(centres: np.ndarray, out: np.ndarray) -> None:
         out[i] = state.x
 
 
-@numba.njit
+@entry("(float64[::1], float64[::1])")
 def _newton_each(centres: np.ndarray, out: np.ndarray) -> None:
     for i in range(centres.size):
         c = centres[i]
@@ -136,7 +136,7 @@ def _newton_each(centres: np.ndarray, out: np.ndarray) -> None:
 class Many:
     """A jitted loop over independent problems: what stepping costs beside the function itself."""
 
-    params = (["Brent", "Halley"], [1_000, 100_000])
+    params = (["Brent", "Halley"], [10_000])
     param_names = ("method", "problems")
 
     def setup(self, method: str, problems: int) -> None:
