@@ -37,7 +37,7 @@ import threading
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 import numpy as np
@@ -59,17 +59,17 @@ _ENTRY_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"
 
 def kernel(function: F) -> F:
     """Mark a composable numeric function; it stays callable as plain Python."""
-    return register_jitable(**_KERNEL_OPTIONS)(function)
+    return cast(F, register_jitable(**_KERNEL_OPTIONS)(function))
 
 
 def inlined(function: F) -> F:
     """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
-    return register_jitable(forceinline=True, **_KERNEL_OPTIONS)(function)
+    return cast(F, register_jitable(forceinline=True, **_KERNEL_OPTIONS)(function))
 
 
 def reduction(function: F) -> F:
     """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
-    return register_jitable(**_REDUCTION_OPTIONS)(function)
+    return cast(F, register_jitable(**_REDUCTION_OPTIONS)(function))
 
 
 # Types for signatures that a string cannot say: these two take any order and strides of native float64
@@ -79,6 +79,7 @@ ROWS = types.float64[:, ::1]
 COLUMN = types.float64[::1]
 COUNTS = types.int64[::1]
 INTEGER = types.int64
+REAL = types.float64
 
 
 def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
@@ -99,7 +100,7 @@ def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
     """Let jitted code that calls the decorated Python function use `kernel_function` instead."""
 
     def decorate(function: F) -> F:
-        @overload(function, jit_options=_KERNEL_OPTIONS, strict=False)
+        @overload(function, jit_options=_KERNEL_OPTIONS, strict=False)  # type: ignore[untyped-decorator]
         def _implementation(*args: Any, **kwargs: Any) -> Callable[..., Any]:
             return kernel_function
 
@@ -116,7 +117,7 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
         def dispatch(x: Any) -> Any:
             return (float32_kernel if isinstance(x, np.float32) else function)(x)
 
-        @overload(dispatch, jit_options={"forceinline": True, **_KERNEL_OPTIONS}, strict=False)
+        @overload(dispatch, jit_options={"forceinline": True, **_KERNEL_OPTIONS}, strict=False)  # type: ignore[untyped-decorator]
         def _implementation(x: Any) -> Callable[..., Any]:
             return float32_kernel if x == types.float32 else function
 
@@ -212,7 +213,7 @@ class _SourceHashLocator(_CacheLocator):  # type: ignore[misc]
 
 
 class _SourceHashCacheImpl(CompileResultCacheImpl):  # type: ignore[misc]
-    _locator_classes = [_SourceHashLocator]
+    _locator_classes: ClassVar[list[type]] = [_SourceHashLocator]
 
 
 class _SourceHashCache(FunctionCache):  # type: ignore[misc]

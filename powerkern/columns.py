@@ -257,9 +257,9 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
 
 def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
     """Negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
-    out = np.empty((1, lmbdas.size))
-    mle.profile_columns(x.reshape(1, -1), _NOTHING, family, lmbdas, new_work(x.size), out)
-    return out[0]
+    out = np.empty(lmbdas.size)
+    mle.profile_columns(x.reshape(1, -1), _NOTHING, family, lmbdas, new_work(x.size), out.reshape(1, -1))
+    return out
 
 
 def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tuple[float, float]:

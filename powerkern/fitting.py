@@ -1,4 +1,4 @@
-"""Fitting and applying power transforms to the columns of a matrix: `fit`, `transform`, `inverse_transform`, `PowerFit`."""
+"""Fitting and applying power transforms to the columns of a matrix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from powerkern._validate import (
     column_label,
     domain_error,
 )
-from powerkern.kernels import mle, tiles
+from powerkern.kernels import bound, mle, tiles
 
 FloatArray = NDArray[np.float64]
 OutOfRange = Literal["nan", "raise", "clip"]
@@ -35,7 +35,7 @@ JSON_VERSION = 1
 _ESTIMATORS = ("mle",)
 _NO_WEIGHTS = np.empty(0)
 
-#: Bound on raw transformed values when no ymax is given: scipy's, far enough inside float64 for sums of squares to be formed in log space.
+#: Bound on raw transformed values when no ymax is given, as in scipy.
 _RAW_YMAX = float(np.finfo(np.float64).max) / 1e4
 
 
@@ -110,42 +110,52 @@ class PowerFit:
 
     @property
     def n_features(self) -> int:
-        return self._results.shape[0]
+        """Number of columns."""
+        return int(self._results.shape[0])
 
     @property
     def lmbda(self) -> FloatArray:
+        """The transformation parameter of each column."""
         return self._results[:, mle.LMBDA]
 
     @property
     def loc(self) -> FloatArray:
+        """Mean of the raw transformed values, a factor ``exp(log_factor)`` apart."""
         return self._results[:, mle.LOC]
 
     @property
     def scale(self) -> FloatArray:
+        """Their standard deviation, a factor ``exp(log_factor)`` apart."""
         return self._results[:, mle.SCALE]
 
     @property
     def log_factor(self) -> FloatArray:
+        """Log of the factor that `loc` and `scale` leave out; mostly 0."""
         return self._results[:, mle.LOG_FACTOR]
 
     @property
     def nll(self) -> FloatArray:
+        """Negative log-likelihood at `lmbda`."""
         return self._results[:, mle.NLL] * self.n_obs
 
     @property
     def information(self) -> FloatArray:
+        """Second derivative of `nll` in lambda."""
         return self._results[:, mle.CURVATURE] * self.n_obs
 
     @property
     def n_obs(self) -> FloatArray:
+        """Number (or total weight) of the values that are not missing."""
         return self._results[:, mle.N_OBS]
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
+        """Evaluations of the likelihood or its derivatives."""
         return self._results[:, mle.N_EVAL].astype(np.int64)
 
     @property
     def status(self) -> NDArray[np.int64]:
+        """A `powerkern.Status` for each column."""
         return self._results[:, mle.STATUS].astype(np.int64)
 
     @property
@@ -155,15 +165,18 @@ class PowerFit:
 
     @property
     def x_min(self) -> FloatArray:
+        """Smallest value of the fitted data."""
         return self._results[:, mle.X_MIN]
 
     @property
     def x_max(self) -> FloatArray:
+        """Largest value of the fitted data."""
         return self._results[:, mle.X_MAX]
 
     def __repr__(self) -> str:
         fitted = sum(not Status(code).failed for code in self.status)
-        return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted} of {self.n_features} columns fitted)"
+        fitted_text = f"{fitted} of {self.n_features} columns fitted"
+        return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_data": None}  # a fit travels without the data it came from
@@ -235,9 +248,9 @@ class PowerFit:
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
         out_of_range : {"nan", "raise", "clip"}, default "nan"
-            A power transform maps onto a half line unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). A value
-            beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised; or the value
-            becomes the nearest end of the fitted data (`x_min` or `x_max`).
+            A power transform maps onto a half line unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson).
+            A value beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised; or
+            the value becomes the nearest end of the fitted data (`x_min` or `x_max`).
 
         Returns
         -------
@@ -329,7 +342,12 @@ class PowerFit:
     # --- likelihood -------------------------------------------------------------------------------------
 
     def profile(
-        self, lmbdas: ArrayLike, X: object = None, *, sample_weight: ArrayLike | None = None, n_threads: int | None = None
+        self,
+        lmbdas: ArrayLike,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> FloatArray:
         """Negative log-likelihood of every column at given lambdas.
 
@@ -458,7 +476,9 @@ class PowerFit:
         if not isinstance(record, dict) or record.get("format") != "powerkern.PowerFit":
             raise ValueError("not a fit: the JSON text was not written by PowerFit.to_json")
         if record.get("version") != JSON_VERSION:
-            raise ValueError(f"the fit has version {record.get('version')!r}, this powerkern reads version {JSON_VERSION}")
+            raise ValueError(
+                f"the fit has version {record.get('version')!r}, this powerkern reads version {JSON_VERSION}"
+            )
         try:
             rows = [[_from_json(v) for v in record["columns"][name]] for name in _FIELDS]
             results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
@@ -579,14 +599,14 @@ def fit(
     n, p = matrix.values.shape
     weight = _weights(sample_weight, n)
     given = _given_lambdas(lmbda, p)
-    bound = _bound(ymax, standardize)
+    limit = _limit(ymax, standardize)
     threads = _threads(n_threads)
     results = columns.fit_matrix(matrix.values, code, given, weight, threads, progress)
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
     if outside.size:
         raise _domain_error(matrix, int(outside[0]), matrix.names)
-    if bound < math.inf:
-        _apply_bound(matrix, code, results, weight, bound, given, threads)
+    if limit < math.inf:
+        _apply_limit(matrix, code, results, weight, limit, given, threads)
     _warn_unfitted(results[:, mle.STATUS], matrix.names)
     return PowerFit(
         family,
@@ -649,7 +669,7 @@ def _threads(n_threads: int | None) -> int:
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Weights as the kernels want them: contiguous and writable; empty for none."""
-    return _NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements="CW")
+    return _NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
 def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
@@ -664,13 +684,13 @@ def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     return np.array(np.broadcast_to(given, (p,)))  # a writable copy
 
 
-def _bound(ymax: float | None, standardize: bool) -> float:
+def _limit(ymax: float | None, standardize: bool) -> float:
     if ymax is None:
         return math.inf if standardize else _RAW_YMAX
-    bound = _reals("ymax", ymax)
-    if bound.ndim > 0 or not bound > 0.0:
+    limit = _reals("ymax", ymax)
+    if limit.ndim > 0 or not limit > 0.0:
         raise ValueError(f"ymax must be positive, got {ymax!r}")
-    return float(bound)
+    return float(limit)
 
 
 def _reals(what: str, value: object) -> FloatArray:
@@ -687,40 +707,13 @@ def _reals(what: str, value: object) -> FloatArray:
 # --- the bound on lambda (NUMERICS 6) -----------------------------------------------------------------
 
 
-def largest_exponent(a: FloatArray, y: float) -> FloatArray:
-    """The m at which ``b_m(a) = expm1(m a)/m`` equals y, for a > 0: |psi| <= y means m below it. inf where a = 0.
-
-    With t = m a the equation reads ``K(t) = ln(expm1(t)/t) = ln(y/a)``. K is increasing and convex (the cumulant
-    function of a uniform variable) and K(t) >= t/2, so Newton's iteration from t = 2 ln(y/a) cannot fail. The closed
-    form with Lambert's W (Marchand et al. 2022) overflows with y/a and loses half the digits near y = a.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        log_q = math.log(y) - np.log(a)
-        t = np.where(log_q > -1.0, 2.0 * log_q, -np.exp(-log_q))
-        for _ in range(8):
-            magnitude = np.abs(t)
-            excess = np.maximum(t, 0.0) + np.log(-np.expm1(-magnitude) / magnitude) - log_q
-            t -= excess / (-1.0 / np.expm1(-t) - 1.0 / t)
-        t = np.where(np.abs(log_q) < 1e-8, 2.0 * log_q, t)
-        # a little inside the bound
-        return np.where(a > 0.0, t / a * (1.0 - 1e-15 * np.sign(t)), np.inf)
-
-
-def lambda_range(family: int, x_min: FloatArray, x_max: FloatArray, ymax: float) -> tuple[FloatArray, FloatArray]:
-    """Smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max]."""
-    if family == columns.BOX_COX:
-        high = largest_exponent(np.log(np.maximum(x_max, 1.0)), ymax)
-        return -largest_exponent(-np.log(np.minimum(x_min, 1.0)), ymax), high
-    high = largest_exponent(np.log1p(np.maximum(x_max, 0.0)), ymax)
-    return 2.0 - largest_exponent(np.log1p(np.maximum(-x_min, 0.0)), ymax), high
-
-
-def _apply_bound(
+def _apply_limit(
     matrix: Matrix, family: int, results: FloatArray, weight: FloatArray, ymax: float, given: FloatArray, n_threads: int
 ) -> None:
     """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it."""
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
-    low, high = lambda_range(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax)
+    low, high = np.empty((2, found.size))
+    bound.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
     impossible = low > high
     if impossible.any() and ymax != _RAW_YMAX:
         j = int(found[np.argmax(impossible)])

@@ -22,7 +22,8 @@ from scipy import optimize, special
 
 from powerkern._jit import entry
 from powerkern._status import Status
-from powerkern.columns import fit_vector, nll_vector
+from powerkern.columns import fit_vector, interval_vector, nll_vector
+from powerkern.kernels.bound import lambda_ranges
 from powerkern.kernels.boxcox import boxcox as boxcox_of_one
 from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
 from powerkern.kernels.boxcox import inv_boxcox as inv_boxcox_of_one
@@ -824,40 +825,18 @@ def _likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tupl
         raise ValueError("`alpha` must be between 0 and 1.")
     if alpha == 0.0:
         return -math.inf, math.inf
-    negative_llf = _negative_llf(column, BOX_COX)
-    target = negative_llf(lmbda) + 0.5 * float(special.chdtri(1, alpha))
-
-    def excess(end: float) -> float:
-        return negative_llf(end) - target
-
-    logs = _centred_logs(np.sort(column))
-    step = 1.0 / float(logs[-1] - logs[0])
-    return _crossing(excess, lmbda, -step), _crossing(excess, lmbda, step)
-
-
-def _crossing(excess: Callable[[float], float], start: float, step: float) -> float:
-    """Where the convex `excess`, negative or zero at `start`, becomes positive in the direction of `step`."""
-    if excess(start) >= 0.0:
-        return float(start)
-    while excess(start + step) <= 0.0:
-        step *= 2.0
-    return float(optimize.brentq(excess, start, start + step, xtol=1e-15 * abs(step), rtol=1e-15))
+    drop = 0.5 * float(special.chdtri(1, alpha)) / column.size
+    return interval_vector(column, BOX_COX, lmbda, drop) if drop > 0.0 else (float(lmbda), float(lmbda))
 
 
 # --- bounds on lambda ---------------------------------------------------------------------------------
 
 
 def _range(family: int, low: float, high: float, ymax: float) -> tuple[float, float]:
-    """The lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``.
-
-    Each sign of psi is a branch |psi| = b_m(a), which grows with the exponent m: lambda where psi > 0, and
-    where psi < 0 it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
-    """
-    if family == BOX_COX:
-        above, below, mirror = max(math.log(high), 0.0), max(-math.log(low), 0.0), 0.0
-    else:
-        above, below, mirror = math.log1p(max(high, 0.0)), math.log1p(max(-low, 0.0)), 2.0
-    return mirror - _largest_exponent(below, ymax), _largest_exponent(above, ymax)
+    """The lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``."""
+    lower, upper = np.empty((2, 1))
+    lambda_ranges(family, np.array([low]), np.array([high]), ymax, lower, upper)
+    return float(lower[0]), float(upper[0])
 
 
 def _bounded(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
@@ -874,34 +853,6 @@ def _bounded(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) 
         stacklevel=3,
     )
     return bound
-
-
-def _largest_exponent(a: float, ymax: float) -> float:
-    """The m with ``b_m(a) = expm1(m a)/m = ymax``, for a >= 0; less by as much as rounding may spoil."""
-    if a == 0.0 or ymax == math.inf:
-        return math.inf
-    log_ymax, log_a = math.log(ymax), math.log(a)
-    growth = log_ymax - log_a - 1e-15 * (1.0 + abs(log_ymax) + abs(log_a))
-    if growth < -700.0:
-        return -math.inf
-    t = 2.0 * growth  # at or above the root, since log_growth(t) >= t/2; it is convex, so Newton's steps only go down
-    while (lower := t - (_log_growth(t) - growth) / _log_growth_slope(t)) < t:
-        t = lower
-    return t / a
-
-
-def _log_growth(t: float) -> float:
-    """``ln(expm1(t)/t)``: by what factor the transform with exponent m stretches the logarithm a, t = m a."""
-    if abs(t) < 1e-5:
-        return t * (0.5 + t / 24.0)
-    return max(t, 0.0) + math.log(-math.expm1(-abs(t)) / abs(t))
-
-
-def _log_growth_slope(t: float) -> float:
-    """Its derivative, ``1/(1 - e^-t) - 1/t``."""
-    if abs(t) < 1e-3:
-        return 0.5 + t / 12.0
-    return math.exp(min(t, 0.0)) / -math.expm1(-abs(t)) - 1.0 / t
 
 
 # --- the log-likelihood along axes --------------------------------------------------------------------

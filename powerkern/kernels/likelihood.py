@@ -130,9 +130,7 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
     """g at `mu`, given its score there; `log_ref` is the log that centred logs are relative to (else 0)."""
     sigma = logs.sigma
     base = log_ref + sigma * at.shift
-    return (
-        0.5 * log(at.variance) + at.log_factor + log(sigma) + base - (mu - sigma) * (logs.jacobian - at.shift)
-    )
+    return 0.5 * log(at.variance) + at.log_factor + log(sigma) + base - (mu - sigma) * (logs.jacobian - at.shift)
 
 
 @kernel

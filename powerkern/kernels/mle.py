@@ -12,7 +12,7 @@ The road of a column (`fit_column`):
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,12 @@ from powerkern._status import Status
 from powerkern.kernels.elementary import exp, expm1, log, log1p
 from powerkern.kernels.likelihood import (
     BLOCK,
-    N_MOMENTS,
     WEIGHT,
+    Y1,
+    Y1Y1,
+    Y1Y2,
+    Y2,
+    Y3,
     YY,
     YY1,
     YY2,
@@ -31,11 +35,6 @@ from powerkern.kernels.likelihood import (
     Logs,
     Scratch,
     Y,
-    Y1,
-    Y1Y1,
-    Y1Y2,
-    Y2,
-    Y3,
     nll_at,
     score,
     score_from_moments,
@@ -316,7 +315,7 @@ def _careful_optimum(
 
 @kernel
 def _extreme(x: FloatArray, largest: bool) -> float:
-    best = x[0]
+    best = float(x[0])
     for i in range(x.size):
         best = max(best, x[i]) if largest else min(best, x[i])
     return best
@@ -333,7 +332,7 @@ def _typical(x: FloatArray, scratch: FloatArray) -> float:
             scratch[k] = scratch[k - 1]
             k -= 1
         scratch[k] = value
-    return scratch[n // 2]
+    return float(scratch[n // 2])
 
 
 # --- the plain way ------------------------------------------------------------------------------------
@@ -435,7 +434,7 @@ def _walk(
 
 @kernel
 def _radius(t: FloatArray) -> float:
-    """How fast moments grow with lambda, as a log: the k-th derivative of the score is of the order of its k-th power."""
+    """How fast moments grow with lambda, as a log: its k-th power is the order of the score's k-th derivative."""
     return math.sqrt(abs((t[Y1Y1] + t[YY2]) / t[YY]))
 
 
@@ -539,7 +538,7 @@ class Work(NamedTuple):
 
 
 class Prepared(NamedTuple):
-    """A column without its missing values; `sign` is 1, -1, or 0 for values of both signs; `status` is _OK or a refusal."""
+    """A column without missing values; `sign` is 1, -1, or 0 for both signs; `status` is _OK or a refusal."""
 
     x: FloatArray
     weight: FloatArray
@@ -679,8 +678,7 @@ def _write(row: FloatArray, best: Optimum, sign: float) -> None:
 @kernel
 def is_identity(row: FloatArray) -> bool:
     """Whether the column could not be fitted and passes through unchanged."""
-    status = row[STATUS]
-    return status == _CONSTANT or status == _EMPTY or status == _UNREPRESENTABLE
+    return bool(row[STATUS] in (_CONSTANT, _EMPTY, _UNREPRESENTABLE))
 
 
 @kernel
@@ -759,14 +757,19 @@ _WORK = (
 
 
 @kernel
-def _unpack(work: tuple[FloatArray, ...]) -> Work:
+def _unpack(work: tuple[Any, ...]) -> Work:
     packed, spare, split, weight, weight_split, d32, y, moments = work
     return Work(packed, spare, split, weight, weight_split, d32, Scratch(y, moments))
 
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
 def fit_columns(
-    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: FloatArray,
+    work: tuple[FloatArray, ...],
+    out: FloatArray,
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
     each = _unpack(work)
@@ -776,7 +779,12 @@ def fit_columns(
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
 def profile_columns(
-    columns: FloatArray, weight: FloatArray, family: int, lmbdas: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbdas: FloatArray,
+    work: tuple[FloatArray, ...],
+    out: FloatArray,
 ) -> None:
     """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
     each = _unpack(work)
@@ -786,7 +794,7 @@ def profile_columns(
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_WORK}, float64[:, ::1])")
 def interval_columns(
-    columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: tuple[FloatArray, ...], out: FloatArray
+    columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: tuple[Any, ...], out: FloatArray
 ) -> None:
     """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
     each = _unpack(work)

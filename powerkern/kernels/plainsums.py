@@ -13,13 +13,14 @@ float32, the last step is taken in float64.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern.kernels.elementary import expm1_excess, log_normal
-from powerkern.kernels.likelihood import WEIGHT, YY, YY1, YY2, YY3, FloatArray, Y, Y1, Y1Y1, Y1Y2, Y2, Y3
+from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, FloatArray, Y
 
 AnyFloats = npt.NDArray[np.floating]
 Float32Array = npt.NDArray[np.float32]
@@ -126,7 +127,7 @@ def _sums_of_both_signs(d: AnyFloats, m_pos: float, m_neg: float, r_pos: float, 
 @kernel
 def add_sums(d: AnyFloats, exponent: float, both_signs: bool, sums: FloatArray) -> None:
     """Add the sums of y, y', y'', y''' and of their products over the logs `d` to `sums`."""
-    real = d.dtype.type
+    real: Any = d.dtype.type
     if both_signs:
         below = 2.0 - exponent
         part = _sums_of_both_signs(d, real(exponent), real(below), real(1.0 / exponent), real(-1.0 / below))
@@ -164,4 +165,4 @@ def centre(sums: FloatArray) -> bool:
     sums[YY3] -= n * sums[Y] * sums[Y3]
     sums[Y1Y2] -= n * sums[Y1] * sums[Y2]
     # False for NaN and infinite sums too
-    return raw <= MAX_SQUARE_TO_VARIANCE * sums[YY] and abs(sums[YY3]) < math.inf
+    return bool(raw <= MAX_SQUARE_TO_VARIANCE * sums[YY] and abs(sums[YY3]) < math.inf)
