@@ -44,7 +44,8 @@ from powerkern.kernels.elementary import (
 
 @inlined
 def _log(x: float, extended: bool) -> tuple[float, float]:
-    k, m = split(x)
+    """ln |x|, head and tail, for finite x other than 0."""
+    k, m = split(abs(x))
     return log_series(k, m - 1.0, 0.0, extended)
 
 
@@ -250,13 +251,13 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
     ref_k, ref_m = split(ref)
     end = LOG_END * inverse
     outside = -1.0 - 2.0**-50 * (1.0 + abs(lmbda * b * a_inverse))
-    at_infinity = math.inf if lmbda >= 0.0 else math.nan
+    at_infinity = math.inf if lmbda >= 0.0 else -math.inf
     d = np.empty(BLOCK)
     for start in range(0, z.size, BLOCK):
         block = own_block(z, out, start)
         for i in range(block.size):
             y = (block[i] - b) * a_inverse
-            v = lmbda * y
+            v = 0.0 if lmbda == 0.0 else lmbda * y
             log_v = log1p_finite(v) * inverse
             log_v = y if abs(v) < LINEAR else log_v
             log_v = log_v if v > -1.0 else end

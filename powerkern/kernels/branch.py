@@ -33,7 +33,7 @@ LOG_END = -54.0 * _LN2
 _MODERATE_MAX = 4.0
 _MODERATE_MIN = 0.125
 
-_LARGEST_SCALE = 960.0
+_LARGEST_SCALE = 965.0
 
 
 class Exponent(NamedTuple):
@@ -55,7 +55,7 @@ class Exponent(NamedTuple):
 
 @inlined
 def _scale_exponent(m: float) -> float:
-    """The least j >= 0 with |m| < 2**j, at most 960."""
+    """The least j >= 0 with |m| < 2**j, at most 965."""
     j = float((bits_of(abs(m)) >> 52) - 1022)
     j = 0.0 if j < 0.0 else j
     return _LARGEST_SCALE if j > _LARGEST_SCALE else j
@@ -138,19 +138,21 @@ def inverse_branch_parts(y: float, m: float, m_lo: float, e: Exponent, extended:
     NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
     """
     product = 0.0 if m == 0.0 else m * y
-    # m*y may overflow where its logarithm does not: take 2**600 out; the 1 is then too small to matter
-    huge = abs(product) > 2.0**700
-    scaled = y * 2.0**-600 if huge else y
-    v = m * scaled
-    v_lo = fma(m, scaled, -v) + m_lo * scaled
-    k, f, f_lo = split_one_plus(v, v_lo, True)
-    log_u, log_u_lo = log_series(k + 600.0 if huge else k, f, f_lo, extended)
+    # m*y may overflow where its logarithm does not: take 2**960 out of it; the 1 is then too small to matter
+    huge = abs(product) == math.inf
+    part = 2.0**-480 if huge else 1.0
+    scaled = y * part
+    v = (m * part) * scaled
+    v_lo = fma(m * part, scaled, -v) + (m_lo * part) * scaled
+    inside = 1.0 + v + v_lo > 0.0
+    k, f, f_lo = split_one_plus(v if inside else 0.0, v_lo if inside else 0.0, True)
+    log_u, log_u_lo = log_series(k + 960.0 if huge else k, f, f_lo, extended)
     inverse = e.inverse * e.unit
     a = log_u * inverse
     a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
     limit = math.inf if m < 0.0 else -math.inf
+    a = a if inside else limit
     a = a if abs(y) < math.inf else -limit
-    a = a if 1.0 + v + v_lo > 0.0 else limit
     # with an exponent that small, y is far from 0 or so is m*y from -1
     linear = abs(product) < LINEAR or abs(m) < _FLAT
     a = y if linear else a
@@ -162,16 +164,14 @@ def inverse_branch_parts(y: float, m: float, m_lo: float, e: Exponent, extended:
 
 
 @kernel
-def _rescaling(m: float) -> float:
-    """A power of two that brings m, if it is extreme, to where `exponent` takes it."""
-    if abs(m) < _FLAT:
-        return 2.0**900
-    return 2.0**-200 if abs(m) > 2.0**900 else 1.0
+def _magnification(m: float) -> float:
+    """A power of two that brings a nearly flat m to where `exponent` tells it from 0."""
+    return 2.0**1000 if abs(m) < _FLAT else 1.0
 
 
 @kernel
 def branch(a: float, m: float) -> float:
-    """b_m(a) = (e**(m a) - 1)/m, or a for m = 0; for finite m.
+    """b_m(a) = (e**(m a) - 1)/m, or a for m = 0; for |m| <= 1e290.
 
     Finite wherever the exact value is in range, also where e**(m a) is not; within 2 ulp, given that `a` is exact.
     At infinite `a` the limit, -1/m or infinity; NaN if an argument is NaN.
@@ -182,13 +182,13 @@ def branch(a: float, m: float) -> float:
         return a
     if abs(a) == math.inf:
         return -1.0 / m if m * a < 0.0 else a
-    c = _rescaling(m)
+    c = _magnification(m)
     return branch_of_parts(a / c, 0.0, exponent(m * c)) * c
 
 
 @kernel
 def inverse_branch(y: float, m: float) -> float:
-    """The a with b_m(a) = y: ln(1 + m y)/m, or y for m = 0; for finite m. Within 2 ulp.
+    """The a with b_m(a) = y: ln(1 + m y)/m, or y for m = 0; for |m| <= 1e290. Within 2 ulp.
 
     NaN where m y < -1; at m y = -1 the limit, -inf for m > 0 and inf for m < 0.
     """
@@ -196,9 +196,9 @@ def inverse_branch(y: float, m: float) -> float:
         return math.nan
     if abs(m * y) < LINEAR or m == 0.0:
         return y
-    c = _rescaling(m)
+    c = _magnification(m)
     a, a_lo = inverse_branch_parts(y / c, m * c, 0.0, exponent(m * c), True)
-    return (a + a_lo) * c
+    return (a + a_lo) * c if abs(a) < math.inf else a
 
 
 # up to this |m a| the derivatives in m come from their power series
@@ -219,7 +219,7 @@ def _derivative_series(t: float, order: int) -> float:
 
 @kernel
 def branch_derivatives(a: float, m: float) -> tuple[float, float, float]:
-    """b_m(a) and its first and second derivative in m, for finite arguments.
+    """b_m(a) and its first and second derivative in m, for |a| < 1e100.
 
     b' = (a e**(m a) - b)/m and b'' = (a**2 e**(m a) - 2 b')/m, or their power series where |m a| <= 1; the
     derivatives to about 1e-15 relative + the error of e**(m a), eps*|m a|. Finite wherever the exact values are.
@@ -234,6 +234,8 @@ def branch_derivatives(a: float, m: float) -> tuple[float, float, float]:
         return branch(a, m), first, (a * a * e - 2.0 * first) / m
     # everything over e**(t/2), which overflows only where the result does
     half = exp(0.5 * t)
+    if half == math.inf:
+        return branch(a, m), math.inf, math.copysign(math.inf, a)
     first = (a * half - (half - 1.0 / half) / m) / m
     second = (a * a * half - 2.0 * first) / m
     return branch(a, m), first * half, second * half

@@ -1,0 +1,287 @@
+"""Box-Cox transform, inverse, derivative and standardised loops, against mpmath and scipy.special."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import mpmath
+import numba
+import numpy as np
+import oracles
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import special
+
+from powerkern._jit import JIT_DISABLED
+from powerkern.kernels import boxcox as bc
+
+#: points per kind and lambda
+N = 3 if JIT_DISABLED else 12
+EPS = 2.0**-53
+LARGEST = sys.float_info.max
+LMBDAS = np.concatenate(
+    [
+        [0.0, 1.0, 2.0, 0.5, -1.0, -2.0, 3.0, -0.3, 3.9, 4.1, -4.0, 0.125, 0.1249, 1.0 + 1e-15],
+        [20.0, -361.0, 1e5, -1e5, 395285.0],
+        [5e-324, 1e-310, 1e-300, -1e-100, 1e-32, 1e-20, -1e-20, 1e-17, 1e-12, -1e-8, 1e-3],
+        np.random.default_rng(21).normal(size=6) * 3.0,
+    ]
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def many_digits():
+    with mpmath.workprec(1300):
+        yield
+
+
+def applied(loop, x, *parameters):
+    x = np.array(x, dtype=float)
+    out = np.empty_like(x)
+    loop(x, *parameters, out)
+    return out
+
+
+def positives(lmbda):
+    """Data of all magnitudes, near 1, and with t = lambda ln x near the ends of the range of e^t."""
+    rng = np.random.default_rng(22)
+    parts = [
+        10.0 ** rng.uniform(-307.0, 308.0, N),
+        rng.uniform(0.4, 2.5, N),
+        1.0 + rng.choice([-1.0, 1.0], N) * 10.0 ** rng.uniform(-16.0, -1.0, N),
+        np.array([5e-324, 1e-310, 1.0, np.nextafter(1.0, 0.0), np.nextafter(1.0, 2.0), math.sqrt(0.5), LARGEST]),
+    ]
+    if abs(lmbda) > 1e-3:
+        overflow = 709.78 + math.log(abs(lmbda))
+        products = [
+            rng.uniform(-712.0, 712.0, N),
+            rng.uniform(-2.0, 2.0, N),
+            rng.uniform(overflow - 1.0, overflow + 0.1, N),
+        ]
+        with np.errstate(over="ignore", under="ignore"):
+            parts.extend(np.exp(t / lmbda) for t in products)
+    x = np.concatenate(parts)
+    return x[(x > 0.0) & (x < math.inf)]
+
+
+def assert_within_two_ulp(got, exact, peer):
+    """Within 2 ulp, and where it is not, no worse than the peer."""
+    for y, value, other in zip(got, exact, peer, strict=True):
+        error = oracles.error_in_ulp(y, value)
+        assert error <= 2.0 or error <= oracles.error_in_ulp(other, value)
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_boxcox(lmbda):
+    x = positives(lmbda)
+    exact = [oracles.power_transform("box-cox", v, lmbda) for v in x]
+    errors = [
+        oracles.error_in_ulp(y, value) for y, value in zip(applied(bc.boxcox_array, x, lmbda), exact, strict=True)
+    ]
+    assert max(errors) < 1.5
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_inv_boxcox(lmbda):
+    rng = np.random.default_rng(23)
+    y = [float(v) for v in (oracles.power_transform("box-cox", x, lmbda) for x in positives(lmbda)) if abs(v) < LARGEST]
+    y.extend(rng.choice([-1.0, 1.0], N) * 10.0 ** rng.uniform(-300.0, 308.0, N))
+    if abs(lmbda) > 1e-300:
+        y.extend((-1.0 + 10.0 ** rng.uniform(-15.0, 0.0, N)) / lmbda)
+    y = np.array([v for v in map(float, y) if float(lmbda) * v != -1.0])  # that end of the range: see below
+    exact = [oracles.inverse_power_transform("box-cox", v, lmbda) for v in y]
+    with np.errstate(all="ignore"):
+        peer = special.inv_boxcox(y, lmbda)
+    assert_within_two_ulp(applied(bc.inv_boxcox_array, y, lmbda), exact, peer)
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_boxcox_dx(lmbda):
+    x = positives(lmbda - 1.0)
+    exact = [oracles.power_transform_slope("box-cox", v, lmbda) for v in x]
+    errors = [
+        oracles.error_in_ulp(y, value) for y, value in zip(applied(bc.boxcox_dx_array, x, lmbda), exact, strict=True)
+    ]
+    assert max(errors) < 1.5
+
+
+@numba.njit
+def jitted_boxcox(x, lmbda):
+    return bc.boxcox(x, lmbda), bc.inv_boxcox(x, lmbda), bc.boxcox_dx(x, lmbda)
+
+
+EDGES = [0.0, -0.0, -1.0, -5e-324, -LARGEST, math.inf, -math.inf, math.nan]
+
+
+@pytest.mark.parametrize("lmbda", [2.0, 0.5, 0.0, -0.5, -2.0, 1.0, math.nan])
+def test_outside_the_domain_as_scipy(lmbda):
+    with np.errstate(all="ignore"):
+        expected = special.boxcox(EDGES, lmbda)
+    np.testing.assert_allclose(applied(bc.boxcox_array, EDGES, lmbda), expected, rtol=1e-15)
+    np.testing.assert_array_equal([jitted_boxcox(x, lmbda)[0] for x in EDGES], applied(bc.boxcox_array, EDGES, lmbda))
+
+
+@pytest.mark.parametrize(
+    "y, lmbda, expected",
+    [
+        (-2.0, 0.5, 0.0),
+        (2.0, -0.5, math.inf),
+        (-10.0, 0.1, 0.0),  # 0.1 is a little more than 1/10: at the end by rounding, as boxcox(0, 0.1) is
+        (-2.0000001, 0.5, math.nan),
+        (2.0000001, -0.5, math.nan),
+        (math.inf, 0.5, math.inf),
+        (-math.inf, 0.5, math.nan),
+        (math.inf, -0.5, math.nan),
+        (-math.inf, -0.5, 0.0),
+        (math.inf, 0.0, math.inf),
+        (-math.inf, 0.0, 0.0),
+        (math.nan, 0.5, math.nan),
+        (1.0, math.nan, math.nan),
+    ],
+)
+def test_inverse_at_the_ends(y, lmbda, expected):
+    np.testing.assert_array_equal(applied(bc.inv_boxcox_array, [y], lmbda), expected)
+    np.testing.assert_equal(jitted_boxcox(y, lmbda)[1], expected)
+
+
+@pytest.mark.parametrize(
+    "x, lmbda, expected",
+    [
+        (0.0, 3.0, 0.0),
+        (0.0, 1.0, 1.0),
+        (0.0, 0.5, math.inf),
+        (math.inf, 3.0, math.inf),
+        (math.inf, 1.0, 1.0),
+        (math.inf, 0.5, 0.0),
+        (-1.0, 2.0, math.nan),
+        (math.nan, 1.0, math.nan),
+        (2.0, math.nan, math.nan),
+    ],
+)
+def test_derivative_at_the_ends(x, lmbda, expected):
+    np.testing.assert_array_equal(applied(bc.boxcox_dx_array, [x], lmbda), expected)
+    np.testing.assert_equal(jitted_boxcox(x, lmbda)[2], expected)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 511, 512, 513, 1027])
+@pytest.mark.parametrize("lmbda", [0.7, 9.0])
+@pytest.mark.parametrize("loop", [bc.boxcox_array, bc.inv_boxcox_array, bc.boxcox_dx_array])
+def test_loops_agree_with_kernels_at_any_length_and_in_place(loop, lmbda, size):
+    x = np.random.default_rng(24).lognormal(size=size)
+    which = [bc.boxcox_array, bc.inv_boxcox_array, bc.boxcox_dx_array].index(loop)
+    one_by_one = [jitted_boxcox(v, lmbda)[which] for v in x]
+    y = applied(loop, x, lmbda)
+    np.testing.assert_allclose(y, one_by_one, rtol=4 * EPS, atol=4 * EPS)
+    np.testing.assert_array_equal(y[-3:], applied(loop, x[-3:], lmbda))  # whatever the position
+    loop(x, lmbda, x)
+    np.testing.assert_array_equal(x, y)
+
+
+@given(st.floats(1e-300, 1e300), st.floats(-5.0, 5.0))
+def test_round_trip(x, lmbda):
+    y = jitted_boxcox(x, lmbda)[0]
+    assume(math.isfinite(y))
+    # what an ulp of y is worth in ln x: d psi/d ln x = x**lambda
+    worth = abs(y) * math.exp(min(-lmbda * math.log(x), 700.0))
+    assume(worth * EPS < 1e-3)
+    back = jitted_boxcox(y, lmbda)[1]
+    assert abs(back - x) <= 4.0 * EPS * x * (1.0 + worth)
+
+
+@given(st.floats(1e-300, 1e300), st.floats(1e-300, 1e300), st.floats(-5.0, 5.0))
+def test_monotone(x1, x2, lmbda):
+    low, high = sorted((x1, x2))
+    y_low, y_high = jitted_boxcox(low, lmbda)[0], jitted_boxcox(high, lmbda)[0]
+    assert y_low <= y_high or y_low - y_high <= 4.0 * EPS * abs(y_high)
+
+
+# --- standardised -------------------------------------------------------------------------------------
+
+
+def columns(n=25):
+    """Columns of positive data: tight, extreme, spanning the range of float64."""
+    rng = np.random.default_rng(25)
+    yield "years", rng.integers(1990, 2020, n).astype(float)
+    yield "tight at 1e4", 1e4 + rng.uniform(-1e-3, 1e-3, n)
+    yield "tight at 1", 1.0 + rng.uniform(-1e-10, 1e-10, n)
+    yield "lognormal", rng.lognormal(sigma=2.0, size=n)
+    yield "huge", 10.0 ** rng.uniform(290.0, 307.0, n)
+    yield "subnormal", 10.0 ** rng.uniform(-320.0, -300.0, n)
+    yield "all magnitudes", 10.0 ** rng.uniform(-300.0, 300.0, n)
+
+
+STANDARDIZED_LMBDAS = [-361.0, 395285.0, -14426.0, 0.5, -0.5, 0.0, 1.0, 2.0, 1e-20, 1e-9, -20.0, 50.0, 1e5]
+
+
+def centred(x, lmbda, ref):
+    return [oracles.branch(mpmath.log(mpmath.mpf(float(v)) / mpmath.mpf(ref)), lmbda) for v in x]
+
+
+def slope_and_intercept(values):
+    """a and b of z = a value + b with mean 0 and variance 1, as float64."""
+    mean = mpmath.fsum(values) / len(values)
+    sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in values) / len(values))
+    return float(1 / sd), float(-mean / sd)
+
+
+def distances(z, a, b, values):
+    """|z - (a value + b)| for the exact values."""
+    return np.array([float(abs(mpmath.mpf(float(v)) - (a * y + b))) for v, y in zip(z, values, strict=True)])
+
+
+@pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
+@pytest.mark.parametrize("name, x", list(columns()))
+def test_standardized_is_finite_and_exact_and_comes_back(name, x, lmbda):
+    ref = float(x.max() if lmbda > 0.0 else x.min())
+    values = centred(x, lmbda, ref)
+    a, b = slope_and_intercept(values)
+    z = applied(bc.boxcox_standardized_array, x, lmbda, ref, a, b)
+    unit = EPS * (np.abs(z).max() + abs(b))
+    assert distances(z, a, b, values).max() < 16.0 * unit
+    back = applied(bc.boxcox_unstandardized_array, z, lmbda, ref, a, b)
+    assert (back > 0.0).all()
+    known = (back < math.inf) & (back > 1e-307)  # elsewhere the rounding of z is worth more than the range of float64
+    again = centred(back[known], lmbda, ref)
+    # the rounding of x itself, by dz/d ln x = a (x/ref)**lambda
+    slopes = np.array([float(a * (1 + mpmath.mpf(lmbda) * y)) for y in again])
+    assert (distances(z[known], a, b, again) < 16.0 * unit + 2.0 * EPS * slopes).all()
+    if "tight" in name:
+        np.testing.assert_allclose(back, x, rtol=4 * EPS)
+
+
+def test_standardized_values_outside_the_domain_and_the_range():
+    x = [0.0, -1.0, math.inf, math.nan]
+    inf, nan = math.inf, math.nan
+    np.testing.assert_array_equal(applied(bc.boxcox_standardized_array, x, 0.5, 2.0, 3.0, 1.0), [-5.0, nan, inf, nan])
+    np.testing.assert_array_equal(applied(bc.boxcox_standardized_array, x, -0.5, 2.0, 3.0, 1.0), [-inf, nan, 7.0, nan])
+    np.testing.assert_array_equal(applied(bc.boxcox_standardized_array, x, 0.0, 2.0, 3.0, 1.0), [-inf, nan, inf, nan])
+    z = [-5.1, 7.1, inf, -inf, nan]
+    np.testing.assert_array_equal(
+        applied(bc.boxcox_unstandardized_array, z, 0.5, 2.0, 3.0, 1.0)[[0, 2, 3, 4]], [nan, inf, nan, nan]
+    )
+    np.testing.assert_array_equal(
+        applied(bc.boxcox_unstandardized_array, z, -0.5, 2.0, 3.0, 1.0)[[1, 2, 3, 4]], [nan, nan, 0.0, nan]
+    )
+    np.testing.assert_array_equal(applied(bc.boxcox_unstandardized_array, z, 0.0, 2.0, 3.0, 1.0)[2:], [inf, 0.0, nan])
+
+
+def test_the_end_of_the_range_comes_back_nearest_to_the_reference():
+    # every year but the last is at the end: -1/lambda to rounding
+    x = np.array([1990.0, 2018.0, 2019.0])
+    z = applied(bc.boxcox_standardized_array, x, 395285.0, 2019.0, 2.0, 0.25)
+    assert z[0] == z[1]
+    back = applied(bc.boxcox_unstandardized_array, z, 395285.0, 2019.0, 2.0, 0.25)
+    assert back[2] == 2019.0
+    assert 2018.0 < back[1] < 2019.0
+
+
+def test_standardized_in_place():
+    x = np.random.default_rng(26).lognormal(size=1027)
+    z = applied(bc.boxcox_standardized_array, x, 0.3, 2.0, 1.5, 0.25)
+    bc.boxcox_standardized_array(x, 0.3, 2.0, 1.5, 0.25, x)
+    np.testing.assert_array_equal(x, z)
+    back = applied(bc.boxcox_unstandardized_array, z, 0.3, 2.0, 1.5, 0.25)
+    bc.boxcox_unstandardized_array(x, 0.3, 2.0, 1.5, 0.25, x)
+    np.testing.assert_array_equal(x, back)

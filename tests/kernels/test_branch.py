@@ -1,0 +1,201 @@
+"""The one-branch family against mpmath: value, inverse, derivatives in m, prepared exponents."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numba
+import numpy as np
+import oracles
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from powerkern._jit import JIT_DISABLED
+from powerkern.kernels import branch as b
+
+STRIDE = 4 if JIT_DISABLED else 1
+MS = [
+    0.0,
+    5e-324,
+    -1e-310,
+    1e-300,
+    -1e-100,
+    1e-32,
+    -1e-20,
+    1e-9,
+    0.1,
+    -0.5,
+    1.0,
+    2.0,
+    -3.0,
+    17.0,
+    -361.0,
+    1e5,
+    -1e20,
+    1e200,
+    -1e290,
+]
+
+
+def digits_for(m):
+    """Working precision: 1 + m y needs a thousand bits more where m is subnormal."""
+    return mpmath.workprec(2400 if 0.0 < abs(m) < 1e-20 or abs(m) > 1e20 else 400)
+
+
+@numba.njit
+def jitted_branch(a, m):
+    return b.branch(a, m)
+
+
+@numba.njit
+def jitted_inverse(y, m):
+    return b.inverse_branch(y, m)
+
+
+@numba.njit
+def jitted_derivatives(a, m):
+    return b.branch_derivatives(a, m)
+
+
+def arguments(m, n=60):
+    """Values of `a` (Python floats) of all magnitudes, with m*a of order 1, and with results near overflow."""
+    rng = np.random.default_rng(11)
+    sign = rng.choice([-1.0, 1.0], n)
+    parts = [sign * 10.0 ** rng.uniform(-323.0, 308.0, n), sign * 10.0 ** rng.uniform(-3.0, 3.0, n)]
+    if m != 0.0:
+        overflow = 709.78 + max(math.log(abs(m)), -600.0)
+        products = [
+            rng.uniform(-3.0, 3.0, n),
+            rng.uniform(-800.0, 800.0, n),
+            rng.uniform(overflow - 1.0, overflow + 0.2, n),
+        ]
+        with np.errstate(over="ignore"):
+            parts.extend(t / m for t in products)
+    a = np.concatenate(parts)
+    with np.errstate(over="ignore"):
+        moderate = np.abs(m * a) < 1e5  # beyond, mpmath takes its time, for infinities and -1/m
+    return a[np.isfinite(a) & moderate][::STRIDE].tolist()
+
+
+@pytest.mark.parametrize("m", MS)
+def test_branch_is_finite_and_within_two_ulp_wherever_representable(m):
+    with digits_for(m):
+        for a in arguments(m):
+            assert oracles.error_in_ulp(jitted_branch(a, m), oracles.branch(a, m)) < 2.0
+
+
+@pytest.mark.parametrize("m", MS)
+def test_inverse_branch_within_two_ulp(m):
+    rng = np.random.default_rng(12)
+    with digits_for(m):
+        y = [float(v) for v in (oracles.branch(a, m) for a in arguments(m, 20)) if abs(v) < 1e300]
+        y.extend(rng.choice([-1.0, 1.0], 20) * 10.0 ** rng.uniform(-323.0, 308.0, 20))
+        if m != 0.0 and abs(1.0 / m) < 1e308:
+            y.extend((-1.0 + 10.0 ** rng.uniform(-15.0, 0.0, 20)) / m)
+        for v in map(float, y):
+            if m * v != -1.0:  # a product that rounds to -1 counts as the end of the range
+                assert oracles.error_in_ulp(jitted_inverse(v, m), oracles.inverse_branch(v, m)) < 2.0
+
+
+@pytest.mark.parametrize(
+    "a, m, expected",
+    [
+        (0.0, 3.0, 0.0),
+        (math.inf, 2.0, math.inf),
+        (math.inf, 0.0, math.inf),
+        (math.inf, -2.0, 0.5),
+        (-math.inf, 2.0, -0.5),
+        (-math.inf, 0.0, -math.inf),
+        (-math.inf, -2.0, -math.inf),
+        (math.nan, 1.0, math.nan),
+        (math.nan, 0.0, math.nan),
+        (1.0, math.nan, math.nan),
+    ],
+)
+def test_branch_at_the_ends(a, m, expected):
+    np.testing.assert_equal(jitted_branch(a, m), expected)
+
+
+@pytest.mark.parametrize(
+    "y, m, expected",
+    [
+        (0.0, 3.0, 0.0),
+        (math.inf, 2.0, math.inf),
+        (math.inf, 0.0, math.inf),
+        (math.inf, -2.0, math.nan),
+        (-math.inf, 2.0, math.nan),
+        (-math.inf, 0.0, -math.inf),
+        (-math.inf, -2.0, -math.inf),
+        (-0.5, 2.0, -math.inf),
+        (0.5, -2.0, math.inf),
+        (-0.5000001, 2.0, math.nan),
+        (-10.0, 0.1, -math.inf),  # 0.1 is a little more than 1/10: at the end by rounding
+        (math.nan, 1.0, math.nan),
+        (1.0, math.nan, math.nan),
+    ],
+)
+def test_inverse_branch_at_the_ends(y, m, expected):
+    np.testing.assert_equal(jitted_inverse(y, m), expected)
+
+
+@pytest.mark.parametrize("m", [m for m in MS if abs(m) < 1e10])
+def test_derivatives(m):
+    for a in [0.0, *(v for v in arguments(m, 40) if abs(v) < 1e100)]:
+        with mpmath.workprec(400):
+            exact = oracles._branch_derivatives(mpmath.mpf(m), mpmath.mpf(a))
+        tolerance = 2e-15 + 4e-16 * min(abs(m * a), 800.0)
+        for got, value in zip(jitted_derivatives(a, m), exact[:3], strict=True):
+            if abs(value) > 1e307:  # out of range, or on the edge of it
+                assert got * mpmath.sign(value) > 1e306
+            elif abs(value) > 1e-290:
+                assert abs(float(mpmath.mpf(got) / value - 1)) < tolerance
+
+
+@given(st.floats(-700.0, 700.0), st.floats(-700.0, 700.0), st.floats(-20.0, 20.0))
+def test_monotone(a1, a2, m):
+    low, high = sorted((a1, a2))
+    y_low, y_high = jitted_branch(low, m), jitted_branch(high, m)
+    assert y_low <= y_high or y_low - y_high <= 4e-16 * abs(y_high)
+
+
+@given(st.floats(-50.0, 50.0), st.floats(-50.0, 50.0))
+def test_inverse_of_branch(a, m):
+    assume(abs(a) > 1e-300)
+    y = jitted_branch(a, m)
+    # what one ulp of y is worth in a: y/(dy/da), dy/da = 1 + m y
+    slope = abs(float(1 + mpmath.mpf(m) * mpmath.mpf(y)))
+    assume(slope > 1e-13 and math.isfinite(y))
+    assert abs(jitted_inverse(y, m) - a) <= 4e-16 * (abs(a) + abs(y) / slope)
+
+
+@given(st.floats(-1e5, 1e5))
+def test_two_minus_lambda_keeps_what_rounding_loses(lmbda):
+    upper, lower = b.exponent_pair(lmbda)
+    with mpmath.workprec(2400):
+        check_exponents(lmbda, upper, lower)
+
+
+def check_exponents(lmbda, upper, lower):
+    if abs(lmbda) >= 2.0**-100:
+        assert (upper.m, upper.m_lo) == (lmbda, 0.0)
+    if abs(2.0 - lmbda) >= 2.0**-100:
+        assert mpmath.mpf(lower.m) + mpmath.mpf(lower.m_lo) == 2 - mpmath.mpf(lmbda)
+    for e in (upper, lower):
+        inverse = (mpmath.mpf(e.inverse) + mpmath.mpf(e.inverse_lo)) * mpmath.mpf(e.unit)
+        assert abs(float(inverse * (mpmath.mpf(e.m) + mpmath.mpf(e.m_lo)) - 1)) < 2.0**-100
+    assert (upper.unit, upper.rounder, upper.t_min, upper.t_max) == (
+        lower.unit,
+        lower.rounder,
+        lower.t_min,
+        lower.t_max,
+    )
+
+
+@given(st.floats(-1e5, 1e5))
+def test_less_one_is_exact(lmbda):
+    power, power_lo = b.less_one(lmbda)
+    with mpmath.workprec(2400):
+        # also for |lambda| down to 2**-1074, where the tail is lambda itself
+        assert mpmath.mpf(power) + mpmath.mpf(power_lo) == mpmath.mpf(lmbda) - 1

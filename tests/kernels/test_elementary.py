@@ -1,0 +1,320 @@
+"""exp, expm1, log, log1p and their extended forms against mpmath, in compiled loops and in plain Python."""
+
+from __future__ import annotations
+
+import math
+import platform
+import re
+
+import mpmath
+import numba
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from powerkern._jit import JIT_DISABLED, widest_vectors
+from powerkern.kernels import elementary as el
+
+#: plain Python takes every so-manyth point
+STRIDE = 8 if JIT_DISABLED else 1
+LARGEST, SMALLEST, SMALLEST_NORMAL = np.finfo(float).max, 5e-324, np.finfo(float).tiny
+LN2 = math.log(2.0)
+ARRAYS = {"exp": el.exp_array, "expm1": el.expm1_array, "log": el.log_array, "log1p": el.log1p_array}
+
+
+@pytest.fixture(autouse=True)
+def many_digits():
+    with mpmath.workprec(400):
+        yield
+
+
+def applied(name, x):
+    out = np.empty_like(x)
+    ARRAYS[name](x, out)
+    return out
+
+
+def near_multiples_of_ln2(rng, n):
+    return LN2 / 2 * rng.integers(-2100, 2100, n) * (1.0 + rng.integers(-3, 4, n) * 2.0**-53)
+
+
+def exponents(n, seed=1):
+    """Arguments of exp and expm1: dense, at the ends of the range reduction, tiny, at overflow and underflow."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        rng.uniform(-745.5, 709.9, n),
+        rng.uniform(-1.0, 1.0, n),
+        rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-323.0, 2.8, n),
+        near_multiples_of_ln2(rng, n),
+        rng.uniform(-745.2, -700.0, n // 4),
+        rng.uniform(709.0, 709.79, n // 4),
+        rng.uniform(-40.0, -30.0, n // 4),
+    ]
+    x = np.concatenate(parts)[::STRIDE]
+    return x[(x > -745.5) & (x < 709.9)]
+
+
+def positives(n, seed=2):
+    """Arguments of log: all magnitudes, subnormal, near 1, near odd powers of sqrt(2), powers of 2."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        10.0 ** rng.uniform(-323.5, 308.2, n),
+        rng.uniform(0.5, 2.0, n),
+        1.0 + rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-16.0, -1.0, n),
+        2.0 ** (0.5 * rng.integers(-2000, 2000, n)) * (1.0 + rng.uniform(-1e-6, 1e-6, n)),
+        2.0 ** rng.integers(-1074, 1024, n // 4).astype(float),
+        SMALLEST * rng.integers(1, 2**52, n // 4),
+        np.array([SMALLEST, SMALLEST_NORMAL, np.nextafter(1.0, 0.0), 1.0, np.nextafter(1.0, 2.0), LARGEST]),
+    ]
+    x = np.concatenate(parts)
+    return x[x > 0.0][::STRIDE]
+
+
+def above_minus_one(n, seed=3):
+    """Arguments of log1p."""
+    rng = np.random.default_rng(seed)
+    parts = [
+        positives(n, seed),
+        -1.0 + 10.0 ** rng.uniform(-16.0, 0.0, n)[::STRIDE],
+        rng.choice([-1.0, 1.0], n)[::STRIDE] * 10.0 ** rng.uniform(-323.0, -0.001, n)[::STRIDE],
+    ]
+    x = np.concatenate(parts)
+    return x[x > -1.0]
+
+
+POINTS = {"exp": exponents, "expm1": exponents, "log": positives, "log1p": above_minus_one}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_within_one_ulp(name):
+    x = POINTS[name](1500)
+    exact = getattr(mpmath, name)
+    errors = [oracles.error_in_ulp(y, exact(mpmath.mpf(v))) for v, y in zip(x, applied(name, x), strict=True)]
+    assert max(errors) < 1.0
+
+
+SPECIAL = {
+    "exp": [
+        (0.0, 1.0), (-0.0, 1.0), (math.inf, math.inf), (-math.inf, 0.0), (SMALLEST, 1.0), (-SMALLEST, 1.0),
+        (709.7827128933841, math.inf), (1e300, math.inf), (LARGEST, math.inf),
+        (-745.1332191019411, SMALLEST), (-745.1332191019412, 0.0), (-746.0, 0.0), (-1e300, 0.0),
+    ],
+    "expm1": [
+        (0.0, 0.0), (-0.0, -0.0), (math.inf, math.inf), (-math.inf, -1.0), (SMALLEST, SMALLEST), (-SMALLEST, -SMALLEST),
+        (-3e-308, -3e-308), (709.7827128933841, math.inf), (LARGEST, math.inf),
+        (-37.5, -1.0), (-1e300, -1.0),
+    ],
+    "log": [
+        (1.0, 0.0), (0.0, -math.inf), (-0.0, -math.inf), (-1.0, math.nan), (-SMALLEST, math.nan), (-LARGEST, math.nan),
+        (math.inf, math.inf), (-math.inf, math.nan), (SMALLEST, -744.4400719213812), (LARGEST, 709.782712893384),
+    ],
+    "log1p": [
+        (0.0, 0.0), (-0.0, -0.0), (-1.0, -math.inf), (np.nextafter(-1.0, -2.0), math.nan), (-LARGEST, math.nan),
+        (math.inf, math.inf), (-math.inf, math.nan), (SMALLEST, SMALLEST), (-SMALLEST, -SMALLEST),
+        (LARGEST, 709.782712893384), (np.nextafter(-1.0, 0.0), -36.7368005696771),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(name):
+    x, expected = map(np.array, zip(*SPECIAL[name], (math.nan, math.nan), strict=True))
+    y = applied(name, x)
+    np.testing.assert_array_equal(y, expected)
+    np.testing.assert_array_equal(np.signbit(y[~np.isnan(y)]), np.signbit(expected[~np.isnan(expected)]))
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 17, el.BLOCK - 1, el.BLOCK, el.BLOCK + 1, 2 * el.BLOCK + 3])
+def test_any_length_and_in_place(name, size):
+    x = POINTS[name](200)
+    x = np.resize(x, size)
+    one_by_one = np.array([applied(name, x[i : i + 1])[0] for i in range(size)])
+    np.testing.assert_array_equal(applied(name, x), one_by_one)
+    ARRAYS[name](x, x)
+    np.testing.assert_array_equal(x, one_by_one)
+
+
+# --- extended and unguarded forms ---------------------------------------------------------------------
+
+
+@numba.njit
+def jitted_log_parts(x):
+    return el.log_parts(x)
+
+
+@numba.njit
+def jitted_log1p_parts(x):
+    return el.log1p_parts(x)
+
+
+def relative_error(parts, exact):
+    if exact == 0:
+        return float(abs(mpmath.mpf(parts[0])) + abs(mpmath.mpf(parts[1])))
+    return float(abs((mpmath.mpf(parts[0]) + mpmath.mpf(parts[1])) / exact - 1))
+
+
+def test_log_parts():
+    for x in positives(300):
+        hi, lo = jitted_log_parts(x)
+        assert relative_error((hi, lo), mpmath.log(mpmath.mpf(x))) < 2.0**-63
+        assert hi + lo == hi
+
+
+def test_log1p_parts():
+    points = above_minus_one(300)
+    for x in points[np.abs(points) > 1e-290]:
+        hi, lo = jitted_log1p_parts(x)
+        assert relative_error((hi, lo), mpmath.log1p(mpmath.mpf(x))) < 2.0**-63
+        assert hi + lo == hi
+
+
+@numba.njit
+def jitted_exp_parts(hi, lo):
+    return el.exp_parts(hi, lo)
+
+
+def test_exp_parts():
+    rng = np.random.default_rng(4)
+    for x in exponents(200):
+        lo = rng.uniform(-0.5, 0.5) * math.ulp(x)
+        exact = mpmath.exp(mpmath.mpf(x) + mpmath.mpf(lo))
+        assert oracles.error_in_ulp(jitted_exp_parts(x, lo), exact) < 1.0
+    # beyond the range the tail does not count, whatever it is
+    assert jitted_exp_parts(1e30, -math.inf) == math.inf
+    assert jitted_exp_parts(-1e30, math.nan) == 0.0
+    assert jitted_exp_parts(-math.inf, math.nan) == 0.0
+    assert math.isnan(jitted_exp_parts(math.nan, 0.0))
+
+
+@numba.njit
+def jitted_exp_scaled(x, number):
+    k, m = el.split(number)
+    return el.exp_scaled(x, k, m)
+
+
+def test_exp_scaled_is_finite_where_the_result_is():
+    rng = np.random.default_rng(5)
+    for _ in range(300):
+        number = min(max(10.0 ** rng.uniform(-324.0, 308.25), SMALLEST), LARGEST)
+        x = rng.uniform(-745.0, 709.7) - math.log(number)
+        exact = mpmath.exp(mpmath.mpf(x)) * mpmath.mpf(number)
+        assert oracles.error_in_ulp(jitted_exp_scaled(x, number), exact) < 2.0
+    assert jitted_exp_scaled(1452.0, SMALLEST) == pytest.approx(
+        float(mpmath.exp(1452) * mpmath.mpf(SMALLEST)), rel=1e-15
+    )
+    assert jitted_exp_scaled(1500.0, SMALLEST) == math.inf
+    assert jitted_exp_scaled(-1500.0, LARGEST) == 0.0
+    assert jitted_exp_scaled(math.inf, 1.0) == math.inf
+    assert jitted_exp_scaled(-math.inf, 1.0) == 0.0
+    assert math.isnan(jitted_exp_scaled(math.nan, 1.0))
+
+
+@numba.njit
+def jitted_exp_minus(hi, j, subtrahend):
+    return el.exp_minus(hi, 0.0, el.rounder_of(j), subtrahend)
+
+
+@pytest.mark.parametrize("j", [-800.0, -40.0, -1.0, 0.0, 3.0])
+def test_exp_minus(j):
+    rng = np.random.default_rng(6)
+    for x in np.concatenate([rng.uniform(-50.0, (1023.0 - j) * LN2, 100), 10.0 ** rng.uniform(-30.0, 0.0, 50)])[
+        ::STRIDE
+    ]:
+        exact = mpmath.expm1(mpmath.mpf(x)) * mpmath.mpf(2) ** j
+        head, tail = jitted_exp_minus(x, j, 2.0**j)
+        assert abs(float((mpmath.mpf(head) + mpmath.mpf(tail)) / exact - 1)) < 2.0**-53
+
+
+@numba.njit
+def jitted_excess(t):
+    return el.expm1_excess(t)
+
+
+def worst_excess_error(points):
+    return max(
+        float(
+            abs(mpmath.mpf(float(jitted_excess(t))) / (mpmath.expm1(mpmath.mpf(float(t))) - mpmath.mpf(float(t))) - 1)
+        )
+        for t in points
+    )
+
+
+def excess_points(reach, smallest):
+    rng = np.random.default_rng(7)
+    tiny = rng.choice([-1.0, 1.0], 300) * 10.0 ** rng.uniform(smallest, 0.0, 300)
+    return np.concatenate([rng.uniform(-reach, reach, 300), rng.uniform(-2.0, 2.0, 300), tiny])[::STRIDE]
+
+
+def test_expm1_excess():
+    assert worst_excess_error(excess_points(700.0, -100.0)) < 1e-15
+    assert jitted_excess(0.0) == 0.0
+
+
+def test_expm1_excess_float32():
+    points = excess_points(80.0, -15.0).astype(np.float32)
+    assert worst_excess_error(points) < 1e-6
+    assert isinstance(el.expm1_excess(np.float32(0.5)), np.float32)
+    if not JIT_DISABLED:
+        jitted_excess(np.float32(0.5))
+        assert numba.float32 in [signature.return_type for signature in jitted_excess.nopython_signatures]
+
+
+@numba.njit
+def jitted_log_normal(x):
+    return el.log_normal(x)
+
+
+def test_log_normal():
+    points = positives(300)
+    for x in points[points >= SMALLEST_NORMAL]:
+        assert oracles.error_in_ulp(jitted_log_normal(x), mpmath.log(mpmath.mpf(x))) < 1.0
+
+
+# --- properties ---------------------------------------------------------------------------------------
+
+
+@numba.njit
+def jitted_all(x):
+    return el.exp(x), el.expm1(x), el.log(x), el.log1p(x)
+
+
+def test_the_largest_results_are_finite():
+    x = np.array([709.782712893384, 709.7827128933839])
+    assert np.isfinite(applied("exp", x)).all()
+    assert np.isfinite(applied("expm1", x)).all()
+
+
+@given(st.floats(allow_nan=False))
+def test_kernels_agree_with_libm_in_user_code(x):
+    ours = jitted_all(x)
+    with np.errstate(all="ignore"):
+        theirs = np.exp(x), np.expm1(x), np.log(x), np.log1p(x)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-15, atol=SMALLEST)
+
+
+@given(st.floats(-700.0, 700.0), st.floats(-700.0, 700.0))
+def test_monotone(a, b):
+    low, high = sorted((a, b))
+    low_values, high_values = jitted_all(low), jitted_all(high)
+    for f_low, f_high in zip(low_values, high_values, strict=True):
+        assert not f_low > f_high * (1.0 + math.copysign(2e-16, f_high))
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="looks at machine code")
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="knows the names of x86 instructions only")
+@pytest.mark.parametrize("kernel", ["exp", "expm1", "log", "log1p", "log_normal", "expm1_excess"])
+def test_loops_become_packed_code(kernel):
+    function = getattr(el, kernel)
+
+    @numba.njit(error_model="numpy", fastmath={"contract"})
+    def loop(x):
+        widest_vectors()
+        for i in range(x.size):
+            x[i] = function(x[i])
+
+    loop.compile("void(float64[::1])")
+    (code,) = loop.inspect_asm().values()
+    assert re.search(r"v?(mul|fn?m(add|sub)\d+)pd", code)
