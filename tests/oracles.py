@@ -146,7 +146,7 @@ def _branch_derivatives(m: mpmath.mpf, a: mpmath.mpf) -> list[mpmath.mpf]:
 
 def log_and_branch(family: str, lmbda: object, x: float) -> tuple[mpmath.mpf, mpmath.mpf, int]:
     """(a, m, s) with psi(lambda, x) = s b_m(a) and J = s a."""
-    value, lam = mpmath.mpf(float(x)), mpmath.mpf(lmbda)
+    value, lam = x if isinstance(x, mpmath.mpf) else mpmath.mpf(float(x)), mpmath.mpf(lmbda)
     if family == "box-cox":
         return mpmath.log(value), lam, 1
     return mpmath.log1p(abs(value)), (lam if value >= 0 else 2 - lam), (1 if value >= 0 else -1)

@@ -1,0 +1,159 @@
+"""Fits against optima computed with many digits: a small set of our own, and the large one beside the repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+
+import powerkern as pk
+from powerkern import Status
+
+DBL_MAX = float(np.finfo(np.float64).max)
+FAMILIES = {"boxcox": "box-cox", "yeojohnson": "yeo-johnson"}
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "refs"
+#: Columns whose standardised values are compared one by one: those on which other implementations overflow or guess.
+HARDEST = ("table1_", "tight_", "mix", "range_", "denorm", "below1_")
+
+
+class Case(NamedTuple):
+    """A column with its optimum; decimal numbers are text of more digits than a float has."""
+
+    name: str
+    family: str
+    kind: str
+    x: np.ndarray
+    weight: np.ndarray | None
+    lmbda: str
+    nll: str
+    sensitivity: float
+    bounded: dict[float, str]
+
+
+def own_cases() -> list[Case]:
+    records = json.loads((Path(__file__).parent / "data" / "mle.json").read_text())["cases"]
+    return [
+        Case(
+            name=r["name"],
+            family=r["family"],
+            kind="well" if r["sensitivity"] <= 1e-12 else "ill",
+            x=np.array(r["x"]),
+            weight=np.array(r["weight"]) if "weight" in r else None,
+            lmbda=r["lmbda"],
+            nll=r["nll"],
+            sensitivity=r["sensitivity"],
+            bounded={b["ymax"]: b["lmbda"] for b in r.get("bounded", [])},
+        )
+        for r in records
+    ]
+
+
+def shared_cases() -> list[Case]:
+    return [shared_case(r) for path in sorted(SHARED.glob("mle_reference*.json")) for r in read(path)]
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text())["cases"]
+
+
+def shared_case(r: dict[str, Any]) -> Case:
+    bounds = {"lambda_bounded_dblmax": DBL_MAX, "lambda_bounded_dblmax_over_1e4": DBL_MAX / 1e4}
+    return Case(
+        name=r["name"],
+        family=FAMILIES[r["transform"]],
+        kind=r["class"],
+        x=np.array([float(v) for v in r["data"]]),
+        weight=None,
+        lmbda=r["lambda_star"],
+        nll=r.get("nll", ""),
+        sensitivity=float(r.get("half_ulp_sensitivity", 0.0)),
+        bounded={ymax: r[key] for key, ymax in bounds.items() if key in r},
+    )
+
+
+def parameters(cases: list[Case], reason: str) -> Any:
+    """One test a case; where there is none, one that says why."""
+    if not cases:
+        return pytest.mark.parametrize("case", [pytest.param(None, marks=pytest.mark.skip(reason=reason))])
+    return pytest.mark.parametrize("case", cases, ids=[case.name for case in cases])
+
+
+ABSENT = f"no reference values at {SHARED}"
+OWN = own_cases()
+THEIRS = shared_cases()
+FITTED = [case for case in OWN + THEIRS if case.kind in ("well", "ill", "flat")]
+HARD = OWN + [case for case in FITTED if case.name.startswith(HARDEST) and case.x.size <= 60]
+
+
+def relative_error(value: float, exact: str, unit: float = 1.0) -> float:
+    """|value - exact| over max(unit, |exact|)."""
+    with mpmath.workdps(30):
+        return float(abs(mpmath.mpf(value) - mpmath.mpf(exact)) / max(unit, abs(mpmath.mpf(exact))))
+
+
+def lambda_tolerance(case: Case) -> float:
+    return 1e-12 if case.kind == "well" else 10.0 * case.sensitivity
+
+
+@parameters(FITTED, ABSENT)
+def test_lambda_and_likelihood(case):
+    fit = pk.fit(case.x, case.family, sample_weight=case.weight)
+    assert fit.status[0] == Status.OK
+    assert relative_error(fit.lmbda[0], case.lmbda) <= lambda_tolerance(case)
+    # g is a difference of terms of order one: a rounding error for every observation
+    assert relative_error(fit.nll[0], case.nll, unit=1e-3 * fit.n_obs[0]) <= 1e-11
+
+
+@parameters([case for case in FITTED if case.bounded], ABSENT)
+def test_bounded_lambda(case):
+    for ymax, lmbda in case.bounded.items():
+        fit = pk.fit(case.x, case.family, sample_weight=case.weight, ymax=ymax)
+        assert fit.status[0] == Status.AT_BOUND
+        assert relative_error(fit.lmbda[0], lmbda) <= 1e-12
+        with np.errstate(over="raise"):
+            raw = pk.fit(case.x, case.family, lmbda=fit.lmbda, standardize=False).transform(case.x)
+        assert np.abs(raw).max() <= ymax
+        assert np.abs(raw).max() == pytest.approx(ymax, rel=1e-9)
+
+
+@parameters([case for case in FITTED if DBL_MAX / 1e4 in case.bounded], ABSENT)
+def test_raw_values_are_bounded_as_scipy_bounds_them(case):
+    fit = pk.fit(case.x, case.family, standardize=False)
+    assert fit.status[0] == Status.AT_BOUND
+    assert relative_error(fit.lmbda[0], case.bounded[DBL_MAX / 1e4]) <= 1e-12
+    assert np.isfinite(fit.transform(case.x)).all()
+
+
+@parameters(FITTED, ABSENT)
+def test_standardised_output_is_finite_and_standard(case):
+    z = pk.fit(case.x, case.family, sample_weight=case.weight).transform(case.x)
+    assert np.isfinite(z).all()
+    mean = np.average(z, weights=case.weight)
+    assert abs(mean) <= 1e-12 * np.abs(z).max()
+    assert np.average((z - mean) ** 2, weights=case.weight) == pytest.approx(1.0, rel=1e-12)
+
+
+@parameters(HARD, ABSENT)
+def test_standardised_output_is_right(case):
+    fit = pk.fit(case.x, case.family, sample_weight=case.weight)
+    exact = oracles.standardized(case.family, fit.lmbda[0], case.x, case.weight)
+    np.testing.assert_allclose(fit.transform(case.x), exact, rtol=1e-12, atol=1e-12)
+
+
+@parameters([case for case in OWN + THEIRS if case.kind in ("degenerate", "unrepresentable")], ABSENT)
+def test_columns_without_an_optimum(case):
+    expected = Status.CONSTANT if case.kind == "degenerate" else Status.UNREPRESENTABLE
+    with pytest.warns(UserWarning, match=f"column 0: {expected.sentence[:10]}") as caught:
+        fit = pk.fit(case.x, case.family)
+    assert len(caught) == 1
+    assert fit.status[0] == expected
+    np.testing.assert_array_equal(fit.transform(case.x), case.x)
+
+
+def test_every_kind_of_case_is_tested(shared):
+    assert {case.kind for case in THEIRS} == {"well", "ill", "flat", "degenerate", "unrepresentable"}
