@@ -99,18 +99,18 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
         total[k] = 0.0
     if logs.neg.size == 0:
         # every exponent is <= 0: no overflow, and no common factor needed
-        shift = logs.high if mu > 0.0 else logs.low
-        log_factor = 0.0
+        shift, log_factor = logs.high if mu > 0.0 else logs.low, 0.0
+        below = 0.0
         reach = abs(mu) * (logs.high - logs.low)
     else:
-        m = 2.0 * logs.sigma - mu
         shift = 0.0
-        log_factor = max(0.0, max(mu * logs.high, m * logs.neg_high))
+        below = 2.0 * logs.sigma - mu
+        log_factor = max(0.0, max(mu * logs.high, below * logs.neg_high))
         reach = abs(mu) * logs.high
-        below = _Branch(logs.neg, logs.neg_weight, 0.0, m, -1.0, abs(m) * logs.neg_high)
-        _add_branch(below, log_factor, scratch)
-    above = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach)
-    _add_branch(above, log_factor, scratch)
+    branch = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach)
+    for _ in range(2):  # not two calls, which would double the compiled code
+        _add_branch(branch, log_factor, scratch)
+        branch = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, abs(below) * logs.neg_high)
     d1, d2, d3 = score_from_moments(total, logs.jacobian - shift)
     return Score(d1, d2, d3, total[Y], total[YY] / total[WEIGHT], log_factor, shift)
 

@@ -283,18 +283,18 @@ def _careful_optimum(
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
     careful = _careful(sides, base, spare)
     logs = careful.logs
-    status = _FIXED
-    mu = exponent * logs.sigma
-    if exponent != exponent:
-        state = newton_start(min(logs.sigma, 1.0), 4.0, 1e-8, MAX_EVAL)
-        while state.status == RUNNING:
-            at = score(logs, state.x, scratch)
-            state = newton_step(state, at.d1, at.d2, at.d3)
-        n_eval += state.n_eval
+    given = exponent == exponent
+    state = newton_start(exponent * logs.sigma if given else min(logs.sigma, 1.0), 4.0, 1e-8, MAX_EVAL)
+    searching = not given
+    while True:  # one call of score, not two, which would double the compiled code
         mu = state.x
-    at = score(logs, mu, scratch)
-    if exponent != exponent:
-        status = _OK if has_root_near(at.d1, at.d2, at.d3) else _NOT_CERTIFIED
+        at = score(logs, mu, scratch)
+        n_eval += 1
+        if not searching:
+            break
+        state = newton_step(state, at.d1, at.d2, at.d3)
+        searching = state.status == RUNNING
+    status = _FIXED if given else _OK if has_root_near(at.d1, at.d2, at.d3) else _NOT_CERTIFIED
     reference, log_ref = 0.0, 0.0
     if sides.neg.size == 0:
         reference = _extreme(sides.pos, mu > 0.0)
@@ -308,7 +308,7 @@ def _careful_optimum(
         log_ref,
         nll_at(logs, mu, at, careful.log_reference),
         at.d2 * logs.sigma * logs.sigma,
-        n_eval + 1,
+        n_eval,
         status,
     )
 
