@@ -1,0 +1,105 @@
+"""What the benchmarks of whole jobs share: seeded matrices, calls timed in turns, figures from new processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+FAMILIES = ["box-cox", "yeo-johnson"]
+ORDERS = ["C", "F"]
+#: Columns that peers are measured on; their time is then scaled to those of the matrix.
+PEER_COLUMNS = 8
+
+_SEED = 20240601
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+class Lap(NamedTuple):
+    """Seconds of the fastest of several calls, by the clock and of CPU time in all threads."""
+
+    wall: float
+    cpu: float
+
+
+class InTurns:
+    """A benchmark that compares calls made in turns: what slows the machine down for a while slows all of them."""
+
+    #: How long to go on; more is more reliable.
+    seconds = 0.25
+    #: The fastest laps of the last comparison.
+    laps: dict[str, Lap] = {}
+
+    def compare(
+        self, calls: Mapping[str, Callable[[], Any]], before: Callable[[], Any] = lambda: None
+    ) -> dict[str, Lap]:
+        """Time the calls in turns, at least three times; `before` is called before each, outside its time."""
+        self.laps = dict.fromkeys(calls, Lap(np.inf, np.inf))
+        end, rounds = time.perf_counter() + self.seconds, 0
+        while rounds < 3 or time.perf_counter() < end:
+            rounds += 1
+            for name, call in calls.items():
+                before()
+                self.laps[name] = min(self.laps[name], lap_of(call))
+        return self.laps
+
+    def ratio(self, slower: str, faster: str) -> float:
+        """How much longer one took than another, by the clock."""
+        return self.laps[slower].wall / self.laps[faster].wall
+
+
+def lap_of(call: Callable[[], Any]) -> Lap:
+    """Time one call."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    result = call()
+    lap = Lap(time.perf_counter() - wall, time.process_time() - cpu)
+    del result  # giving its memory back is not part of the call
+    return lap
+
+
+def matrix(family: str, n: int, p: int, order: str = "C", dtype: str = "float64") -> np.ndarray:
+    """Skewed columns: gamma variables to powers of either sign, or (of mixed signs) less their means."""
+    rng = np.random.default_rng(_SEED)
+    shape, sign = rng.uniform(3.0, 10.0, p), rng.choice([-1.0, 1.0], p)
+    x = rng.standard_gamma(shape, (n, p))
+    if family == "box-cox":
+        x **= sign * rng.uniform(0.5, 1.0, p)
+    else:
+        x -= shape
+        x *= sign * rng.uniform(0.3, 1.0, p)
+    return np.asarray(x, dtype=dtype, order=order)
+
+
+# --- new processes ------------------------------------------------------------------------------------
+
+
+def in_new_process(code: str, **environment: str) -> str:
+    """What a new interpreter prints that runs `code` and imports from where this one does."""
+    path = os.pathsep.join([*filter(None, sys.path), str(_ROOT)])
+    env = {**os.environ, "PYTHONPATH": path, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=env, check=True, capture_output=True, text=True).stdout
+
+
+def lap_in_new_process(statement: str, preparation: str = "", **environment: str) -> Lap:
+    """Time one statement in a new interpreter, the interpreter's own start and the `preparation` left out."""
+    code = (
+        f"import time\n{preparation}\nwall, cpu = time.perf_counter(), time.process_time()\n{statement}\n"
+        "print(time.perf_counter() - wall, time.process_time() - cpu)"
+    )
+    wall, cpu = in_new_process(code, **environment).split()
+    return Lap(float(wall), float(cpu))
+
+
+def peak_memory() -> float:
+    """Largest resident set of this process so far, in MB; where the system does not say, the benchmark is skipped."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        raise NotImplementedError from None
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024 / 1e6

@@ -1,0 +1,48 @@
+"""The column driver: gathering columns from a matrix, handing groups of them to threads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powerkern.columns import for_each_group
+from powerkern.kernels import tiles
+
+from ._measure import InTurns, matrix
+
+
+class Gather(InTurns):
+    """Cost of making the columns of a row-major matrix contiguous, beside NumPy's transposed copy."""
+
+    params = (["powerkern", "numpy"], [10_000], [96])
+    param_names = ("library", "n", "p")
+
+    def setup(self, library: str, n: int, p: int) -> None:
+        self.x = matrix("yeo-johnson", n, p)
+        self.out, self.columns = np.empty_like(self.x), np.empty((tiles.GROUP, n))
+        self.gather()
+
+    def gather(self) -> None:
+        for start in range(0, self.x.shape[1], tiles.GROUP):
+            tiles.gather(self.x[:, start : start + tiles.GROUP], self.columns)
+
+    def copy(self) -> None:
+        for start in range(0, self.x.shape[1], tiles.GROUP):
+            np.copyto(self.columns, self.x[:, start : start + tiles.GROUP].T)
+
+    def track_exp_units(self, library: str, n: int, p: int) -> float:
+        call = {"powerkern": self.gather, "numpy": self.copy}[library]
+        self.compare({library: call, "np.exp": lambda: np.exp(self.x, out=self.out)})
+        return self.ratio(library, "np.exp")
+
+
+class Driver(InTurns):
+    """Microseconds that a group of columns costs beside its job."""
+
+    params = ([1, 2], [10_000], [8_000])
+    param_names = ("n_threads", "n", "p")
+
+    def track_microseconds_per_group(self, n_threads: int, n: int, p: int) -> float:
+        self.compare({"powerkern": lambda: for_each_group(lambda group: None, (n, p), n_threads)})
+        return 1e6 * self.laps["powerkern"].wall / (p / tiles.GROUP)
+
+    track_microseconds_per_group.unit = "microseconds"  # type: ignore[attr-defined]

@@ -1,0 +1,250 @@
+"""powerkern.fit beside scikit-learn's and SciPy's fits: whole matrices, as users have them."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import pickle
+import tracemalloc
+import warnings
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.stats
+from sklearn.preprocessing import PowerTransformer
+
+import powerkern as pk
+
+from ._measure import FAMILIES, ORDERS, PEER_COLUMNS, InTurns, in_new_process, matrix, peak_memory
+
+#: Values in the matrices of which only the number of rows is a parameter.
+VALUES = 1_000_000
+
+
+def fit(x: np.ndarray, family: str, n_threads: int | None = None) -> pk.PowerFit:
+    """The job of this file: raw lambdas of all columns."""
+    return pk.fit(x, family=family, standardize=False, n_threads=n_threads)
+
+
+def fit_by_sklearn(x: np.ndarray, family: str) -> np.ndarray:
+    return PowerTransformer(family, standardize=False).fit(x).lambdas_
+
+
+def fit_by_scipy(x: np.ndarray, family: str) -> list[float]:
+    one = scipy.stats.boxcox_normmax if family == "box-cox" else scipy.stats.yeojohnson_normmax
+    options = {"method": "mle"} if family == "box-cox" else {}
+    return [one(column, **options) for column in x.T]
+
+
+#: Peers measured on PEER_COLUMNS columns, their time scaled to all columns.
+SCALED_PEERS: dict[str, Callable[[np.ndarray, str], Any]] = {
+    f"scikit-learn, {PEER_COLUMNS} columns scaled": fit_by_sklearn,
+    f"scipy, {PEER_COLUMNS} columns scaled": fit_by_scipy,
+}
+
+
+class Time:
+    """Seconds of a fit of a million values."""
+
+    params = (FAMILIES, [300, 10_000], ORDERS, ["float64", "float32"])
+    param_names = ("family", "n", "order", "dtype")
+
+    def setup(self, family: str, n: int, order: str, dtype: str) -> None:
+        self.x = matrix(family, n, VALUES // n, order, dtype)
+        fit(self.x[:, :8], family)  # compiles
+
+    def time_fit(self, family: str, n: int, order: str, dtype: str) -> None:
+        fit(self.x, family)
+
+
+class OneThread(InTurns):
+    """Nearness to the limit: the cost of a fit on one thread in passes of np.exp over the same matrix."""
+
+    params = (FAMILIES, ORDERS, [10_000], [100])
+    param_names = ("family", "order", "n", "p")
+
+    def setup(self, family: str, order: str, n: int, p: int) -> None:
+        self.x = matrix(family, n, p, order)
+        self.out = np.empty_like(self.x)
+        fit(self.x[:, :8], family)  # compiles
+
+    def track_exp_units(self, family: str, order: str, n: int, p: int) -> float:
+        calls = {"powerkern": lambda: fit(self.x, family, 1), "np.exp": lambda: np.exp(self.x, out=self.out)}
+        self.compare(calls)
+        return self.ratio("powerkern", "np.exp")
+
+    def track_thread_scaling(self, family: str, order: str, n: int, p: int) -> float:
+        """How many times faster two threads are than one."""
+        self.compare({"one thread": lambda: fit(self.x, family, 1), "two threads": lambda: fit(self.x, family, 2)})
+        return self.ratio("one thread", "two threads")
+
+
+class Peers(InTurns):
+    """How many times faster than a peer on a row-major matrix, all threads against the peer as it is."""
+
+    params = (FAMILIES, list(SCALED_PEERS), [10_000], [100])
+    param_names = ("family", "library", "n", "p")
+
+    def setup(self, family: str, library: str, n: int, p: int) -> None:
+        self.x = matrix(family, n, p)
+        self.few = np.ascontiguousarray(self.x[:, :PEER_COLUMNS])
+        fit(self.few, family)  # compiles
+
+    def track_speedup(self, family: str, library: str, n: int, p: int) -> float:
+        calls = {"powerkern": lambda: fit(self.x, family), library: lambda: SCALED_PEERS[library](self.few, family)}
+        self.compare(calls)
+        return p / PEER_COLUMNS * self.ratio(library, "powerkern")
+
+
+class Columns(InTurns):
+    """What a column costs, on one thread."""
+
+    params = (FAMILIES, [30, 300, 1_000])
+    param_names = ("family", "n")
+
+    def setup(self, family: str, n: int) -> None:
+        self.x = matrix(family, n, VALUES // n, "F")
+        fit(self.x[:, :8], family)  # compiles
+
+    def track_microseconds(self, family: str, n: int) -> float:
+        self.compare({"powerkern": lambda: fit(self.x, family, 1)})
+        return 1e6 * self.laps["powerkern"].wall / self.x.shape[1]
+
+    track_microseconds.unit = "microseconds"  # type: ignore[attr-defined]
+
+    def track_evaluations(self, family: str, n: int) -> float:
+        """Mean number of evaluations, those on a sample of the column included."""
+        return float(fit(self.x, family).n_iter.mean())
+
+
+class Memory:
+    """Memory beyond the input, in MB."""
+
+    params = (FAMILIES, ORDERS, [100_000], [20])
+    param_names = ("family", "order", "n", "p")
+
+    def track_resident(self, family: str, order: str, n: int, p: int) -> float:
+        """Growth of the process, a new one."""
+        module = f"{__package__}.bench_fit"
+        return float(in_new_process(f"from {module} import growth; print(growth({family!r}, {order!r}, {n}, {p}))"))
+
+    track_resident.unit = "MB"  # type: ignore[attr-defined]
+
+    def track_traced(self, family: str, order: str, n: int, p: int) -> float:
+        """Arrays and other objects of Python."""
+        x = matrix(family, n, p, order)
+        fit(x[:, :8], family)
+        tracemalloc.start()
+        try:
+            fit(x, family)
+            return tracemalloc.get_traced_memory()[1] / 1e6
+        finally:
+            tracemalloc.stop()
+
+    track_traced.unit = "MB"  # type: ignore[attr-defined]
+
+
+def growth(family: str, order: str, n: int, p: int) -> float:
+    """By how many MB a fit raises the peak of a process that holds the matrix and has fitted before."""
+    x = np.empty((n, p), order=order)
+    np.random.default_rng(0).standard_gamma(4.0, out=x.ravel(order="K"))  # in place, or that would be the peak
+    if family == "yeo-johnson":
+        x -= 4.0
+    fit(x[:100], family)  # compiles
+    before = peak_memory()
+    fit(x, family)
+    return peak_memory() - before
+
+
+# --- accuracy -----------------------------------------------------------------------------------------
+
+_STORED = [Path(__file__).with_name("reference.json")]
+_SHARED = sorted(Path(__file__).resolve().parents[2].glob("shared/refs/mle_reference*.json"))
+
+
+def _fit_one(library: str, x: np.ndarray, family: str) -> float:
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if library == "powerkern":
+                return float(pk.fit(x, family=family).lmbda[0])
+            peer = fit_by_sklearn if library == "scikit-learn" else fit_by_scipy
+            return float(peer(x[:, np.newaxis], family)[0])
+    except Exception:  # a peer that gives up (BracketError) has no result
+        return np.nan
+
+
+class Accuracy:
+    """Distance from the maximisers found with many digits, |lambda - lambda*| / max(1, |lambda*|).
+
+    Cases are `well` conditioned (half an ulp in the data moves lambda* by less than 1e-13, relatively) or `ill`. The
+    cases come with the suite ("stored"), or are those of ../shared, where that is ("shared").
+    """
+
+    params = (["stored"], ["powerkern", "scikit-learn", "scipy"])
+    param_names = ("cases", "library")
+
+    def setup(self, cases: str, library: str) -> None:
+        files = _STORED if cases == "stored" else _SHARED
+        if not files:
+            raise NotImplementedError
+        every = [case for file in files for case in json.loads(file.read_text())["cases"]]
+        self.cases = [case for case in every if case["class"] in ("well", "ill")]
+
+    def errors(self, kind: str, library: str) -> list[tuple[float, float]]:
+        """Error and sensitivity to half an ulp of every case of a kind."""
+        found = []
+        for case in self.cases:
+            if case["class"] == kind:
+                family = "box-cox" if case["transform"] == "boxcox" else "yeo-johnson"
+                exact = float(case["lambda_star"])
+                lmbda = _fit_one(library, np.array(case["data"], dtype=float), family)
+                error = abs(lmbda - exact) / max(1.0, abs(exact))
+                found.append((error if error == error else np.inf, float(case["half_ulp_sensitivity"])))
+        return found
+
+    def track_worst(self, cases: str, library: str) -> float:
+        """The worst well-conditioned case."""
+        return max(error for error, _ in self.errors("well", library))
+
+    def track_share_to_1e_10(self, cases: str, library: str) -> float:
+        """Share of the well-conditioned cases that are right to 1e-10."""
+        return float(np.mean([error <= 1e-10 for error, _ in self.errors("well", library)]))
+
+    def track_worst_ill(self, cases: str, library: str) -> float:
+        """The worst ill-conditioned case, in units of what half an ulp in the data does."""
+        return max((error / sensitivity for error, sensitivity in self.errors("ill", library)), default=0.0)
+
+
+class Identity:
+    """Lambdas that differ, in any bit, by what they should not depend on."""
+
+    params = (FAMILIES, [10_000], [40])
+    param_names = ("family", "n", "p")
+
+    def setup(self, family: str, n: int, p: int) -> None:
+        self.x = matrix(family, n, p)
+        self.expected = fit(self.x, family, 1).lmbda
+
+    def differences(self, others: Iterable[np.ndarray]) -> float:
+        return float(sum(np.count_nonzero(other != self.expected) for other in others))
+
+    def track_differences(self, family: str, n: int, p: int) -> float:
+        """Number of threads, memory order, order of the columns."""
+        shuffled = np.random.default_rng(0).permutation(p)
+        others = [fit(x, family, k).lmbda for x in (self.x, np.asfortranarray(self.x)) for k in (1, 2, 8)]
+        others += [fit(self.x[:, shuffled], family, k).lmbda[np.argsort(shuffled)] for k in (1, 2, 8)]
+        return self.differences(others)
+
+    def track_differences_at_once(self, family: str, n: int, p: int) -> float:
+        """Eight Python threads that fit at once, a forked child, a fit that was pickled."""
+        with ThreadPoolExecutor(8) as pool:
+            fits = list(pool.map(lambda _: fit(self.x, family), range(8)))
+        fits.append(pickle.loads(pickle.dumps(fits[0])))
+        if "fork" in multiprocessing.get_all_start_methods():
+            with multiprocessing.get_context("fork").Pool(1) as child:
+                fits.append(child.apply(fit, (self.x, family)))
+        return self.differences(one.lmbda for one in fits)

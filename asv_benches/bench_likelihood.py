@@ -1,0 +1,60 @@
+"""The score of the profile likelihood: what one evaluation costs, in passes of np.exp over the same values."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+
+from powerkern.columns import FAMILIES as FAMILY_CODES
+from powerkern.columns import nll_vector
+from powerkern.kernels import plainsums
+
+from ._measure import FAMILIES, InTurns, matrix
+
+
+@numba.njit(error_model="numpy")
+def _evaluate(d: np.ndarray, exponent: float, both_signs: bool, sums: np.ndarray) -> None:
+    for start in range(0, d.size, plainsums.CHUNK):
+        plainsums.add_sums(d[start : start + plainsums.CHUNK], exponent, both_signs, sums)
+
+
+class PlainSums(InTurns):
+    """One evaluation from plain sums, as most columns need it: logs are there, all derivatives come out."""
+
+    params = ([False, True], ["float64", "float32"], [10_000])
+    param_names = ("both_signs", "dtype", "n")
+
+    def setup(self, both_signs: bool, dtype: str, n: int) -> None:
+        logs = np.random.default_rng(0).standard_normal(n)
+        self.d, self.x, self.out, self.sums = logs.astype(dtype), logs, np.empty(n), np.zeros(11)
+        _evaluate(self.d, 0.5, both_signs, self.sums)  # compiles
+
+    def track_exp_units(self, both_signs: bool, dtype: str, n: int) -> float:
+        calls = {
+            "powerkern": lambda: _evaluate(self.d, 0.5, both_signs, self.sums),
+            "np.exp": lambda: np.exp(self.x, out=self.out),
+        }
+        self.compare(calls)
+        return self.ratio("powerkern", "np.exp")
+
+
+class Careful(InTurns):
+    """One evaluation the way that holds for any data, taken from profiles of 65 lambdas and of one."""
+
+    params = (FAMILIES, [0.9, 40.0], [10_000])
+    param_names = ("family", "lmbda", "n")
+
+    def setup(self, family: str, lmbda: float, n: int) -> None:
+        self.x = matrix(family, n, 1)[:, 0].copy()
+        self.out = np.empty(n)
+        self.few, self.many = np.full(1, lmbda), np.full(65, lmbda)
+        nll_vector(self.x, FAMILY_CODES[family], self.few)  # compiles
+
+    def track_exp_units(self, family: str, lmbda: float, n: int) -> float:
+        calls = {
+            "1 lambda": lambda: nll_vector(self.x, FAMILY_CODES[family], self.few),
+            "65 lambdas": lambda: nll_vector(self.x, FAMILY_CODES[family], self.many),
+            "np.exp": lambda: np.exp(self.x, out=self.out),
+        }
+        self.compare(calls)
+        return (self.laps["65 lambdas"].wall - self.laps["1 lambda"].wall) / 64 / self.laps["np.exp"].wall

@@ -1,0 +1,80 @@
+"""What a new process waits for: the import, the first fit with a warm cache and with an empty one."""
+
+from __future__ import annotations
+
+import tempfile
+
+from ._measure import Lap, lap_in_new_process
+
+_DATA = "import numpy as np, powerkern as pk; x = np.random.default_rng(0).lognormal(size=(1000, 10))"
+#: What the first call of each job does: it compiles, or reads what an earlier process has compiled.
+FIRST = {
+    "fit": ("pk.fit(x, family={family!r})", _DATA),
+    "transform": ("fit.transform(x)", f"{_DATA}; fit = pk.fit(x, family={{family!r}})"),
+    "stats.boxcox": ("boxcox(x[:, 0])", f"from powerkern.stats import boxcox; {_DATA}"),
+}
+
+
+class Import:
+    """Seconds of an import in a new process."""
+
+    params = ["powerkern", "powerkern.stats", "numba", "scipy.stats", "sklearn.preprocessing"]
+    param_names = ("module",)
+    laps: dict[str, Lap]
+
+    def track_seconds(self, module: str) -> float:
+        self.laps = {module: min(lap_in_new_process(f"import {module}") for _ in range(2))}
+        return self.laps[module].wall
+
+    track_seconds.unit = "s"  # type: ignore[attr-defined]
+
+
+class ImportBesideNumba:
+    """The import of powerkern beside that of numba, which it needs."""
+
+    laps: dict[str, Lap]
+
+    def track_seconds_beyond_one_and_a_half_numba(self) -> float:
+        modules, best = ("powerkern", "numba"), {}
+        for _ in range(5):
+            for module in modules:
+                lap = lap_in_new_process(f"import {module}")
+                best[module] = min(lap, best.get(module, lap))
+        self.laps = best
+        return best["powerkern"].wall - 1.5 * best["numba"].wall
+
+    track_seconds_beyond_one_and_a_half_numba.unit = "s"  # type: ignore[attr-defined]
+
+
+class FirstCall:
+    """Seconds of the first call in a new process, the import not included."""
+
+    params = (list(FIRST), ["yeo-johnson"])
+    param_names = ("job", "family")
+    laps: dict[str, Lap]
+
+    def setup(self, job: str, family: str) -> None:
+        self.statement, self.preparation = (part.format(family=family) for part in FIRST[job])
+
+    def track_warm(self, job: str, family: str) -> float:
+        """Compiled code is on disk."""
+        laps = [lap_in_new_process(self.statement, self.preparation) for _ in range(3)]
+        self.laps = {"powerkern": min(laps[1:])}  # the first may have compiled
+        return self.laps["powerkern"].wall
+
+    track_warm.unit = "s"  # type: ignore[attr-defined]
+
+
+class Compile:
+    """Seconds of the first fit when nothing is on disk."""
+
+    timeout = 120
+    laps: dict[str, Lap]
+
+    def track_fit(self) -> float:
+        statement, preparation = (part.format(family="yeo-johnson") for part in FIRST["fit"])
+        with tempfile.TemporaryDirectory() as folder:
+            self.laps = {"powerkern": lap_in_new_process(statement, preparation, NUMBA_CACHE_DIR=folder)}
+        return self.laps["powerkern"].wall
+
+    track_fit.unit = "s"  # type: ignore[attr-defined]

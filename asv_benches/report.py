@@ -1,0 +1,222 @@
+"""Every figure that powerkern is meant to reach, measured in one run by the benchmark classes of this folder.
+
+python -m asv_benches.report [--only WORD] [--write docs/benchmarks/figures.inc]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import itertools
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from powerkern.columns import default_threads
+
+from . import bench_apply, bench_fit, bench_startup, bench_stats
+from ._measure import PEER_COLUMNS, Lap
+
+_ROOT = Path(__file__).resolve().parents[1]
+
+
+class Figure(NamedTuple):
+    """What a benchmark, with these parameters, should reach; `method` is one of its track_ methods."""
+
+    name: str
+    target: str
+    benchmark: type
+    method: str
+    parameters: tuple[Any, ...] = ()
+
+    def reached(self, value: float) -> bool:
+        """Whether the value is as the target, such as "<= 0.5 s", says."""
+        relation, limit = self.target.split()[:2]
+        return value <= float(limit) if relation == "<=" else value >= float(limit)
+
+    @property
+    def unit(self) -> str:
+        return " ".join(self.target.split()[2:])
+
+
+class Result(NamedTuple):
+    """A figure as measured (None: the benchmark does not apply here) and the laps that it was made from."""
+
+    figure: Figure
+    value: float | None
+    laps: dict[str, Lap]
+
+    @property
+    def verdict(self) -> str:
+        if self.value is None:
+            return "not measured"
+        return "yes" if self.figure.reached(self.value) else "NO"
+
+    def row(self) -> tuple[str, str, str, str, str]:
+        """Cells of the table."""
+        value = "" if self.value is None else f"{self.value:.3g} {self.figure.unit}".strip()
+        laps = "; ".join(f"{name} {lap.wall:.3g} s, {lap.cpu / lap.wall:.2f} cores" for name, lap in self.laps.items())
+        return self.figure.name, self.figure.target, value, self.verdict, laps
+
+
+HEADINGS = ("figure", "target", "measured", "reached", "fastest lap by the clock, and CPU time over it")
+
+
+#: The matrix of most figures.
+N, P = 10_000, 1_000
+FAMILIES = ("box-cox", "yeo-johnson")
+
+
+def figures() -> Iterator[Figure]:
+    """All figures to reach, in their full sizes."""
+    yield from accuracy()
+    yield from fitting()
+    yield from applying()
+    yield from one_column()
+    yield from memory()
+    yield from startup()
+    yield from identity()
+
+
+def accuracy() -> Iterator[Figure]:
+    """Lambda against maximisers known to many digits; "shared" are the reference values beside the repository."""
+    errors = bench_fit.Accuracy
+    for cases in ("shared", "stored"):
+        of = f"of the {cases} cases: |lambda - lambda*| / max(1, |lambda*|)"
+        yield Figure(f"worst well-conditioned {of}", "<= 1e-12", errors, "track_worst", (cases, "powerkern"))
+        yield Figure(
+            f"worst ill-conditioned {of} over its half-ulp sensitivity",
+            "<= 10",
+            errors,
+            "track_worst_ill",
+            (cases, "powerkern"),
+        )
+
+
+def fitting() -> Iterator[Figure]:
+    """Raw lambdas of the matrix."""
+    peer = f"scikit-learn, {PEER_COLUMNS} columns scaled"
+    for family, target in (("yeo-johnson", ">= 300 x"), ("box-cox", ">= 800 x")):
+        name = f"fit {family}, row-major, over {peer}"
+        yield Figure(name, target, bench_fit.Peers, "track_speedup", (family, peer, N, P))
+    layouts = (("box-cox", "F", "<= 3.5"), ("box-cox", "C", "<= 5"), ("yeo-johnson", "C", "<= 6"))
+    for family, order, target in layouts:
+        name = f"fit {family}, order {order}, one thread, in passes of np.exp"
+        yield Figure(name, target, bench_fit.OneThread, "track_exp_units", (family, order, N, P))
+    for family, order, _ in layouts:
+        name = f"fit {family}, order {order}, two threads over one"
+        yield Figure(name, ">= 1.8 x", bench_fit.OneThread, "track_thread_scaling", (family, order, N, P))
+
+
+def applying() -> Iterator[Figure]:
+    """A fit applied to the matrix."""
+    for job, target in (("transform", ">= 15 x"), ("inverse_transform", ">= 10 x")):
+        for family, output in itertools.product(FAMILIES, bench_apply.OUTPUTS):
+            name = f"{job} {family}, {output}, row-major, over scikit-learn"
+            parameters = (job, family, output, "scikit-learn", N, P)
+            yield Figure(name, target, bench_apply.Peers, "track_speedup", parameters)
+    for job, where in itertools.product(bench_apply.JOBS, ("out=", "in place")):
+        name = f"{job}, {where}: memory over the matrix's"
+        yield Figure(name, "<= 0.05", bench_apply.Memory, "track_share", (job, "yeo-johnson", where, N, P))
+
+
+def one_column() -> Iterator[Figure]:
+    """powerkern.stats."""
+    name = "stats.boxcox of 1,000 values over scipy.stats.boxcox"
+    yield Figure(name, ">= 100 x", bench_stats.Ratio, "track_speedup", ("boxcox", 1_000))
+    yield Figure("stats.boxcox, overhead of a call", "<= 50 us", bench_stats.Overhead, "track_overhead", ("boxcox", 3))
+
+
+def memory() -> Iterator[Figure]:
+    """Growth of a process that fits a large matrix."""
+    for family, order in itertools.product(FAMILIES, ("C", "F")):
+        name = f"fit {family}, 100000 x 200, order {order}: memory beyond the input"
+        yield Figure(name, "<= 64 MB", bench_fit.Memory, "track_resident", (family, order, 100_000, 200))
+
+
+def startup() -> Iterator[Figure]:
+    """New processes."""
+    method = "track_seconds_beyond_one_and_a_half_numba"
+    yield Figure("import powerkern less 1.5 times import numba", "<= 0.15 s", bench_startup.ImportBesideNumba, method)
+    for family in FAMILIES:
+        name = f"first fit {family} in a new process, compiled code on disk"
+        yield Figure(name, "<= 0.5 s", bench_startup.FirstCall, "track_warm", ("fit", family))
+    yield Figure("first fit in a new process, nothing on disk", "<= 10 s", bench_startup.Compile, "track_fit")
+
+
+def identity() -> Iterator[Figure]:
+    """Bits."""
+    for family in FAMILIES:
+        differing, parameters = f"fit {family}: lambdas that differ in any bit", (family, N, 100)
+        name = f"{differing} by threads (1, 2, 8), order (C, F), permuted columns"
+        yield Figure(name, "<= 0", bench_fit.Identity, "track_differences", parameters)
+        name = f"{differing} in eight Python threads at once, a forked child, after pickling"
+        yield Figure(name, "<= 0", bench_fit.Identity, "track_differences_at_once", parameters)
+
+
+def measure(figure: Figure) -> Result:
+    """Run one benchmark as asv would."""
+    benchmark = figure.benchmark()
+    benchmark.seconds = 3.0
+    try:
+        if hasattr(benchmark, "setup"):
+            benchmark.setup(*figure.parameters)
+        value = getattr(benchmark, figure.method)(*figure.parameters)
+    except NotImplementedError:  # how a benchmark says that it does not apply
+        return Result(figure, None, {})
+    return Result(figure, float(value), getattr(benchmark, "laps", {}))
+
+
+# --- output -------------------------------------------------------------------------------------------
+
+
+def machine() -> str:
+    """The machine, its software, the date and the commit, in a sentence."""
+    cpu = platform.processor() or platform.machine()
+    names = Path("/proc/cpuinfo")
+    if names.exists():
+        cpu = next((line.split(":")[1].strip() for line in names.read_text().splitlines() if "model name" in line), cpu)
+    software = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "scipy", "scikit-learn"))
+    git = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=_ROOT, capture_output=True, text=True)
+    commit = f", commit {git.stdout.strip()}" if git.returncode == 0 else ""
+    today = datetime.datetime.now(datetime.UTC).date()
+    return (
+        f"{cpu}, {default_threads()} cores; {platform.system()}, Python {platform.python_version()}, {software}; "
+        f"{today}{commit}"
+    )
+
+
+def as_rst(results: Iterable[Result], command: str) -> str:
+    """The table for the documentation."""
+    lines = [f"Measured with ``{command}`` on: {machine()}.", "", ".. list-table::", "   :header-rows: 1", ""]
+    for cells in (HEADINGS, *(result.row() for result in results)):
+        lines += [f"   {'* -' if i == 0 else '  -'} {cell}".rstrip() for i, cell in enumerate(cells)]
+    return "\n".join(lines) + "\n"
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure, print a line a figure as it is measured, write the table."""
+    parser = argparse.ArgumentParser(prog="python -m asv_benches.report", description=__doc__)
+    parser.add_argument("--only", default="", help="measure figures whose name has this word")
+    parser.add_argument("--write", type=Path, help="write the table as reStructuredText to this file")
+    options = parser.parse_args(arguments)
+    print(machine(), f"The matrix has {N} x {P} float64 values.", " | ".join(HEADINGS), sep="\n")
+    results, begin = [], time.perf_counter()
+    for figure in figures():
+        if options.only in figure.name:
+            results.append(measure(figure))
+            print(" | ".join(results[-1].row()), flush=True)
+    missed = sum(result.verdict == "NO" for result in results)
+    print(f"{len(results)} figures, {missed} missed, in {time.perf_counter() - begin:.0f} s")
+    if options.write:
+        options.write.parent.mkdir(parents=True, exist_ok=True)
+        options.write.write_text(as_rst(results, " ".join(["python -m asv_benches.report", *sys.argv[1:]])))
+
+
+if __name__ == "__main__":
+    main()
