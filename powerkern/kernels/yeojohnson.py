@@ -86,7 +86,7 @@ def _yeojohnson(x: float, a: float, a_lo: float, lmbda: float, upper: Exponent, 
     y = -y if negative else y
     # below this, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
     smallest = 2.0**-55 / (1.0 + abs(lmbda))
-    return y if size > smallest else x + 0.0 * lmbda
+    return y if size > smallest else x * (1.0 + 0.0 * lmbda)
 
 
 @inlined
