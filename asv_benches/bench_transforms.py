@@ -1,0 +1,177 @@
+"""Box-Cox and Yeo-Johnson of one vector, plain and standardised, beside scipy.special and scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import scipy.special
+from sklearn.preprocessing import PowerTransformer
+
+from powerkern.kernels import boxcox, yeojohnson
+
+from .common import best_of, exp_units
+
+Job = Callable[[np.ndarray, np.ndarray], Any]
+
+#: One lambda for which a cheaper logarithm is accurate enough, one for which it is not.
+LMBDAS = [0.5, 9.0]
+SIZES = [1_000, 10_000, 1_000_000]
+LIBRARIES = ["powerkern", "scipy", "scikit-learn"]
+
+
+def _scipy_yeojohnson(x: np.ndarray, lmbda: float) -> np.ndarray:
+    y = scipy.special.boxcox1p(np.abs(x), np.where(x < 0.0, 2.0 - lmbda, lmbda))
+    return np.copysign(y, x)
+
+
+def _scipy_inv_yeojohnson(y: np.ndarray, lmbda: float) -> np.ndarray:
+    x = scipy.special.inv_boxcox1p(np.abs(y), np.where(y < 0.0, 2.0 - lmbda, lmbda))
+    return np.copysign(x, y)
+
+
+def _sklearn(family: str, lmbda: float) -> PowerTransformer:
+    transformer = PowerTransformer(method=family, standardize=False).fit(np.arange(1.0, 4.0)[:, None])
+    transformer.lambdas_ = np.array([lmbda])
+    return transformer
+
+
+def jobs(job: str, lmbda: float) -> dict[str, Job]:
+    """Library -> what it does with a vector and an array for the result."""
+    if job == "boxcox":
+        peer = _sklearn("box-cox", lmbda)
+        return {
+            "powerkern": lambda x, out: boxcox.boxcox_array(x, lmbda, out),
+            "scipy": lambda x, out: scipy.special.boxcox(x, lmbda, out=out),
+            "scikit-learn": lambda x, out: peer.transform(x[:, None]),
+        }
+    if job == "inv_boxcox":
+        peer = _sklearn("box-cox", lmbda)
+        return {
+            "powerkern": lambda y, out: boxcox.inv_boxcox_array(y, lmbda, out),
+            "scipy": lambda y, out: scipy.special.inv_boxcox(y, lmbda, out=out),
+            "scikit-learn": lambda y, out: peer.inverse_transform(y[:, None]),
+        }
+    if job == "yeojohnson":
+        peer = _sklearn("yeo-johnson", lmbda)
+        return {
+            "powerkern": lambda x, out: yeojohnson.yeojohnson_array(x, lmbda, out),
+            "scipy": lambda x, out: _scipy_yeojohnson(x, lmbda),
+            "scikit-learn": lambda x, out: peer.transform(x[:, None]),
+        }
+    if job == "inv_yeojohnson":
+        peer = _sklearn("yeo-johnson", lmbda)
+        return {
+            "powerkern": lambda y, out: yeojohnson.inv_yeojohnson_array(y, lmbda, out),
+            "scipy": lambda y, out: _scipy_inv_yeojohnson(y, lmbda),
+            "scikit-learn": lambda y, out: peer.inverse_transform(y[:, None]),
+        }
+    return {"powerkern": OWN_JOBS[job](lmbda)}
+
+
+#: What no peer has as a function of one vector.
+OWN_JOBS: dict[str, Callable[[float], Job]] = {
+    "boxcox_dx": lambda lmbda: lambda x, out: boxcox.boxcox_dx_array(x, lmbda, out),
+    "yeojohnson_dx": lambda lmbda: lambda x, out: yeojohnson.yeojohnson_dx_array(x, lmbda, out),
+    "boxcox_standardized": lambda lmbda: lambda x, out: boxcox.boxcox_standardized_array(x, lmbda, 20.0, 1.0, 0.1, out),
+    "boxcox_unstandardized": lambda lmbda: (
+        lambda z, out: boxcox.boxcox_unstandardized_array(z, lmbda, 20.0, 1.0, 0.1, out)
+    ),
+    "yeojohnson_standardized": lambda lmbda: (
+        lambda x, out: yeojohnson.yeojohnson_standardized_array(x, lmbda, 0.0, 1.0, 0.1, 2.0, out)
+    ),
+    "yeojohnson_unstandardized": lambda lmbda: (
+        lambda z, out: yeojohnson.yeojohnson_unstandardized_array(z, lmbda, 0.0, 1.0, 0.1, 2.0, out)
+    ),
+}
+PEER_JOBS = ["boxcox", "inv_boxcox", "yeojohnson", "inv_yeojohnson"]
+
+
+def values(job: str, lmbda: float, n: int) -> np.ndarray:
+    """Lognormal or normal data; for an inverse, their transforms."""
+    x = np.random.default_rng(20240601).standard_normal(n)
+    if "boxcox" in job:
+        x = np.exp(x)
+    forward = {"inv_boxcox": "boxcox", "inv_yeojohnson": "yeojohnson"}.get(job, job.replace("_un", "_"))
+    if forward == job:
+        return x
+    out = np.empty(n)
+    jobs(forward, lmbda)["powerkern"](x, out)
+    return out
+
+
+class Transform:
+    """One pass over n values, into another array."""
+
+    params = ([*PEER_JOBS, *OWN_JOBS], LIBRARIES, LMBDAS, SIZES)
+    param_names = ("job", "library", "lmbda", "n")
+
+    def setup(self, job: str, library: str, lmbda: float, n: int) -> None:
+        if library not in jobs(job, lmbda):
+            raise NotImplementedError  # asv skips it
+        self.x, self.out, self.job = values(job, lmbda, n), np.empty(n), jobs(job, lmbda)[library]
+        self.job(self.x, self.out)  # compiles
+
+    def time_pass(self, job: str, library: str, lmbda: float, n: int) -> None:
+        self.job(self.x, self.out)
+
+    def track_exp_units(self, job: str, library: str, lmbda: float, n: int) -> float:
+        return exp_units(lambda: self.job(self.x, self.out), n)
+
+    track_exp_units.unit = "np.exp passes"  # type: ignore[attr-defined]
+
+
+class InPlace:
+    """The same, the result replacing the data."""
+
+    params = ([*PEER_JOBS, *OWN_JOBS], LMBDAS, [10_000])
+    param_names = ("job", "lmbda", "n")
+
+    def track_exp_units(self, job: str, lmbda: float, n: int) -> float:
+        x = values(job, lmbda, n)
+        y, work = np.empty(n), jobs(job, lmbda)["powerkern"]
+
+        def in_place() -> None:
+            y[:] = x
+            work(y, y)
+
+        return exp_units(in_place, n) - exp_units(lambda: np.copyto(y, x), n)
+
+    track_exp_units.unit = "np.exp passes"  # type: ignore[attr-defined]
+
+
+class Ratio:
+    """How many times faster than each peer, both measured in turn."""
+
+    params = (PEER_JOBS, LIBRARIES[1:], LMBDAS, SIZES)
+    param_names = ("job", "peer", "lmbda", "n")
+
+    def setup(self, job: str, peer: str, lmbda: float, n: int) -> None:
+        self.x, self.out = values(job, lmbda, n), np.empty(n)
+
+    def track_speedup(self, job: str, peer: str, lmbda: float, n: int) -> float:
+        ours, theirs = jobs(job, lmbda)["powerkern"], jobs(job, lmbda)[peer]
+        return best_of(lambda: theirs(self.x, self.out)) / best_of(lambda: ours(self.x, self.out))
+
+    track_speedup.unit = "times faster"  # type: ignore[attr-defined]
+
+
+class Accuracy:
+    """Largest error of Box-Cox where lambda ln x reaches 700, in units in the last place."""
+
+    params = (["powerkern", "scipy"], [-50.0, -2.0, 0.5, 2.0, 20.0])
+    param_names = ("library", "lmbda")
+
+    def track_ulp(self, library: str, lmbda: float) -> float:
+        log = np.random.default_rng(20240601).uniform(-700.0, 700.0, 1000) / max(abs(lmbda), 1.0)
+        x, out = np.exp(log), np.empty(1000)
+        jobs("boxcox", lmbda)[library](x, out)
+        with mpmath.workprec(2500):
+            exact = [mpmath.expm1(lmbda * mpmath.log(mpmath.mpf(v))) / lmbda for v in x]
+            return max(
+                float(abs(mpmath.mpf(y) - e) / np.spacing(abs(float(e)))) for y, e in zip(out, exact, strict=True)
+            )
+
+    track_ulp.unit = "ulp"  # type: ignore[attr-defined]
