@@ -1,0 +1,221 @@
+"""Plain sums against the careful way, which holds for any data, and the test that says when they will do."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import oracles
+import pytest
+
+from powerkern import Status
+from powerkern._jit import JIT_DISABLED
+from powerkern.columns import new_work
+from powerkern.kernels import likelihood as lk
+from powerkern.kernels import mle
+from powerkern.kernels import plainsums as ps
+
+EPS = np.finfo(float).eps
+BOX_COX, YEO_JOHNSON = mle.BOX_COX, mle.YEO_JOHNSON
+
+# sizes around those at which the road changes: careful, sampled, in chunks
+SIZES = [mle.PLAIN_MIN - 1, mle.PLAIN_MIN, mle.PLAIN_MIN + 1, ps.CHUNK - 1, ps.CHUNK + 1]
+LARGE = [mle.SAMPLE - 1, mle.SAMPLE, mle.SAMPLE + 1, mle.SAMPLE * mle.SAMPLE_STRIDE, 70_001]
+if JIT_DISABLED:
+    SIZES, LARGE = SIZES[:2], []
+
+#: Columns that plain sums are made for, and some that they must leave to the careful way.
+DISTRIBUTIONS = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "shifted normal": lambda rng, n: rng.normal(size=n) + 3.0,
+    "far normal": lambda rng, n: rng.normal(size=n) + 1000.0,
+    "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "wide lognormal": lambda rng, n: rng.lognormal(sigma=3.0, size=n),
+    "negative": lambda rng, n: -rng.gamma(0.5, size=n),
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "left skewed": lambda rng, n: rng.beta(8.0, 1.0, size=n),
+    "heavy tails": lambda rng, n: rng.standard_t(2.0, size=n),
+    "Cauchy": lambda rng, n: rng.standard_cauchy(size=n),
+    "counts": lambda rng, n: rng.poisson(2.0, size=n).astype(float),
+    "rare binary": lambda rng, n: (np.arange(n) % 97 == 5).astype(float),
+    "years": lambda rng, n: np.round(rng.normal(1980.0, 15.0, size=n)),
+    "large": lambda rng, n: 1e200 * rng.lognormal(size=n),
+    "outlier": lambda rng, n: np.where(np.arange(n) == n // 2, 1e12, rng.normal(size=n)),
+    "sorted": lambda rng, n: np.sort(rng.lognormal(size=n)),
+    "small of both signs": lambda rng, n: 1e-3 * rng.normal(size=n),
+    "nearly one-signed": lambda rng, n: np.where(np.arange(n) == 1, -0.1, rng.exponential(size=n)),
+}
+
+
+def fitted(x, family, weight=()):
+    """The row of results of one column."""
+    out = np.empty((1, mle.N_RESULTS))
+    mle.fit_columns(x[None], np.array(weight, dtype=float), family, np.array([np.nan]), new_work(x.size), out)
+    return out[0]
+
+
+def assert_same_fit(x, family):
+    """Weights of one send a column the careful way: both must agree."""
+    plain, careful = fitted(x, family), fitted(x, family, np.ones(x.size))
+    assert plain[mle.STATUS] == careful[mle.STATUS] == Status.OK
+    assert abs(plain[mle.LMBDA] - careful[mle.LMBDA]) <= 1e-12 * max(1.0, abs(careful[mle.LMBDA]))
+    size = abs(np.log(abs(x[x != 0.0]))).max() * (1.0 + abs(careful[mle.LMBDA]))
+    assert abs(plain[mle.NLL] - careful[mle.NLL]) <= 1e-13 * (1.0 + size)
+    assert plain[mle.CURVATURE] == pytest.approx(careful[mle.CURVATURE], rel=1e-7)
+    for k in (mle.LOC, mle.SCALE):
+        # psi is a power of the data: an error of lambda counts times the largest log
+        tolerance = 1e-12 * (1.0 + size) * max(abs(careful[mle.LOC]), careful[mle.SCALE])
+        assert abs(plain[k] - careful[k]) <= tolerance
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("n", SIZES)
+def test_agrees_with_the_careful_way(name, n):
+    x = DISTRIBUTIONS[name](np.random.default_rng(n), n)
+    assert_same_fit(x, YEO_JOHNSON)
+    if x.min() > 0.0:
+        assert_same_fit(x, BOX_COX)
+
+
+@pytest.mark.parametrize("name", ["normal", "lognormal", "negative", "heavy tails", "counts", "sorted"])
+@pytest.mark.parametrize("n", LARGE)
+def test_large_columns_agree_with_the_careful_way(name, n):
+    test_agrees_with_the_careful_way(name, n)
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="slow as plain Python")
+def test_sample_that_misleads():
+    """One value in `SAMPLE_STRIDE` is looked at first: what it says about the others may be wrong in every way."""
+    n = 8 * mle.SAMPLE
+    rng = np.random.default_rng(2)
+    for sampled, others in [
+        (np.ones(n), rng.lognormal(size=n)),
+        (rng.lognormal(size=n), np.exp(-30.0 - rng.normal(size=n))),
+        (rng.normal(size=n), 1e6 * rng.normal(size=n) ** 2),
+        (np.exp(50.0 * rng.normal(size=n)), rng.exponential(size=n)),
+    ]:
+        x = np.where(np.arange(n) % mle.SAMPLE_STRIDE == 0, sampled, others)
+        assert_same_fit(x, YEO_JOHNSON)
+        if x.min() > 0.0:
+            assert_same_fit(x, BOX_COX)
+
+
+@pytest.mark.parametrize("shape", [1e-9, 1e-6, 1e-4, 1e-2, 1.0, 10.0, 100.0, 500.0])
+def test_any_spread(shape):
+    """From tight clusters to logs that reach across float64."""
+    n = mle.PLAIN_MIN + 50
+    z = np.clip(np.random.default_rng(3).normal(size=n), -1.3, 1.3)
+    assert_same_fit(np.exp(shape * z) if shape > 1e-3 else 1.0 + shape * z, BOX_COX)
+    assert_same_fit(shape * z, YEO_JOHNSON)
+
+
+@pytest.mark.parametrize("lmbda", [0.0, 1e-9, 1e-4, 1.0, 2.0 - 1e-6, 2.0])
+def test_optima_where_an_exponent_vanishes(lmbda):
+    """Sums of Y_j carry powers of m, or of 2 - m: the walk keeps off 0 and comes back by a Taylor step."""
+    n = mle.PLAIN_MIN + 45
+    z = np.random.default_rng(4).normal(size=n)
+    z -= z[::-1]  # symmetric: skewness and the rest of the score vanish at the lambda that made it
+    near = 0.1 * z
+    assert_same_fit(np.exp(near) if lmbda == 0.0 else (1.0 + lmbda * near) ** (1.0 / lmbda), BOX_COX)
+    positive = 1.0 + near
+    assert_same_fit(
+        np.expm1(positive) if lmbda == 0.0 else (1.0 + lmbda * positive) ** (1.0 / lmbda) - 1.0, YEO_JOHNSON
+    )
+    below = -positive if lmbda < 2.0 else 1.0 - np.exp(positive)
+    assert_same_fit(below, YEO_JOHNSON)
+    assert_same_fit(z, YEO_JOHNSON)
+
+
+# --- the sums themselves ------------------------------------------------------------------------------
+
+
+@numba.njit
+def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
+    """Logs, sums and score of a column: in float64, and from float32 logs into the second row."""
+    d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
+    if both_signs:
+        total, squares = ps.signed_logs(x, d, d32)
+    else:
+        total, squares = ps.logs_of_one_sign(x, base, per_ref, d, d32)
+    moments[:] = 0.0
+    for start in range(0, x.size, ps.CHUNK):
+        ps.add_sums(d[start : start + ps.CHUNK], exponent, both_signs, moments[0])
+        ps.add_sums(d32[start : start + ps.CHUNK], exponent, both_signs, moments[1])
+    good, good32 = ps.centre(moments[0]), ps.centre(moments[1])
+    mean = total / x.size
+    score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
+    return d, d32, total, squares, good, good32, score, score32
+
+
+SMALL = {
+    "one sign, box-cox": ("box-cox", np.exp(np.random.default_rng(5).normal(size=50))),
+    "one sign, yeo-johnson": ("yeo-johnson", np.random.default_rng(6).exponential(size=50)),
+    "both signs": ("yeo-johnson", np.random.default_rng(7).normal(size=50)),
+}
+
+
+def score_of(name, exponent):
+    family, x = SMALL[name]
+    both_signs = bool((x < 0.0).any())
+    base = 1.0 if family == "yeo-johnson" else 0.0
+    return score_from_sums(x, base, 1.0 / (base + np.median(x)), both_signs, exponent, np.empty((2, lk.N_MOMENTS)))
+
+
+@pytest.mark.parametrize("exponent", [-3.0, -0.4, 0.1, 1.0, 1.3, 2.6])
+@pytest.mark.parametrize("name", SMALL)
+def test_score_from_sums(name, exponent):
+    exact = [float(v) for v in oracles.likelihood(SMALL[name][0], exponent, SMALL[name][1])[1:]]
+    _, _, _, _, good, good32, score, score32 = score_of(name, exponent)
+    assert good
+    assert good32
+    np.testing.assert_allclose(score, exact, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(score32, exact, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_logs(name):
+    family, x = SMALL[name]
+    d, d32, total, squares, *_ = score_of(name, 0.7)
+    exact = np.log(x / np.median(x)) if family == "box-cox" else np.log1p(abs(x)) - np.log1p(np.median(x))
+    if "both" in name:
+        exact = np.copysign(np.log1p(abs(x)), x)
+    np.testing.assert_allclose(d, exact, rtol=0.0, atol=4.0 * EPS * (1.0 + abs(exact).max()))
+    np.testing.assert_allclose(d32, d, rtol=2.0**-23, atol=2.0**-23)
+    assert total == pytest.approx(d.sum(), rel=1e-13, abs=1e-13)
+    assert squares == pytest.approx((d * d).sum(), rel=1e-13)
+
+
+@numba.njit
+def centred(sums):
+    return ps.centre(sums)
+
+
+def sums_of(y):
+    """Raw sums for rows y, y', y'', y'''."""
+    pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
+    return np.array([y.shape[1], *y.sum(axis=1), *((y[i] * y[j]).sum() for i, j in pairs)])
+
+
+def test_centre_turns_sums_into_moments():
+    y = np.random.default_rng(8).normal(size=(4, 100)) + np.array([[1.0], [-2.0], [0.5], [3.0]])
+    sums = sums_of(y)
+    assert centred(sums)
+    np.testing.assert_allclose(sums[1:5], y.mean(axis=1), rtol=1e-13)
+    c = np.cov(y, bias=True) * 100
+    np.testing.assert_allclose(sums[5:], [c[0, 0], c[0, 1], c[1, 1], c[0, 2], c[0, 3], c[1, 2]], rtol=1e-10)
+
+
+@pytest.mark.parametrize("offset, trusted", [(0.0, True), (5.0, True), (30.0, False), (1e9, False)])
+def test_centre_refuses_a_mean_that_dwarfs_the_spread(offset, trusted):
+    assert centred(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset)) is trusted
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
+def test_centre_refuses_what_is_not_finite(value):
+    y = np.random.default_rng(10).normal(size=(4, 100))
+    y[:, 7] = value
+    with np.errstate(all="ignore"):
+        assert not centred(sums_of(y))
+
+
+def test_centre_refuses_a_constant():
+    assert not centred(sums_of(np.full((4, 10), 3.0)))
