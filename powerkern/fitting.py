@@ -219,11 +219,10 @@ class PowerFit:
         what = tiles.FORWARD_STANDARDIZED if self.standardize else tiles.FORWARD
         result, target = self._target(matrix, out)
         n_threads = _threads(n_threads)
-        if out is not None and np.shares_memory(target, matrix.values):
-            # nothing half-done: look before overwriting
-            counts = columns.count_outside(matrix.values, self._family, self._results, n_threads)
-            self._refuse(matrix, counts)
         if out is not None:
+            if np.shares_memory(target, matrix.values):  # nothing half-done: look before overwriting
+                counts = columns.count_outside(matrix.values, self._family, self._results, n_threads)
+                self._refuse(matrix, counts)
             self._forget(target)
         counts = columns.transform_matrix(matrix.values, target, self._family, what, self._results, n_threads)
         self._refuse(matrix, counts)
@@ -278,10 +277,10 @@ class PowerFit:
             )
             return np.flatnonzero(lost)
 
-        if out is not None and np.shares_memory(target, matrix.values):
+        if out is not None:
+            if out_of_range == "raise" and np.shares_memory(target, matrix.values):
+                self._report_lost(apply(None), out_of_range)  # nothing half-done: look before overwriting
             self._forget(target)
-            if out_of_range == "raise":  # nothing half-done: look before overwriting
-                self._report_lost(apply(None), out_of_range)
         self._report_lost(apply(target), out_of_range)
         return result
 
