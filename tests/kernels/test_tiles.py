@@ -1,0 +1,163 @@
+"""Gathering columns from, and scattering them to, matrices of any layout; transforms of a block in place."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+
+from powerkern import Status
+from powerkern.columns import new_work
+from powerkern.kernels import mle, tiles
+
+NAMES = {mle.BOX_COX: "box-cox", mle.YEO_JOHNSON: "yeo-johnson"}
+
+#: Views that hold the same numbers: name -> view of a given C-ordered matrix.
+LAYOUTS = {
+    "C": lambda x: x,
+    "F": np.asfortranarray,
+    "rows reversed": lambda x: np.ascontiguousarray(x[::-1])[::-1],
+    "columns reversed": lambda x: np.ascontiguousarray(x[:, ::-1])[:, ::-1],
+    "strided": lambda x: np.repeat(np.repeat(x, 2, axis=0), 3, axis=1)[::2, ::3],
+    "inside another": lambda x: np.pad(x, ((1, 2), (3, 4)))[1:-2, 3:-4],
+    "transposed and reversed": lambda x: np.asfortranarray(x[::-1, ::-1])[::-1, ::-1],
+}
+SHAPES = [(1, 1), (1, 9), (5, 7), (6, 8), (3, 17), (20, 3)]
+
+
+def matrix(shape):
+    return np.random.default_rng(sum(shape)).normal(size=shape)
+
+
+@pytest.mark.parametrize("writeable", [True, False])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_gather(shape, layout, writeable):
+    x = matrix(shape)
+    view = LAYOUTS[layout](x)
+    view.flags.writeable = writeable
+    block = np.full(shape[::-1], np.nan)
+    tiles.gather(view, block)
+    np.testing.assert_array_equal(block, x.T)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_scatter(shape, layout):
+    x = matrix(shape)
+    out = LAYOUTS[layout](np.zeros(shape))
+    tiles.scatter(np.ascontiguousarray(x.T), out)
+    np.testing.assert_array_equal(out, x)
+
+
+def test_scatter_touches_nothing_else():
+    big = np.zeros((10, 12))
+    tiles.scatter(np.ones((9, 4)), big[2:6, 1:10])
+    assert big.sum() == 36.0
+    assert big[2:6, 1:10].all()
+
+
+def test_bits_are_kept():
+    """NaN with a payload, -0.0 and subnormals pass through gather and scatter."""
+    bits = np.array([[0x7FF8000000000123, -0x8000000000000000, 1], [-1, 0x7FF0000000000000, 0]], dtype=np.int64)
+    x = bits.view(np.float64)
+    block, out = np.empty((3, 2)), np.empty((2, 3))
+    tiles.gather(x, block)
+    tiles.scatter(block, out)
+    np.testing.assert_array_equal(out.view(np.int64), bits)
+
+
+# --- transforms ---------------------------------------------------------------------------------------
+
+
+def fits(columns, family, lmbda=np.nan):
+    """Result rows of columns given as the rows of a block."""
+    out = np.empty((columns.shape[0], mle.N_RESULTS))
+    lmbdas = np.full(columns.shape[0], lmbda)
+    mle.fit_columns(columns.copy(), np.empty(0), family, lmbdas, new_work(columns.shape[1]), out)
+    return out
+
+
+def block_for(family):
+    """Ordinary, skewed and tight columns."""
+    z = np.random.default_rng(11).normal(size=(4, 25))
+    z[3] = 30.0 + 1e-7 * z[3]
+    return np.exp(z) if family == mle.BOX_COX else z
+
+
+@pytest.mark.parametrize("family", NAMES)
+@pytest.mark.parametrize("what", range(4))
+def test_apply(family, what):
+    """Each entry against many digits: psi, its inverse, and both standardised."""
+    standardized = what in (tiles.FORWARD_STANDARDIZED, tiles.INVERSE_STANDARDIZED)
+    # psi of the tight column is constant in float64: only its standardised form can be used
+    x = block_for(family) if standardized else block_for(family)[:3]
+    rows = fits(x, family)
+    image = np.array([images(NAMES[family], row, column, standardized) for row, column in zip(rows, x, strict=True)])
+    before, after = (x, image) if what in (tiles.FORWARD, tiles.FORWARD_STANDARDIZED) else (image, x)
+    block, failures = before.copy(), np.zeros(len(x), dtype=np.int64)
+    tiles.APPLY[family, what](block, rows, failures)
+    assert not failures.any()
+    np.testing.assert_allclose(block, after, rtol=1e-12, atol=1e-12)
+
+
+def images(family, row, x, standardized):
+    if standardized:
+        return oracles.standardized(family, row[mle.LMBDA], x)
+    with mpmath.workdps(60):
+        return [float(oracles.power_derivatives(family, row[mle.LMBDA], v)[0]) for v in x]
+
+
+@pytest.mark.parametrize("what", range(4))
+@pytest.mark.parametrize("family", NAMES)
+def test_columns_that_were_not_fitted_pass_unchanged(family, what):
+    x = np.array([[np.nan, -1.0, np.inf, 0.0], [1.0, 2.0, 3.0, 4.0]])
+    rows = fits(np.array([[2.0, 2.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0]]), family)
+    assert rows[0, mle.STATUS] == Status.CONSTANT
+    block, failures = x.copy(), np.zeros(2, dtype=np.int64)
+    tiles.APPLY[family, what](block, rows, failures)
+    np.testing.assert_array_equal(block[0], x[0])
+    assert failures[0] == 0
+    assert (block[1] != x[1]).any()
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+@pytest.mark.parametrize("family", NAMES)
+def test_failures_forward(family, standardized):
+    """Infinite values, and under Box-Cox those that are not positive, are counted; NaN stays NaN and is not."""
+    x = np.array([[1.0, np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0, 5e-324]])
+    rows = fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family)
+    expected = 5 if family == mle.BOX_COX else 2
+    failures = np.full(1, 10, dtype=np.int64)
+    block = x.copy()
+    what = tiles.FORWARD_STANDARDIZED if standardized else tiles.FORWARD
+    tiles.APPLY[family, what](block, rows, failures)
+    assert failures[0] == 10 + expected
+    assert np.isnan(block[0, 1])
+    for view in (x.T, np.asfortranarray(x.T)[::-1]):
+        failures[0] = 0
+        tiles.count_outside(view, family, rows, failures)
+        assert failures[0] == expected
+
+
+@pytest.mark.parametrize("lmbda", [-0.5, 0.5, 3.0])
+@pytest.mark.parametrize("family", NAMES)
+def test_failures_backward(family, lmbda):
+    """Values at or beyond the end of the range have no inverse: psi ends at -1/lambda, or at 1/(2 - lambda) above."""
+    x = np.array([[0.5, 1.0, 2.0, 4.0]])
+    rows = fits(x, family, lmbda)
+    ends = [-1.0 / lmbda]
+    if family == mle.YEO_JOHNSON:
+        ends = [-1.0 / lmbda if lmbda < 0.0 else 1.0 / (2.0 - lmbda)] if not 0.0 <= lmbda <= 2.0 else []
+    psi = np.array([[0.01, np.nan, *(1.5 * e for e in ends), *(0.9 * e for e in ends)]])
+    failures = np.zeros(1, dtype=np.int64)
+    block = psi.copy()
+    tiles.APPLY[family, tiles.INVERSE](block, rows, failures)
+    assert failures[0] == len(ends)
+    assert np.isfinite(block[0, [0, *range(2 + len(ends), psi.size)]]).all()
+    standardized = (psi - rows[0, mle.LOC]) / rows[0, mle.SCALE]
+    failures[0] = 0
+    tiles.APPLY[family, tiles.INVERSE_STANDARDIZED](standardized, rows, failures)
+    assert failures[0] == len(ends)
+    np.testing.assert_allclose(standardized[~np.isnan(block)], block[~np.isnan(block)], rtol=1e-12)
