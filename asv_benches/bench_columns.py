@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
 from powerkern.columns import for_each_group
 from powerkern.kernels import tiles
 
 from ._measure import InTurns, matrix
+
+
+class Cores(InTurns):
+    """What this machine gives to two threads at the moment: np.exp of data in their caches."""
+
+    def track_thread_scaling(self) -> float:
+        x = np.linspace(-1.0, 1.0, 20_000)
+        outs = np.empty((2, x.size))
+
+        def work(out: np.ndarray) -> None:
+            for _ in range(500):
+                np.exp(x, out=out)
+
+        with ThreadPoolExecutor(2) as pool:
+            self.compare({"one": lambda: [*map(work, outs)], "two": lambda: [*pool.map(work, outs)]})
+        return self.ratio("one", "two")
 
 
 class Gather(InTurns):

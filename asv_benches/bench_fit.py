@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -161,8 +161,41 @@ def growth(family: str, order: str, n: int, p: int) -> float:
 
 # --- accuracy -----------------------------------------------------------------------------------------
 
-_STORED = [Path(__file__).with_name("reference.json")]
-_SHARED = sorted(Path(__file__).resolve().parents[2].glob("shared/refs/mle_reference*.json"))
+_ROOT = Path(__file__).resolve().parents[1]
+#: Columns with optima known to many digits: those of the tests, and many more where they are beside the repository.
+_CASES = {"tests": [_ROOT / "tests/data/mle.json"], "shared": [*_ROOT.parent.glob("shared/refs/mle_reference*.json")]}
+
+
+class Case(NamedTuple):
+    """A column, its optimum, and by how much half an ulp in the data moves that, relative to max(1, |lambda|)."""
+
+    family: str
+    x: np.ndarray
+    lmbda: float
+    sensitivity: float
+
+    @property
+    def ill(self) -> bool:
+        return self.sensitivity > 1e-12
+
+    def error(self, lmbda: float) -> float:
+        error = abs(lmbda - self.lmbda) / max(1.0, abs(self.lmbda))
+        return error if error == error else np.inf
+
+
+def _read_cases(name: str) -> list[Case]:
+    """The unweighted cases that have an optimum; the two collections name their fields differently."""
+    cases = []
+    for record in (record for file in _CASES[name] for record in json.loads(file.read_text())["cases"]):
+        if name == "tests" and "weight" not in record:
+            family, x, lmbda, sensitivity = (record[key] for key in ("family", "x", "lmbda", "sensitivity"))
+        elif record.get("class") in ("well", "ill"):
+            family = {"boxcox": "box-cox", "yeojohnson": "yeo-johnson"}[record["transform"]]
+            x, lmbda, sensitivity = (record[key] for key in ("data", "lambda_star", "half_ulp_sensitivity"))
+        else:
+            continue
+        cases.append(Case(family, np.array(x, dtype=float), float(lmbda), float(sensitivity)))
+    return cases
 
 
 def _fit_one(library: str, x: np.ndarray, family: str) -> float:
@@ -178,45 +211,32 @@ def _fit_one(library: str, x: np.ndarray, family: str) -> float:
 
 
 class Accuracy:
-    """Distance from the maximisers found with many digits, |lambda - lambda*| / max(1, |lambda*|).
+    """Distance from optima known to many digits, relative to max(1, |lambda|), over all columns of a collection.
 
-    Cases are `well` conditioned (half an ulp in the data moves lambda* by less than 1e-13, relatively) or `ill`. The
-    cases come with the suite ("stored"), or are those of ../shared, where that is ("shared").
+    A column is ill-conditioned if half an ulp in its values moves the optimum by more than 1e-12.
     """
 
-    params = (["stored"], ["powerkern", "scikit-learn", "scipy"])
+    params = (["tests"], ["powerkern", "scikit-learn", "scipy"])
     param_names = ("cases", "library")
 
     def setup(self, cases: str, library: str) -> None:
-        files = _STORED if cases == "stored" else _SHARED
-        if not files:
+        every = _read_cases(cases)
+        if not every:
             raise NotImplementedError
-        every = [case for file in files for case in json.loads(file.read_text())["cases"]]
-        self.cases = [case for case in every if case["class"] in ("well", "ill")]
-
-    def errors(self, kind: str, library: str) -> list[tuple[float, float]]:
-        """Error and sensitivity to half an ulp of every case of a kind."""
-        found = []
-        for case in self.cases:
-            if case["class"] == kind:
-                family = "box-cox" if case["transform"] == "boxcox" else "yeo-johnson"
-                exact = float(case["lambda_star"])
-                lmbda = _fit_one(library, np.array(case["data"], dtype=float), family)
-                error = abs(lmbda - exact) / max(1.0, abs(exact))
-                found.append((error if error == error else np.inf, float(case["half_ulp_sensitivity"])))
-        return found
+        self.well, self.ill = [case for case in every if not case.ill], [case for case in every if case.ill]
 
     def track_worst(self, cases: str, library: str) -> float:
-        """The worst well-conditioned case."""
-        return max(error for error, _ in self.errors("well", library))
+        """The worst well-conditioned column."""
+        return max(case.error(_fit_one(library, case.x, case.family)) for case in self.well)
 
     def track_share_to_1e_10(self, cases: str, library: str) -> float:
-        """Share of the well-conditioned cases that are right to 1e-10."""
-        return float(np.mean([error <= 1e-10 for error, _ in self.errors("well", library)]))
+        """Share of the well-conditioned columns that are right to 1e-10."""
+        return float(np.mean([case.error(_fit_one(library, case.x, case.family)) <= 1e-10 for case in self.well]))
 
     def track_worst_ill(self, cases: str, library: str) -> float:
-        """The worst ill-conditioned case, in units of what half an ulp in the data does."""
-        return max((error / sensitivity for error, sensitivity in self.errors("ill", library)), default=0.0)
+        """The worst ill-conditioned column, in units of what half an ulp does."""
+        errors = [case.error(_fit_one(library, case.x, case.family)) / case.sensitivity for case in self.ill]
+        return max(errors, default=0.0)
 
 
 class Identity:
