@@ -40,6 +40,6 @@ _SENTENCES = {
     Status.FIXED: "lambda as given",
     Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
     Status.EMPTY: "not fitted: no values (identity transform)",
-    Status.UNREPRESENTABLE: "not fitted: the optimal lambda is beyond the range of float64 (identity transform)",
+    Status.UNREPRESENTABLE: "not fitted: lambda or its scale is beyond the range of float64 (identity transform)",
     Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
 }

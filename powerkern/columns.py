@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ _SHORT = 4096
 _LONG = 8_000_000
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
+#: Seconds between looks at the pool.
+_POLL = 0.2
 
 FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 _NOTHING = np.empty(0)
@@ -67,22 +69,49 @@ def default_threads() -> int:
 def for_each_group(
     job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, progress: bool = False
 ) -> None:
-    """Call `job` with slices that cover the columns of a (n, p) matrix, on `n_threads` threads.
-
-    Stops within one group's time on Ctrl-C, or when a job raises; that exception is passed on.
-    """
-    groups = list(_groups(shape, n_threads))
+    """Call `job` with slices that cover the columns of a (n, p) matrix, on `n_threads` threads."""
+    groups = [(group,) for group in _groups(shape, n_threads)]
     bar = _progress_bar(shape[1]) if progress else None
     try:
-        if n_threads == 1 or len(groups) == 1:
-            for group in groups:
-                job(group)
-                _advance(bar, group)
-        else:
-            _run_on_threads(job, groups, n_threads, bar)
+        _run(job, groups, shape, n_threads, bar)
     finally:
         if bar is not None:
             bar.close()
+
+
+def _run(
+    job: Callable[..., None],
+    pieces: Sequence[tuple[slice, ...]],
+    shape: tuple[int, int],
+    n_threads: int,
+    bar: Any = None,
+) -> None:
+    """Call ``job(*piece)`` for all pieces of a (n, p) matrix; the last slice of a piece is its columns.
+
+    The main thread only waits, so that Ctrl-C is heard at once whatever runs. The first exception stops the rest.
+    """
+    if shape[0] * shape[1] < _SERIAL_VALUES:
+        for piece in pieces:
+            job(*piece)
+        return
+    pool = ThreadPoolExecutor(min(n_threads, len(pieces)), thread_name_prefix="powerkern")
+    try:
+        pending = {pool.submit(job, *piece): piece for piece in pieces}
+        while pending:
+            # with a timeout: without one, Windows could not be interrupted, and a bar would not move
+            done, _ = wait(pending, timeout=_POLL, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+                columns = pending.pop(future)[-1]
+                if bar is not None:
+                    bar.update(columns.stop - columns.start)
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)  # what runs ends by itself; nobody waits for it
+        raise
+    except BaseException:
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
 def _groups(shape: tuple[int, int], n_threads: int) -> Iterable[slice]:
@@ -95,31 +124,12 @@ def _groups(shape: tuple[int, int], n_threads: int) -> Iterable[slice]:
     return (slice(start, min(start + width, p)) for start in range(0, p, width))
 
 
-def _run_on_threads(job: Callable[[slice], None], groups: list[slice], n_threads: int, bar: Any) -> None:
-    pool = ThreadPoolExecutor(min(n_threads, len(groups)), thread_name_prefix="powerkern")
-    pending: dict[Future[None], slice] = {pool.submit(job, group): group for group in groups}
-    try:
-        while pending:
-            # a wait without timeout could not be interrupted on Windows
-            done, _ = wait(pending, timeout=0.2, return_when=FIRST_COMPLETED if bar else FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-                _advance(bar, pending.pop(future))
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
 def _progress_bar(total: int) -> Any:
     try:
         from tqdm import tqdm
     except ImportError:
         raise ImportError("progress=True needs tqdm: pip install 'powerkern[progress]'") from None
     return tqdm(total=total, unit=" columns", delay=_PROGRESS_DELAY)
-
-
-def _advance(bar: Any, group: slice) -> None:
-    if bar is not None:
-        bar.update(group.stop - group.start)
 
 
 # --- scratch and gathering ----------------------------------------------------------------------------
@@ -200,48 +210,51 @@ def fit_matrix(
     progress: bool = False,
 ) -> FloatArray:
     """Fit every column; returns (p, mle.N_RESULTS). A negative STATUS marks values outside the domain."""
-    n, p = values.shape
-    results = np.empty((p, mle.N_RESULTS))
-    scratch = _FitScratch(n)
 
-    def job(group: slice) -> None:
-        columns = _columns_of(values, group, scratch)
-        mle.fit_columns(columns, weight, family, lmbda[group], scratch.work, results[group])
+    def fit(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        mle.fit_columns(columns, weight, family, lmbda[group], work, out)
 
-    for_each_group(job, values.shape, n_threads, progress)
-    return results
+    return _on_columns(fit, values, mle.N_RESULTS, n_threads, progress)
 
 
 def profile_matrix(
     values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
     """g of every column at every lambda: (p, len(lmbdas))."""
-    n, p = values.shape
-    out = np.empty((p, lmbdas.size))
-    scratch = _FitScratch(n)
 
-    def job(group: slice) -> None:
-        columns = _columns_of(values, group, scratch)
-        mle.profile_columns(columns, weight, family, lmbdas, scratch.work, out[group])
+    def profile(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        mle.profile_columns(columns, weight, family, lmbdas, work, out)
 
-    for_each_group(job, values.shape, n_threads)
-    return out
+    return _on_columns(profile, values, lmbdas.size, n_threads)
 
 
 def interval_matrix(
     values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
     """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
-    n, p = values.shape
-    out = np.empty((p, 2))
     at = np.column_stack([lmbda, drop])
-    scratch = _FitScratch(n)
+
+    def interval(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        mle.interval_columns(columns, weight, family, at[group], work, out)
+
+    return _on_columns(interval, values, 2, n_threads)
+
+
+def _on_columns(
+    function: Callable[[FloatArray, slice, tuple[Any, ...], FloatArray], None],
+    values: NDArray[Any],
+    width: int,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """Call ``function(columns, group, work, rows of the result)`` for groups of columns; returns (p, width)."""
+    out = np.empty((values.shape[1], width))
+    scratch = _FitScratch(values.shape[0])
 
     def job(group: slice) -> None:
-        columns = _columns_of(values, group, scratch)
-        mle.interval_columns(columns, weight, family, at[group], scratch.work, out[group])
+        function(_columns_of(values, group, scratch), group, scratch.work, out[group])
 
-    for_each_group(job, values.shape, n_threads)
+    for_each_group(job, values.shape, n_threads, progress)
     return out
 
 
@@ -290,27 +303,31 @@ def transform_matrix(
     `out` may be `values`, or None to count only.
     """
     apply = tiles.APPLY[family, what]
-    failures = np.zeros(values.shape[1], dtype=np.int64)
-    n = values.shape[0]
+    n, p = values.shape
+    failures = np.zeros((p, -(-n // tiles.BLOCK_ROWS)), dtype=np.int64)
     scratch = _Scratch(min(n, tiles.BLOCK_ROWS))
+    largest = np.finfo(np.float64 if out is None else out.dtype).max
 
-    def job(group: slice) -> None:
-        for start in range(0, n, tiles.BLOCK_ROWS):
-            rows = slice(start, min(start + tiles.BLOCK_ROWS, n))
-            source = values[rows, group]
-            block = scratch.block(source.shape[1], source.shape[0])
-            _gather(source, block)
-            counts = np.zeros(source.shape[1], dtype=np.int64)
-            apply(block, results[group], counts)
-            if repair is not None:
-                for j in np.flatnonzero(counts):
-                    counts[j] = repair(group.start + int(j), source[:, j], block[j])
-            failures[group] += counts
-            if out is not None:
-                _scatter(block, out[rows, group])
+    def job(rows: slice, group: slice) -> None:
+        source = values[rows, group]
+        block = scratch.block(source.shape[1], source.shape[0])
+        _gather(source, block)
+        counts = np.zeros(source.shape[1], dtype=np.int64)
+        apply(block, results[group], counts)
+        if repair is not None:
+            if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
+                counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
+                block[abs(block) > largest] = np.inf
+            for j in np.flatnonzero(counts):
+                counts[j] = repair(group.start + int(j), source[:, j], block[j])
+        failures[group, rows.start // tiles.BLOCK_ROWS] = counts
+        if out is not None:
+            _scatter(block, out[rows, group])
 
-    for_each_group(job, values.shape, n_threads)
-    return failures
+    blocks = [slice(start, min(start + tiles.BLOCK_ROWS, n)) for start in range(0, n, tiles.BLOCK_ROWS)]
+    groups = list(_groups((min(n, tiles.BLOCK_ROWS), p), 1))
+    _run(job, [(rows, group) for group in groups for rows in blocks], values.shape, n_threads)
+    return np.asarray(failures.sum(axis=1))
 
 
 def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> NDArray[np.int64]:

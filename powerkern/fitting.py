@@ -35,8 +35,8 @@ JSON_VERSION = 1
 _ESTIMATORS = ("mle",)
 _NO_WEIGHTS = np.empty(0)
 
-#: Bound on raw transformed values when no ymax is given, as in scipy.
-_RAW_YMAX = float(np.finfo(np.float64).max) / 1e4
+#: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
+_SAFETY = 1e4
 
 
 class Interval(NamedTuple):
@@ -108,6 +108,12 @@ class PowerFit:
         self._was_vector = was_vector
         self._data = data
 
+    def _column(self, k: int) -> FloatArray:
+        """A column of the results, read-only: slope and intercept depend on it."""
+        view = self._results[:, k]
+        view.flags.writeable = False
+        return view
+
     @property
     def n_features(self) -> int:
         """Number of columns."""
@@ -116,22 +122,22 @@ class PowerFit:
     @property
     def lmbda(self) -> FloatArray:
         """The transformation parameter of each column."""
-        return self._results[:, mle.LMBDA]
+        return self._column(mle.LMBDA)
 
     @property
     def loc(self) -> FloatArray:
         """Mean of the raw transformed values, a factor ``exp(log_factor)`` apart."""
-        return self._results[:, mle.LOC]
+        return self._column(mle.LOC)
 
     @property
     def scale(self) -> FloatArray:
         """Their standard deviation, a factor ``exp(log_factor)`` apart."""
-        return self._results[:, mle.SCALE]
+        return self._column(mle.SCALE)
 
     @property
     def log_factor(self) -> FloatArray:
         """Log of the factor that `loc` and `scale` leave out; mostly 0."""
-        return self._results[:, mle.LOG_FACTOR]
+        return self._column(mle.LOG_FACTOR)
 
     @property
     def nll(self) -> FloatArray:
@@ -146,7 +152,7 @@ class PowerFit:
     @property
     def n_obs(self) -> FloatArray:
         """Number (or total weight) of the values that are not missing."""
-        return self._results[:, mle.N_OBS]
+        return self._column(mle.N_OBS)
 
     @property
     def n_iter(self) -> NDArray[np.int64]:
@@ -166,12 +172,12 @@ class PowerFit:
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of the fitted data."""
-        return self._results[:, mle.X_MIN]
+        return self._column(mle.X_MIN)
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of the fitted data."""
-        return self._results[:, mle.X_MAX]
+        return self._column(mle.X_MAX)
 
     def __repr__(self) -> str:
         fitted = sum(not Status(code).failed for code in self.status)
@@ -355,8 +361,9 @@ class PowerFit:
         lmbdas : float or (k,) array-like
             Where to evaluate.
         X : array-like, optional
-            The fitted data. Not needed right after `fit`, which remembers (does not copy) its data until the fit is
-            pickled, written to JSON, or used to overwrite the data.
+            The fitted data. Not needed right after `fit`, which remembers its data without copying them (so they
+            must not be changed in between), until the fit is used to overwrite them. A fit that was pickled or read
+            from JSON has none.
         sample_weight : (n,) array-like, optional
             Weights that go with `X`.
         n_threads : int, optional
@@ -418,6 +425,7 @@ class PowerFit:
         with np.errstate(divide="ignore"):
             drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
         ends = columns.interval_matrix(values, self._family, self.lmbda, drop, weight, _threads(n_threads))
+        ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
         ends[self.status != Status.OK] = np.nan
         return Interval(ends[:, 0], ends[:, 1])
 
@@ -425,8 +433,12 @@ class PowerFit:
         if X is not None:
             matrix = as_matrix(X)
             check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
-            self._refuse(matrix, columns.count_outside(matrix.values, self._family, self._results, 1))
-            return matrix.values, _weights(sample_weight, matrix.values.shape[0])
+            weight = _weights(sample_weight, matrix.values.shape[0])
+            weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
+            counts = columns.count_outside(weighted, self._family, self._results, 1)
+            if counts.any():
+                raise _domain_error(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names, weight)
+            return matrix.values, weight
         if sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
         if self._data is None:
@@ -470,7 +482,7 @@ class PowerFit:
         """
         try:
             record = json.loads(text)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"not a fit: the text is not JSON ({error})") from None
         if not isinstance(record, dict) or record.get("format") != "powerkern.PowerFit":
             raise ValueError("not a fit: the JSON text was not written by PowerFit.to_json")
@@ -481,19 +493,39 @@ class PowerFit:
         try:
             rows = [[_from_json(v) for v in record["columns"][name]] for name in _FIELDS]
             results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
-            names = record["column_names"]
-            if record["family"] not in columns.FAMILIES or results.ndim != 2 or len(names or results) != len(results):
-                raise ValueError
-            return cls(
+            fit = cls(
                 record["family"],
                 results,
                 estimator=record["estimator"],
-                standardize=bool(record["standardize"]),
-                column_names=names,
-                was_vector=bool(record["vector"]),
+                standardize=record["standardize"],
+                column_names=record["column_names"],
+                was_vector=record["vector"],
             )
+            if not fit._is_sound():
+                raise ValueError
         except (KeyError, TypeError, ValueError):
             raise ValueError("not a fit: the JSON text is damaged") from None
+        return fit
+
+    def _is_sound(self) -> bool:
+        """Whether all parts fit together; a fit read from a text may not."""
+        names = self.column_names
+        used = self._results[:, [mle.LMBDA, mle.SLOPE, mle.INTERCEPT, mle.REF, mle.LOG_FACTOR]]
+        return (
+            self.family in columns.FAMILIES
+            and self.estimator in _ESTIMATORS
+            and isinstance(self.standardize, bool)
+            and isinstance(self._was_vector, bool)
+            and bool(np.isin(self._results[:, mle.STATUS], list(Status)).all())
+            and bool(np.isfinite(used).all())
+            and (
+                names is None
+                or (
+                    (isinstance(names, list) and all(isinstance(name, str) for name in names))
+                    and len(set(names)) == len(names) == self.n_features
+                )
+            )
+        )
 
 
 #: Names of the result columns, in the order of `powerkern.kernels.mle`.
@@ -598,24 +630,27 @@ def fit(
     n, p = matrix.values.shape
     weight = _weights(sample_weight, n)
     given = _given_lambdas(lmbda, p)
-    limit = _limit(ymax, standardize)
+    limit = _limit(ymax, standardize, matrix.values.dtype)
     threads = _threads(n_threads)
     results = columns.fit_matrix(matrix.values, code, given, weight, threads, progress)
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
     if outside.size:
-        raise _domain_error(matrix, int(outside[0]), matrix.names)
+        raise _domain_error(matrix, int(outside[0]), matrix.names, weight)
     if limit < math.inf:
-        _apply_limit(matrix, code, results, weight, limit, given, threads)
+        _apply_limit(matrix, code, results, weight, limit, given, threads, strict=ymax is not None)
     _warn_unfitted(results[:, mle.STATUS], matrix.names)
-    return PowerFit(
+    fitted = PowerFit(
         family,
         results,
         estimator=estimator,
-        standardize=standardize,
+        standardize=bool(standardize),
         column_names=matrix.names,
         data=(matrix.values, weight),
         was_vector=matrix.was_vector,
     )
+    if lmbda is not None and not standardize:
+        _warn_overflow(fitted)
+    return fitted
 
 
 def transform(X: object, fit: PowerFit, **options: Any) -> NDArray[np.floating]:
@@ -634,10 +669,12 @@ def _checked_fit(fit: object) -> PowerFit:
     return fit
 
 
-def _domain_error(matrix: Matrix, j: int, names: list[str] | None) -> ValueError:
-    """The error for column j, which has a value outside the domain."""
+def _domain_error(matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = _NO_WEIGHTS) -> ValueError:
+    """The error for column j, which has a value (of positive weight) outside the domain."""
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
+    if weight.size:
+        column = np.where(weight > 0.0, column, np.nan)
     infinite = np.isinf(column)
     kind, offends = ("infinite", infinite) if infinite.any() else ("not positive", column <= 0.0)
     i = int(np.argmax(offends))
@@ -651,7 +688,7 @@ def _choice(what: str, value: object, known: Iterable[str]) -> str:
     options = list(known)
     if isinstance(value, str) and value in options:
         return value
-    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.65)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
 
@@ -683,9 +720,10 @@ def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     return np.array(np.broadcast_to(given, (p,)))  # a writable copy
 
 
-def _limit(ymax: float | None, standardize: bool) -> float:
+def _limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any]) -> float:
     if ymax is None:
-        return math.inf if standardize else _RAW_YMAX
+        output = np.float32 if dtype == np.float32 else np.float64
+        return math.inf if standardize else float(np.finfo(output).max) / _SAFETY
     limit = _reals("ymax", ymax)
     if limit.ndim > 0 or not limit > 0.0:
         raise ValueError(f"ymax must be positive, got {ymax!r}")
@@ -707,25 +745,36 @@ def _reals(what: str, value: object) -> FloatArray:
 
 
 def _apply_limit(
-    matrix: Matrix, family: int, results: FloatArray, weight: FloatArray, ymax: float, given: FloatArray, n_threads: int
+    matrix: Matrix,
+    family: int,
+    results: FloatArray,
+    weight: FloatArray,
+    ymax: float,
+    given: FloatArray,
+    n_threads: int,
+    *,
+    strict: bool,
 ) -> None:
-    """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it."""
+    """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it.
+
+    Data that no lambda keeps within `ymax` are an error if `strict`; else they come as close to it as they can.
+    """
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
     low, high = np.empty((2, found.size))
     bound.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
     impossible = low > high
-    if impossible.any() and ymax != _RAW_YMAX:
+    if strict and impossible.any():
         j = int(found[np.argmax(impossible)])
         raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, matrix.names)}: no lambda satisfies it")
-    # data beyond the default bound whatever lambda: as close to it as they can get on both sides
     low, high = np.where(impossible, 0.5 * (low + high), [low, high])
     bounded = np.clip(results[found, mle.LMBDA], low, high)
     moved = bounded != results[found, mle.LMBDA]
     if moved.any():
-        at, n_eval = found[moved], results[found[moved], mle.N_EVAL]
-        results[at] = columns.fit_matrix(matrix.values[:, at], family, bounded[moved], weight, n_threads)
-        results[at, mle.STATUS] = Status.AT_BOUND
-        results[at, mle.N_EVAL] += n_eval
+        at = found[moved]
+        refit = columns.fit_matrix(matrix.values[:, at], family, bounded[moved], weight, n_threads)
+        refit[refit[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
+        refit[:, mle.N_EVAL] += results[at, mle.N_EVAL]
+        results[at] = refit
 
 
 # --- messages -----------------------------------------------------------------------------------------
@@ -746,3 +795,12 @@ def _warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
             parts.append(f"{_labels(columns_with, names)}: {code.sentence}")
     if parts:
         warnings.warn("; ".join(parts), stacklevel=3)
+
+
+def _warn_overflow(fit: PowerFit) -> None:
+    """Raw output of a lambda that was given is not bounded: say so where it overflows."""
+    ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
+    overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
+    if overflows.size:
+        text = f"{_labels(overflows, fit.column_names)}: raw values overflow at the given lambda"
+        warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)

@@ -127,7 +127,12 @@ def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, fl
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """g at `mu`, given its score there; `log_ref` is the log that centred logs are relative to (else 0)."""
+    """g at `mu`, given its score there; `log_ref` is the log that centred logs are relative to (else 0).
+
+    inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
+    """
+    if not at.variance > 0.0:
+        return math.inf
     sigma = logs.sigma
     base = log_ref + sigma * at.shift
     return 0.5 * log(at.variance) + at.log_factor + log(sigma) + base - (mu - sigma) * (logs.jacobian - at.shift)

@@ -269,7 +269,7 @@ def _careful(sides: Sides, base: float, spare: FloatArray) -> _Careful:
 
 @kernel
 def has_root_near(d1: float, d2: float, d3: float) -> bool:
-    """Newton-Kantorovich: with ``|g' g'''| <= g''^2 / 2`` there is a root of g' within twice the Newton step.
+    """Newton-Kantorovich, to third order: with ``|g' g'''| <= g''^2 / 2`` g' has a root within twice the Newton step.
 
     g is strictly convex, so it is the only one.
     """
@@ -294,7 +294,8 @@ def _careful_optimum(
             break
         state = newton_step(state, at.d1, at.d2, at.d3)
         searching = state.status == RUNNING
-    status = _FIXED if given else _OK if has_root_near(at.d1, at.d2, at.d3) else _NOT_CERTIFIED
+    certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
+    status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
     reference, log_ref = 0.0, 0.0
     if sides.neg.size == 0:
         reference = _extreme(sides.pos, mu > 0.0)
@@ -573,7 +574,7 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
     column = _prepare(x, weight, family, work)
     x, base, found = column.x, column.base, column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    row[N_OBS] = x.size if weight.size == 0 else _weighted_total(x, column.weight)[1]
+    row[N_OBS] = x.size if weight.size == 0 else _weighted_total(column.weight, column.weight)[1]
     row[X_MIN] = low if column.sign > 0.0 else -negative_high
     row[X_MAX] = -low if column.sign < 0.0 else high
     if column.status != _OK:
@@ -589,6 +590,8 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         sides = _sides(x, column.weight, found.n_negative, work)
         best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
     _write(row, best, column.sign)
+    if lmbda == lmbda:
+        row[LMBDA] = lmbda  # without the rounding of 2 - (2 - lambda)
     if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
         _write_identity(row, _UNREPRESENTABLE)
 
