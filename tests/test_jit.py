@@ -6,12 +6,12 @@ import importlib
 import os
 import pkgutil
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import numba
 import numpy as np
+import processes
 import pytest
 
 import powerkern
@@ -28,21 +28,9 @@ COMPILE = "from powerkern.kernels import bound; bound.lambda_ranges.compile(); "
 FOLDER = "from powerkern import _jit; print(_jit._cache_folder())"
 
 
-def run(code, package_folder=PACKAGE.parent, **environment):
-    """Standard output of a Python process that imports powerkern from a folder."""
-    inherited = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=package_folder,
-        env={**inherited, "PYTHONPATH": str(package_folder), **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    return done.stdout.strip()
+def run(code, sources=PACKAGE.parent, **environment):
+    """What a process prints; only what is asked for decides where its cache is."""
+    return processes.run(code, sources, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
 
 
 @pytest.fixture(scope="module")

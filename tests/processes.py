@@ -1,0 +1,37 @@
+"""Python processes of their own, for what a test cannot do in this one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import powerkern
+
+SOURCES = Path(powerkern.__file__).parents[1]
+
+
+def start(code: str, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[str]:
+    """A process that runs `code` and can import powerkern from the folder `sources`."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=sources,
+        env={**os.environ, "PYTHONPATH": str(sources), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def run(code: str, sources: Path = SOURCES, **environment: str) -> str:
+    """What a process prints that must end well and without a warning."""
+    with start(code, sources, **environment) as process:
+        try:
+            out, err = process.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert process.returncode == 0, err
+    assert err == ""
+    return out.strip()

@@ -1,0 +1,282 @@
+"""The column driver: groups, threads, progress, interruption, errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
+
+import numpy as np
+import processes
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import powerkern as pk
+from powerkern import columns
+
+N_THREADS = [1, 2, 8]
+
+
+def matrix(n=300, p=200, seed=0):
+    """Both signs, positive, tight and missing values; enough of them for several groups a thread."""
+    x = np.random.default_rng(seed).normal(size=(n, p))
+    x[:, ::3] = np.exp(x[:, ::3])
+    x[:, 1::7] = 1e4 + 1e-3 * x[:, 1::7]
+    x[::11, ::5] = np.nan
+    return x
+
+
+def driver_threads():
+    """Threads of the driver that do not end by themselves."""
+    found = [t for t in threading.enumerate() if t.name.startswith("powerkern")]
+    for thread in found:
+        thread.join(timeout=5.0)
+    return [t for t in found if t.is_alive()]
+
+
+# --- groups -------------------------------------------------------------------------------------------
+
+
+@given(n=st.integers(1, 10**8), p=st.integers(1, 3000), n_threads=st.integers(1, 64))
+@example(n=1, p=3000, n_threads=2)
+@example(n=10**8, p=3, n_threads=64)
+def test_every_column_is_in_one_group(n, p, n_threads):
+    seen = np.zeros(p, dtype=int)
+    lock = threading.Lock()
+
+    def job(group):
+        with lock:
+            seen[group] += 1
+            assert group.stop <= p
+
+    columns.for_each_group(job, (n, p), n_threads)
+    assert (seen == 1).all()
+
+
+def test_groups_keep_memory_small_and_threads_busy():
+    def widths(n, p, n_threads):
+        found = []
+        columns.for_each_group(lambda group: found.append(group.stop - group.start), (n, p), n_threads)
+        return found
+
+    assert max(widths(10**7, 100, 1)) * 10**7 <= columns._LONG * 2
+    assert len(widths(100_000, 4, 4)) == 4
+    assert set(widths(10_000, 64, 2)) == {8}
+    assert len(widths(10, 1000, 2)) < 10
+
+
+# --- threads ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", columns.FAMILIES)
+def test_results_do_not_depend_on_the_number_of_threads(family):
+    x = abs(matrix()) if family == "box-cox" else matrix()
+    fits = [pk.fit(x, family, n_threads=k) for k in N_THREADS]
+    for fit, k in zip(fits, N_THREADS, strict=True):
+        np.testing.assert_array_equal(fit._results, fits[0]._results)
+        z = fit.transform(x, n_threads=k)
+        np.testing.assert_array_equal(z, fits[0].transform(x, n_threads=1))
+        np.testing.assert_array_equal(fit.inverse_transform(z, n_threads=k), fit.inverse_transform(z, n_threads=1))
+        np.testing.assert_array_equal(fit.profile([0.0, 1.0], n_threads=k), fits[0].profile([0.0, 1.0], n_threads=1))
+        np.testing.assert_array_equal(fit.confint(n_threads=k), fits[0].confint(n_threads=1))
+    assert not driver_threads()
+
+
+def test_eight_python_threads_fit_at_once():
+    data = [matrix(seed=seed) for seed in range(8)]
+    alone = [pk.fit(x, n_threads=1)._results for x in data]
+    with ThreadPoolExecutor(8) as pool:
+        fits = list(pool.map(lambda x: pk.fit(x, n_threads=2), data * 2))
+        images = list(pool.map(lambda pair: pair[0].transform(pair[1]), zip(fits, data * 2, strict=True)))
+    for fit, results, z, x in zip(fits, alone * 2, images, data * 2, strict=True):
+        np.testing.assert_array_equal(fit._results, results)
+        np.testing.assert_array_equal(z, fit.transform(x, n_threads=1))
+
+
+def test_eight_python_threads_make_the_first_fit_of_a_process():
+    """They race to compile, or to load, the same entries."""
+    code = (
+        "import numpy as np, powerkern as pk, threading\n"
+        "x = np.random.default_rng(0).lognormal(size=(300, 40))\n"
+        "found, start = [], threading.Barrier(8)\n"
+        "def job():\n"
+        "    start.wait()\n"
+        "    found.append(pk.fit(x, 'box-cox').lmbda)\n"
+        "threads = [threading.Thread(target=job) for _ in range(8)]\n"
+        "[t.start() for t in threads]; [t.join() for t in threads]\n"
+        "print(len(found), all((lmbda == found[0]).all() for lmbda in found))"
+    )
+    assert processes.run(code) == "8 True"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_fork_after_a_fit():
+    """The child fits with threads of its own: OpenMP would die here."""
+    code = (
+        "import os, sys, numpy as np, powerkern as pk\n"
+        "x = np.random.default_rng(0).normal(size=(500, 100))\n"
+        "before = pk.fit(x, n_threads=2).lmbda\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if (pk.fit(x, n_threads=2).lmbda == before).all() else 3)\n"
+        "_, status = os.waitpid(child, 0)\n"
+        "print(os.waitstatus_to_exitcode(status), (pk.fit(x, n_threads=2).lmbda == before).all())"
+    )
+    assert processes.run(code) == "0 True"
+
+
+def test_default_number_of_threads():
+    assert columns.default_threads() >= 1
+    if hasattr(os, "sched_getaffinity"):
+        code = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); from powerkern import columns; "
+        assert processes.run(code + "print(columns.default_threads())") == "1"
+
+
+@pytest.mark.parametrize(
+    "n_threads, error",
+    [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError), ([2], TypeError)],
+)
+def test_number_of_threads_is_checked(n_threads, error):
+    with pytest.raises(error, match="n_threads must be"):
+        pk.fit(matrix(10, 2), n_threads=n_threads)
+
+
+def test_numpy_integers_are_numbers_of_threads():
+    x = matrix(50, 10)
+    np.testing.assert_array_equal(pk.fit(x, n_threads=np.int32(2)).lmbda, pk.fit(x, n_threads=None).lmbda)
+
+
+# --- errors and interruption --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("progress", [False, True])
+@pytest.mark.parametrize("n_threads", N_THREADS)
+def test_an_exception_in_a_job_is_passed_on(n_threads, progress):
+    """It comes out as it is, jobs that wait are dropped, and no thread stays behind."""
+    done = []
+
+    def job(group):
+        if group.start == 16:
+            raise MemoryError("in a job")
+        time.sleep(0.001)
+        done.append(group)
+
+    with pytest.raises(MemoryError, match="in a job"):
+        columns.for_each_group(job, (10_000, 8 * 1000), n_threads, progress)
+    assert len(done) < 500
+    assert not driver_threads()
+
+
+def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(columns, "wait", interrupted)
+    done = []
+
+    def job(group):
+        time.sleep(0.001)
+        done.append(group)
+
+    with pytest.raises(KeyboardInterrupt):
+        columns.for_each_group(job, (10_000, 8 * 1000), 2)
+    assert len(done) < 500
+    assert not driver_threads()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_ctrl_c(n_threads):
+    """A fit of hours, on a matrix that is one column repeated without memory, ends at once."""
+    code = (
+        "import numpy as np, powerkern as pk\n"
+        "x = np.random.default_rng(0).lognormal(size=100_000)\n"
+        "pk.fit(x[:1000], 'box-cox')\n"
+        "print('ready', flush=True)\n"
+        f"pk.fit(np.broadcast_to(x[:, None], (100_000, 300_000)), 'box-cox', n_threads={n_threads})"
+    )
+    with processes.start(code) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.5)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=10)  # a guard against hanging, not a measurement
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+    assert process.returncode != 0
+    assert err.rstrip().endswith("KeyboardInterrupt")
+
+
+# --- progress -----------------------------------------------------------------------------------------
+
+
+class Bar:
+    """Stands for tqdm."""
+
+    made: ClassVar[list[Bar]] = []
+
+    def __init__(self, total, **options):
+        self.total, self.options, self.seen, self.closed = total, options, 0, False
+        Bar.made.append(self)
+
+    def update(self, n):
+        assert not self.closed
+        self.seen += n
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    monkeypatch.setattr("tqdm.tqdm", Bar)
+    monkeypatch.setattr(Bar, "made", [])
+    return Bar.made
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_progress_counts_columns(bars, n_threads):
+    x = matrix(2000, 50)
+    np.testing.assert_array_equal(
+        pk.fit(x, progress=True, n_threads=n_threads).lmbda, pk.fit(x, n_threads=n_threads).lmbda
+    )
+    (bar,) = bars
+    assert (bar.total, bar.seen, bar.closed) == (50, 50, True)
+    assert bar.options["delay"] > 0.0  # quick fits show none
+
+
+def test_progress_bar_is_closed_after_an_error(bars):
+    x = matrix(2000, 50)
+    with pytest.raises(ValueError, match="column"):
+        pk.fit(np.where(np.isnan(x), 1.0, -abs(x)), "box-cox", progress=True)
+
+    def job(group):
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        columns.for_each_group(job, (10, 10), 1, progress=True)
+    assert [bar.closed for bar in bars] == [True, True]
+
+
+def test_no_bar_without_progress(bars):
+    pk.fit(matrix(50, 10))
+    assert bars == []
+
+
+def test_progress_with_the_real_tqdm(capsys):
+    pytest.importorskip("tqdm")
+    pk.fit(matrix(50, 10), progress=True)
+    assert capsys.readouterr().err == ""  # done before a bar would appear
+
+
+def test_progress_without_tqdm_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    with pytest.raises(ImportError, match=r"pip install 'powerkern\[progress\]'"):
+        pk.fit(matrix(50, 10), progress=True)
