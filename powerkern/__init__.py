@@ -1,13 +1,18 @@
 """powerkern: exact, fast power transforms for wide numeric tables."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from powerkern._status import Status
 from powerkern.fitting import PowerFit, fit, inverse_transform, transform
 
-try:
-    __version__ = version("powerkern")
-except PackageNotFoundError:  # run from a source tree that was not installed
-    __version__ = "0+unknown"
-
 __all__ = ["PowerFit", "Status", "__version__", "fit", "inverse_transform", "transform"]
+
+
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when asked for: it would cost every import 30 ms."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("powerkern")
+    except PackageNotFoundError:  # run from a source tree that was not installed
+        return "0+unknown"

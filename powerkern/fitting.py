@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtri
 
 from powerkern import columns
 from powerkern._status import Status
@@ -421,6 +420,8 @@ class PowerFit:
         """
         if _reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        from scipy.special import chdtri  # costs a third of the time to import powerkern
+
         values, weight = self._remembered(X, sample_weight)
         with np.errstate(divide="ignore"):
             drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
