@@ -32,7 +32,7 @@ class InTurns:
     """A benchmark that compares calls made in turns: what slows the machine down for a while slows all of them."""
 
     #: How long to go on; more is more reliable.
-    seconds = 0.25
+    seconds = 0.1
     #: The fastest laps of the last comparison.
     laps: dict[str, Lap] = {}
 

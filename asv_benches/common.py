@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 
-def best_of(call: Callable[[], Any], seconds: float = 0.2, at_least: int = 5) -> float:
+def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -> float:
     """Seconds of the fastest of the calls that fit into `seconds`, after one that warms up."""
     call()
     best, calls = np.inf, 0

@@ -565,7 +565,7 @@ def fit(
       x < 0; ``J = sign(x) log1p|x|``.
 
     The function is strictly convex, so there is one optimum; it is found as the root of its derivative, to
-    about 1e-13 on well-conditioned columns of any scale (NUMERICS 2 and 3 in the documentation).
+    about 1e-13 on well-conditioned columns of any scale (see the page on numerics in the documentation).
 
     Parameters
     ----------

@@ -60,7 +60,7 @@ class GoldenState(NamedTuple):
 
 
 class BrentState(NamedTuple):
-    """Brent's minimiser: the bracket [a, b] and the three best points, named as in [1]_."""
+    """Brent's minimiser: the bracket [a, b] and the three best points, named as in his book."""
 
     x: float  #: point to evaluate next; the best point once the search is over
     a: float

@@ -79,6 +79,8 @@ SAMPLE = 4096
 SAMPLE_STRIDE = 16
 #: Plain logs, right to 2e-16, are used where their standard deviation exceeds this and |d| stays below PLAIN_REACH.
 PLAIN_SPREAD = 1e-2
+#: So are they where the standard deviation of the transformed values exceeds this: it divides their errors.
+PLAIN_SD = 1e-3
 PLAIN_REACH = 600.0
 _MAX_PLAIN_EVAL = 20
 
@@ -494,6 +496,8 @@ def _plain_optimum(x: FloatArray, column: _Column, d: FloatArray, d32: Float32Ar
     if not walk.good:
         return _no_optimum(n_eval + walk.n_eval)
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
+    if not variance >= PLAIN_SD * PLAIN_SD:
+        return _no_optimum(n_eval + walk.n_eval)
     return Optimum(
         walk.x,
         mean,

@@ -724,7 +724,7 @@ def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
     Notes
     -----
     Accurate to about 1e-15 (1 + 2 abs(c) + abs(ln Var(y))). The same quantity as obtained from log-sum-exps of
-    logarithms of the deviations, ln |x_i - mean|, without losing nearly equal values to cancellation.
+    logarithms of the deviations, ``ln |x_i - mean|``, without losing nearly equal values to cancellation.
 
     Inside jitted code it takes contiguous float64 vectors and checks nothing.
 
