@@ -22,7 +22,7 @@ Six decorators and a few bit-level functions are all that the rest of the packag
 Measured facts behind the choices (numba 0.68, see docs/numerics):
 ``fastmath=True`` would delete NaN checks; the default error model raises ZeroDivisionError; LLVM prefers
 256-bit vectors on CPUs with AVX-512, which costs the hot loops a factor of 1.3 to 1.6, hence `widest_vectors`;
-numba's cache does not notice an edited callee in another module, hence the hash of all sources in the
+numba's cache does not notice an edited callee in another module, hence the hash of all compiled sources in the
 cache's location.
 """
 
@@ -157,10 +157,10 @@ class _Entry:
 
 @functools.cache
 def _source_hash() -> str:
-    """Hash of every source file of the package, numba's version and the options above."""
+    """Hash of every source file that is compiled, numba's version and the options above."""
     digest = hashlib.sha256(f"{numba.__version__}{_KERNEL_OPTIONS}{_ENTRY_OPTIONS}".encode())
     package = Path(__file__).parent
-    for path in sorted(package.rglob("*.py")):
+    for path in [package / "_jit.py", package / "_status.py", *sorted(package.glob("kernels/*.py"))]:
         digest.update(path.relative_to(package).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

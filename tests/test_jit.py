@@ -125,7 +125,7 @@ def test_cache_is_used_by_the_next_process(filled_cache):
 
 
 @needs_jit
-def test_cache_changes_with_any_source(package_copy, tmp_path):
+def test_cache_changes_with_any_compiled_source(package_copy, tmp_path):
     """numba does not see that a callee in another file was edited: the folder's name does."""
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     first = run(FOLDER, package_copy, **environment)
@@ -136,8 +136,12 @@ def test_cache_changes_with_any_source(package_copy, tmp_path):
         second = run(FOLDER, package_copy, **environment)
         assert second != first
         first = second
-    (package_copy / "powerkern" / "__main__.py").rename(package_copy / "powerkern" / "renamed.py")
-    assert run(FOLDER, package_copy, **environment) != first
+    (package_copy / "powerkern" / "kernels" / "new.py").touch()
+    last = run(FOLDER, package_copy, **environment)
+    assert last != first
+    with (package_copy / "powerkern" / "__main__.py").open("a") as file:  # compiles nothing
+        file.write("# edited\n")
+    assert run(FOLDER, package_copy, **environment) == last
 
 
 @needs_jit
