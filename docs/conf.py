@@ -9,8 +9,24 @@ author = "the powerkern developers"
 project_copyright = "2026, the powerkern developers"
 version = release = powerkern.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "sphinx.ext.viewcode", "numpydoc"]
-exclude_patterns = ["_build"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery"]
+
+# Examples run while the documentation is built, on the Agg backend; an example that raises fails the build.
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",  # plot_<area>_<what>.py
+    "gallery_dirs": "auto_gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "show_memory": False,
+    "show_signature": False,
+    "download_all_examples": False,
+}
 
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
 numpydoc_show_class_members = False  # autodoc lists them; both together warn
