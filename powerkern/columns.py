@@ -54,6 +54,10 @@ class ColumnFit(NamedTuple):
     status: int
     x_min: float
     x_max: float
+    lmbda0: float
+    n_kept: float
+    centre: float
+    divisor: float
 
 
 def default_threads() -> int:

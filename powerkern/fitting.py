@@ -28,8 +28,8 @@ from powerkern.kernels import bound, mle, tiles
 FloatArray = NDArray[np.float64]
 OutOfRange = Literal["nan", "raise", "clip"]
 
-#: Version of the JSON text that `PowerFit.to_json` writes.
-JSON_VERSION = 1
+#: Version of the JSON text that `PowerFit.to_json` writes; it reads every version up to it.
+JSON_VERSION = 2
 
 _ESTIMATORS = ("mle",)
 _NO_WEIGHTS = np.empty(0)
@@ -487,12 +487,17 @@ class PowerFit:
             raise ValueError(f"not a fit: the text is not JSON ({error})") from None
         if not isinstance(record, dict) or record.get("format") != "powerkern.PowerFit":
             raise ValueError("not a fit: the JSON text was not written by PowerFit.to_json")
-        if record.get("version") != JSON_VERSION:
+        if record.get("version") not in range(1, JSON_VERSION + 1):
             raise ValueError(
-                f"the fit has version {record.get('version')!r}, this powerkern reads version {JSON_VERSION}"
+                f"the fit has version {record.get('version')!r}, this powerkern reads versions 1 to {JSON_VERSION}"
             )
         try:
-            rows = [[_from_json(v) for v in record["columns"][name]] for name in _FIELDS]
+            table = record["columns"]
+            if record["version"] == 1:
+                p = len(table["lmbda"])
+                added = {"lmbda0": table["lmbda"], "n_kept": table["n_obs"], "centre": [0.0] * p, "divisor": [1.0] * p}
+                table = {**added, **table}
+            rows = [[_from_json(v) for v in table[name]] for name in _FIELDS]
             results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
             fit = cls(
                 record["family"],
@@ -511,14 +516,14 @@ class PowerFit:
     def _is_sound(self) -> bool:
         """Whether all parts fit together; a fit read from a text may not."""
         names = self.column_names
-        used = self._results[:, [mle.LMBDA, mle.SLOPE, mle.INTERCEPT, mle.REF, mle.LOG_FACTOR]]
+        used = self._results[:, [mle.LMBDA, mle.SLOPE, mle.INTERCEPT, mle.REF, mle.LOG_FACTOR, mle.CENTRE, mle.DIVISOR]]
         return (
             self.family in columns.FAMILIES
             and self.estimator in _ESTIMATORS
             and isinstance(self.standardize, bool)
             and isinstance(self._was_vector, bool)
             and bool(np.isin(self._results[:, mle.STATUS], list(Status)).all())
-            and bool(np.isfinite(used).all())
+            and bool(np.isfinite(used).all() and (self._results[:, mle.DIVISOR] > 0.0).all())
             and (
                 names is None
                 or (

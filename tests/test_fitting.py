@@ -453,7 +453,7 @@ def test_json_with_a_damaged_column(key, damage):
     "changes, message",
     [
         ({"format": "other"}, "not written by PowerFit"),
-        ({"version": 2}, "version 2"),
+        ({"version": 99}, "version 99"),
         ({"version": None}, "version None"),
         ({"family": "logit"}, "damaged"),
         ({"family": ["box-cox"]}, "damaged"),
@@ -465,6 +465,15 @@ def test_json_with_a_damaged_column(key, damage):
 def test_json_of_something_else(changes, message):
     with pytest.raises(ValueError, match=message):
         PowerFit.from_json(json.dumps({**record(), **changes}))
+
+
+def test_json_of_version_1():
+    """Written before there were robust fits."""
+    old = {**record(), "version": 1}
+    for name in ("lmbda0", "n_kept", "centre", "divisor"):
+        del old["columns"][name]
+    now = PowerFit.from_json(json.dumps(record()))
+    np.testing.assert_array_equal(PowerFit.from_json(json.dumps(old))._results, now._results)
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "3", '"text"', "{}", "lmbda\n1.0"])

@@ -54,7 +54,9 @@ BOX_COX, YEO_JOHNSON = 0, 1
 
 # one row of results a column; lmbda, loc ... of powerkern.fitting.PowerFit are its columns
 LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, N_OBS, N_EVAL, STATUS, X_MIN, X_MAX = range(14)
-N_RESULTS = 14
+# of robust fits: the start (else LMBDA), how many values were kept; what is transformed is (x - CENTRE)/DIVISOR
+LMBDA0, N_KEPT, CENTRE, DIVISOR = range(14, 18)
+N_RESULTS = 18
 
 # STATUS of a column whose values are outside the domain; the driver raises
 BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
@@ -579,10 +581,12 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
     x, base, found = column.x, column.base, column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     row[N_OBS] = x.size if weight.size == 0 else _weighted_total(column.weight, column.weight)[1]
+    row[N_KEPT], row[CENTRE], row[DIVISOR] = row[N_OBS], 0.0, 1.0
     row[X_MIN] = low if column.sign > 0.0 else -negative_high
     row[X_MAX] = -low if column.sign < 0.0 else high
     if column.status != _OK:
         _write_identity(row, column.status)
+        row[LMBDA0] = 1.0
         return
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
     best = _no_optimum(0)
@@ -598,6 +602,7 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         row[LMBDA] = lmbda  # without the rounding of 2 - (2 - lambda)
     if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
         _write_identity(row, _UNREPRESENTABLE)
+    row[LMBDA0] = row[LMBDA]
 
 
 @kernel

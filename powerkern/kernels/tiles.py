@@ -15,7 +15,18 @@ import numpy.typing as npt
 from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, widest_vectors
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.mle import BOX_COX, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, YEO_JOHNSON, is_identity
+from powerkern.kernels.mle import (
+    BOX_COX,
+    CENTRE,
+    DIVISOR,
+    INTERCEPT,
+    LMBDA,
+    LOG_FACTOR,
+    REF,
+    SLOPE,
+    YEO_JOHNSON,
+    is_identity,
+)
 from powerkern.kernels.yeojohnson import (
     inv_yeojohnson_loop,
     yeojohnson_loop,
@@ -111,6 +122,7 @@ def _yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> Non
         x, fit = block[j], results[j]
         if not is_identity(fit):
             failures[j] += _count_outside(x, YEO_JOHNSON)
+            _prestandardize(x, fit)
             yeojohnson_loop(x, fit[LMBDA], x)
 
 
@@ -121,6 +133,7 @@ def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) ->
         if not is_identity(fit):
             missing = _count_missing(y)
             inv_yeojohnson_loop(y, fit[LMBDA], y)
+            _unprestandardize(y, fit)
             failures[j] += _count_not_finite(y) - missing
 
 
@@ -130,6 +143,7 @@ def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: C
         x, fit = block[j], results[j]
         if not is_identity(fit):
             failures[j] += _count_outside(x, YEO_JOHNSON)
+            _prestandardize(x, fit)
             yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
 
 
@@ -140,7 +154,26 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
         if not is_identity(fit):
             missing = _count_missing(z)
             yeojohnson_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], z)
+            _unprestandardize(z, fit)
             failures[j] += _count_not_finite(z) - missing
+
+
+@kernel
+def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
+    """x = (x - centre)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
+    centre, divisor = fit[CENTRE], fit[DIVISOR]
+    if centre != 0.0 or divisor != 1.0:
+        for i in range(x.size):
+            x[i] = (x[i] - centre) / divisor
+
+
+@kernel
+def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
+    """x = centre + divisor x."""
+    centre, divisor = fit[CENTRE], fit[DIVISOR]
+    if centre != 0.0 or divisor != 1.0:
+        for i in range(x.size):
+            x[i] = centre + divisor * x[i]
 
 
 #: The entry for a family and what is to be done.
