@@ -2,8 +2,8 @@
 Three skewed columns, before and after
 ======================================
 
-A power transform bends each column until it looks as normal as it can. Here is what it does to a lognormal, a gamma and a
-left-skewed column.
+A power transform bends each column until it looks as normal as it can. Here is what it does to a lognormal, a gamma
+and a left-skewed column.
 """
 
 # %%
