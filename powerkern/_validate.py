@@ -6,8 +6,9 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Complex, Real
 from typing import Any, NamedTuple, NoReturn
@@ -395,7 +396,23 @@ def _count(n: int | None, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-# --- weights and output arrays ------------------------------------------------------------------------
+# --- words, weights and output arrays -----------------------------------------------------------------
+
+
+def as_choice(what: str, value: object, known: Iterable[str]) -> str:
+    """An argument that is one of the `known` words.
+
+    Raises
+    ------
+    ValueError
+        If it is not; the nearest word is suggested.
+    """
+    options = list(known)
+    if isinstance(value, str) and value in options:
+        return value
+    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.65)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
 
 
 def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:

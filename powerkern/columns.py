@@ -67,6 +67,17 @@ def default_threads() -> int:
     return os.cpu_count() or 1
 
 
+def thread_count(n_threads: int | None) -> int:
+    """An argument ``n_threads``, once it is known to be a number of threads; None: all CPUs of this process."""
+    if n_threads is None:
+        return default_threads()
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer):
+        raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {n_threads!r}")
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {n_threads}")
+    return int(n_threads)
+
+
 # --- groups of columns --------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import warnings
@@ -16,6 +15,7 @@ from powerkern import columns
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
+    as_choice,
     as_matrix,
     as_out,
     as_weights,
@@ -223,7 +223,7 @@ class PowerFit:
         matrix = as_matrix(X)
         what = tiles.FORWARD_STANDARDIZED if self.standardize else tiles.FORWARD
         result, target = self._target(matrix, out)
-        n_threads = _threads(n_threads)
+        n_threads = columns.thread_count(n_threads)
         if out is not None:
             if np.shares_memory(target, matrix.values):  # nothing half-done: look before overwriting
                 counts = columns.count_outside(matrix.values, self._family, self._results, n_threads)
@@ -278,7 +278,7 @@ class PowerFit:
 
         def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
             lost = columns.transform_matrix(
-                matrix.values, to, self._family, what, self._results, _threads(n_threads), repair
+                matrix.values, to, self._family, what, self._results, columns.thread_count(n_threads), repair
             )
             return np.flatnonzero(lost)
 
@@ -384,7 +384,7 @@ class PowerFit:
         if points.ndim > 1 or not np.isfinite(points).all():
             raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
         values, weight = self._remembered(X, sample_weight)
-        g = columns.profile_matrix(values, self._family, np.atleast_1d(points), weight, _threads(n_threads))
+        g = columns.profile_matrix(values, self._family, np.atleast_1d(points), weight, columns.thread_count(n_threads))
         g *= self.n_obs[:, None]
         return g[:, 0] if points.ndim == 0 else g
 
@@ -425,7 +425,7 @@ class PowerFit:
         values, weight = self._remembered(X, sample_weight)
         with np.errstate(divide="ignore"):
             drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
-        ends = columns.interval_matrix(values, self._family, self.lmbda, drop, weight, _threads(n_threads))
+        ends = columns.interval_matrix(values, self._family, self.lmbda, drop, weight, columns.thread_count(n_threads))
         ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
         ends[self.status != Status.OK] = np.nan
         return Interval(ends[:, 0], ends[:, 1])
@@ -628,8 +628,8 @@ def fit(
     >>> np.abs(fit.lmbda).max() < 0.1
     np.True_
     """
-    code = columns.FAMILIES[_choice("family", family, columns.FAMILIES)]
-    _choice("estimator", estimator, _ESTIMATORS)
+    code = columns.FAMILIES[as_choice("family", family, columns.FAMILIES)]
+    as_choice("estimator", estimator, _ESTIMATORS)
     if not isinstance(standardize, bool | np.bool_):
         raise TypeError(f"standardize must be True or False, got {standardize!r}")
     matrix = as_matrix(X, column_names)
@@ -637,7 +637,7 @@ def fit(
     weight = _weights(sample_weight, n)
     given = _given_lambdas(lmbda, p)
     limit = _limit(ymax, standardize, matrix.values.dtype)
-    threads = _threads(n_threads)
+    threads = columns.thread_count(n_threads)
     results = columns.fit_matrix(matrix.values, code, given, weight, threads, progress)
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
     if outside.size:
@@ -688,25 +688,6 @@ def _domain_error(matrix: Matrix, j: int, names: list[str] | None, weight: Float
 
 
 # --- arguments ----------------------------------------------------------------------------------------
-
-
-def _choice(what: str, value: object, known: Iterable[str]) -> str:
-    options = list(known)
-    if isinstance(value, str) and value in options:
-        return value
-    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.65)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
-
-
-def _threads(n_threads: int | None) -> int:
-    if n_threads is None:
-        return columns.default_threads()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer):
-        raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {n_threads!r}")
-    if n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {n_threads}")
-    return int(n_threads)
 
 
 def _weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
