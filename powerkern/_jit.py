@@ -41,11 +41,14 @@ from typing import Any, ClassVar, TypeVar, cast
 
 import numba
 import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 from numba import config, types
+from numba.core import cgutils
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 from numba.extending import intrinsic, overload, register_jitable
 from numba.misc.appdirs import AppDirs
+from numba.np.arrayobj import make_array
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -241,7 +244,7 @@ class _SourceHashCache(FunctionCache):  # type: ignore[misc]
             return
 
 
-# --- what plain numba lacks: bit casts, fused multiply-add, vector width ------------------------------
+# --- what plain numba lacks: bit casts, fused multiply-add, prefetching, vector width ------------------------------
 
 
 def bits_of(x: float) -> int:
@@ -279,6 +282,10 @@ def fma(a: float, b: float, c: float) -> float:
 
 def widest_vectors() -> None:
     """Ask LLVM for the CPU's widest vectors in the calling function (no effect in plain Python)."""
+
+
+def prefetch(matrix: npt.NDArray[np.float64], i: int, j: int) -> None:
+    """Ask the CPU to fetch ``matrix[i, j]``, which may lie beyond the matrix (no effect in plain Python)."""
 
 
 @intrinsic
@@ -322,6 +329,22 @@ def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _prefetch(typing_context, matrix, i, j):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        array = make_array(signature.args[0])(context, builder, args[0])
+        by_row, by_column = cgutils.unpack_tuple(builder, array.strides, 2)
+        offset = builder.add(builder.mul(args[1], by_row), builder.mul(args[2], by_column))
+        pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        address = builder.gep(builder.bitcast(array.data, pointer), [offset])
+        function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+        builder.call(function, [address, flag(0), flag(3), flag(1)])  # data, to be read, into the first-level cache
+        return context.get_dummy_value()
+
+    return types.none(matrix, types.intp, types.intp), codegen
+
+
+@intrinsic
 def _widest_vectors(typing_context):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
@@ -354,6 +377,11 @@ def _overload_float32_of(bits):  # type: ignore[no-untyped-def]
 @overload(fma)
 def _overload_fma(a, b, c):  # type: ignore[no-untyped-def]
     return lambda a, b, c: _fma(a, b, c)
+
+
+@overload(prefetch)
+def _overload_prefetch(matrix, i, j):  # type: ignore[no-untyped-def]
+    return lambda matrix, i, j: _prefetch(matrix, i, j)
 
 
 @overload(widest_vectors, inline="always")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -24,9 +25,13 @@ FloatArray = NDArray[np.float64]
 
 #: Fewer values than this are not worth a thread.
 _SERIAL_VALUES = 32_768
-#: Values in a group: at least about _SHORT, so that short columns are worth a task; at most _LONG where columns
-#: are long, so that scratch stays small and Ctrl-C prompt.
+#: Cache lines of columns in a group: a row of them is what the CPU fetches ahead while it copies.
+_LINES = 4
+#: More where columns are shorter than _SHORT / _LINES, fewer where the copy would exceed _SCRATCH values or a thread
+#: have fewer than _TURNS groups; less than a line where columns are longer than _LONG / 8, for Ctrl-C to be prompt.
 _SHORT = 4096
+_SCRATCH = 1_000_000
+_TURNS = 4
 _LONG = 8_000_000
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
@@ -96,7 +101,7 @@ def for_each_group(
 
 def _run(
     job: Callable[..., None],
-    pieces: Sequence[tuple[slice, ...]],
+    pieces: Iterable[tuple[slice, ...]],
     shape: tuple[int, int],
     n_threads: int,
     bar: Any = None,
@@ -105,37 +110,51 @@ def _run(
 
     The main thread only waits, so that Ctrl-C is heard at once whatever runs. The first exception stops the rest.
     """
-    if shape[0] * shape[1] < _SERIAL_VALUES:
-        for piece in pieces:
+    waiting, done = deque(pieces), deque[slice]()
+
+    def work() -> None:  # once a thread: handing over each piece by itself would cost four times as much
+        while True:
+            try:
+                piece = waiting.popleft()
+            except IndexError:
+                return
             job(*piece)
+            done.append(piece[-1])
+
+    if shape[0] * shape[1] < _SERIAL_VALUES:
+        work()
         return
-    pool = ThreadPoolExecutor(min(n_threads, len(pieces)), thread_name_prefix="powerkern")
+    n_threads = min(n_threads, len(waiting))
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="powerkern")
     try:
-        pending = {pool.submit(job, *piece): piece for piece in pieces}
-        while pending:
+        running = {pool.submit(work) for _ in range(n_threads)}
+        while running:
             # with a timeout: without one, Windows could not be interrupted, and a bar would not move
-            done, _ = wait(pending, timeout=_POLL, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-                columns = pending.pop(future)[-1]
-                if bar is not None:
-                    bar.update(columns.stop - columns.start)
+            ended, running = wait(running, timeout=_POLL, return_when=FIRST_EXCEPTION)
+            for task in ended:
+                task.result()
+            while bar is not None and done:
+                columns = done.popleft()
+                bar.update(columns.stop - columns.start)
     except KeyboardInterrupt:
-        pool.shutdown(wait=False, cancel_futures=True)  # what runs ends by itself; nobody waits for it
+        waiting.clear()
+        pool.shutdown(wait=False)  # what runs ends by itself; nobody waits for it
         raise
     except BaseException:
-        pool.shutdown(cancel_futures=True)
+        waiting.clear()
+        pool.shutdown()
         raise
     pool.shutdown()
 
 
 def _groups(shape: tuple[int, int], n_threads: int) -> Iterable[slice]:
-    """A cache line of columns each; more when columns are short, fewer when long or when threads would idle."""
+    """Some cache lines of columns each; more when columns are short, fewer when long or when threads would idle."""
     n, p = shape
     if n * p < _SERIAL_VALUES:
         n_threads = 1
-    width = tiles.GROUP * max(1, _SHORT // max(n, 1))
-    width = min(width, max(1, _LONG // n), -(-p // n_threads))
+    line = tiles.GROUP
+    lines = min(max(_LINES, _SHORT // n), _SCRATCH // (line * n), p // (line * _TURNS * n_threads))
+    width = min(line * max(1, lines), max(1, _LONG // n), -(-p // n_threads))
     return (slice(start, min(start + width, p)) for start in range(0, p, width))
 
 
@@ -161,7 +180,7 @@ class _Scratch(threading.local):
         """A contiguous (n_columns, n_rows) block."""
         size = n_columns * n_rows
         if self._block.size < size:
-            self._block = np.empty(max(size, min(n_columns, tiles.GROUP) * self.n))
+            self._block = np.empty(size)
         return self._block[:size].reshape(n_columns, n_rows)
 
 

@@ -68,6 +68,8 @@ def test_groups_keep_memory_small_and_threads_busy():
     assert max(widths(10**7, 100, 1)) * 10**7 <= columns._LONG * 2
     assert len(widths(100_000, 4, 4)) == 4
     assert set(widths(10_000, 64, 2)) == {8}
+    assert max(widths(10_000, 1000, 2)) == 32
+    assert max(widths(100_000, 1000, 2)) * 100_000 <= columns._SCRATCH
     assert len(widths(10, 1000, 2)) < 10
 
 
@@ -162,7 +164,7 @@ def test_an_exception_in_a_job_is_passed_on(n_threads, progress):
     done = []
 
     def job(group):
-        if group.start == 16:
+        if group.start == 64:
             raise MemoryError("in a job")
         time.sleep(0.001)
         done.append(group)

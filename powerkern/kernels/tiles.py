@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, widest_vectors
+from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, prefetch, widest_vectors
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.mle import (
@@ -47,29 +47,37 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
-    """block = x.T, a cache line of columns at a time."""
+    """block = x.T, in squares of a cache line by a cache line, asking for the squares below ahead of time."""
     n, p = x.shape
-    for first in range(0, p - GROUP + 1, GROUP):
-        part, rows = x[:, first : first + GROUP], block[first : first + GROUP]
-        for i in range(n):
+    whole_rows, whole_columns = n - n % GROUP, p - p % GROUP
+    for top in range(0, whole_rows, GROUP):
+        for left in range(0, whole_columns, GROUP):
+            square, turned = x[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
+            for i in range(GROUP):
+                prefetch(square, i + GROUP, 0)
             for j in range(GROUP):
-                rows[j, i] = part[i, j]
-    for j in range(p - p % GROUP, p):
-        for i in range(n):
+                for i in range(GROUP):
+                    turned[j, i] = square[i, j]
+    for i in range(n):
+        for j in range(whole_columns if i < whole_rows else 0, p):
             block[j, i] = x[i, j]
 
 
 @entry((ROWS, WRITE_MATRIX))
 def scatter(block: FloatArray, out: FloatArray) -> None:
-    """out = block.T, a cache line of columns at a time."""
+    """out = block.T, as `gather` does it."""
     n, p = out.shape
-    for first in range(0, p - GROUP + 1, GROUP):
-        part, rows = out[:, first : first + GROUP], block[first : first + GROUP]
-        for i in range(n):
+    whole_rows, whole_columns = n - n % GROUP, p - p % GROUP
+    for top in range(0, whole_rows, GROUP):
+        for left in range(0, whole_columns, GROUP):
+            square, turned = out[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
+            for i in range(GROUP):
+                prefetch(square, i + GROUP, 0)
             for j in range(GROUP):
-                part[i, j] = rows[j, i]
-    for j in range(p - p % GROUP, p):
-        for i in range(n):
+                for i in range(GROUP):
+                    square[i, j] = turned[j, i]
+    for i in range(n):
+        for j in range(whole_columns if i < whole_rows else 0, p):
             out[i, j] = block[j, i]
 
 
