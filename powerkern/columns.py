@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern.kernels import mle, tiles
+from powerkern.kernels import mle, shares, tiles
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
@@ -272,6 +272,27 @@ def interval_matrix(
         mle.interval_columns(columns, weight, family, at[group], work, out)
 
     return _on_columns(interval, values, 2, n_threads)
+
+
+def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+    """Range of every column, one site's share of it: (p, shares.N_RANGE)."""
+
+    def find(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        shares.range_columns(columns, weight, family, work, out)
+
+    return _on_columns(find, values, shares.N_RANGE, n_threads)
+
+
+def share_matrix(
+    values: NDArray[Any], family: int, frames: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Moments of every column, one site's share of it, at k exponents: (p, k, shares.N_SHARE)."""
+
+    def add(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        shares.share_columns(columns, weight, family, frames[group], at[group], work, out)
+
+    moments = _on_columns(add, values, at.shape[1] * shares.N_SHARE, n_threads)
+    return moments.reshape(*at.shape, shares.N_SHARE)
 
 
 def _on_columns(

@@ -94,25 +94,40 @@ class _Branch(NamedTuple):
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
+    shift, log_factor = add_moments(logs, logs.neg.size > 0, mu, scratch)
+    total = scratch.moments[0]
+    d1, d2, d3 = score_from_moments(total, logs.jacobian - shift)
+    return Score(d1, d2, d3, total[Y], total[YY] / total[WEIGHT], log_factor, shift)
+
+
+@kernel
+def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[float, float]:
+    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``; returns their shift and log-factor.
+
+    They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
+    """
     total = scratch.moments[0]
     for k in range(N_MOMENTS):
         total[k] = 0.0
-    if logs.neg.size == 0:
-        # every exponent is <= 0: no overflow, and no common factor needed
-        shift, log_factor = logs.high if mu > 0.0 else logs.low, 0.0
-        below = 0.0
-        reach = abs(mu) * (logs.high - logs.low)
-    else:
-        shift = 0.0
-        below = 2.0 * logs.sigma - mu
-        log_factor = max(0.0, max(mu * logs.high, below * logs.neg_high))
-        reach = abs(mu) * logs.high
+    shift, below, log_factor = frame(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
+    reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
     branch = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach)
     for _ in range(2):  # not two calls, which would double the compiled code
         _add_branch(branch, log_factor, scratch)
         branch = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, abs(below) * logs.neg_high)
-    d1, d2, d3 = score_from_moments(total, logs.jacobian - shift)
-    return Score(d1, d2, d3, total[Y], total[YY] / total[WEIGHT], log_factor, shift)
+    return shift, log_factor
+
+
+@kernel
+def frame(
+    low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
+) -> tuple[float, float, float]:
+    """Where logs are shifted to, the exponent below zero, and the log of the common factor, at the exponent `mu`."""
+    if both_signs:
+        below = 2.0 * sigma - mu
+        return 0.0, below, max(0.0, max(mu * high, below * neg_high))
+    # every exponent is <= 0: no overflow, and no common factor needed
+    return (high if mu > 0.0 else low), 0.0, 0.0
 
 
 @kernel

@@ -33,6 +33,7 @@ from powerkern.kernels.likelihood import (
     YY3,
     FloatArray,
     Logs,
+    Score,
     Scratch,
     Y,
     nll_at,
@@ -170,7 +171,8 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
 
 
 @kernel
-def _log_base(base: float, x: float) -> float:
+def log_base(base: float, x: float) -> float:
+    """ln(base + x), for a base of 0 or 1."""
     return log1p(x) if base == 1.0 else log(x)
 
 
@@ -187,7 +189,7 @@ def _centred_log(x: float, base: float, reference: float, log_reference: float) 
 def _careful_side(x: FloatArray, base: float, reference: float, d: FloatArray) -> tuple[float, float]:
     """Centred logs of one side; returns the smallest and the largest (0 for an empty side)."""
     widest_vectors()
-    log_reference = _log_base(base, reference)
+    log_reference = log_base(base, reference)
     for i in range(x.size):
         d[i] = _centred_log(x[i], base, reference, log_reference)
     if x.size == 0:
@@ -219,7 +221,7 @@ def _weighted_sum(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
 
 
 @kernel
-def _weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
+def weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
     """`_weighted_sum`, block by block."""
     total = weights = 0.0
     for i in range(0, d.size, BLOCK):
@@ -229,31 +231,57 @@ def _weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return total, weights
 
 
+class Bounds(NamedTuple):
+    """Bounds of a column's centred logs; `neg_high` is 0 without negative values."""
+
+    low: float
+    high: float
+    neg_high: float
+
+
 @kernel
-def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray) -> Logs:
-    """Logs of a column in units of a power of two, written to `spare`."""
+def centred_logs(sides: Sides, base: float, reference: float, d: FloatArray) -> Bounds:
+    """Centred logs of both sides, written one after the other."""
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
-    low, high = _careful_side(sides.pos, base, reference, spare[:border])
-    neg_high = _careful_side(sides.neg, base, 0.0, spare[border:n])[1]
-    sigma = _power_of_two_above(max(-low, max(high, neg_high)))
+    low, high = _careful_side(sides.pos, base, reference, d[:border])
+    return Bounds(low, high, _careful_side(sides.neg, base, 0.0, d[border:n])[1])
+
+
+@kernel
+def unit_of(bounds: Bounds) -> float:
+    """The power of two that logs are divided by."""
+    return _power_of_two_above(max(-bounds.low, max(bounds.high, bounds.neg_high)))
+
+
+@kernel
+def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, d: FloatArray) -> Logs:
+    """Divide the logs in `d` by `sigma`."""
+    border, n = sides.pos.size, sides.pos.size + sides.neg.size
     unit = 1.0 / sigma
     for i in range(n):
-        spare[i] *= unit
-    pos, neg = spare[:border], spare[border:n]
-    above, weight_above = _weighted_total(pos, sides.pos_weight)
-    below, weight_below = _weighted_total(neg, sides.neg_weight)
+        d[i] *= unit
+    pos, neg = d[:border], d[border:n]
+    above, weight_above = weighted_total(pos, sides.pos_weight)
+    below, weight_below = weighted_total(neg, sides.neg_weight)
     jacobian = (above - below) / (weight_above + weight_below)
     return Logs(
         pos,
         sides.pos_weight,
         neg,
         sides.neg_weight,
-        low * unit,
-        high * unit,
-        neg_high * unit,
+        bounds.low * unit,
+        bounds.high * unit,
+        bounds.neg_high * unit,
         jacobian,
         sigma,
     )
+
+
+@kernel
+def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray) -> Logs:
+    """Logs of a column in units of a power of two, written to `spare`."""
+    bounds = centred_logs(sides, base, reference, spare)
+    return logs_in_units(sides, bounds, unit_of(bounds), spare)
 
 
 class _Careful(NamedTuple):
@@ -266,9 +294,9 @@ class _Careful(NamedTuple):
 
 @kernel
 def _careful(sides: Sides, base: float, spare: FloatArray) -> _Careful:
-    reference = _typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
+    reference = typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
     logs = careful_logs(sides, base, reference, spare)
-    return _Careful(logs, reference, _log_base(base, reference) if sides.neg.size == 0 else 0.0)
+    return _Careful(logs, reference, log_base(base, reference) if sides.neg.size == 0 else 0.0)
 
 
 @kernel
@@ -300,18 +328,23 @@ def _careful_optimum(
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
-    reference, log_ref = 0.0, 0.0
-    if sides.neg.size == 0:
-        reference = _extreme(sides.pos, mu > 0.0)
-        log_ref = _log_base(base, reference)
+    reference = _extreme(sides.pos, mu > 0.0) if sides.neg.size == 0 else 0.0
+    return optimum(logs, mu, at, careful.log_reference, base, reference, n_eval, status)
+
+
+@kernel
+def optimum(
+    logs: Logs, mu: float, at: Score, log_reference: float, base: float, extreme: float, n_eval: int, status: int
+) -> Optimum:
+    """The optimum `mu` in the column's own units; `extreme` is the value at ``at.shift`` (0 with both signs)."""
     return Optimum(
         mu / logs.sigma,
         at.mean * logs.sigma,
         math.sqrt(at.variance) * logs.sigma,
         at.log_factor,
-        reference,
-        log_ref,
-        nll_at(logs, mu, at, careful.log_reference),
+        extreme,
+        log_base(base, extreme),
+        nll_at(logs, mu, at, log_reference),
         at.d2 * logs.sigma * logs.sigma,
         n_eval,
         status,
@@ -327,7 +360,7 @@ def _extreme(x: FloatArray, largest: bool) -> float:
 
 
 @kernel
-def _typical(x: FloatArray, scratch: FloatArray) -> float:
+def typical(x: FloatArray, scratch: FloatArray) -> float:
     """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
     n = min(x.size, 63)
     stride = x.size // n
@@ -556,7 +589,7 @@ class Prepared(NamedTuple):
 
 
 @kernel
-def _prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
+def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
     """Squeeze out missing values and zero weights, and look at what is left."""
     found = scan(x)
     n_weights = 0
@@ -577,16 +610,15 @@ def _prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prep
 @kernel
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    column = _prepare(x, weight, family, work)
+    column = prepare(x, weight, family, work)
     x, base, found = column.x, column.base, column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    row[N_OBS] = x.size if weight.size == 0 else _weighted_total(column.weight, column.weight)[1]
-    row[N_KEPT], row[CENTRE], row[DIVISOR] = row[N_OBS], 0.0, 1.0
-    row[X_MIN] = low if column.sign > 0.0 else -negative_high
-    row[X_MAX] = -low if column.sign < 0.0 else high
+    n_obs = float(x.size) if weight.size == 0 else weighted_total(column.weight, column.weight)[1]
+    x_min = low if column.sign > 0.0 else -negative_high
+    x_max = -low if column.sign < 0.0 else high
+    write_range(row, n_obs, x_min, x_max)
     if column.status != _OK:
-        _write_identity(row, column.status)
-        row[LMBDA0] = 1.0
+        write_identity(row, column.status)
         return
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
     best = _no_optimum(0)
@@ -595,14 +627,11 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         if frame.reach <= PLAIN_REACH:
             best = _plain_optimum(x, frame, work.spare[: x.size], work.d32, work.scratch.moments[0])
     if best.status != _OK:
-        sides = _sides(x, column.weight, found.n_negative, work)
+        sides = sides_of(x, column.weight, found.n_negative, work)
         best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
-    _write(row, best, column.sign)
-    if lmbda == lmbda:
-        row[LMBDA] = lmbda  # without the rounding of 2 - (2 - lambda)
-    if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
-        _write_identity(row, _UNREPRESENTABLE)
-    row[LMBDA0] = row[LMBDA]
+    write_fit(row, best, column.sign)
+    if lmbda == lmbda and row[STATUS] == _FIXED:
+        row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
 
 
 @kernel
@@ -618,7 +647,7 @@ def _refusal(n: int, found: Scan, family: int, one_sided: bool) -> int:
 
 
 @kernel
-def _sides(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> Sides:
+def sides_of(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> Sides:
     """Magnitudes and weights by sign, copied only where there are negative values or no weights."""
     n = x.size
     if weight.size == 0:
@@ -659,8 +688,18 @@ def _b(m: float, a: float) -> float:
 
 
 @kernel
-def _write(row: FloatArray, best: Optimum, sign: float) -> None:
-    """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform."""
+def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
+    """What a row says of the data: none left out, none rescaled."""
+    row[N_OBS], row[X_MIN], row[X_MAX] = n_obs, x_min, x_max
+    row[N_KEPT], row[CENTRE], row[DIVISOR] = n_obs, 0.0, 1.0
+
+
+@kernel
+def write_fit(row: FloatArray, best: Optimum, sign: float) -> None:
+    """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
+
+    The identity where they are beyond float64.
+    """
     m = best.exponent
     if sign == 0.0:
         log_factor = best.log_factor if best.log_factor > _LARGE_LOG else 0.0
@@ -675,7 +714,7 @@ def _write(row: FloatArray, best: Optimum, sign: float) -> None:
         at_ref = (1.0 - exp(-t)) / m if log_factor > 0.0 else _b(m, best.log_ref)
         loc = sign * (at_ref + factor * best.mean)
         row[SLOPE] = 1.0 / best.sd
-    row[LMBDA] = m if sign > 0.0 else 2.0 - m
+    row[LMBDA] = row[LMBDA0] = m if sign > 0.0 else 2.0 - m
     row[LOC] = loc
     row[SCALE] = best.sd * factor
     row[LOG_FACTOR] = log_factor
@@ -685,6 +724,8 @@ def _write(row: FloatArray, best: Optimum, sign: float) -> None:
     row[CURVATURE] = best.curvature
     row[N_EVAL] = best.n_eval
     row[STATUS] = best.status
+    if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
+        write_identity(row, _UNREPRESENTABLE)
 
 
 @kernel
@@ -694,8 +735,9 @@ def is_identity(row: FloatArray) -> bool:
 
 
 @kernel
-def _write_identity(row: FloatArray, status: int) -> None:
-    row[LMBDA], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 0.0, 1.0, 0.0
+def write_identity(row: FloatArray, status: int) -> None:
+    """The transform of a column without a fit."""
+    row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[NLL], row[CURVATURE], row[N_EVAL] = math.nan, math.nan, 0.0
     if status == _EMPTY:
@@ -711,11 +753,11 @@ def profile_column(
     x: FloatArray, weight: FloatArray, family: int, lmbdas: FloatArray, work: Work, out: FloatArray
 ) -> None:
     """out = g(lambda) for every lambda; NaN for a column that cannot be fitted."""
-    column = _prepare(x, weight, family, work)
+    column = prepare(x, weight, family, work)
     out[:] = math.nan
     if column.status != _OK:
         return
-    sides = _sides(column.x, column.weight, column.found.n_negative, work)
+    sides = sides_of(column.x, column.weight, column.found.n_negative, work)
     careful = _careful(sides, column.base, work.spare)
     for k in range(lmbdas.size):
         mu = (lmbdas[k] if column.sign >= 0.0 else 2.0 - lmbdas[k]) * careful.logs.sigma
@@ -728,11 +770,11 @@ def interval_column(
     x: FloatArray, weight: FloatArray, family: int, lmbda: float, drop: float, work: Work, out: FloatArray
 ) -> None:
     """The two lambdas at which g exceeds g(lmbda) by `drop`; NaN for a column that cannot be fitted."""
-    column = _prepare(x, weight, family, work)
+    column = prepare(x, weight, family, work)
     out[:] = math.nan
     if column.status != _OK:
         return
-    sides = _sides(column.x, column.weight, column.found.n_negative, work)
+    sides = sides_of(column.x, column.weight, column.found.n_negative, work)
     careful = _careful(sides, column.base, work.spare)
     sigma = careful.logs.sigma
     mu = (lmbda if column.sign >= 0.0 else 2.0 - lmbda) * sigma
@@ -762,19 +804,20 @@ def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch:
 
 # --- entries ------------------------------------------------------------------------------------------
 
-_WORK = (
+WORK = (
     "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], "
     "float32[::1], float64[:, ::1], float64[:, ::1]))"
 )
 
 
 @kernel
-def _unpack(work: tuple[Any, ...]) -> Work:
+def unpack(work: tuple[Any, ...]) -> Work:
+    """The tuple that entries take, by name."""
     packed, spare, split, weight, weight_split, d32, y, moments = work
     return Work(packed, spare, split, weight, weight_split, d32, Scratch(y, moments))
 
 
-@entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {WORK}, float64[:, ::1])")
 def fit_columns(
     columns: FloatArray,
     weight: FloatArray,
@@ -784,12 +827,12 @@ def fit_columns(
     out: FloatArray,
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
-    each = _unpack(work)
+    each = unpack(work)
     for j in range(columns.shape[0]):
         fit_column(columns[j], weight, family, lmbda[j], each, out[j])
 
 
-@entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {_WORK}, float64[:, ::1])")
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {WORK}, float64[:, ::1])")
 def profile_columns(
     columns: FloatArray,
     weight: FloatArray,
@@ -799,16 +842,16 @@ def profile_columns(
     out: FloatArray,
 ) -> None:
     """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
-    each = _unpack(work)
+    each = unpack(work)
     for j in range(columns.shape[0]):
         profile_column(columns[j], weight, family, lmbdas, each, out[j])
 
 
-@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_WORK}, float64[:, ::1])")
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {WORK}, float64[:, ::1])")
 def interval_columns(
     columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: tuple[Any, ...], out: FloatArray
 ) -> None:
     """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
-    each = _unpack(work)
+    each = unpack(work)
     for j in range(columns.shape[0]):
         interval_column(columns[j], weight, family, at[j, 0], at[j, 1], each, out[j])

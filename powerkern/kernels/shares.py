@@ -1,0 +1,137 @@
+"""One site's share of a column that lies at several sites: its range, and its moments at given exponents.
+
+A site knows its own rows only. What it has to agree on with the others comes as a frame: bounds, reference and unit of
+the logs of all sites' rows (`powerkern.federated`). With one frame for all, the moments of the shares merge pairwise
+(Chan, Golub, LeVeque 1982) into those that `powerkern.kernels.mle` would form of the whole column.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from powerkern._jit import entry, float_of, kernel
+from powerkern.kernels.likelihood import N_MOMENTS, FloatArray, Logs, add_moments
+from powerkern.kernels.mle import (
+    WORK,
+    YEO_JOHNSON,
+    Bounds,
+    Sides,
+    Work,
+    centred_logs,
+    logs_in_units,
+    prepare,
+    sides_of,
+    typical,
+    unpack,
+    weighted_total,
+)
+
+# one row a column, in the order of `Range`
+COUNT, TOTAL, X_MIN, X_MAX, N_NEGATIVE, TYPICAL, RANGE_STATUS = range(7)
+N_RANGE = 7
+
+# one row a column: what all sites agree on; logs are in units of SIGMA
+BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
+N_FRAME = 6
+
+#: Moments at one exponent, and the mean of the logs with their signs.
+JACOBIAN = N_MOMENTS
+N_SHARE = N_MOMENTS + 1
+
+
+class Frame(NamedTuple):
+    """A row of frames, by name."""
+
+    both_signs: bool
+    reference: float
+    low: float
+    high: float
+    neg_high: float
+    sigma: float
+
+
+@kernel
+def range_of_column(x: FloatArray, weight: FloatArray, family: int, work: Work, out: FloatArray) -> None:
+    """Number and weight of the values, extremes, number of negative ones, and one value from their middle."""
+    column = prepare(x, weight, family, work)
+    out[:] = 0.0
+    out[RANGE_STATUS] = column.status
+    n = column.x.size
+    if n == 0:
+        return
+    low, high = float_of(column.found.low), float_of(column.found.high)
+    negative_high = float_of(column.found.negative_high)
+    out[COUNT] = n
+    out[TOTAL] = n if weight.size == 0 else weighted_total(column.weight, column.weight)[1]
+    out[X_MIN] = low if column.sign > 0.0 else -negative_high
+    out[X_MAX] = -low if column.sign < 0.0 else high
+    out[N_NEGATIVE] = column.found.n_negative
+    out[TYPICAL] = typical(column.x, work.spare)
+
+
+@kernel
+def _framed_sides(x: FloatArray, weight: FloatArray, n_negative: int, both_signs: bool, work: Work) -> Sides:
+    """Magnitudes by sign; a share without positive values may belong to a column that has some."""
+    sides = sides_of(x, weight, n_negative, work)
+    if both_signs and n_negative == x.size:
+        return Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
+    return sides
+
+
+@kernel
+def share_of_column(
+    x: FloatArray, weight: FloatArray, family: int, frame: Frame, at: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Moments at the exponents `at`, in units of the frame; zeros for a share without values, or at NaN."""
+    column = prepare(x, weight, family, work)
+    out[:] = 0.0
+    if column.x.size == 0 or at[0] != at[0]:
+        return
+    base = 1.0 if family == YEO_JOHNSON else 0.0
+    sides = _framed_sides(column.x, column.weight, column.found.n_negative, frame.both_signs, work)
+    spare = work.spare[: column.x.size]
+    centred_logs(sides, base, frame.reference, spare)
+    own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), frame.sigma, spare)
+    logs = Logs(
+        own.pos,
+        own.pos_weight,
+        own.neg,
+        own.neg_weight,
+        frame.low,
+        frame.high,
+        frame.neg_high,
+        own.jacobian,
+        frame.sigma,
+    )
+    for k in range(at.size):
+        if at[k] == at[k]:
+            add_moments(logs, frame.both_signs, at[k], work.scratch)
+            row = out[k * N_SHARE : (k + 1) * N_SHARE]
+            row[:N_MOMENTS] = work.scratch.moments[0]
+            row[JACOBIAN] = logs.jacobian
+
+
+@entry(f"void(float64[:, ::1], float64[::1], int64, {WORK}, float64[:, ::1])")
+def range_columns(columns: FloatArray, weight: FloatArray, family: int, work: tuple[Any, ...], out: FloatArray) -> None:
+    """Ranges of the rows of `columns`, each one column of a matrix."""
+    each = unpack(work)
+    for j in range(columns.shape[0]):
+        range_of_column(columns[j], weight, family, each, out[j])
+
+
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], float64[:, ::1], {WORK}, float64[:, ::1])")
+def share_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    frames: FloatArray,
+    at: FloatArray,
+    work: tuple[Any, ...],
+    out: FloatArray,
+) -> None:
+    """Shares of the rows of `columns` at the exponents in the rows of `at`."""
+    each = unpack(work)
+    for j in range(columns.shape[0]):
+        f = frames[j]
+        frame = Frame(f[BOTH_SIGNS] != 0.0, f[REFERENCE], f[LOW], f[HIGH], f[NEG_HIGH], f[SIGMA])
+        share_of_column(columns[j], weight, family, frame, at[j], each, out[j])

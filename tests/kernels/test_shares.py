@@ -1,0 +1,129 @@
+"""Shares of a column: moments of its parts merge into those of the whole, whatever the parts."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from powerkern import columns
+from powerkern.kernels import likelihood as lk
+from powerkern.kernels import mle, shares
+
+RNG = np.random.default_rng(0)
+NORMAL = RNG.normal(size=48)
+NONE = np.empty(0)
+
+COLUMNS = {
+    "lognormal": ("box-cox", np.exp(NORMAL)),
+    "both signs": ("yeo-johnson", NORMAL),
+    "negative": ("yeo-johnson", -np.exp(NORMAL)),
+    "tight": ("box-cox", 1e4 + 1e-3 * NORMAL),
+    "huge": ("yeo-johnson", 1e150 * NORMAL),
+}
+
+
+def ranges(x: np.ndarray, family: str, weight: np.ndarray = NONE) -> np.ndarray:
+    return columns.range_matrix(x.reshape(-1, 1), columns.FAMILIES[family], weight, 1)[0]
+
+
+def frame_of(x: np.ndarray, family: str) -> np.ndarray:
+    """Any frame with bounds that hold will do: here from plain logs."""
+    base = 1.0 if family == "yeo-johnson" else 0.0
+    both = x.min() < 0.0 <= x.max()
+    reference = 0.0 if both else float(np.median(np.abs(x)))
+    if both:
+        low, high, neg_high = 0.0, np.log1p(x.max()), np.log1p(-x.min())
+    else:
+        centred = (np.abs(x) - reference) / (base + reference)
+        low, high, neg_high = np.log1p(centred.min()), np.log1p(centred.max()), 0.0
+    sigma = 2.0 ** np.ceil(np.log2(max(-low, high, neg_high)))
+    return np.array([both, reference, low / sigma, high / sigma, neg_high / sigma, sigma])
+
+
+def share(x: np.ndarray, family: str, frame: np.ndarray, mu: float, weight: np.ndarray = NONE) -> np.ndarray:
+    x = x if x.size else np.array([np.nan])
+    found = columns.share_matrix(
+        x.reshape(-1, 1), columns.FAMILIES[family], frame[None], np.array([[mu]]), weight, n_threads=1
+    )
+    return found[0, 0]
+
+
+def merged(parts: list[np.ndarray]) -> np.ndarray:
+    total = np.zeros(shares.N_SHARE)
+    for part in parts:
+        if part[lk.WEIGHT] > 0.0:
+            total[shares.JACOBIAN] += (part[shares.JACOBIAN] - total[shares.JACOBIAN]) * (
+                part[lk.WEIGHT] / (total[lk.WEIGHT] + part[lk.WEIGHT])
+            )
+            lk.merge_moments(total, part)
+    return total
+
+
+def splits(x: np.ndarray) -> dict[str, list[np.ndarray]]:
+    order = np.argsort(x)
+    middle = np.median(x)
+    return {
+        "whole": [np.arange(x.size)],
+        "sorted, with an empty one": [order[:5], order[5:5], order[5:30], order[30:]],
+        "one value each": [order[i : i + 1] for i in range(x.size)],
+        "by sign": [np.flatnonzero(x >= 0), np.flatnonzero(x < 0)],
+        "halves": [np.flatnonzero(x > middle), np.flatnonzero(x <= middle)],
+    }
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("lmbda", [-1.5, 0.3])
+def test_merged_shares_have_the_score_of_the_whole(name: str, lmbda: float) -> None:
+    family, x = COLUMNS[name]
+    frame = frame_of(x, family)
+    both, _, low, high, neg_high, sigma = frame
+    mu = (lmbda if x.max() >= 0.0 else 2.0 - lmbda) * sigma
+    sign = 1.0 if x.max() >= 0.0 else -1.0
+    exact = [float(v) for v in oracles.likelihood(family, lmbda, x.tolist())]
+    for parts in splits(x).values():
+        total = merged([share(x[part], family, frame, mu) for part in parts])
+        shift = lk.frame(low, high, neg_high, sigma, bool(both), mu)[0]
+        d1, d2, _ = lk.score_from_moments(total, total[shares.JACOBIAN] - shift)
+        # g' is a difference of terms of the size of the logs, g'' one of their squares
+        assert_allclose(sign * d1, exact[1] / sigma, rtol=0, atol=1e-14)
+        assert_allclose(d2, exact[2] / sigma**2, rtol=1e-13, atol=1e-14)
+        assert total[lk.WEIGHT] == x.size
+
+
+def test_weights_are_repetitions_and_nan_is_missing() -> None:
+    family, x = COLUMNS["both signs"]
+    frame = frame_of(x, family)
+    weight = RNG.integers(0, 4, x.size).astype(np.float64)
+    repeated = share(np.repeat(x, weight.astype(int)), family, frame, 0.7)
+    with_nan = np.append(x, np.nan)
+    assert_allclose(share(with_nan, family, frame, 0.7, np.append(weight, 1.0)), repeated, rtol=1e-12, atol=1e-15)
+    assert_array_equal(share(with_nan, family, frame, 0.7), share(x, family, frame, 0.7))
+
+
+def test_a_share_without_values_and_an_exponent_not_asked_for_are_zeros() -> None:
+    family, x = COLUMNS["both signs"]
+    frame = frame_of(x, family)
+    assert_array_equal(share(np.full(3, np.nan), family, frame, 0.7), np.zeros(shares.N_SHARE))
+    at = np.array([[0.7, np.nan, 0.2]])
+    found = columns.share_matrix(x.reshape(-1, 1), mle.YEO_JOHNSON, frame[None], at, NONE, 1)[0]
+    assert_array_equal(found[1], np.zeros(shares.N_SHARE))
+    assert_array_equal(found[2], share(x, family, frame, 0.2))
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_range(name: str) -> None:
+    family, x = COLUMNS[name]
+    weight = RNG.exponential(size=x.size)
+    found = ranges(np.append(x, np.nan), family, np.append(weight, 1.0))
+    expected = [x.size, weight.sum(), x.min(), x.max(), np.count_nonzero(x < 0)]
+    assert_allclose(found[: shares.TYPICAL], expected, rtol=1e-14)
+    assert x.min() <= found[shares.TYPICAL] <= x.max()
+    assert found[shares.RANGE_STATUS] == 0.0
+
+
+def test_range_of_nothing_and_of_what_is_outside_the_domain() -> None:
+    assert_array_equal(ranges(np.full(2, np.nan), "box-cox")[: shares.RANGE_STATUS], 0.0)
+    assert ranges(np.array([1.0, -1.0]), "box-cox")[shares.RANGE_STATUS] == mle.BAD_NOT_POSITIVE
+    assert ranges(np.array([1.0, np.inf]), "box-cox")[shares.RANGE_STATUS] == mle.BAD_INFINITE
