@@ -6,7 +6,7 @@ The road of a column (`fit_column`):
 2. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.plainsums`): on a sample in
    float32; one step on all values in float32, with the logs being taken; the last step in float64.
 3. Columns that are short, weighted, tightly clustered, of enormous range, or whose plain sums lose digits go to
-   `_careful_optimum` (`powerkern.kernels.likelihood`), which holds for any data.
+   `careful_optimum` (`powerkern.kernels.likelihood`), which holds for any data.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def log_base(base: float, x: float) -> float:
 
 
 @inlined
-def _centred_log(x: float, base: float, reference: float, log_reference: float) -> float:
+def centred_log(x: float, base: float, reference: float, log_reference: float) -> float:
     """ln((base + x)/(base + reference)) without cancellation: x - reference is exact where the ratio is small."""
     ratio = (x - reference) / (base + reference)
     near = abs(ratio) <= 0.5
@@ -191,14 +191,14 @@ def _careful_side(x: FloatArray, base: float, reference: float, d: FloatArray) -
     widest_vectors()
     log_reference = log_base(base, reference)
     for i in range(x.size):
-        d[i] = _centred_log(x[i], base, reference, log_reference)
+        d[i] = centred_log(x[i], base, reference, log_reference)
     if x.size == 0:
         return 0.0, 0.0
     found = scan(x)
     low, high = float_of(found.low), float_of(found.high)
     return (
-        _centred_log(low, base, reference, log_reference),
-        _centred_log(high, base, reference, log_reference),
+        centred_log(low, base, reference, log_reference),
+        centred_log(high, base, reference, log_reference),
     )
 
 
@@ -284,19 +284,23 @@ def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray)
     return logs_in_units(sides, bounds, unit_of(bounds), spare)
 
 
-class _Careful(NamedTuple):
-    """Logs of a column, and the value (0 with two branches) and log that they are relative to."""
+class Centred(NamedTuple):
+    """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it."""
 
     logs: Logs
-    reference: float
     log_reference: float
+    base: float
+    smallest: float
+    largest: float
 
 
 @kernel
-def _careful(sides: Sides, base: float, spare: FloatArray) -> _Careful:
+def _careful(sides: Sides, base: float, found: Scan, spare: FloatArray) -> Centred:
     reference = typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
     logs = careful_logs(sides, base, reference, spare)
-    return _Careful(logs, reference, log_base(base, reference) if sides.neg.size == 0 else 0.0)
+    largest = max(float_of(found.high), float_of(found.negative_high))
+    log_reference = log_base(base, reference) if sides.neg.size == 0 else 0.0
+    return Centred(logs, log_reference, base, float_of(found.low), largest)
 
 
 @kernel
@@ -309,12 +313,9 @@ def has_root_near(d1: float, d2: float, d3: float) -> bool:
 
 
 @kernel
-def _careful_optimum(
-    sides: Sides, base: float, exponent: float, n_eval: int, spare: FloatArray, scratch: Scratch
-) -> Optimum:
+def careful_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
-    careful = _careful(sides, base, spare)
-    logs = careful.logs
+    logs = centred.logs
     given = exponent == exponent
     state = newton_start(exponent * logs.sigma if given else min(logs.sigma, 1.0), 4.0, 1e-8, MAX_EVAL)
     searching = not given
@@ -328,8 +329,10 @@ def _careful_optimum(
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
-    reference = _extreme(sides.pos, mu > 0.0) if sides.neg.size == 0 else 0.0
-    return optimum(logs, mu, at, careful.log_reference, base, reference, n_eval, status)
+    extreme = 0.0
+    if logs.neg.size == 0:
+        extreme = centred.largest if mu > 0.0 else centred.smallest
+    return optimum(logs, mu, at, centred.log_reference, centred.base, extreme, n_eval, status)
 
 
 @kernel
@@ -349,14 +352,6 @@ def optimum(
         n_eval,
         status,
     )
-
-
-@kernel
-def _extreme(x: FloatArray, largest: bool) -> float:
-    best = float(x[0])
-    for i in range(x.size):
-        best = max(best, x[i]) if largest else min(best, x[i])
-    return best
 
 
 @kernel
@@ -628,7 +623,7 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
             best = _plain_optimum(x, frame, work.spare[: x.size], work.d32, work.scratch.moments[0])
     if best.status != _OK:
         sides = sides_of(x, column.weight, found.n_negative, work)
-        best = _careful_optimum(sides, base, exponent, best.n_eval, work.spare, work.scratch)
+        best = careful_optimum(_careful(sides, base, found, work.spare), exponent, best.n_eval, work.scratch)
     write_fit(row, best, column.sign)
     if lmbda == lmbda and row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
@@ -758,11 +753,16 @@ def profile_column(
     if column.status != _OK:
         return
     sides = sides_of(column.x, column.weight, column.found.n_negative, work)
-    careful = _careful(sides, column.base, work.spare)
+    profile_of(_careful(sides, column.base, column.found, work.spare), column.sign, lmbdas, work.scratch, out)
+
+
+@kernel
+def profile_of(centred: Centred, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
+    """out = g(lambda) for every lambda; `sign` is 1, -1, or 0 for both signs."""
     for k in range(lmbdas.size):
-        mu = (lmbdas[k] if column.sign >= 0.0 else 2.0 - lmbdas[k]) * careful.logs.sigma
-        at = score(careful.logs, mu, work.scratch)
-        out[k] = nll_at(careful.logs, mu, at, careful.log_reference)
+        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centred.logs.sigma
+        at = score(centred.logs, mu, scratch)
+        out[k] = nll_at(centred.logs, mu, at, centred.log_reference)
 
 
 @kernel
@@ -775,21 +775,27 @@ def interval_column(
     if column.status != _OK:
         return
     sides = sides_of(column.x, column.weight, column.found.n_negative, work)
-    careful = _careful(sides, column.base, work.spare)
-    sigma = careful.logs.sigma
-    mu = (lmbda if column.sign >= 0.0 else 2.0 - lmbda) * sigma
-    lower = _drop_point(careful, mu, drop, -1.0, work.scratch) / sigma
-    upper = _drop_point(careful, mu, drop, 1.0, work.scratch) / sigma
-    out[0] = lower if column.sign >= 0.0 else 2.0 - upper
-    out[1] = upper if column.sign >= 0.0 else 2.0 - lower
+    centred = _careful(sides, column.base, column.found, work.spare)
+    interval_of(centred, column.sign, lmbda, drop, work.scratch, out)
 
 
 @kernel
-def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch: Scratch) -> float:
+def interval_of(centred: Centred, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
+    """The two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
+    sigma = centred.logs.sigma
+    mu = (lmbda if sign >= 0.0 else 2.0 - lmbda) * sigma
+    lower = _drop_point(centred, mu, drop, -1.0, scratch) / sigma
+    upper = _drop_point(centred, mu, drop, 1.0, scratch) / sigma
+    out[0] = lower if sign >= 0.0 else 2.0 - upper
+    out[1] = upper if sign >= 0.0 else 2.0 - lower
+
+
+@kernel
+def _drop_point(centred: Centred, mu: float, drop: float, side: float, scratch: Scratch) -> float:
     """Where g has grown by `drop` on one side of its minimum: the root of an increasing function of the distance."""
-    logs = careful.logs
+    logs = centred.logs
     at = score(logs, mu, scratch)
-    target = nll_at(logs, mu, at, careful.log_reference) + drop
+    target = nll_at(logs, mu, at, centred.log_reference) + drop
     distance = math.sqrt(2.0 * drop / at.d2)
     # g itself is known to its rounding only, which is felt where the drop is tiny
     rounding = 4.0 * _EPS * (1.0 + abs(target)) / (distance * at.d2)
@@ -797,7 +803,7 @@ def _drop_point(careful: _Careful, mu: float, drop: float, side: float, scratch:
     while state.status == RUNNING:
         here = mu + side * state.x
         at = score(logs, here, scratch)
-        excess = nll_at(logs, here, at, careful.log_reference) - target
+        excess = nll_at(logs, here, at, centred.log_reference) - target
         state = newton_step(state, excess, side * at.d1, at.d2)
     return mu + side * state.x if state.status == CONVERGED else math.nan
 
