@@ -66,10 +66,13 @@ class ColumnFit(NamedTuple):
 
 
 def default_threads() -> int:
-    """Number of CPUs this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Number of CPUs this process may use, or ``NUMBA_NUM_THREADS`` if that is fewer.
+
+    joblib sets the variable in its worker processes, so that they share the CPUs.
+    """
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, min(cpus, int(limit))) if limit.isdecimal() else cpus
 
 
 def thread_count(n_threads: int | None) -> int:

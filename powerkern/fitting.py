@@ -186,6 +186,10 @@ class PowerFit:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_data": None}  # a fit travels without the data it came from
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
+        self.__dict__.update(state, _results=np.array(state["_results"]))
+
     # --- applying ---------------------------------------------------------------------------------------
 
     def transform(
@@ -313,7 +317,8 @@ class PowerFit:
     def _report_lost(self, lost: NDArray[np.intp], out_of_range: OutOfRange) -> None:
         if lost.size == 0:
             return
-        text = f"values beyond the range of the transform in {_labels(lost, self.column_names)} have no inverse"
+        where = _labels(lost, self.column_names)
+        text = f"Some values in {where} are beyond the range of the transform and have no inverse"
         if out_of_range == "raise":
             raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
         warnings.warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise", stacklevel=3)

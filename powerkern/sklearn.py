@@ -1,0 +1,237 @@
+"""Power transforms as scikit-learn estimators: a drop-in for `sklearn.preprocessing.PowerTransformer`."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import fitting
+from powerkern._status import Status
+
+try:
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+    from sklearn.utils._param_validation import Interval, StrOptions
+    from sklearn.utils.validation import FLOAT_DTYPES, check_array, check_is_fitted, validate_data
+except ImportError as error:
+    raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
+
+__all__ = ["PowerTransformer"]
+
+
+class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """Box-Cox or Yeo-Johnson transform of every feature, as a scikit-learn transformer.
+
+    Takes the place of `sklearn.preprocessing.PowerTransformer`: change one import line. On top of its parameters there
+    are robust estimators, sample weights and threads; see `powerkern.fit` for the formulas.
+
+    Parameters
+    ----------
+    method : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform; Box-Cox takes positive values only.
+    standardize : bool, default True
+        Give the output mean 0 and standard deviation 1.
+    copy : bool, default True
+        False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
+    estimator : str, default "mle"
+        How lambda is found: any `estimator` of `powerkern.fit`.
+    estimator_options : dict, optional
+        Further arguments of `powerkern.fit`, such as ``{"ymax": 100.0}``.
+    out_of_range : {"nan", "raise", "clip"}, default "nan"
+        What `inverse_transform` does with values that have no inverse: NaN with one warning, an error, or the nearest
+        end of the fitted data.
+    n_threads : int, optional
+        Threads to use. Default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer, which joblib
+        sets in its worker processes so that they do not get into each other's way.
+
+    Attributes
+    ----------
+    lambdas_ : (n_features_in_,) ndarray
+        The transformation parameters. May be assigned where ``standardize=False``.
+    power_fit_ : PowerFit
+        All that is known of the fit: intervals, standard errors and the status of each feature. It does not keep the
+        training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : (n_features_in_,) ndarray of str
+        Names of the features, where X is a data frame with names.
+
+    Notes
+    -----
+    NaN is missing: left out of the fit, kept in the output. A feature that has no optimum (constant, or all missing) is
+    listed in one warning and keeps its values; a constant feature becomes 0 where ``standardize=True``, as in
+    scikit-learn. An all-missing feature under Box-Cox is an error, also as there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sklearn import PowerTransformer
+    >>> X = np.array([[1.0, 2.0], [3.0, 2.0], [4.0, 5.0]])
+    >>> transformer = PowerTransformer().fit(X)
+    >>> transformer.lambdas_.round(3)
+    array([ 1.387, -3.101])
+    >>> bool(np.allclose(transformer.inverse_transform(transformer.transform(X)), X))
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [StrOptions({"yeo-johnson", "box-cox"})],
+        "standardize": ["boolean"],
+        "copy": ["boolean"],
+        "estimator": [str],  # `powerkern.fit` knows them
+        "estimator_options": [dict, None],
+        "out_of_range": [StrOptions({"nan", "raise", "clip"})],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        method: str = "yeo-johnson",
+        *,
+        standardize: bool = True,
+        copy: bool = True,
+        estimator: str = "mle",
+        estimator_options: dict[str, Any] | None = None,
+        out_of_range: fitting.OutOfRange = "nan",
+        n_threads: int | None = None,
+    ) -> None:
+        self.method = method
+        self.standardize = standardize
+        self.copy = copy
+        self.estimator = estimator
+        self.estimator_options = estimator_options
+        self.out_of_range = out_of_range
+        self.n_threads = n_threads
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Find the parameters of every feature.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Training data.
+        y : None
+            Ignored.
+        sample_weight : (n_samples,) array-like, optional
+            Non-negative weights; integer weights act as if rows were repeated.
+
+        Returns
+        -------
+        PowerTransformer
+            Itself.
+        """
+        X = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
+        fit = fitting.fit(
+            X,
+            self.method,
+            self.estimator,
+            standardize=self.standardize,
+            sample_weight=sample_weight,
+            column_names=self._names(),
+            n_threads=self.n_threads,
+            **(self.estimator_options or {}),
+        )
+        if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
+            raise ValueError("Column must not be all nan.")  # scikit-learn's words
+        self.power_fit_ = copy.copy(fit)  # the copy leaves the data behind
+        return self
+
+    def transform(self, X: object) -> NDArray[np.floating]:
+        """Transform every feature.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Data; NaN stays NaN.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray, or what `set_output` asks for
+            float32 for float32 input, else float64.
+
+        Raises
+        ------
+        ValueError
+            Infinite values, or values that are not positive under Box-Cox.
+        """
+        check_is_fitted(self)
+        matrix = validate_data(
+            self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", force_writeable=not self.copy, reset=False
+        )
+        Z = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
+        Z -= self._constants()
+        return Z
+
+    def inverse_transform(self, X: object) -> NDArray[np.floating]:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Transformed data; NaN stays NaN.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray
+            float32 for float32 input, else float64.
+
+        Warns
+        -----
+        UserWarning
+            Values beyond the range of the transform, which have no inverse, became NaN (``out_of_range="nan"``).
+        """
+        check_is_fitted(self)
+        Z = check_array(X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", force_writeable=not self.copy)
+        if Z.shape[1] != self.power_fit_.n_features:
+            raise ValueError(
+                f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.power_fit_.n_features} features as input"
+            )
+        back = self.power_fit_.inverse_transform(
+            Z, out=self._target(Z), n_threads=self.n_threads, out_of_range=self.out_of_range
+        )
+        back += self._constants()
+        return back
+
+    @property
+    def lambdas_(self) -> NDArray[np.float64]:
+        """The transformation parameter of each feature."""
+        check_is_fitted(self)
+        return self.power_fit_.lmbda
+
+    @lambdas_.setter
+    def lambdas_(self, lambdas: ArrayLike) -> None:
+        if self.standardize:
+            raise ValueError("lambdas_ may be assigned only with standardize=False: mean and scale belong to the fit")
+        lambdas = np.asarray(lambdas, dtype=np.float64)
+        ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size))  # of the data, as far as anyone knows
+        if hasattr(self, "power_fit_"):
+            ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])
+        self.power_fit_ = copy.copy(fitting.fit(ends, self.method, lmbda=lambdas, standardize=False))
+
+    def _names(self) -> list[str] | None:
+        """Names for messages, where there are any and all differ."""
+        names = list(getattr(self, "feature_names_in_", []))
+        return names if names and len(set(names)) == len(names) else None
+
+    def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
+        """The input itself, where it may be overwritten with the output."""
+        return X if not self.copy and X.dtype in (np.float32, np.float64) else None
+
+    def _constants(self) -> NDArray[np.float64] | float:
+        """What to take from the identity transforms of constant features, which standardised are 0."""
+        constant = self.power_fit_.status == Status.CONSTANT
+        if not self.power_fit_.standardize or not constant.any():
+            return 0.0
+        return np.where(constant, self.power_fit_.x_min, 0.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.positive_only = self.method == "box-cox"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,353 @@
+"""The scikit-learn estimators: the conventions of scikit-learn, and the promises of powerkern."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import processes
+import pytest
+
+import powerkern as pk
+
+sklearn = pytest.importorskip("sklearn")
+
+from sklearn import config_context  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.compose import ColumnTransformer  # noqa: E402
+from sklearn.datasets import load_breast_cancer, load_wine  # noqa: E402
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E402
+from sklearn.impute import SimpleImputer  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import OneHotEncoder  # noqa: E402
+from sklearn.preprocessing import PowerTransformer as Peer  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+from powerkern.sklearn import PowerTransformer  # noqa: E402
+
+ZEROS = "the data of this check contain zeros, which Box-Cox has no image for"
+WORDING = "the message names the first value that is not positive, not what the check looks for"
+#: Checks of scikit-learn that no Box-Cox transform can pass.
+BOX_COX_CANNOT = {
+    **dict.fromkeys(
+        (
+            "check_fit_score_takes_y",
+            "check_estimators_overwrite_params",
+            "check_dont_overwrite_parameters",
+            "check_estimators_fit_returns_self",
+            "check_readonly_memmap_input",
+            "check_n_features_in_after_fitting",
+            "check_estimators_dtypes",
+            "check_sample_weights_pandas_series",
+            "check_sample_weights_not_an_array",
+            "check_sample_weights_list",
+            "check_dtype_object",
+            "check_pipeline_consistency",
+            "check_estimators_pickle",
+            "check_f_contiguous_array_estimator",
+            "check_transformer_data_not_an_array",
+            "check_transformer_general",
+            "check_transformer_preserve_dtypes",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_dict_unchanged",
+            "check_fit_idempotent",
+            "check_fit_check_is_fitted",
+            "check_n_features_in",
+            "check_fit2d_predict1d",
+        ),
+        ZEROS,
+    ),
+    **dict.fromkeys(
+        ("check_positive_only_tag_during_fit", "check_fit2d_1sample", "check_fit2d_1feature"),
+        WORDING,
+    ),
+}
+
+
+def expected_failures(estimator):
+    return BOX_COX_CANNOT if estimator.method == "box-cox" else {}
+
+
+@parametrize_with_checks([PowerTransformer(), PowerTransformer("box-cox")], expected_failed_checks=expected_failures)
+@pytest.mark.filterwarnings("ignore:.*fewer than two distinct values:UserWarning")  # a check fits a single sample
+def test_conventions(estimator, check):
+    check(estimator)
+
+
+def skewed(n=200, p=4, seed=0):
+    return np.random.default_rng(seed).lognormal(sigma=0.7, size=(n, p))
+
+
+# --- a drop-in ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("standardize", [True, False])
+def test_agrees_with_scikit_learn(method, standardize):
+    X = load_wine().data
+    ours = PowerTransformer(method, standardize=standardize).fit(X)
+    peer = Peer(method, standardize=standardize).fit(X)
+    # the peer's search ends about 1e-8 from the optimum, more where the likelihood is flat
+    assert np.allclose(ours.lambdas_, peer.lambdas_, rtol=1e-5, atol=1e-5)
+    assert np.allclose(ours.transform(X), peer.transform(X), rtol=1e-3, atol=1e-3)
+
+
+def test_the_signature_is_scikit_learns_and_more():
+    ours, peer = PowerTransformer("box-cox", standardize=False, copy=False), Peer("box-cox", standardize=False)
+    assert set(peer.get_params()) < set(ours.get_params())
+    assert ours.get_params()["copy"] is False
+
+
+def test_lambdas_are_those_of_the_function():
+    X = skewed()
+    transformer = PowerTransformer("box-cox").fit(X)
+    fit = pk.fit(X, "box-cox")
+    assert np.array_equal(transformer.lambdas_, fit.lmbda)
+    assert np.array_equal(transformer.transform(X), fit.transform(X))
+    assert np.array_equal(transformer.fit_transform(X), fit.transform(X))
+
+
+def test_the_fit_has_intervals_and_keeps_no_data():
+    X = skewed()
+    transformer = PowerTransformer().fit(X)
+    with pytest.raises(ValueError, match="pass X"):
+        transformer.power_fit_.confint()
+    low, high = transformer.power_fit_.confint(X=X)
+    assert (low < transformer.lambdas_).all()
+    assert (transformer.lambdas_ < high).all()
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_in_place(method, dtype):
+    X = skewed().astype(dtype)
+    transformer = PowerTransformer(method, copy=False)
+    before = X.copy()
+    transformer.fit(X)
+    assert np.array_equal(X, before)
+    Z = transformer.transform(X)
+    assert Z is X
+    assert np.array_equal(Z, clone(transformer).set_params(copy=True).fit(before).transform(before))
+    assert transformer.inverse_transform(Z) is Z
+    assert np.allclose(Z, before, rtol=1e-4 if dtype is np.float32 else 1e-12)
+
+
+def test_integers_are_never_overwritten():
+    X = np.arange(20).reshape(-1, 2)
+    PowerTransformer(copy=False).fit_transform(X)
+    assert np.array_equal(X, np.arange(20).reshape(-1, 2))
+
+
+def test_clone_and_pickle():
+    X = skewed()
+    transformer = PowerTransformer("box-cox", estimator_options={"ymax": 5.0}, n_threads=1).fit(X)
+    assert clone(transformer).get_params() == transformer.get_params()
+    again = pickle.loads(pickle.dumps(transformer))
+    assert np.array_equal(again.transform(X), transformer.transform(X))
+    assert len(pickle.dumps(transformer)) < X.nbytes
+
+
+def test_html_and_text():
+    transformer = PowerTransformer("box-cox", n_threads=2)
+    assert repr(transformer) == "PowerTransformer(method='box-cox', n_threads=2)"
+    assert "PowerTransformer" in transformer._repr_html_()
+
+
+def test_without_scikit_learn_the_import_says_what_to_install():
+    code = "import sys; sys.modules['sklearn.base'] = None; import powerkern.sklearn"
+    _, complaint = processes.start(code).communicate()
+    assert "powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'" in complaint
+
+
+# --- what is asked of the data ------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("ignore:.*not fitted")
+def test_columns_that_cannot_be_fitted():
+    X = np.column_stack([skewed()[:, 0], np.full(200, 3.0), np.full(200, np.nan)])
+    transformer = PowerTransformer().fit(X)
+    Z = transformer.transform(X)
+    assert np.array_equal(Z[:, 1], np.zeros(200))
+    assert np.isnan(Z[:, 2]).all()
+    assert transformer.lambdas_[1] == transformer.lambdas_[2] == 1.0
+    assert np.allclose(transformer.inverse_transform(Z), X, equal_nan=True)
+    raw = PowerTransformer(standardize=False).fit(X)
+    assert np.array_equal(raw.transform(X)[:, 1], X[:, 1])
+
+
+def test_columns_that_cannot_be_fitted_are_listed():
+    with pytest.warns(UserWarning, match="column 1: not fitted: fewer than two distinct values"):
+        PowerTransformer().fit([[1.0, 2.0], [3.0, 2.0]])
+
+
+def test_errors_name_the_column():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"mass": [1.0, 2.0, 3.0], "charge": [1.0, -1.0, 2.0]})
+    with pytest.raises(ValueError, match=r"column 1 \('charge'\), row 1: the value is -1.0"):
+        PowerTransformer("box-cox").fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"method": "boxcox"}, "The 'method' parameter"),
+        ({"n_threads": 0}, "The 'n_threads' parameter"),
+        ({"out_of_range": "ignore"}, "The 'out_of_range' parameter"),
+        ({"standardize": 1.5}, "The 'standardize' parameter"),
+        ({"estimator": "rewlm"}, "estimator must be one of"),
+    ],
+)
+def test_wrong_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        PowerTransformer(**parameters).fit(skewed())
+
+
+@pytest.mark.parametrize("out_of_range", ["nan", "clip"])
+def test_values_beyond_the_range(out_of_range):
+    X = skewed()[:, :1]
+    transformer = PowerTransformer("box-cox", out_of_range=out_of_range, standardize=False).fit(X)
+    transformer.lambdas_ = [-1.0]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        back = transformer.inverse_transform([[5.0]]).item()
+    if out_of_range == "nan":
+        assert np.isnan(back)
+        assert "Some values in column 0 are beyond the range" in str(caught[0].message)
+    else:
+        assert back == X.max()
+        assert not caught
+
+
+def test_values_beyond_the_range_raise_if_asked():
+    transformer = PowerTransformer("box-cox", out_of_range="raise").fit(np.array([[1.0], [2.0], [30.0]]))
+    with pytest.raises(ValueError, match="beyond the range of the transform"):
+        transformer.inverse_transform([[1e6]])
+
+
+def test_lambdas_may_be_assigned_where_nothing_hangs_on_them():
+    X = skewed()
+    transformer = PowerTransformer(standardize=False).fit(X)
+    transformer.lambdas_ = np.ones(4)
+    assert np.allclose(transformer.transform(X), X, rtol=1e-14)
+    with pytest.raises(ValueError, match="standardize=False"):
+        PowerTransformer().fit(X).lambdas_ = np.ones(4)
+
+
+# --- weights ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+def test_weights_repeat_rows(method):
+    X = skewed()
+    weight = np.random.default_rng(1).integers(0, 4, len(X))
+    weighted = PowerTransformer(method).fit(X, sample_weight=weight)
+    repeated = PowerTransformer(method).fit(np.repeat(X, weight, axis=0))
+    assert np.allclose(weighted.lambdas_, repeated.lambdas_, rtol=1e-12, atol=1e-12)
+    assert np.allclose(weighted.transform(X), repeated.transform(X), rtol=1e-10, atol=1e-10)
+
+
+def test_weights_are_routed_through_a_pipeline():
+    X, y = skewed(), np.arange(200) % 2
+    weight = np.random.default_rng(1).integers(0, 4, len(X)).astype(float)
+    with config_context(enable_metadata_routing=True):
+        transformer = PowerTransformer().set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(transformer, LinearDiscriminantAnalysis())
+        pipeline.fit(X, y, sample_weight=weight)
+        expected = PowerTransformer().fit(X, sample_weight=weight).lambdas_
+        assert np.array_equal(pipeline[0].lambdas_, expected)
+        assert not np.array_equal(expected, PowerTransformer().fit(X).lambdas_)
+
+
+# --- data frames --------------------------------------------------------------------------------------
+
+
+def test_pandas_in_and_out():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(skewed(20, 2), columns=["a", "b"], index=pandas.date_range("2026-01-01", periods=20))
+    frame["a"] = frame["a"].astype("Float64").mask(frame["a"] > 2.0)
+    transformer = PowerTransformer().set_output(transform="pandas")
+    out = transformer.fit_transform(frame)
+    assert isinstance(out, pandas.DataFrame)
+    assert list(out.columns) == ["a", "b"]
+    assert out.index.equals(frame.index)
+    assert np.array_equal(out["a"].isna(), frame["a"].isna())
+    assert list(transformer.feature_names_in_) == list(transformer.get_feature_names_out()) == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names"):
+        transformer.transform(frame[["b", "a"]])
+
+
+def test_polars_in_and_out():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame({"a": [1.0, 2.0, None, 9.0], "b": [1, 2, 3, 9]})
+    transformer = PowerTransformer().set_output(transform="polars")
+    out = transformer.fit_transform(frame)
+    assert isinstance(out, polars.DataFrame)
+    assert out.columns == ["a", "b"]
+    assert np.isnan(out["a"][2])
+
+
+# --- in pipelines, and beside joblib ------------------------------------------------------------------
+
+
+def test_in_a_pipeline_that_leaves_text_alone():
+    pandas = pytest.importorskip("pandas")
+    data = load_wine(as_frame=True)
+    X = data.data.assign(cellar=np.where(np.arange(len(data.data)) % 3, "north", "south"))
+    columns = ColumnTransformer(
+        [("numbers", PowerTransformer(), data.feature_names), ("text", OneHotEncoder(), ["cellar"])]
+    )
+    pipeline = make_pipeline(columns, LinearDiscriminantAnalysis())
+    search = GridSearchCV(
+        pipeline,
+        {"columntransformer__numbers__method": ["box-cox", "yeo-johnson"]},
+        cv=3,
+        n_jobs=2,
+        error_score="raise",
+    )
+    search.fit(X, data.target)
+    assert search.best_score_ > 0.9
+    assert isinstance(X, pandas.DataFrame)
+
+
+def test_the_inverse_of_a_pipeline_gives_the_data_back():
+    X = load_breast_cancer().data
+    pipeline = make_pipeline(PowerTransformer(), PowerTransformer(standardize=False))
+    assert np.allclose(pipeline.inverse_transform(pipeline.fit_transform(X)), X, rtol=1e-9, atol=1e-9)
+
+
+def test_missing_values_may_be_imputed_afterwards():
+    X = skewed()
+    X[::7, 1] = np.nan
+    out = make_pipeline(PowerTransformer(), SimpleImputer()).fit_transform(X)
+    assert np.isfinite(out).all()
+
+
+def _threads(_):
+    from powerkern.columns import default_threads
+
+    return default_threads()
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_workers_of_joblib_share_the_cpus(monkeypatch):
+    joblib = pytest.importorskip("joblib")
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    n_jobs = joblib.cpu_count()
+    assert set(joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(_threads)(i) for i in range(n_jobs))) == {1}
+
+
+def test_large_fits_survive_joblibs_memory_maps(tmp_path):
+    joblib = pytest.importorskip("joblib")
+    X = skewed()
+    transformer = PowerTransformer().fit(X)
+    joblib.dump(transformer, tmp_path / "fit")
+    assert np.array_equal(joblib.load(tmp_path / "fit", mmap_mode="r").transform(X), transformer.transform(X))
+
+
+def test_cross_validation_is_the_same_for_any_number_of_jobs():
+    X, y = load_breast_cancer(return_X_y=True)
+    pipeline = make_pipeline(PowerTransformer(), LinearDiscriminantAnalysis())
+    assert np.array_equal(cross_val_score(pipeline, X, y, n_jobs=1), cross_val_score(pipeline, X, y, n_jobs=2))
