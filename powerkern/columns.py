@@ -33,6 +33,11 @@ _SHORT = 4096
 _SCRATCH = 1_000_000
 _TURNS = 4
 _LONG = 8_000_000
+#: Values that are transformed at once: they stay in the second-level cache. The larger side of such a tile lies along
+#: the matrix's memory.
+_TILE = 98_304
+_TILE_ROWS = 8192
+_TILE_COLUMNS = 192
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
 #: Seconds between looks at the pool.
@@ -150,7 +155,7 @@ def _run(
     pool.shutdown()
 
 
-def _groups(shape: tuple[int, int], n_threads: int) -> Iterable[slice]:
+def _groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     """Some cache lines of columns each; more when columns are short, fewer when long or when threads would idle."""
     n, p = shape
     if n * p < _SERIAL_VALUES:
@@ -158,7 +163,12 @@ def _groups(shape: tuple[int, int], n_threads: int) -> Iterable[slice]:
     line = tiles.GROUP
     lines = min(max(_LINES, _SHORT // n), _SCRATCH // (line * n), p // (line * _TURNS * n_threads))
     width = min(line * max(1, lines), max(1, _LONG // n), -(-p // n_threads))
-    return (slice(start, min(start + width, p)) for start in range(0, p, width))
+    return _slices(slice(0, p), width)
+
+
+def _slices(whole: slice, step: int) -> list[slice]:
+    """Consecutive slices of `step` that make up the `whole`."""
+    return [slice(start, min(start + step, whole.stop)) for start in range(whole.start, whole.stop, step)]
 
 
 def _progress_bar(total: int) -> Any:
@@ -175,8 +185,7 @@ def _progress_bar(total: int) -> Any:
 class _Scratch(threading.local):
     """Each thread's block to gather columns into."""
 
-    def __init__(self, n: int) -> None:
-        self.n = n
+    def __init__(self) -> None:
         self._block = np.empty(0)
 
     def block(self, n_columns: int, n_rows: int) -> FloatArray:
@@ -191,7 +200,7 @@ class _FitScratch(_Scratch):
     """A thread's block and the arrays of `mle.Work`."""
 
     def __init__(self, n: int) -> None:
-        super().__init__(n)
+        super().__init__()
         self.work = new_work(n)
 
 
@@ -362,30 +371,43 @@ def transform_matrix(
     """
     apply = tiles.APPLY[family, what]
     n, p = values.shape
-    failures = np.zeros((p, -(-n // tiles.BLOCK_ROWS)), dtype=np.int64)
-    scratch = _Scratch(min(n, tiles.BLOCK_ROWS))
+    height, width = _tile(values)
+    failures = np.zeros((p, -(-n // height)), dtype=np.int64)
+    scratch = _Scratch()
     largest = np.finfo(np.float64 if out is None else out.dtype).max
 
-    def job(rows: slice, group: slice) -> None:
-        source = values[rows, group]
-        block = scratch.block(source.shape[1], source.shape[0])
-        _gather(source, block)
-        counts = np.zeros(source.shape[1], dtype=np.int64)
-        apply(block, results[group], counts)
-        if repair is not None:
-            if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
-                counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
-                block[abs(block) > largest] = np.inf
-            for j in np.flatnonzero(counts):
-                counts[j] = repair(group.start + int(j), source[:, j], block[j])
-        failures[group, rows.start // tiles.BLOCK_ROWS] = counts
-        if out is not None:
-            _scatter(block, out[rows, group])
+    def job(rows: slice, columns: slice) -> None:
+        for group in _slices(columns, width):
+            source = values[rows, group]
+            block = scratch.block(source.shape[1], source.shape[0])
+            _gather(source, block)
+            counts = np.zeros(source.shape[1], dtype=np.int64)
+            apply(block, results[group], counts)
+            if repair is not None:
+                if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
+                    counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
+                    block[abs(block) > largest] = np.inf
+                for j in np.flatnonzero(counts):
+                    counts[j] = repair(group.start + int(j), source[:, j], block[j])
+            failures[group, rows.start // height] = counts
+            if out is not None:
+                _scatter(block, out[rows, group])
 
-    blocks = [slice(start, min(start + tiles.BLOCK_ROWS, n)) for start in range(0, n, tiles.BLOCK_ROWS)]
-    groups = list(_groups((min(n, tiles.BLOCK_ROWS), p), 1))
-    _run(job, [(rows, group) for group in groups for rows in blocks], values.shape, n_threads)
+    blocks = _slices(slice(0, n), height)
+    # a thread that writes whole rows has the new pages of the output for itself
+    groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
+    _run(job, [(rows, group) for rows in blocks for group in groups], values.shape, n_threads)
     return np.asarray(failures.sum(axis=1))
+
+
+def _tile(values: NDArray[Any]) -> tuple[int, int]:
+    """How many rows, and how many columns, are transformed at once."""
+    n, p = values.shape
+    if abs(values.strides[0]) < abs(values.strides[1]):
+        rows = min(n, _TILE_ROWS)
+        return rows, min(p, _TILE // rows)
+    columns = min(p, _TILE_COLUMNS)
+    return min(n, _TILE // columns), columns
 
 
 def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> NDArray[np.int64]:

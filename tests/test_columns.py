@@ -73,6 +73,24 @@ def test_groups_keep_memory_small_and_threads_busy():
     assert len(widths(10, 1000, 2)) < 10
 
 
+@pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])
+@pytest.mark.parametrize("family", columns.FAMILIES)
+def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
+    """More tiles than one each way; the values of a column in its own vector, whatever stands beside it."""
+    x = np.exp(np.random.default_rng(n).normal(size=(n, p)))
+    fit = pk.fit(x[:, :1] if n > 1 else np.array([[1.0], [2.0]]), family)
+    fit = pk.PowerFit(family, np.repeat(fit._results, p, axis=0))
+    z = fit.transform(x)
+    back = fit.inverse_transform(z)
+    np.testing.assert_allclose(back, x, rtol=1e-12)
+    for other in (np.asfortranarray(x), np.pad(x, ((0, 0), (1, 2)))[:, 1:-2], x[::-1, ::-1][::-1, ::-1]):
+        out = np.empty_like(other)
+        np.testing.assert_array_equal(fit.transform(other, out=out, n_threads=2), z)
+        np.testing.assert_array_equal(fit.inverse_transform(out, n_threads=2), back)
+    single = pk.PowerFit(family, fit._results[:1])
+    np.testing.assert_array_equal(single.transform(x[:, -1:]), z[:, -1:])
+
+
 # --- threads ------------------------------------------------------------------------------------------
 
 

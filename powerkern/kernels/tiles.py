@@ -38,8 +38,6 @@ Counts = npt.NDArray[np.int64]
 
 #: Columns in a group: one cache line of float64.
 GROUP = 8
-#: Rows of a block when transforming: a group of them stays in the second-level cache.
-BLOCK_ROWS = 8192
 
 # what is done to a column
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
