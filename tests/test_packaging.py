@@ -32,6 +32,7 @@ PUBLIC = {
         "inv_yeojohnson",
     ],
     "powerkern.sklearn": ["PowerTransformer"],
+    "powerkern.plot": ["qq_plot", "profile_plot", "cell_map"],
     "powerkern.kernels": [
         "logsumexp",
         "log_mean",

@@ -1,0 +1,341 @@
+"""Pictures of fits, drawn with matplotlib.
+
+Each function draws on the axes given as `ax`, or on those of a new figure, and returns the axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import chdtri, ndtri
+
+from powerkern._status import Status
+from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
+from powerkern.fitting import PowerFit, fit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["cell_map", "profile_plot", "qq_plot", "sensitivity_plot"]
+
+FloatArray = NDArray[np.float64]
+
+#: Cells further out than this are outlying: beyond it lies one standard normal value in a hundred.
+CUTOFF = float(ndtri(0.995))
+
+
+def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+    """Normal QQ plot of one column before and after its transform.
+
+    The sorted values, less their mean and divided by their standard deviation, over the normal scores
+    ``Phi^-1((i - 1/3)/(n + 1/3))``. What is normal lies on the diagonal. Values after a fit with
+    ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such.
+
+    Parameters
+    ----------
+    X : (n, p) array-like, or (n,) where the fit was to one column
+        The data; missing values are left out.
+    fit : PowerFit
+        The fit.
+    column : int or str, default 0
+        Which column, by position or by name.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first two lines are the points before and after.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import qq_plot
+    >>> x = np.random.default_rng(0).lognormal(size=200)
+    >>> ax = qq_plot(x, pk.fit(x, family="box-cox"))
+    >>> [line.get_label() for line in ax.lines[:2]]
+    ['before', 'after']
+    """
+    matrix = _matrix(X, fit)
+    j = _position(column, matrix, fit)
+    before = np.asarray(matrix.values[:, j], dtype=np.float64)
+    after = fit.transform(matrix.values)[:, j].astype(np.float64)
+    kept = ~np.isnan(before)
+    n = int(kept.sum())
+    scores = ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
+    ax = _axes(ax)
+    ax.plot(scores, np.sort(_standardized(before[kept])), ".", label="before", color="0.6")
+    shown = after[kept] if fit.standardize else _standardized(after[kept])
+    ax.plot(scores, np.sort(shown), ".", label="after", color="C0")
+    ax.axline((0.0, 0.0), slope=1.0, color="0.2", linewidth=0.8)
+    ax.set(xlabel="normal score", ylabel="standardised value", title=_title(j, matrix, fit))
+    ax.legend()
+    return ax
+
+
+def profile_plot(
+    fit: PowerFit,
+    X: object = None,
+    *,
+    column: int | str = 0,
+    level: float = 0.95,
+    lmbdas: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Profile log-likelihood of one column's lambda, with its likelihood interval.
+
+    The horizontal line lies half a chi-square quantile below the maximum; it cuts the curve at the ends of the
+    interval that `PowerFit.confint` gives. It is the picture that R's ``MASS::boxcox`` draws.
+
+    Parameters
+    ----------
+    fit : PowerFit
+        The fit.
+    X : array-like, optional
+        The fitted data, where the fit no longer has them; see `PowerFit.profile`.
+    column : int or str, default 0
+        Which column, by position or by name.
+    level : float, default 0.95
+        Confidence level of the interval.
+    lmbdas : (k,) array-like, optional
+        Where to evaluate; default: 101 points, twice as wide as the interval.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first line is the curve.
+
+    Raises
+    ------
+    ValueError
+        The column could not be fitted, or its lambda is not the maximum of the likelihood and `lmbdas` is not given.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import profile_plot
+    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
+    >>> curve = profile_plot(fit).lines[0]
+    >>> bool(np.isclose(curve.get_ydata().max(), -fit.nll[0], rtol=1e-4))
+    True
+    """
+    matrix = None if X is None else _matrix(X, fit)
+    j = _position(column, matrix, fit)
+    values = None if matrix is None else matrix.values
+    low, high = (float(end[j]) for end in fit.confint(level, values))
+    if lmbdas is None:
+        if not np.isfinite(high - low):
+            label = column_label(j, fit.column_names)
+            raise ValueError(f"{label} has no likelihood interval ({fit.status_text[j]}); pass lmbdas")
+        lmbdas = np.linspace(low - 0.5 * (high - low), high + 0.5 * (high - low), 101)
+    points = np.asarray(lmbdas, dtype=np.float64)
+    ax = _axes(ax)
+    ax.plot(points, -fit.profile(points, values)[j], color="C0")
+    ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
+    if np.isfinite(high - low):
+        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color="0.4", linewidth=0.8, linestyle="--")
+        ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
+    ax.set(xlabel="lambda", ylabel="log-likelihood", title=column_label(j, fit.column_names))
+    ax.legend()
+    return ax
+
+
+def cell_map(
+    X: object,
+    fit: PowerFit,
+    *,
+    cutoff: float = CUTOFF,
+    max_shape: tuple[int, int] = (200, 100),
+    ax: Axes | None = None,
+) -> Axes:
+    """Map of the cells of a matrix on the transformed, standardised scale: outlying ones are coloured.
+
+    A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out; missing cells are
+    blank. Of a large matrix each block of cells is drawn in the mean of its colours.
+
+    Parameters
+    ----------
+    X : (n, p) array-like
+        The data.
+    fit : PowerFit
+        The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
+        in a maximum likelihood fit hide themselves.
+    cutoff : float
+        How far out is outlying; default 2.576, beyond which lies one normal value in a hundred.
+    max_shape : (int, int), default (200, 100)
+        Largest number of rows and columns to draw; more are drawn as blocks.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first image holds a number for each cell or block: 0 up to the cutoff, 1 (-1) from twice the cutoff on.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw and W. Van den Bossche, "Detecting deviating data cells", Technometrics 60, 2018, 135-145.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import cell_map
+    >>> X = np.random.default_rng(0).normal(size=(50, 4))
+    >>> fit = pk.fit(X)
+    >>> X[3, 2] = 40.0
+    >>> float(cell_map(X, fit).images[0].get_array()[3, 2])
+    1.0
+    """
+    if not fit.standardize:
+        raise ValueError("a cell map needs standardised values: fit with standardize=True")
+    matrix = _matrix(X, fit)
+    z = fit.transform(matrix.values).astype(np.float64)
+    z[:, _failed(fit)] = np.nan  # not on a standardised scale
+    excess = np.clip((np.abs(z) - cutoff) / cutoff, 0.0, 1.0) * np.sign(z)
+    rows, columns = (-(-size // limit) for size, limit in zip(excess.shape, max_shape, strict=True))
+    ax = _axes(ax)
+    image = ax.imshow(
+        _block_means(excess, rows, columns),
+        cmap=_cell_colours(),
+        vmin=-1.0,
+        vmax=1.0,
+        aspect="auto",
+        interpolation="nearest",
+        extent=(-0.5, matrix.values.shape[1] - 0.5, matrix.values.shape[0] - 0.5, -0.5),
+    )
+    bar = ax.figure.colorbar(image, ax=ax, ticks=[-1.0, 0.0, 1.0])
+    bar.ax.set_yticklabels([f"≤ -{2 * cutoff:.1f}", f"within ±{cutoff:.1f}", f"≥ {2 * cutoff:.1f}"])
+    names = matrix.names or fit.column_names
+    if names is not None and len(names) <= 40:
+        ax.set_xticks(range(len(names)), names, rotation=90)
+    ax.set(xlabel="" if names else "column", ylabel="row")
+    return ax
+
+
+def sensitivity_plot(
+    x: ArrayLike,
+    points: ArrayLike,
+    *,
+    family: str = "yeo-johnson",
+    estimators: Sequence[str] = ("mle", "rewml"),
+    ax: Axes | None = None,
+) -> Axes:
+    """Sensitivity curves of lambda: what one more value does, depending on where it lies.
+
+    ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, unbounded
+    for maximum likelihood.
+
+    Parameters
+    ----------
+    x : (n,) array-like
+        The sample.
+    points : (k,) array-like
+        Values of z.
+    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform.
+    estimators : sequence of str, default ("mle", "rewml")
+        Estimators to compare, as for `powerkern.fit`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        One line for each estimator.
+
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975, Section 2.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.plot import sensitivity_plot
+    >>> x = np.random.default_rng(0).normal(size=100)
+    >>> ax = sensitivity_plot(x, np.linspace(-6.0, 6.0, 49), estimators=["mle"])
+    >>> ax.lines[0].get_label()
+    'mle'
+    """
+    sample, z = np.asarray(x, dtype=np.float64), np.asarray(points, dtype=np.float64)
+    contaminated = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
+    ax = _axes(ax)
+    for estimator in estimators:
+        base = fit(sample, family, estimator).lmbda
+        ax.plot(z, (sample.size + 1) * (fit(contaminated, family, estimator).lmbda - base), label=estimator)
+    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    ax.set(xlabel="added value z", ylabel="sensitivity of lambda")
+    ax.legend()
+    return ax
+
+
+# --- parts --------------------------------------------------------------------------------------------
+
+
+def _axes(ax: Axes | None) -> Axes:
+    """The axes given, or those of a new figure."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError("powerkern.plot needs matplotlib: pip install 'powerkern[plot]'") from None
+    return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _matrix(X: object, fit: PowerFit) -> Matrix:
+    """X, once it is known to have the columns of the fit."""
+    matrix = as_matrix(X)
+    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    return matrix
+
+
+def _position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
+    """Where a column stands."""
+    if isinstance(column, str):
+        names = (matrix.names if matrix is not None else None) or fit.column_names or []
+        if column not in names:
+            raise ValueError(
+                f"there is no column {column!r}; the columns are {', '.join(map(repr, names)) or 'unnamed'}"
+            )
+        return names.index(column)
+    if not -fit.n_features <= column < fit.n_features:
+        raise ValueError(f"there is no column {column}; the fit has {fit.n_features}")
+    return column % fit.n_features
+
+
+def _title(j: int, matrix: Matrix, fit: PowerFit) -> str:
+    return f"{column_label(j, matrix.names or fit.column_names)}, lambda = {fit.lmbda[j]:.3g}"
+
+
+def _standardized(values: FloatArray) -> FloatArray:
+    spread = values.std()
+    return (values - values.mean()) / (spread if spread > 0.0 else 1.0)
+
+
+def _failed(fit: PowerFit) -> NDArray[np.bool_]:
+    return np.array([Status(code).failed for code in fit.status])
+
+
+def _block_means(values: FloatArray, rows: int, columns: int) -> FloatArray:
+    """Means of blocks of cells, NaN left out; the last blocks may be smaller."""
+    row_starts, column_starts = np.arange(0, values.shape[0], rows), np.arange(0, values.shape[1], columns)
+
+    def sums(of: NDArray[Any]) -> FloatArray:
+        by_row: FloatArray = np.add.reduceat(of, row_starts, axis=0, dtype=np.float64)
+        return np.asarray(np.add.reduceat(by_row, column_starts, axis=1))
+
+    seen = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums(np.where(seen, values, 0.0)) / sums(seen))
+
+
+def _cell_colours() -> Any:
+    """Blue, yellow, red; missing cells are left blank."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = ["midnightblue", "dodgerblue", "lightyellow", "orangered", "darkred"]
+    return LinearSegmentedColormap.from_list("cells", colours)

@@ -1,0 +1,188 @@
+"""Pictures are tested by the data of what is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import processes
+import pytest
+import scipy.stats
+
+import powerkern as pk
+
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt  # noqa: E402
+
+from powerkern.plot import cell_map, profile_plot, qq_plot, sensitivity_plot  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def skewed(n=120, p=3, seed=0):
+    return np.random.default_rng(seed).lognormal(size=(n, p))
+
+
+# --- QQ plots -----------------------------------------------------------------------------------------
+
+
+def test_qq_plot_shows_sorted_values_over_normal_scores():
+    X = skewed()
+    X[5, 1] = np.nan
+    fit = pk.fit(X, "box-cox")
+    before, after = qq_plot(X, fit, column=1).lines[:2]
+    x = np.delete(X[:, 1], 5)
+    assert np.allclose(before.get_ydata(), np.sort((x - x.mean()) / x.std()))
+    assert np.allclose(after.get_ydata(), np.sort(fit.transform(X)[:, 1])[:-1])
+    scores = scipy.stats.norm.ppf((np.arange(1, 120) - 1 / 3) / (119 + 1 / 3))
+    assert np.allclose(before.get_xdata(), scores)
+    assert np.allclose(after.get_xdata(), scores)
+
+
+def test_qq_plot_of_a_raw_fit_is_standardised():
+    X = skewed()
+    standardised = qq_plot(X, pk.fit(X)).lines[1].get_ydata()
+    raw = qq_plot(X, pk.fit(X, standardize=False)).lines[1].get_ydata()
+    assert np.allclose(raw, standardised)
+
+
+def test_columns_go_by_position_or_name():
+    X = skewed()
+    fit = pk.fit(X, column_names=["a", "b", "c"])
+    by_name, by_position = qq_plot(X, fit, column="c"), qq_plot(X, fit, column=-1)
+    assert by_name.get_title() == by_position.get_title()
+    assert "'c'" in by_name.get_title()
+    with pytest.raises(ValueError, match="there is no column 'd'; the columns are 'a', 'b', 'c'"):
+        qq_plot(X, fit, column="d")
+    with pytest.raises(ValueError, match="there is no column 3; the fit has 3"):
+        qq_plot(X, fit, column=3)
+
+
+def test_one_column_may_be_a_vector():
+    x = skewed()[:, 0]
+    assert len(qq_plot(x, pk.fit(x)).lines[1].get_ydata()) == 120
+
+
+# --- profiles -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_profile_plot_shows_the_likelihood_and_its_interval(level):
+    X = skewed()
+    fit = pk.fit(X, "box-cox")
+    ax = profile_plot(fit, column=2, level=level)
+    lmbdas, llf = ax.lines[0].get_data()
+    assert np.allclose(llf, [scipy.stats.boxcox_llf(lmbda, X[:, 2]) for lmbda in lmbdas])
+    assert ax.lines[1].get_xdata()[0] == fit.lmbda[2]
+    drop = 0.5 * scipy.stats.chi2.ppf(level, 1)
+    assert ax.lines[2].get_ydata()[0] == pytest.approx(-fit.nll[2] - drop)
+    span = ax.patches[0]
+    low, high = span.get_x(), span.get_x() + span.get_width()
+    assert (low, high) == pytest.approx([end[2] for end in fit.confint(level)])
+    assert lmbdas[0] < low < high < lmbdas[-1]
+
+
+def test_profile_plot_takes_the_data_again():
+    X = skewed()
+    fit = pk.PowerFit.from_json(pk.fit(X).to_json())
+    with pytest.raises(ValueError, match="pass X"):
+        profile_plot(fit)
+    lmbdas = [0.0, 0.5]
+    drawn = profile_plot(fit, X, lmbdas=lmbdas).lines[0]
+    assert np.array_equal(drawn.get_ydata(), -fit.profile(lmbdas, X)[0])
+
+
+def test_profile_plot_needs_a_maximum_or_points():
+    fit = pk.fit(skewed(), lmbda=0.3)
+    with pytest.raises(ValueError, match=r"no likelihood interval \(lambda as given\); pass lmbdas"):
+        profile_plot(fit)
+    assert len(profile_plot(fit, lmbdas=[0.2, 0.3]).lines[0].get_xdata()) == 2
+
+
+# --- cell maps ----------------------------------------------------------------------------------------
+
+
+def test_cell_map_colours_what_is_far_out():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    fit = pk.fit(X, lmbda=1.0)
+    X[3, 1], X[7, 2], X[9, 0] = 4.0, -40.0, np.nan
+    drawn = np.ma.filled(cell_map(X, fit).images[0].get_array(), np.nan)
+    z = fit.transform(X)
+    cutoff = scipy.stats.norm.ppf(0.995)
+    assert drawn[3, 1] == pytest.approx((z[3, 1] - cutoff) / cutoff)
+    assert drawn[7, 2] == -1.0
+    assert np.isnan(drawn[9, 0])
+    assert (drawn[np.abs(z) <= cutoff] == 0.0).all()
+
+
+def test_large_cell_maps_are_block_means():
+    X = np.random.default_rng(0).normal(size=(101, 7))
+    fit = pk.fit(X, lmbda=1.0)
+    X[50, 2] = np.nan
+    cutoff = 0.5
+    ax = cell_map(X, fit, cutoff=cutoff, max_shape=(20, 3))
+    full = np.ma.filled(cell_map(X, fit, cutoff=cutoff).images[0].get_array(), np.nan)
+    drawn = np.asarray(ax.images[0].get_array())
+    expected = [[np.nanmean(full[i : i + 6, j : j + 3]) for j in range(0, 7, 3)] for i in range(0, 101, 6)]
+    assert np.allclose(drawn, expected)
+    assert ax.get_ylim() == (100.5, -0.5)
+
+
+@pytest.mark.filterwarnings("ignore:.*not fitted")
+def test_cell_map_leaves_columns_that_were_not_fitted_blank():
+    X = np.column_stack([skewed()[:, 0], np.full(120, 1e9)])
+    drawn = np.ma.filled(cell_map(X, pk.fit(X)).images[0].get_array(), np.nan)
+    assert np.isnan(drawn[:, 1]).all()
+    assert not np.isnan(drawn[:, 0]).any()
+
+
+def test_cell_map_needs_standardised_values():
+    X = skewed()
+    with pytest.raises(ValueError, match="standardize=True"):
+        cell_map(X, pk.fit(X, standardize=False))
+
+
+# --- sensitivity --------------------------------------------------------------------------------------
+
+
+def test_sensitivity_is_the_change_times_the_size():
+    x = np.random.default_rng(0).normal(size=30)
+    z = np.array([-3.0, 0.0, 8.0])
+    ax = sensitivity_plot(x, z, estimators=["mle"])
+    expected = [31 * (pk.fit(np.append(x, one)).lmbda[0] - pk.fit(x).lmbda[0]) for one in z]
+    assert np.allclose(ax.lines[0].get_ydata(), expected)
+
+
+# --- all of them --------------------------------------------------------------------------------------
+
+X = skewed()
+FIT = pk.fit(X)
+DRAW = {
+    "qq_plot": lambda ax: qq_plot(X, FIT, ax=ax),
+    "profile_plot": lambda ax: profile_plot(FIT, ax=ax),
+    "cell_map": lambda ax: cell_map(X, FIT, ax=ax),
+    "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", DRAW.values(), ids=DRAW)
+def test_axes_given_are_used_and_returned(draw):
+    figure, (left, right) = plt.subplots(1, 2)
+    assert draw(right) is right
+    assert not left.has_data()
+    figure.canvas.draw()
+    assert draw(None).figure is not figure
+
+
+def test_without_matplotlib_the_error_says_what_to_install():
+    code = (
+        "import sys; sys.modules['matplotlib.pyplot'] = None\n"
+        "import powerkern as pk; from powerkern.plot import qq_plot\n"
+        "x = [1.0, 2.0, 5.0]; qq_plot(x, pk.fit(x))"
+    )
+    _, complaint = processes.start(code).communicate()
+    assert "powerkern.plot needs matplotlib: pip install 'powerkern[plot]'" in complaint
