@@ -22,6 +22,10 @@ class Status(IntEnum):
     UNREPRESENTABLE = 5
     #: The search stopped at its cap of evaluations without a certificate.
     NOT_CERTIFIED = 6
+    #: A robust objective had several minima; the lowest one was taken.
+    MULTIMODAL = 7
+    #: No robust fit: more than half of the values are equal. The transform is the identity.
+    NO_SPREAD = 8
 
     @property
     def sentence(self) -> str:
@@ -31,7 +35,7 @@ class Status(IntEnum):
     @property
     def failed(self) -> bool:
         """True when the column has no fit and its transform is the identity."""
-        return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE)
+        return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD)
 
 
 _SENTENCES = {
@@ -42,4 +46,6 @@ _SENTENCES = {
     Status.EMPTY: "not fitted: no values (identity transform)",
     Status.UNREPRESENTABLE: "not fitted: lambda or its scale is beyond the range of float64 (identity transform)",
     Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
+    Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
+    Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
 }

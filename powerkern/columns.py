@@ -66,6 +66,8 @@ class ColumnFit(NamedTuple):
     x_max: float
     lmbda0: float
     n_kept: float
+    kept_low: float
+    kept_high: float
     centre: float
     divisor: float
 

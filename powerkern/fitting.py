@@ -500,7 +500,8 @@ class PowerFit:
             table = record["columns"]
             if record["version"] == 1:
                 p = len(table["lmbda"])
-                added = {"lmbda0": table["lmbda"], "n_kept": table["n_obs"], "centre": [0.0] * p, "divisor": [1.0] * p}
+                kept = {"n_kept": table["n_obs"], "kept_low": table["x_min"], "kept_high": table["x_max"]}
+                added = {"lmbda0": table["lmbda"], **kept, "centre": [0.0] * p, "divisor": [1.0] * p}
                 table = {**added, **table}
             rows = [[_from_json(v) for v in table[name]] for name in _FIELDS]
             results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
@@ -781,7 +782,7 @@ def _labels(indices: Iterable[int], names: list[str] | None) -> str:
 
 def _warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
     parts = []
-    for code in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NOT_CERTIFIED):
+    for code in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.NOT_CERTIFIED):
         columns_with = np.flatnonzero(status == code)
         if columns_with.size:
             parts.append(f"{_labels(columns_with, names)}: {code.sentence}")

@@ -20,6 +20,8 @@ def test_codes_are_those_of_stored_fits():
         "EMPTY": 4,
         "UNREPRESENTABLE": 5,
         "NOT_CERTIFIED": 6,
+        "MULTIMODAL": 7,
+        "NO_SPREAD": 8,
     }
 
 
@@ -35,7 +37,8 @@ def test_sentences_differ():
 
 
 def test_failed():
-    assert {s for s in Status if s.failed} == {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE}
+    unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD}
+    assert {s for s in Status if s.failed} == unfitted
 
 
 def test_status_is_a_number():

@@ -55,15 +55,17 @@ BOX_COX, YEO_JOHNSON = 0, 1
 
 # one row of results a column; lmbda, loc ... of powerkern.fitting.PowerFit are its columns
 LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, N_OBS, N_EVAL, STATUS, X_MIN, X_MAX = range(14)
-# of robust fits: the start (else LMBDA), how many values were kept; what is transformed is (x - CENTRE)/DIVISOR
-LMBDA0, N_KEPT, CENTRE, DIVISOR = range(14, 18)
-N_RESULTS = 18
+# of robust fits: the start (else LMBDA), how many values were kept and the interval they are in; what is transformed is
+# (x - CENTRE)/DIVISOR
+LMBDA0, N_KEPT, KEPT_LOW, KEPT_HIGH, CENTRE, DIVISOR = range(14, 20)
+N_RESULTS = 20
 
 # STATUS of a column whose values are outside the domain; the driver raises
 BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
 
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
+_NO_SPREAD = int(Status.NO_SPREAD)
 
 MAX_EVAL = 100
 
@@ -686,7 +688,8 @@ def _b(m: float, a: float) -> float:
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
     """What a row says of the data: none left out, none rescaled."""
     row[N_OBS], row[X_MIN], row[X_MAX] = n_obs, x_min, x_max
-    row[N_KEPT], row[CENTRE], row[DIVISOR] = n_obs, 0.0, 1.0
+    row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_obs, x_min, x_max
+    row[CENTRE], row[DIVISOR] = 0.0, 1.0
 
 
 @kernel
@@ -726,7 +729,7 @@ def write_fit(row: FloatArray, best: Optimum, sign: float) -> None:
 @kernel
 def is_identity(row: FloatArray) -> bool:
     """Whether the column could not be fitted and passes through unchanged."""
-    return bool(row[STATUS] in (_CONSTANT, _EMPTY, _UNREPRESENTABLE))
+    return bool(row[STATUS] in (_CONSTANT, _EMPTY, _UNREPRESENTABLE, _NO_SPREAD))
 
 
 @kernel
@@ -736,7 +739,7 @@ def write_identity(row: FloatArray, status: int) -> None:
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
     row[NLL], row[CURVATURE], row[N_EVAL] = math.nan, math.nan, 0.0
     if status == _EMPTY:
-        row[X_MIN], row[X_MAX] = math.nan, math.nan
+        row[X_MIN], row[X_MAX], row[KEPT_LOW], row[KEPT_HIGH] = math.nan, math.nan, math.nan, math.nan
     row[STATUS] = status
 
 
