@@ -127,6 +127,17 @@ def _library(X: object) -> str:
     return ""
 
 
+def frame_library(X: object) -> str:
+    """Where X is a data frame or series of theirs, "pandas" or "polars"; else ""."""
+    library = _library(X)
+    return library if library in ("pandas", "polars") and hasattr(X, "to_numpy") else ""
+
+
+def is_numeric(dtype: Any) -> bool:
+    """Whether a column of this type, of whichever library, holds real numbers."""
+    return _kind(dtype) == "number"
+
+
 def _reject_foreign(X: object, library: str, what: str) -> None:
     """Refuse what `np.asarray` would load, densify or misread behind the user's back."""
     if library == "xarray":

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import columns
+from powerkern import _frames, columns
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
@@ -192,15 +192,14 @@ class PowerFit:
 
     # --- applying ---------------------------------------------------------------------------------------
 
-    def transform(
-        self, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None
-    ) -> NDArray[np.floating]:
+    def transform(self, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None) -> Any:
         """Transform every column of `X`.
 
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            NaN stays NaN. Columns that could not be fitted pass unchanged.
+            NaN stays NaN. Columns that could not be fitted pass unchanged. In a data frame the fitted columns are
+            found by name, and others pass untouched.
         out : ndarray, optional
             Where to write; may be `X` itself, which is then overwritten only if every value is in the domain.
         n_threads : int, optional
@@ -208,8 +207,9 @@ class PowerFit:
 
         Returns
         -------
-        ndarray
-            float32 for float32 input, else float64; same shape as `X`.
+        ndarray, or a data frame or series where `X` is one of pandas or polars
+            float32 for float32 input, else float64; same shape as `X`. Data frames keep their index, names and order
+            of columns; of nullable columns, missing values are null.
 
         Raises
         ------
@@ -224,7 +224,8 @@ class PowerFit:
         >>> bool(np.allclose(Z.mean(axis=0), 0)), bool(np.allclose(Z.std(axis=0), 1))
         (True, True)
         """
-        matrix = as_matrix(X)
+        part = _frames.columns_named(X, self.column_names)
+        matrix = as_matrix(part)
         what = tiles.FORWARD_STANDARDIZED if self.standardize else tiles.FORWARD
         result, target = self._target(matrix, out)
         n_threads = columns.thread_count(n_threads)
@@ -235,7 +236,7 @@ class PowerFit:
             self._forget(target)
         counts = columns.transform_matrix(matrix.values, target, self._family, what, self._results, n_threads)
         self._refuse(matrix, counts)
-        return result
+        return result if out is not None else _frames.restored(X, part, result)
 
     def inverse_transform(
         self,
@@ -244,13 +245,13 @@ class PowerFit:
         out: NDArray[Any] | None = None,
         n_threads: int | None = None,
         out_of_range: OutOfRange = "nan",
-    ) -> NDArray[np.floating]:
+    ) -> Any:
         """Undo `transform`.
 
         Parameters
         ----------
         Z : (n, n_features) array-like, or (n,) where the fit was to one column
-            Transformed values; NaN stays NaN.
+            Transformed values; NaN stays NaN. Data frames are treated as by `transform`.
         out : ndarray, optional
             Where to write; may be `Z` itself.
         n_threads : int, optional
@@ -262,7 +263,7 @@ class PowerFit:
 
         Returns
         -------
-        ndarray
+        ndarray, or a data frame or series where `Z` is one of pandas or polars
             float32 for float32 input, else float64; same shape as `Z`.
 
         Examples
@@ -275,7 +276,8 @@ class PowerFit:
         """
         if out_of_range not in ("nan", "raise", "clip"):
             raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
-        matrix = as_matrix(Z)
+        part = _frames.columns_named(Z, self.column_names)
+        matrix = as_matrix(part)
         result, target = self._target(matrix, out)
         what = tiles.INVERSE_STANDARDIZED if self.standardize else tiles.INVERSE
         repair = self._repair(out_of_range == "clip", np.finfo(target.dtype).eps)
@@ -291,7 +293,7 @@ class PowerFit:
                 self._report_lost(apply(None), out_of_range)  # nothing half-done: look before overwriting
             self._forget(target)
         self._report_lost(apply(target), out_of_range)
-        return result
+        return result if out is not None else _frames.restored(Z, part, result)
 
     def _repair(self, clip: bool, eps: float) -> columns.Repair:
         """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.
@@ -437,7 +439,7 @@ class PowerFit:
 
     def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray]:
         if X is not None:
-            matrix = as_matrix(X)
+            matrix = as_matrix(_frames.columns_named(X, self.column_names))
             check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
             weight = _weights(sample_weight, matrix.values.shape[0])
             weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
@@ -564,6 +566,7 @@ def fit(
     lmbda: ArrayLike | None = None,
     ymax: float | None = None,
     column_names: Sequence[str] | None = None,
+    non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
 ) -> PowerFit:
@@ -599,6 +602,9 @@ def fit(
         divided by 1e4, as in scipy.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: those of a data frame.
+    non_numeric : {"raise", "warn", "ignore"}, default "raise"
+        What to do with columns of a data frame that hold no numbers: a TypeError that names the first, or leave them
+        out of the fit with one warning, or without. The fit's `transform` passes them untouched.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -638,7 +644,7 @@ def fit(
     as_choice("estimator", estimator, _ESTIMATORS)
     if not isinstance(standardize, bool | np.bool_):
         raise TypeError(f"standardize must be True or False, got {standardize!r}")
-    matrix = as_matrix(X, column_names)
+    matrix = as_matrix(_frames.numeric_columns(X, non_numeric), column_names)
     n, p = matrix.values.shape
     weight = _weights(sample_weight, n)
     given = _given_lambdas(lmbda, p)
@@ -665,12 +671,12 @@ def fit(
     return fitted
 
 
-def transform(X: object, fit: PowerFit, **options: Any) -> NDArray[np.floating]:
+def transform(X: object, fit: PowerFit, **options: Any) -> Any:
     """Apply a fit: `PowerFit.transform` as a function."""
     return _checked_fit(fit).transform(X, **options)
 
 
-def inverse_transform(Z: object, fit: PowerFit, **options: Any) -> NDArray[np.floating]:
+def inverse_transform(Z: object, fit: PowerFit, **options: Any) -> Any:
     """Undo a fit's transform: `PowerFit.inverse_transform` as a function."""
     return _checked_fit(fit).inverse_transform(Z, **options)
 

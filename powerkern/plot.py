@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, ndtri
 
+from powerkern import _frames
 from powerkern._status import Status
 from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
 from powerkern.fitting import PowerFit, fit
@@ -288,7 +289,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 def _matrix(X: object, fit: PowerFit) -> Matrix:
     """X, once it is known to have the columns of the fit."""
-    matrix = as_matrix(X)
+    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
     check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
     return matrix
 
@@ -312,8 +313,9 @@ def _title(j: int, matrix: Matrix, fit: PowerFit) -> str:
 
 
 def _standardized(values: FloatArray) -> FloatArray:
-    spread = values.std()
-    return (values - values.mean()) / (spread if spread > 0.0 else 1.0)
+    spread = float(values.std())
+    standardized: FloatArray = (values - values.mean()) / (spread or 1.0)
+    return standardized
 
 
 def _failed(fit: PowerFit) -> NDArray[np.bool_]:

@@ -162,7 +162,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         matrix = validate_data(
             self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", force_writeable=not self.copy, reset=False
         )
-        Z = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
+        Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
         Z -= self._constants()
         return Z
 
@@ -191,7 +191,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.power_fit_.n_features} features as input"
             )
-        back = self.power_fit_.inverse_transform(
+        back: NDArray[np.floating] = self.power_fit_.inverse_transform(
             Z, out=self._target(Z), n_threads=self.n_threads, out_of_range=self.out_of_range
         )
         back += self._constants()

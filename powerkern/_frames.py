@@ -1,0 +1,98 @@
+"""Data frames of pandas and polars in, the same kind out: columns by name, index and null entries kept."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._validate import frame_library, is_numeric
+
+NonNumeric = Literal["raise", "warn", "ignore"]
+
+
+def numeric_columns(X: Any, non_numeric: NonNumeric) -> Any:
+    """The columns of a data frame that hold numbers; anything else, and with "raise" everything, as it is."""
+    if non_numeric not in ("raise", "warn", "ignore"):
+        raise ValueError(f"non_numeric must be 'raise', 'warn' or 'ignore', got {non_numeric!r}")
+    if non_numeric == "raise" or not _is_frame(X):
+        return X
+    numeric = [j for j, dtype in enumerate(X.dtypes) if is_numeric(dtype)]
+    others = [str(name) for j, name in enumerate(X.columns) if j not in set(numeric)]
+    if not others:
+        return X
+    if not numeric:
+        raise TypeError(f"no column of X holds numbers: {', '.join(map(repr, others))}")
+    if non_numeric == "warn":
+        warnings.warn(f"columns that hold no numbers are left alone: {', '.join(map(repr, others))}", stacklevel=3)
+    return _at(X, numeric)
+
+
+def columns_named(X: Any, names: list[str] | None) -> Any:
+    """The columns of a data frame that are called `names`, in that order; X itself where they are not all there."""
+    if names is None or not _is_frame(X):
+        return X
+    position = {str(name): j for j, name in enumerate(X.columns)}
+    if len(position) < len(X.columns) or not position.keys() >= set(names):
+        return X
+    return _at(X, [position[name] for name in names])
+
+
+def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    """`values`, which were computed from the columns `part` of X, in place of them; an array where X is no frame."""
+    library = frame_library(X)
+    if library == "pandas":
+        return _in_pandas(X, part, values)
+    if library == "polars":
+        return _in_polars(X, part, values)
+    return values
+
+
+def _is_frame(X: Any) -> bool:
+    return frame_library(X) != "" and hasattr(X, "columns")
+
+
+def _at(X: Any, positions: list[int]) -> Any:
+    if positions == list(range(len(X.columns))):
+        return X
+    return X.iloc[:, positions] if frame_library(X) == "pandas" else X[:, positions]
+
+
+def _in_pandas(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    import pandas
+
+    if not _is_frame(X):
+        return pandas.Series(values, index=X.index, name=X.name).astype(_pandas_type(X.dtype, values.dtype))
+    result = pandas.DataFrame(values, index=X.index, columns=part.columns, copy=False)
+    nullable = {j: dtype for j, dtype in enumerate(part.dtypes) if not isinstance(dtype, np.dtype)}
+    if nullable:
+        result = pandas.concat(
+            [result.iloc[:, j].astype(_pandas_type(dtype, values.dtype)) for j, dtype in enumerate(part.dtypes)], axis=1
+        )
+    if part is X:
+        return result
+    everything = X.copy()
+    everything[list(part.columns)] = result
+    return everything
+
+
+def _pandas_type(dtype: Any, result: np.dtype[Any]) -> Any:
+    """The floating type of the same family: NumPy's, pandas' nullable one, or Arrow's."""
+    if isinstance(dtype, np.dtype) or "Sparse" in type(dtype).__name__:
+        return result
+    name = "float" if result == np.float32 else "double"
+    return f"{name}[pyarrow]" if "Arrow" in type(dtype).__name__ else f"Float{8 * result.itemsize}"
+
+
+def _in_polars(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    import polars
+
+    def series(source: Any, column: NDArray[Any]) -> Any:
+        one = polars.Series(source.name, column)
+        return one.fill_nan(None) if source.null_count() else one
+
+    if not _is_frame(X):
+        return series(X, values)
+    return X.with_columns([series(source, values[:, j]) for j, source in enumerate(part.get_columns())])

@@ -1,0 +1,165 @@
+"""Data frames in, data frames out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+
+RNG = np.random.default_rng(0)
+A, B = RNG.lognormal(size=(2, 40))
+FAMILIES = pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+
+
+def pandas_frame():
+    return pd.DataFrame({"a": A, "b": B}, index=pd.date_range("2026-01-01", periods=40))
+
+
+# --- pandas -------------------------------------------------------------------------------------------
+
+
+@FAMILIES
+def test_pandas_frames_keep_index_and_names(family):
+    frame = pandas_frame()
+    fit = pk.fit(frame, family)
+    out = fit.transform(frame)
+    pd.testing.assert_index_equal(out.index, frame.index)
+    assert list(out.columns) == ["a", "b"]
+    assert np.array_equal(out.to_numpy(), fit.transform(frame.to_numpy()))
+    pd.testing.assert_frame_equal(fit.inverse_transform(out), frame, check_freq=False)
+
+
+def test_pandas_series():
+    series = pandas_frame()["a"]
+    out = pk.fit(series).transform(series)
+    assert out.name == "a"
+    pd.testing.assert_index_equal(out.index, series.index)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [
+        ("float32", "float32"),
+        ("int16", "float64"),
+        ("Float64", "Float64"),
+        ("Int64", "Float64"),
+        ("Float32", "Float32"),
+        ("int64[pyarrow]", "double[pyarrow]"),
+        ("double[pyarrow]", "double[pyarrow]"),
+        ("Sparse[float64]", "float64"),
+    ],
+)
+def test_pandas_types(dtype, expected):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    series = pd.Series(np.arange(1, 30)).astype(dtype)
+    if series.dtype.kind in "if" and expected not in ("float32", "float64"):
+        series[3] = pd.NA
+    for given in (series, pd.DataFrame({"x": series})):
+        out = pk.fit(given).transform(given)
+        kind = out.dtype if given is series else out["x"].dtype
+        assert kind == (pd.Series([1.0], dtype=expected).dtype)
+        assert np.array_equal(pd.isna(out).to_numpy().ravel(), pd.isna(series))
+
+
+def test_pandas_types_side_by_side():
+    frame = pd.DataFrame(
+        {"a": pd.array([1, 2, None, 9], dtype="Int64"), "b": [1.0, np.nan, 3.0, 4.0]}, index=[3, 3, 1, 0]
+    )
+    out = pk.fit(frame).transform(frame)
+    assert [str(dtype) for dtype in out.dtypes] == ["Float64", "float64"]
+    assert list(out.index) == [3, 3, 1, 0]
+    assert out["a"].isna().tolist() == [False, False, True, False]
+    assert out["b"].isna().tolist() == [False, True, False, False]
+
+
+def test_columns_are_found_by_name():
+    frame = pandas_frame()
+    fit = pk.fit(frame)
+    expected = fit.transform(frame)
+    pd.testing.assert_frame_equal(fit.transform(frame[["b", "a"]]), expected[["b", "a"]])
+    wider = frame.assign(maker="Alfa", c=1.0)[["maker", "b", "c", "a"]]
+    out = fit.transform(wider)
+    assert list(out.columns) == ["maker", "b", "c", "a"]
+    pd.testing.assert_frame_equal(out[["a", "b"]], expected)
+    pd.testing.assert_frame_equal(out[["maker", "c"]], wider[["maker", "c"]])
+    assert np.array_equal(wider["a"], A), "the input was changed"
+    pd.testing.assert_frame_equal(fit.inverse_transform(out), wider)
+    assert np.array_equal(fit.profile([0.5], wider), fit.profile([0.5], frame))
+
+
+def test_columns_that_are_missing_are_an_error():
+    frame = pandas_frame()
+    with pytest.raises(ValueError, match=r"other columns than the fit: column 1 \('c'\) of X is 'b' in the fit"):
+        pk.fit(frame).transform(frame.rename(columns={"b": "c"}))
+    with pytest.raises(ValueError, match="X has 1 column, the fit has 2"):
+        pk.fit(frame).transform(frame[["a"]])
+
+
+def test_names_that_are_not_unique_go_by_position():
+    frame = pandas_frame().set_axis(["a", "a"], axis=1)
+    out = pk.fit(frame).transform(frame)
+    assert list(out.columns) == ["a", "a"]
+    assert np.array_equal(out.to_numpy(), pk.fit(frame.to_numpy()).transform(frame.to_numpy()))
+
+
+def test_out_takes_an_array():
+    frame = pandas_frame()
+    out = np.empty((40, 2))
+    assert pk.fit(frame).transform(frame, out=out) is out
+
+
+# --- polars -------------------------------------------------------------------------------------------
+
+
+@FAMILIES
+def test_polars_frames_keep_names_and_nulls(family):
+    frame = pl.DataFrame({"b": B, "a": [None, *A[1:]], "n": range(1, 41), "maker": ["Alfa"] * 40})
+    fit = pk.fit(frame, family, non_numeric="ignore")
+    out = fit.transform(frame)
+    assert out.columns == ["b", "a", "n", "maker"]
+    assert out["a"].null_count() == 1
+    assert out["maker"].equals(frame["maker"])
+    assert np.array_equal(out["b"].to_numpy(), fit.transform(frame["b", "a", "n"].to_numpy())[:, 0])
+    back = fit.inverse_transform(out)
+    assert np.allclose(back["a"].to_numpy(), frame["a"].to_numpy(), equal_nan=True)
+    assert out.select(["n", "b", "a"]).equals(fit.transform(frame.select(["n", "b", "a"])))
+
+
+def test_polars_series():
+    series = pl.Series("a", [None, *A[1:]])
+    out = pk.fit(series).transform(series)
+    assert isinstance(out, pl.Series)
+    assert out.name == "a"
+    assert out.null_count() == 1
+
+
+# --- columns that hold no numbers ---------------------------------------------------------------------
+
+MIXED = {"maker": ["Alfa", "Audi", "BMW"], "price": [1.0, 2.0, 5.0], "sold": [True, False, True]}
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_columns_that_hold_no_numbers(library):
+    frame = library.DataFrame(MIXED)
+    with pytest.raises(TypeError, match=r"column 0 \('maker'\)"):
+        pk.fit(frame)
+    with pytest.warns(UserWarning, match="hold no numbers are left alone: 'maker'"):
+        warned = pk.fit(frame, non_numeric="warn")
+    ignored = pk.fit(frame, non_numeric="ignore")
+    assert warned.column_names == ignored.column_names == ["price", "sold"]
+    assert np.array_equal(warned.lmbda, ignored.lmbda)
+    out = ignored.transform(frame)
+    assert list(out["maker"]) == MIXED["maker"]
+    with pytest.raises(TypeError, match="no column of X holds numbers: 'maker'"):
+        pk.fit(frame[["maker"]], non_numeric="ignore")
+
+
+def test_the_choice_is_one_of_three():
+    with pytest.raises(ValueError, match="non_numeric must be 'raise', 'warn' or 'ignore', got 'keep'"):
+        pk.fit(pd.DataFrame(MIXED), non_numeric="keep")
+    assert pk.fit([[1.0], [2.0], [4.0]], non_numeric="ignore").n_features == 1
