@@ -337,3 +337,55 @@ def error_in_ulp(got: float, exact: mpmath.mpf) -> float:
     if not math.isfinite(got):
         return math.inf
     return float(abs(mpmath.mpf(float(got)) - exact) / math.ulp(float(exact)))
+
+
+# --- UV decomposition -----------------------------------------------------------------------------------
+
+
+def uv_element(M: np.ndarray, U: np.ndarray, V: np.ndarray, factor: str, r: int, s: int, ridge: float = 0.0) -> float:
+    """Best value of U[r, s] or V[r, s], all others fixed (Leskovec, Rajaraman and Ullman, section 9.4.4)."""
+    if factor == "V":
+        return uv_element(M.T, V.T, U.T, "U", s, r, ridge)
+    numerator, denominator = 0.0, ridge
+    for j in range(M.shape[1]):
+        if not math.isnan(M[r, j]):
+            others = sum(U[r, k] * V[k, j] for k in range(U.shape[1]) if k != s)
+            numerator += V[s, j] * (M[r, j] - others)
+            denominator += V[s, j] ** 2
+    return float(numerator / denominator) if denominator > 0.0 else float(U[r, s])
+
+
+def uv_visit(
+    M: np.ndarray,
+    U: np.ndarray,
+    V: np.ndarray,
+    elements: Sequence[tuple[str, int, int]],
+    ridge: float = 0.0,
+    damping: float = 1.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """U and V after improving these elements one after the other."""
+    U, V = U.copy(), V.copy()
+    for factor, r, s in elements:
+        matrix = U if factor == "U" else V
+        matrix[r, s] += damping * (uv_element(M, U, V, factor, r, s, ridge) - matrix[r, s])
+    return U, V
+
+
+def uv_all_elements(m: int, n: int, d: int) -> list[tuple[str, int, int]]:
+    """All elements of U, row by row, then those of V."""
+    return [("U", r, s) for r in range(m) for s in range(d)] + [("V", r, s) for r in range(d) for s in range(n)]
+
+
+def uv_rmse(M: np.ndarray, U: np.ndarray, V: np.ndarray) -> float:
+    """Root mean square error on what is not missing."""
+    return float(np.sqrt(np.nanmean((M - U @ V) ** 2)))
+
+
+def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.ndarray:
+    """The U that fits M best for this V: the shortest one where that leaves a choice."""
+    rows = []
+    for row in M:
+        seen = ~np.isnan(row)
+        stacked = np.vstack([V[:, seen].T, math.sqrt(ridge) * np.eye(V.shape[0])])
+        rows.append(np.linalg.lstsq(stacked, np.concatenate([row[seen], np.zeros(V.shape[0])]), rcond=1e-12)[0])
+    return np.array(rows)

@@ -1,0 +1,356 @@
+"""uv_decompose and rank_profile: the textbook's example, the oracle's epochs, and everything a user may pass."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from powerkern.completion import rank_profile, uv_decompose
+
+nan = np.nan
+LECTURE = np.array([[5, 2, 4, 4, 3], [3, 1, 2, 4, 1], [2, nan, 3, 1, 4], [2, 5, 4, 3, 5], [4, 4, 5, 4, nan]])
+ONES = np.ones((5, 2)), np.ones((2, 5))
+NORMALIZATIONS = [None, "rows", "columns", "both", "zscores"]
+
+
+def low_rank(m=60, n=25, d=3, noise=0.1, missing=0.3, seed=0):
+    """A matrix with holes, and the same without."""
+    rng = np.random.default_rng(seed)
+    full = rng.normal(size=(m, d)) @ rng.normal(size=(d, n)) + noise * rng.normal(size=(m, n))
+    return np.where(rng.uniform(size=full.shape) < missing, nan, full), full
+
+
+# --- the textbook ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference(shared):
+    return json.loads((shared / "refs" / "uv_reference.json").read_text())
+
+
+def test_first_elements_of_the_lecture():
+    visits = [("U", 0, 0), ("V", 0, 0), ("U", 2, 0)]
+    result = uv_decompose(LECTURE, 2, init=ONES, order=visits, max_epochs=1)
+    found = [result.U[0, 0], result.V[0, 0], result.U[2, 0]]
+    np.testing.assert_allclose(found, [2.6, 1.6171003717472119, 1.1784655975269993], rtol=1e-14)
+
+
+def test_steps_of_the_reference(reference):
+    for k, step in enumerate(reference["steps"], start=1):
+        visits = [("U", 0, 0), ("V", 0, 0), ("U", 2, 0)][:k]
+        result = uv_decompose(LECTURE, 2, init=ONES, order=visits, max_epochs=1)
+        assert result.rmse == pytest.approx(step["rmse"], rel=1e-13)
+    np.testing.assert_allclose(result.reconstruct(), reference["P_after_3"], rtol=1e-13)
+
+
+@pytest.mark.parametrize("epochs, key", [(1, "epoch1_order_U_rowmajor_then_V_rowmajor"), (10, "epoch10")])
+def test_epochs_of_the_reference(reference, epochs, key):
+    result, expected = uv_decompose(LECTURE, 2, init=ONES, max_epochs=epochs, tol=0), reference[key]
+    np.testing.assert_allclose(result.U, expected["U"], rtol=1e-12)
+    np.testing.assert_allclose(result.V, expected["V"], rtol=1e-12)
+    assert result.rmse == pytest.approx(expected["rmse"], rel=1e-13)
+
+
+def test_end_of_the_reference(reference):
+    result = uv_decompose(LECTURE, 2, init=ONES, max_epochs=5000, tol=0)
+    np.testing.assert_allclose(result.reconstruct(), reference["epoch5000"]["P"], rtol=1e-9)
+    np.testing.assert_allclose(result.history[:20], reference["rmse_history_first20"], rtol=1e-12)
+
+
+def test_least_squares_ends_where_coordinates_do(reference):
+    result = uv_decompose(LECTURE, 2, "als", random_state=0, n_starts=3, max_epochs=2000, tol=1e-15)
+    np.testing.assert_allclose(result.reconstruct(), reference["epoch5000"]["P"], rtol=1e-6)
+
+
+# --- options --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge, damping", [(0.0, 1.0), (0.5, 0.7)])
+def test_three_epochs_of_the_oracle(ridge, damping):
+    M, _ = low_rank(8, 6, 2)
+    rng = np.random.default_rng(1)
+    U, V = rng.normal(size=(8, 2)), rng.normal(size=(2, 6))
+    result = uv_decompose(M, 2, init=(U, V), ridge=ridge, damping=damping, max_epochs=3, tol=0)
+    U, V = oracles.uv_visit(M, U, V, oracles.uv_all_elements(8, 6, 2) * 3, ridge, damping)
+    np.testing.assert_allclose(result.U, U, rtol=1e-10)
+    np.testing.assert_allclose(result.V, V, rtol=1e-10)
+    assert result.rmse == pytest.approx(oracles.uv_rmse(M, U, V), rel=1e-12)
+
+
+def test_a_permuted_order_visits_everything():
+    M, _ = low_rank(8, 6, 2)
+    fixed, permuted = (uv_decompose(M, 1, order=order, tol=1e-12, random_state=0) for order in ("fixed", "permuted"))
+    np.testing.assert_allclose(permuted.reconstruct(), fixed.reconstruct(), rtol=1e-4)
+    assert (permuted.U != fixed.U).all()
+    assert (permuted.V != fixed.V).all()
+
+
+@pytest.mark.parametrize("method", ["cd", "als"])
+def test_an_optimum(method):
+    """The gradient is zero in both factors."""
+    M, _ = low_rank()
+    result = uv_decompose(M, 3, method, ridge=0.4, tol=1e-14, max_epochs=3000, random_state=0)
+    residual = np.nan_to_num(M - result.U @ result.V)
+    np.testing.assert_allclose(residual @ result.V.T, 0.4 * result.U, atol=1e-5)
+    np.testing.assert_allclose(result.U.T @ residual, 0.4 * result.V, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", ["cd", "als"])
+def test_the_error_falls(method):
+    M, _ = low_rank()
+    for damping in (1.0, 0.5):
+        history = uv_decompose(M, 3, method, damping=damping, random_state=0).history
+        assert (np.diff(history) < 0.0).all()
+
+
+def test_the_mean_start():
+    M = -np.abs(low_rank()[0])
+    result = uv_decompose(M, 2, init="mean", order=[("U", 0, 0)], max_epochs=1)
+    np.testing.assert_allclose((result.U @ result.V)[1:], np.nanmean(M), rtol=1e-14)
+
+
+def test_the_best_of_several_starts_is_returned():
+    M, _ = low_rank(d=6, noise=0.5)
+    options = {"max_epochs": 5, "tol": 0}
+    generator = np.random.default_rng(3)
+    singles = [uv_decompose(M, 4, random_state=generator, **options).rmse for _ in range(4)]
+    assert uv_decompose(M, 4, n_starts=4, random_state=np.random.default_rng(3), **options).rmse == min(singles)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+def test_normalisation_by_hand(normalize):
+    M, _ = low_rank()
+    M += 100.0 * np.arange(60.0)[:, None] + np.arange(25.0)
+    rows = np.nanmean(M, axis=1) if normalize in ("rows", "both") else np.zeros(60)
+    rest = M - rows[:, None]
+    cols = np.zeros(25) if normalize in (None, "rows") else np.nanmean(rest, axis=0)
+    scale = np.nanstd(rest, axis=0) if normalize == "zscores" else np.ones(25)
+    result = uv_decompose(M, 2, normalize=normalize, random_state=0)
+    np.testing.assert_allclose(result.row_offset, rows, rtol=1e-13)
+    np.testing.assert_allclose(result.column_offset, cols, rtol=1e-13, atol=1e-11)
+    np.testing.assert_allclose(result.column_scale, scale, rtol=1e-13)
+    rest = (rest - cols) / scale
+    assert result.rmse == pytest.approx(oracles.uv_rmse(rest, result.U, result.V), rel=1e-10)
+    by_hand = uv_decompose(rest, 2, random_state=0).reconstruct() * scale + cols + rows[:, None]
+    np.testing.assert_allclose(result.reconstruct(), by_hand, rtol=1e-9, atol=1e-6)
+
+
+def test_held_out_entries():
+    M, _ = low_rank(noise=1.0, d=2)
+    result = uv_decompose(M, 8, validation_fraction=0.2, patience=3, tol=0, random_state=0)
+    assert result.validation_history.size == result.history.size
+    assert result.epoch == 1 + np.argmin(result.validation_history) == result.history.size - 3
+    assert result.validation_rmse == result.validation_history.min()
+    assert result.rmse == result.history[result.epoch - 1]
+    # what was held out is what the RMSE on the entries fitted to leaves over
+    seen, squares = ~np.isnan(M), np.nansum((M - result.reconstruct()) ** 2)
+    held = round(0.2 * seen.sum())
+    expected = held * result.validation_rmse**2 + (seen.sum() - held) * result.rmse**2
+    assert squares == pytest.approx(expected, rel=1e-10)
+
+
+def test_nothing_held_out_has_no_validation():
+    result = uv_decompose(LECTURE, 1, random_state=0)
+    assert np.isnan(result.validation_rmse)
+    assert result.converged
+
+
+@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+@pytest.mark.parametrize("size", [1e300, 1e-300, 2.0**-1050])
+def test_any_unit(normalize, size):
+    M, _ = low_rank()
+    M = np.round(M * 64.0) / 64.0
+    options = {"normalize": normalize, "random_state": 0, "max_epochs": 5, "ridge": 0.0}
+    one, other = uv_decompose(M, 3, **options), uv_decompose(M * size, 3, **options)
+    close = {"rtol": 1e-9, "atol": 1e-9} if size > 1e-305 else {"rtol": 1e-5, "atol": 1e-5}  # subnormal: few digits
+    np.testing.assert_allclose(other.reconstruct() / size, one.reconstruct(), **close)
+    np.testing.assert_allclose(other.fold_in(M * size) / size, one.fold_in(M), **close)
+
+
+@pytest.mark.parametrize("method", ["cd", "als"])
+def test_threads_memory_order_and_dtype_do_not_matter(method):
+    M, _ = low_rank(300, 400)
+    first = uv_decompose(M, 3, method, random_state=0, n_threads=1)
+    frozen = np.asfortranarray(M)
+    frozen.flags.writeable = False
+    for other, n_threads in ((M, 2), (M, 5), (frozen, 2), (M.astype(">f8"), 1), (np.ma.masked_invalid(M), 1)):
+        result = uv_decompose(other, 3, method, random_state=0, n_threads=n_threads)
+        assert (result.U == first.U).all()
+        assert (result.V == first.V).all()
+        assert (result.history == first.history).all()
+        assert (first.fold_in(other, n_threads=n_threads) == first.fold_in(M, n_threads=1)).all()
+    assert np.isnan(M).any()  # and M is as it was
+
+
+@settings(max_examples=25)
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(0, 2**32 - 1), st.sampled_from(NORMALIZATIONS), st.data())
+def test_whatever_is_missing(m, n, seed, normalize, data):
+    rank = data.draw(st.integers(1, min(m, n)))
+    method = data.draw(st.sampled_from(["cd", "als"]))
+    rng = np.random.default_rng(seed)
+    M = rng.choice([0.0, 1.0, 1e6, -3.5], size=(m, n))
+    M[rng.uniform(size=M.shape) < 0.5] = nan
+    M[0, 0] = 2.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        result = uv_decompose(M, rank, method, normalize=normalize, random_state=0)
+    completed = result.complete(M)
+    assert np.isfinite(completed).all()
+    assert np.isfinite(result.fold_in(M)).all()
+    assert (completed == M)[~np.isnan(M)].all()
+
+
+# --- new rows -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+def test_folding_in_fits_a_row_alone(normalize):
+    M, _ = low_rank()
+    result = uv_decompose(M, 3, normalize=normalize, ridge=0.1, random_state=0)
+    new, _ = low_rank(10, seed=1)
+    new[3] = nan
+    offset = np.nan_to_num(np.nanmean(new[:3], axis=1)) if normalize in ("rows", "both") else np.zeros(3)
+    rest = (new[:3] - offset[:, None] - result.column_offset) / result.column_scale
+    U = oracles.uv_least_squares(rest, result.V, 0.1)
+    expected = (U @ result.V) * result.column_scale + result.column_offset + offset[:, None]
+    filled = result.fold_in(new)
+    np.testing.assert_allclose(filled[:3], np.where(np.isnan(new[:3]), expected, new[:3]), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(filled[3], result.column_offset)
+    np.testing.assert_allclose(result.fold_in(new[4:5]), filled[4:5], rtol=1e-12)  # whatever its neighbours
+
+
+# --- what cannot be done --------------------------------------------------------------------------------
+
+
+def test_rows_and_columns_without_entries():
+    M, _ = low_rank()
+    M[3], M[:, 5] = nan, nan
+    with pytest.warns(UserWarning, match=r"^no entries in row 3, column 5: estimates there are what normalize"):
+        result = uv_decompose(M, 2, normalize="columns", random_state=0)
+    np.testing.assert_array_equal(result.reconstruct()[3], result.column_offset)
+    np.testing.assert_array_equal(result.reconstruct()[:, 5], 0.0)
+
+
+def test_a_long_list_is_cut_short():
+    with pytest.warns(UserWarning, match=r"row 10 and 9 more: "):
+        uv_decompose([[1.0]] + [[nan]] * 19, 1)
+
+
+@pytest.mark.parametrize("normalize", NORMALIZATIONS)
+@pytest.mark.parametrize("value", [0.0, 7.0, -1e200])
+def test_constant(normalize, value):
+    M = np.full((4, 3), value)
+    M[1, 2] = nan
+    result = uv_decompose(M, 2, normalize=normalize, tol=1e-14, random_state=0)
+    np.testing.assert_allclose(result.complete(M)[0], value, rtol=1e-12)
+    assert result.converged
+
+
+@pytest.mark.parametrize(
+    "M, rank, options, error, message",
+    [
+        (LECTURE, 6, {}, ValueError, r"rank is 6, but M has shape \(5, 5\); use at most 5"),
+        (LECTURE, 0, {}, ValueError, "rank must be at least 1"),
+        (LECTURE, 2.0, {}, TypeError, "rank must be a whole number"),
+        (LECTURE, True, {}, TypeError, "rank must be a whole number"),
+        (np.full((3, 3), nan), 1, {}, ValueError, "M has no entries"),
+        ([[1.0, 2.0], [np.inf, 1.0]], 1, {}, ValueError, "column 0, row 1: the value is inf"),
+        (np.empty((0, 3)), 1, {}, ValueError, "M has no rows"),
+        ([["a"]], 1, {}, TypeError, "'a' is not a real number"),
+        (LECTURE, 2, {"method": "svd"}, ValueError, "method must be one of 'cd', 'als'"),
+        (LECTURE, 2, {"normalize": "row"}, ValueError, "did you mean 'rows'"),
+        (LECTURE, 2, {"init": "ones"}, ValueError, "init must be one of 'random', 'mean'"),
+        (LECTURE, 2, {"init": 1.0}, TypeError, r"init must be 'random', 'mean' or a pair \(U, V\)"),
+        (LECTURE, 2, {"init": ONES[::-1]}, ValueError, r"U in init must have shape \(5, 2\)"),
+        (LECTURE, 2, {"init": (ONES[0] * nan, ONES[1])}, ValueError, "no NaN"),
+        (LECTURE, 2, {"init": (ONES[0] * 1e200, ONES[1] * 1e200)}, ValueError, "the factors overflow"),
+        (LECTURE, 2, {"init": "mean", "method": "als"}, ValueError, "cannot tell apart"),
+        (LECTURE, 2, {"init": "mean", "normalize": "rows"}, ValueError, "starts at 0"),
+        (LECTURE, 2, {"init": "mean", "n_starts": 2}, ValueError, "n_starts > 1 needs init='random'"),
+        (LECTURE, 2, {"order": "random"}, ValueError, "order must be one of 'fixed', 'permuted'"),
+        (LECTURE, 2, {"order": []}, ValueError, "order has no elements"),
+        (LECTURE, 2, {"order": [("V", 2, 0)]}, ValueError, r"order has \('V', 2, 0\), but V has shape \(2, 5\)"),
+        (LECTURE, 2, {"order": [("W", 0, 0)]}, ValueError, "an element of order must be one of 'U', 'V'"),
+        (LECTURE, 2, {"order": [3]}, TypeError, "order has 3; an element is"),
+        (LECTURE, 2, {"order": "permuted", "method": "als"}, ValueError, "needs method='cd'"),
+        (LECTURE, 2, {"damping": 0.0}, ValueError, "damping must be finite and from 0.01 to 1"),
+        (LECTURE, 2, {"ridge": -1.0}, ValueError, "ridge must be finite and at least 0"),
+        (LECTURE, 2, {"ridge": "1"}, TypeError, "ridge must be a real number"),
+        (LECTURE, 2, {"tol": nan}, ValueError, "tol must be finite"),
+        (LECTURE, 2, {"validation_fraction": 1.0}, ValueError, "validation_fraction must be finite and from 0 to 0.9"),
+        ([[1.0]], 1, {"validation_fraction": 0.5}, ValueError, "one entry only"),
+        (LECTURE, 2, {"n_threads": 0}, ValueError, "n_threads must be at least 1"),
+    ],
+)
+def test_errors(M, rank, options, error, message):
+    with pytest.raises(error, match=message):
+        uv_decompose(M, rank, **options)
+
+
+def test_other_shapes_are_refused():
+    result = uv_decompose(LECTURE, 1, random_state=0)
+    with pytest.raises(ValueError, match=r"M has shape \(4, 5\), the decomposed matrix \(5, 5\)"):
+        result.complete(LECTURE[:4])
+    with pytest.raises(ValueError, match="M has 4 columns, the decomposed matrix has 5"):
+        result.fold_in(LECTURE[:, :4])
+
+
+def test_a_data_frame_is_named_in_messages():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [nan, nan]})
+    with pytest.warns(UserWarning, match=r"no entries in column 1 \('b'\)"):
+        uv_decompose(frame, 1)
+
+
+# --- the rank -------------------------------------------------------------------------------------------
+
+
+def test_the_rank_is_found():
+    M, _ = low_rank(100, 60, 4)
+    profile = rank_profile(M, random_state=0)
+    assert profile.ranks.tolist() == list(range(1, 11))
+    assert profile.best == profile.elbow == 4
+    assert (np.diff(profile.rmse) < 0.0).all()
+    assert profile.validation_rmse.argmin() == 3
+
+
+def test_the_elbow_of_a_gentle_curve_comes_first():
+    rng = np.random.default_rng(0)
+    M = rng.normal(size=(200, 8)) * [9, 8, 7, 0.8, 0.7, 0.6, 0.5, 0.4] @ rng.normal(size=(8, 100))
+    profile = rank_profile(M + 0.1 * rng.normal(size=M.shape), random_state=0)
+    assert profile.elbow == 3
+    assert profile.best == 8
+
+
+@pytest.mark.parametrize("ranks", [[], [2, 1], [1, 1]])
+def test_ranks_increase(ranks):
+    with pytest.raises(ValueError, match="ranks must be increasing"):
+        rank_profile(LECTURE, ranks)
+
+
+def test_ranks_need_entries_held_out():
+    with pytest.raises(ValueError, match="ranks are compared on entries held out"):
+        rank_profile(LECTURE, validation_fraction=0)
+
+
+# --- imports --------------------------------------------------------------------------------------------
+
+
+def test_functions_need_no_scikit_learn():
+    code = (
+        "import sys; sys.modules['sklearn'] = None\n"
+        "import powerkern.completion as c\n"
+        "c.uv_decompose([[1.0]], 1)\n"
+        "try: c.UVImputer\n"
+        "except ImportError as error: print(error)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "UVImputer needs scikit-learn: pip install 'powerkern[sklearn]'"
