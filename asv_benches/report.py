@@ -12,7 +12,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -201,25 +201,26 @@ def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Measure, print a line a figure as it is measured, write the table."""
-    parser = argparse.ArgumentParser(prog="python -m asv_benches.report", description=__doc__)
+def main(wanted: Callable[[], Iterable[Figure]] = figures, arguments: list[str] | None = None) -> None:
+    """Measure the figures wanted, print a line a figure as it is measured, write the table."""
+    command = f"python -m asv_benches.{Path(sys.argv[0]).stem}"
+    parser = argparse.ArgumentParser(prog=command, description=sys.modules["__main__"].__doc__)
     parser.add_argument("--only", default="", help="measure figures whose name has this word")
     parser.add_argument("--write", type=Path, help="write the table as reStructuredText to this file")
     options = parser.parse_args(arguments)
     conditions = f"{machine()}; before the run {cores()}"
     print(conditions, " | ".join(HEADINGS), sep="\n")
     results, begin = [], time.perf_counter()
-    for figure in figures():
+    for figure in wanted():
         if options.only in figure.name:
             results.append(measure(figure))
             print(" | ".join(results[-1].row()), flush=True)
-    conditions += f", after it {cores()}. The matrix has {N} x {P} values."
+    conditions += f", after it {cores()}."
     missed = sum(result.verdict == "NO" for result in results)
     print(conditions, f"{len(results)} figures, {missed} missed, in {time.perf_counter() - begin:.0f} s", sep="\n")
     if options.write:
         options.write.parent.mkdir(parents=True, exist_ok=True)
-        options.write.write_text(as_rst(results, conditions, " ".join(["python -m asv_benches.report", *sys.argv[1:]])))
+        options.write.write_text(as_rst(results, conditions, " ".join([command, *sys.argv[1:]])))
 
 
 if __name__ == "__main__":

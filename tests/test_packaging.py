@@ -33,6 +33,7 @@ PUBLIC = {
     ],
     "powerkern.sklearn": ["PowerTransformer"],
     "powerkern.plot": ["qq_plot", "profile_plot", "cell_map"],
+    "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
     "powerkern.kernels": [
         "logsumexp",
         "log_mean",
