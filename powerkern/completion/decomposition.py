@@ -177,7 +177,7 @@ def uv_decompose(
 ) -> UVDecomposition:
     """Approximate a matrix with missing entries by a product U V of rank `rank`.
 
-    Minimises, over the entries that are seen,
+    Minimises, over the entries that are seen, ::
 
         sum (m_rs - sum_k u_rk v_ks)^2 + ridge (|U|^2 + |V|^2)
 
