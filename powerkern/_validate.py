@@ -51,13 +51,21 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
     ValueError
         If X is not one- or two-dimensional, is ragged or empty, or `column_names` do not fit.
     """
+    matrix = as_rows(X, column_names, what)
+    if matrix.values.shape[0] == 0:
+        raise ValueError(f"{what} has no rows (shape {matrix.values.shape}); there is nothing to do")
+    return matrix
+
+
+def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
+    """`as_matrix` of what may have no rows, but has columns."""
     values, names = _read(X, what, column_names)
     was_vector = values.ndim == 1
     if was_vector:
         values = values[:, np.newaxis]
-    n, p = values.shape
-    if n == 0 or p == 0:
-        raise ValueError(f"{what} has no {'columns' if p == 0 else 'rows'} (shape {(n, p)}); there is nothing to do")
+    p = values.shape[1]
+    if p == 0:
+        raise ValueError(f"{what} has no columns (shape {values.shape}); there is nothing to do")
     if column_names is not None:
         names = _checked_names(column_names, p)
     return Matrix(values, names, was_vector)

@@ -1,0 +1,1 @@
+"""A federated fit as a Flower app."""

@@ -1,0 +1,167 @@
+"""What the server knows of a column: the frame that all sites share, and how their answers become a fit.
+
+The moments of all sites, merged, are those that `powerkern.fit` would form of the pooled rows; what follows is the
+same code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._status import Status
+from powerkern.kernels import likelihood as lk
+from powerkern.kernels import mle, shares
+
+FloatArray = NDArray[np.float64]
+
+_NONE = np.empty(0)
+#: Where the range is not known exactly, a standard deviation below this part of the mean is rounding.
+_ROUNDING = 64.0 * np.finfo(np.float64).eps
+
+
+class PooledColumn(NamedTuple):
+    """One column of all sites: its range, and the frame of its logs."""
+
+    base: float
+    sign: float
+    x_min: float
+    x_max: float
+    frame: shares.Frame
+    log_reference: float
+    #: What x_min and x_max are: extremes of the data, or bounds known beforehand.
+    exact: bool
+    status: int
+
+    @property
+    def start(self) -> float:
+        """Where the search begins: lambda = 1, or nearer to 0, in units of the frame."""
+        return min(self.frame.sigma, 1.0)
+
+
+def column_of_ranges(ranges: FloatArray, family: int) -> PooledColumn:
+    """A column from the ranges of all sites, one a row."""
+    seen = ranges[ranges[:, shares.COUNT] > 0.0]
+    if seen.size == 0:
+        return _without_fit(family, math.nan, math.nan, Status.EMPTY)
+    x_min, x_max = float(seen[:, shares.X_MIN].min()), float(seen[:, shares.X_MAX].max())
+    n, n_negative = seen[:, shares.COUNT].sum(), seen[:, shares.N_NEGATIVE].sum()
+    sign = 1.0 if n_negative == 0 else -1.0 if n_negative == n else 0.0
+    if x_min == x_max:
+        return _without_fit(family, x_min, x_max, Status.CONSTANT)
+    order = np.argsort(seen[:, shares.TYPICAL], kind="stable")
+    upto = np.cumsum(seen[order, shares.COUNT])
+    middle = seen[order[np.searchsorted(upto, 0.5 * n)], shares.TYPICAL]
+    return _column(family, sign, x_min, x_max, abs(float(middle)), exact=True)
+
+
+def column_of_bounds(low: float, high: float, family: int) -> PooledColumn:
+    """A column of which no more than bounds are known."""
+    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+    sign = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else 0.0
+    a, b = sorted((mle.log_base(base, abs(low)), mle.log_base(base, abs(high)))) if sign else (0.0, 0.0)
+    middle = math.expm1(0.5 * (a + b)) if base else math.exp(0.5 * (a + b))
+    return _column(family, sign, low, high, min(max(middle, min(abs(low), abs(high))), max(abs(low), abs(high))), False)
+
+
+def _column(family: int, sign: float, x_min: float, x_max: float, reference: float, exact: bool) -> PooledColumn:
+    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+    if sign == 0.0:
+        reference = 0.0
+        bounds = mle.Bounds(0.0, mle.log_base(base, x_max), mle.log_base(base, -x_min))
+    else:
+        low, high = sorted((abs(x_min), abs(x_max)))
+        log_reference = mle.log_base(base, reference)
+        ends = [mle.centred_log(x, base, reference, log_reference) for x in (low, high)]
+        bounds = mle.Bounds(ends[0], ends[1], 0.0)
+    sigma = mle.unit_of(bounds)
+    unit = 1.0 / sigma
+    frame = shares.Frame(sign == 0.0, reference, bounds.low * unit, bounds.high * unit, bounds.neg_high * unit, sigma)
+    log_reference = mle.log_base(base, reference) if sign else 0.0
+    return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)
+
+
+def _without_fit(family: int, x_min: float, x_max: float, status: Status) -> PooledColumn:
+    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+    frame = shares.Frame(True, 0.0, 0.0, 0.0, 0.0, 1.0)
+    return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, True, status)
+
+
+# --- merging ------------------------------------------------------------------------------------------
+
+
+def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
+    """Merge neighbours, then neighbours of the results, until one is left: in a fixed order, with small errors."""
+    parts = list(parts)
+    while len(parts) > 1:
+        pairs = [merge(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]
+        parts = pairs + parts[len(pairs) * 2 :]
+    return parts[0]
+
+
+def merge_shares(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Moments of two sites' shares together; both of shape (..., N_SHARE)."""
+    total, part = one.reshape(-1, shares.N_SHARE).T.copy(), other.reshape(-1, shares.N_SHARE).T
+    some = part[lk.WEIGHT] > 0.0
+    seen, new = total[:, some], part[:, some]
+    share = new[lk.WEIGHT] / (seen[lk.WEIGHT] + new[lk.WEIGHT])
+    seen[shares.JACOBIAN] += (new[shares.JACOBIAN] - seen[shares.JACOBIAN]) * share
+    lk.merge_moments(seen, new)
+    total[:, some] = seen
+    return np.ascontiguousarray(total.T).reshape(one.shape)
+
+
+# --- likelihood and fit -------------------------------------------------------------------------------
+
+
+def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[float, lk.Score]:
+    """g and its derivatives at `mu`, from the merged moments there."""
+    f = column.frame
+    with np.errstate(all="ignore"):
+        shift, _, log_factor = lk.frame(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
+        d1, d2, d3 = (float(d) for d in lk.score_from_moments(moments, moments[shares.JACOBIAN] - shift))
+        variance = float(moments[lk.YY] / moments[lk.WEIGHT])
+        at = lk.Score(d1, d2, d3, float(moments[lk.Y]), variance, log_factor, shift)
+        return float(lk.nll_at(_logs(column, moments), mu, at, column.log_reference)), at
+
+
+def _logs(column: PooledColumn, moments: FloatArray) -> lk.Logs:
+    f = column.frame
+    jacobian = float(moments[shares.JACOBIAN])
+    return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma)
+
+
+def is_constant(column: PooledColumn, moments: FloatArray) -> bool:
+    """Whether the values are equal, as far as the frame can tell."""
+    sd = math.sqrt(max(moments[lk.YY], 0.0) / moments[lk.WEIGHT])
+    return not column.exact and bool(sd <= _ROUNDING * abs(moments[lk.Y]))
+
+
+def results_row(
+    column: PooledColumn, mu: float, at: lk.Score, moments: FloatArray, n_eval: int, status: Status
+) -> FloatArray:
+    """The row of `PowerFit` for a column with an optimum."""
+    row = np.zeros(mle.N_RESULTS)
+    n_obs = float(moments[lk.WEIGHT])
+    mle.write_range(row, n_obs, column.x_min, column.x_max)
+    extreme = 0.0
+    if column.sign != 0.0:
+        extreme = (max if mu > 0.0 else min)(abs(column.x_min), abs(column.x_max))
+    with np.errstate(all="ignore"):
+        best = mle.optimum(
+            _logs(column, moments), mu, at, column.log_reference, column.base, extreme, n_eval, int(status)
+        )
+        mle.write_fit(row, best, column.sign)
+    return row
+
+
+def identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
+    """The row of `PowerFit` for a column without an optimum."""
+    row = np.zeros(mle.N_RESULTS)
+    mle.write_range(row, n_obs, column.x_min, column.x_max)
+    mle.write_identity(row, status)
+    return row
