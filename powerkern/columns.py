@@ -425,3 +425,51 @@ def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_thre
 
     for_each_group(job, values.shape, n_threads)
     return failures
+
+
+# --- anything else ------------------------------------------------------------------------------------
+
+
+def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
+    """A new matrix, in which ``change(block, columns)`` has changed every value, a block of contiguous rows at a time.
+
+    Row j of a block has some of the values of column ``columns.start + j``. float32 for float32, else float64.
+    """
+    n, p = values.shape
+    dtype = np.float32 if values.dtype == np.float32 else np.float64
+    out = np.empty((n, p), dtype=dtype, order="F" if values.flags.f_contiguous else "C")
+    height, width = _tile(values)
+    scratch = _Scratch()
+
+    def job(rows: slice, columns: slice) -> None:
+        for group in _slices(columns, width):
+            source = values[rows, group]
+            block = scratch.block(source.shape[1], source.shape[0])
+            _gather(source, block)
+            change(block, group)
+            _scatter(block, out[rows, group])
+
+    blocks = _slices(slice(0, n), height)
+    groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
+    _run(job, [(rows, group) for rows in blocks for group in groups], values.shape, n_threads)
+    return out
+
+
+def column_figures(
+    measure: Callable[[FloatArray, slice], FloatArray], values: NDArray[Any], width: int, n_threads: int
+) -> FloatArray:
+    """What ``measure(columns, group)`` finds for groups of columns: (p, width).
+
+    The columns are contiguous rows of a block that `measure` may change.
+    """
+    out = np.empty((values.shape[1], width))
+    scratch = _Scratch()
+
+    def job(group: slice) -> None:
+        part = values[:, group]
+        block = scratch.block(part.shape[1], part.shape[0])
+        _gather(part, block)
+        out[group] = measure(block, group)
+
+    for_each_group(job, values.shape, n_threads)
+    return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -389,3 +390,75 @@ def uv_least_squares(M: np.ndarray, V: np.ndarray, ridge: float = 0.0) -> np.nda
         stacked = np.vstack([V[:, seen].T, math.sqrt(ridge) * np.eye(V.shape[0])])
         rows.append(np.linalg.lstsq(stacked, np.concatenate([row[seen], np.zeros(V.shape[0])]), rcond=1e-12)[0])
     return np.array(rows)
+
+
+# --- outlier probabilities ----------------------------------------------------------------------------
+
+
+def _greedy_bins(
+    values: Sequence[Fraction], counts: Sequence[int], area: Fraction, n_bins: int
+) -> list[tuple[Fraction, int]] | None:
+    """(left edge, first value) of bins over [0, 1] of count times width at most `area`; None if more than n_bins."""
+    bins: list[tuple[Fraction, int]] = []
+    left, start = Fraction(0), 0
+    while len(bins) < n_bins:
+        bins.append((left, start))
+        inside, j = 0, start
+        while j < len(values):
+            grown = (inside + counts[j]) * (values[j] - left)
+            if grown > area or (grown == area and values[j] < 1):
+                break
+            inside, j = inside + counts[j], j + 1
+        end = values[j] if j < len(values) else Fraction(1)
+        if inside * (end - left) <= area:
+            if j == len(values):
+                return bins
+            left = end
+        else:
+            left += area / inside
+        start = j
+    return None
+
+
+def equal_area_bins(
+    values: Sequence[float], counts: Sequence[int], n_bins: int
+) -> tuple[list[int], list[float], Fraction]:
+    """Greedy bins of ascending values by the smallest area, to 2**-80: first values, edges, and that area."""
+    exact = [Fraction(float(value)) for value in values]
+    low, high = Fraction(0), Fraction(sum(int(c) for c in counts))
+    for _ in range(80):
+        middle = (low + high) / 2
+        if _greedy_bins(exact, counts, middle, n_bins) is None:
+            low = middle
+        else:
+            high = middle
+    bins = _greedy_bins(exact, counts, high, n_bins)
+    assert bins is not None
+    return [start for _, start in bins] + [len(values)], [float(edge) for edge, _ in bins] + [1.0], high
+
+
+def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int], stratum: str) -> tuple[float, float]:
+    """Refinement and calibration error in bins of equal area, averaged over numbers of bins."""
+    values, counts = np.unique(p, return_counts=True)
+    counts_as = {"all": np.ones(y.size), "outliers": y, "inliers": 1.0 - y}[stratum]
+    refinement, calibration = [], []
+    for k in n_bins:
+        first = equal_area_bins(values.tolist(), counts.tolist(), k)[0]
+        refined, calibrated = 0.0, 0.0
+        for start, stop in itertools.pairwise(first):
+            inside = np.isin(p, values[start:stop])
+            if inside.any():
+                weight = counts_as[inside].sum() / counts_as.sum()
+                share = y[inside].mean()
+                refined += weight * 2.0 * share * (1.0 - share)
+                calibrated += weight * abs(share - p[inside].mean())
+        refinement.append(refined)
+        calibration.append(calibrated)
+    return float(np.mean(refinement)), float(np.mean(calibration))
+
+
+def entropy(p: float) -> mpmath.mpf:
+    """Entropy in bits of a probability."""
+    with mpmath.workdps(60):
+        q = mpmath.mpf(p)
+        return -(q * mpmath.log(q, 2) + (1 - q) * mpmath.log(1 - q, 2))

@@ -1,0 +1,78 @@
+"""Bins of equal area over [0, 1] for probabilities: many values in narrow bins, few in wide ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import COLUMN, COUNTS, INTEGER, bits_of, entry, float_of, kernel
+
+FloatArray = npt.NDArray[np.float64]
+Counts = npt.NDArray[np.int64]
+
+
+@kernel
+def _fitting_bins(
+    values: FloatArray, through: Counts, area: float, n_bins: int, first: Counts, edges: FloatArray
+) -> int:
+    """Bins [edge, next edge) of count times width at most `area`, each as wide as it can be; n_bins + 1 for too many.
+
+    A value on an edge belongs to the bin on its right, but for 1, which the last bin has if its area allows. `first`
+    gets the index of each bin's first distinct value.
+    """
+    n = values.size
+    left, start, k = 0.0, 0, 0
+    while k < n_bins:
+        edges[k], first[k] = left, start
+        k += 1
+        before = through[start - 1] if start > 0 else 0
+        low, stop = start, n  # bisect for the first value that a bin reaching beyond it has no room for
+        while low < stop:
+            mid = (low + stop) // 2
+            grown = (through[mid] - before) * (values[mid] - left)
+            if grown < area or (values[mid] == 1.0 and grown == area):
+                low = mid + 1
+            else:
+                stop = mid
+        inside = through[stop - 1] - before if stop > start else 0
+        end = values[stop] if stop < n else 1.0
+        if inside * (end - left) <= area:
+            if stop == n:
+                edges[k], first[k] = 1.0, n
+                return k
+            left = end
+        else:
+            left = min(end, left + area / inside)
+        start = stop
+    return n_bins + 1
+
+
+@entry((COLUMN, COUNTS, INTEGER, COUNTS, COLUMN))
+def equal_area_bins(values: FloatArray, through: Counts, n_bins: int, first: Counts, edges: FloatArray) -> int:
+    """At most `n_bins` bins over [0, 1] whose largest count times width is as small as can be; returns their number.
+
+    Parameters
+    ----------
+    values, through : arrays of length m
+        Distinct values in ascending order, and how many there are up to each, ties counted.
+    n_bins : int
+        Number of bins allowed, at least 1.
+    first : array of length n_bins + 1
+        Receives the index of the first distinct value of each bin, then m.
+    edges : array of length n_bins + 1
+        Receives the edges of the bins.
+
+    Notes
+    -----
+    The number of bins falls as the area grows, so the smallest area is found by bisection of the float64 numbers, to
+    the last. Where there are no more distinct values and gaps than bins, that is the smallest float64 of all, and
+    values have bins of width 0 to themselves.
+    """
+    too_small, enough = 0, bits_of(1.0 * through[through.size - 1])
+    while enough - too_small > 1:
+        mid = too_small + (enough - too_small) // 2
+        if _fitting_bins(values, through, float_of(mid), n_bins, first, edges) > n_bins:
+            too_small = mid
+        else:
+            enough = mid
+    return _fitting_bins(values, through, float_of(enough), n_bins, first, edges)

@@ -1,0 +1,61 @@
+"""How far sorted columns are from normal: the Kolmogorov-Smirnov distance."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
+from powerkern.kernels.elementary import FloatArray
+from powerkern.kernels.erf import erf
+from powerkern.kernels.moments import moments_of
+
+_SQRT_HALF = 0.7071067811865476
+
+
+@kernel
+def _to_probabilities(x: FloatArray, loc: float, scale: float) -> None:
+    widest_vectors()
+    for i in range(x.size):
+        x[i] = 0.5 + 0.5 * erf((x[i] - loc) / scale * _SQRT_HALF)
+
+
+@kernel
+def ks_of(x: FloatArray, loc: float, scale: float) -> float:
+    """Largest distance between the empirical distribution of ascending values and N(loc, scale**2).
+
+    With F_i = Phi((x_i - loc)/scale), max_i max(i/n - F_i, F_i - (i - 1)/n). The F_i replace the values.
+    """
+    _to_probabilities(x, loc, scale)
+    n = float(x.size)
+    largest = 0.0
+    for i in range(x.size):
+        largest = max(largest, (i + 1) / n - x[i], x[i] - i / n)
+    return largest
+
+
+@kernel
+def _n_present(x: FloatArray) -> int:
+    """How many values of a sorted column are not NaN."""
+    n = x.size
+    while n > 0 and math.isnan(x[n - 1]):
+        n -= 1
+    return n
+
+
+@entry((ROWS, COLUMN, COLUMN, COLUMN))
+def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: FloatArray) -> None:
+    """`ks_of` each row, sorted, NaN last; loc and scale that are NaN are fitted.
+
+    NaN where there are no values, or a scale to fit and no two distinct values; inf where a value is infinite.
+    """
+    for j in range(block.shape[0]):
+        x = block[j, : _n_present(block[j])]
+        n = x.size
+        fitted = math.isnan(scale[j])
+        out[j] = math.nan
+        if n > 0 and not (x[n - 1] < math.inf and x[0] > -math.inf):
+            out[j] = math.inf
+        elif n > 0 and not (fitted and x[0] == x[n - 1]):
+            sample = moments_of(x)
+            centre = sample.mean if math.isnan(loc[j]) else loc[j]
+            out[j] = ks_of(x, centre, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])

@@ -1,0 +1,239 @@
+"""Distances that find outliers: z-scores, Mahalanobis distances, and how far a column is from normal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._validate import Matrix, as_matrix, column_label, domain_error
+from powerkern.columns import column_figures, thread_count
+from powerkern.kernels.normality import ks_columns
+
+FloatArray = NDArray[np.float64]
+
+#: Squared correlation of a column with the others, short of 1 by less than this times p: singular.
+_SINGULAR = 1e-14
+
+
+class Spread(NamedTuple):
+    """Where a cloud of points lies, and how it is spread."""
+
+    #: Location, (p,).
+    loc: FloatArray
+    #: Covariance matrix, (p, p).
+    cov: FloatArray
+
+
+def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | None = None) -> FloatArray:
+    """Mahalanobis distance of each row from a location, ``sqrt((x - loc)^T cov^-1 (x - loc))``.
+
+    Parameters
+    ----------
+    X : (n, p) or (n,) array-like
+        The points. A row with a missing value (NaN) has the distance NaN.
+    loc : (p,) array-like, optional
+        Location; by default the mean of the complete rows.
+    cov : (p, p) array-like, optional
+        Covariance matrix; by default that of the complete rows about their mean, divided by n - 1. `robust_covariance`
+        has a location and a covariance that outliers do not change: ``mahalanobis(X, *robust_covariance(X))``.
+
+    Returns
+    -------
+    (n,) ndarray
+        Distances, not squared. By default their squares sum to (n - 1) p. For normal data and the true location and
+        covariance, the squares are chi-square with p degrees of freedom.
+
+    Raises
+    ------
+    ValueError
+        A covariance that is singular (a constant column, one that depends linearly on the others, or no more complete
+        rows than columns), infinite values, or shapes that do not fit.
+
+    Notes
+    -----
+    By a Cholesky factor of the correlation matrix, so scales of the columns do not matter.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import mahalanobis
+    >>> mahalanobis([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [2.0, 2.0], [1.0, 1.0]])
+    array([1.41421356, 1.41421356, 1.41421356, 1.41421356, 0. ])
+    """
+    matrix = as_matrix(X)
+    values = _finite(matrix)
+    p = values.shape[1]
+    if loc is None or cov is None:
+        sample = _spread(values)
+    centre = sample.loc if loc is None else _fitting("loc", loc, (p,))
+    covariance = sample.cov if cov is None else _fitting("cov", cov, (p, p))
+    if not np.allclose(covariance, covariance.T, atol=0.0):
+        raise ValueError("cov is not symmetric; pass a covariance matrix")
+    z = _whiten(values - centre, covariance, matrix.names)
+    return cast(FloatArray, np.sqrt(np.einsum("ij,ij->j", z, z)))
+
+
+def robust_covariance(X: ArrayLike, **options: Any) -> Spread:
+    """Location and covariance by the minimum covariance determinant, which up to half of the rows do not change.
+
+    Parameters
+    ----------
+    X : (n, p) or (n,) array-like
+        The points; rows with missing values (NaN) are left out.
+    **options
+        Passed to `sklearn.covariance.MinCovDet`: `support_fraction`, `random_state`, ...
+
+    Returns
+    -------
+    Spread
+        Unpacks as ``loc, cov``.
+
+    Raises
+    ------
+    ImportError
+        If scikit-learn is not installed.
+    ValueError
+        Infinite values, or no more complete rows than columns.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw, K. Van Driessen, "A fast algorithm for the minimum covariance determinant estimator",
+       Technometrics 41, 1999, 212-223.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.outliers import mahalanobis, robust_covariance
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> X[:5] += 100.0
+    >>> bool(mahalanobis(X)[:5].max() < 4.0 < 50.0 < mahalanobis(X, *robust_covariance(X, random_state=0))[:5].min())
+    True
+    """
+    try:
+        from sklearn.covariance import MinCovDet
+    except ImportError:
+        raise ImportError("robust_covariance needs scikit-learn: pip install 'powerkern[sklearn]'") from None
+    values = _finite(as_matrix(X))
+    complete = values[~np.isnan(values).any(axis=1)]
+    _enough(complete)
+    found = MinCovDet(**options).fit(complete)
+    return Spread(found.location_, found.covariance_)
+
+
+def _finite(matrix: Matrix) -> FloatArray:
+    """The values as float64; infinite ones are refused."""
+    values = np.asarray(matrix.values, dtype=np.float64)
+    infinite = np.isinf(values)
+    if infinite.any():
+        i, j = (int(k) for k in np.argwhere(infinite)[0])
+        raise domain_error("infinite", None if matrix.was_vector else j, i, values[i, j], matrix.names)
+    return values
+
+
+def _spread(values: FloatArray) -> Spread:
+    """Mean and covariance of the complete rows, with n - 1."""
+    complete = values[~np.isnan(values).any(axis=1)]
+    _enough(complete)
+    loc = complete.mean(axis=0)
+    deviations = complete - loc
+    return Spread(loc, deviations.T @ deviations / (complete.shape[0] - 1))
+
+
+def _enough(complete: FloatArray) -> None:
+    n, p = complete.shape
+    if n <= p:
+        raise ValueError(
+            f"X has {n} rows without missing values for {p} columns: their covariance is singular; "
+            "give more rows than columns, or pass cov"
+        )
+
+
+def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    array = np.asarray(given, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"{what} must be finite numbers of shape {shape}, got an array of shape {array.shape}")
+    return array
+
+
+def _whiten(deviations: FloatArray, cov: FloatArray, names: Sequence[str] | None) -> FloatArray:
+    """Rows in which the covariance is the identity, as columns."""
+    from scipy.linalg import lapack, solve_triangular  # costs a third of the time to import powerkern
+
+    scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
+    if not (scale > 0.0).all():
+        raise _singular(int(np.argmin(scale)), names, "has no variance")
+    factor, stopped = lapack.dpotrf(cov / np.outer(scale, scale), lower=True)
+    pivots = np.diag(factor) ** 2
+    small = pivots < _SINGULAR * scale.size
+    if stopped or small.any():
+        j = stopped - 1 if stopped else int(np.argmax(small))
+        raise _singular(j, names, "depends linearly on the columns before it")
+    return cast(FloatArray, solve_triangular(factor, (deviations / scale).T, lower=True, check_finite=False))
+
+
+def _singular(j: int, names: Sequence[str] | None, why: str) -> ValueError:
+    return ValueError(f"the covariance is singular: {column_label(j, names)} {why}; leave it out, or pass cov")
+
+
+def ks_distance(
+    X: ArrayLike, loc: ArrayLike | None = None, scale: ArrayLike | None = None, *, n_threads: int | None = None
+) -> float | FloatArray:
+    """Kolmogorov-Smirnov distance of each column from a normal distribution, by default the one fitted to it.
+
+    ``max_i max(i/n - Phi(z_i), Phi(z_i) - (i - 1)/n)`` for the ascending ``z_i = (x_i - loc)/scale``.
+
+    Parameters
+    ----------
+    X : (n, p) or (n,) array-like
+        The columns. NaN is missing.
+    loc : float or (p,) array-like, optional
+        Mean of the normal distribution; by default that of the column.
+    scale : float or (p,) array-like, optional
+        Its standard deviation; by default that of the column, with n - 1.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    float or (p,) ndarray
+        Between 1/(2n) and 1, a number for one column; NaN for a column that is constant or without two values, unless
+        its distribution is given.
+
+    Raises
+    ------
+    ValueError
+        Infinite values, a scale that is not positive, or shapes that do not fit.
+
+    Notes
+    -----
+    Where the distribution is fitted, the distance is smaller than for a given one, and the usual p-values do not hold
+    (Lilliefors' do).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.outliers import ks_distance
+    >>> ks_distance([-1.0, 0.0, 1.0])
+    0.1746780794
+    """
+    matrix = as_matrix(X)
+    p = matrix.values.shape[1]
+    given = np.full((2, p), np.nan)
+    for row, (what, value) in zip(given, (("loc", loc), ("scale", scale)), strict=True):
+        if value is not None:
+            row[:] = _fitting(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,))
+    if (given[1] <= 0.0).any():
+        raise ValueError("scale must be positive")
+
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        block.sort(axis=1)  # NaN last
+        out = np.empty((block.shape[0], 1))
+        ks_columns(block, given[0, group], given[1, group], out[:, 0])
+        return out
+
+    figures = column_figures(measure, matrix.values, 1, thread_count(n_threads))[:, 0]
+    if np.isinf(figures).any():
+        _finite(matrix)
+    return float(figures[0]) if matrix.was_vector else figures

@@ -1,0 +1,481 @@
+"""How good are outlier probabilities? The Brier score, its parts, and scores to compare methods by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._validate import as_choice, as_matrix, column_label
+from powerkern.kernels.bins import equal_area_bins
+
+FloatArray = NDArray[np.float64]
+Stratum = Literal["all", "outliers", "inliers"]
+Strategy = Literal["equal-area", "equal-count", "equal-width"]
+
+#: Numbers of bins over which refinement and calibration errors are averaged.
+N_BINS = range(5, 21)
+
+_STRATA = ("all", "outliers", "inliers")
+
+
+class ReliabilityDiagram(NamedTuple):
+    """Bins of probabilities beside what happened; one entry a bin, from left to right."""
+
+    #: Edges of the bins, one more than there are bins.
+    edges: FloatArray
+    #: Number of scores in each bin.
+    n_scores: FloatArray
+    #: Their mean probability; NaN for an empty bin.
+    mean_prob: FloatArray
+    #: The share of outliers among them; NaN for an empty bin.
+    frequency: FloatArray
+
+
+# --- means over scores ----------------------------------------------------------------------------------
+
+
+def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
+    """Mean squared difference of probability and label, ``mean((p - y)**2)``.
+
+    Parameters
+    ----------
+    y_true : (n,) array-like
+        1 or True for an outlier, 0 or False for an inlier.
+    y_prob : (n,) or (n, k) array-like
+        Probabilities of being an outlier; one column each for several methods.
+    stratum : {"all", "outliers", "inliers"}, default "all"
+        The scores to average over: all, or those of one true label.
+
+    Returns
+    -------
+    float or (k,) ndarray
+        0 is perfect; one value a column for a matrix.
+
+    Raises
+    ------
+    ValueError
+        Labels other than 0 and 1, probabilities outside [0, 1] or NaN, lengths that differ, a stratum without members.
+
+    References
+    ----------
+    .. [1] G. W. Brier, "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78, 1950,
+       1-3.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import brier_score
+    >>> brier_score([0, 0, 1], [0.0, 0.5, 1.0])
+    0.08333333333
+    >>> brier_score([0, 0, 1], [0.0, 0.5, 1.0], stratum="outliers")
+    0.0
+    """
+    cases = _cases(y_true, y_prob)
+    return _pick(cases, _over_scores(cases, (cases.p - cases.y[:, None]) ** 2), stratum)
+
+
+def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Stratum = "all") -> float | FloatArray:
+    """Mean entropy of the probabilities in bits, ``mean(-p log2 p - (1 - p) log2(1 - p))``.
+
+    0 for a method that always says 0 or 1, right or wrong; 1 for one that always says 1/2.
+
+    Parameters
+    ----------
+    y_true : (n,) array-like or None
+        Labels as in `brier_score`; only a stratum needs them.
+    y_prob, stratum
+        As in `brier_score`.
+
+    Returns
+    -------
+    float or (k,) ndarray
+
+    Examples
+    --------
+    >>> from powerkern.outliers import sharpness_error
+    >>> sharpness_error(None, [0.5, 1.0])
+    0.5
+    """
+    if y_true is None and stratum != "all":
+        raise ValueError(f"stratum={stratum!r} needs labels: pass y_true")
+    cases = _cases(y_true, y_prob)
+    return _pick(cases, _over_scores(cases, _entropy(cases.p)), stratum)
+
+
+def _entropy(p: FloatArray) -> FloatArray:
+    from scipy.special import xlog1py, xlogy  # costs a third of the time to import powerkern
+
+    return cast(FloatArray, -(xlogy(p, p) + xlog1py(1.0 - p, -p)) / np.log(2.0))
+
+
+# --- means over bins ------------------------------------------------------------------------------------
+
+
+def refinement_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    stratum: Stratum = "all",
+    strategy: Strategy = "equal-area",
+    n_bins: int | Iterable[int] = N_BINS,
+) -> float | FloatArray:
+    """How mixed labels are among scores of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
+
+    o_b is the share of outliers in bin b and ``w_b = n_b/n`` its share of the scores; for a stratum, its share
+    of the scores with that label.
+
+    Parameters
+    ----------
+    y_true, y_prob, stratum
+        As in `brier_score`.
+    strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
+        How [0, 1] is cut into bins. "equal-area": from the left, each as wide as it can be while its number of scores
+        times its width is at most a common area, which is as small as the number of bins allows; so bins are narrow
+        where scores abound and wide where they are rare. Equal probabilities share a bin, whatever the strategy.
+    n_bins : int or iterable of int, default 5 to 20
+        Number of bins, or several numbers, the results of which are averaged.
+
+    Returns
+    -------
+    float or (k,) ndarray
+        0 when every bin is pure.
+
+    Raises
+    ------
+    ValueError
+        As `brier_score`, and for numbers of bins below 1.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import refinement_error
+    >>> refinement_error([0, 0, 0, 1], [0.1, 0.2, 0.9, 0.9])
+    0.25
+    """
+    cases = _cases(y_true, y_prob)
+    return _pick(cases, _over_bins(cases, strategy, n_bins)[0], stratum)
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    stratum: Stratum = "all",
+    strategy: Strategy = "equal-area",
+    n_bins: int | Iterable[int] = N_BINS,
+) -> float | FloatArray:
+    """How far probabilities are from frequencies, ``sum_b w_b |o_b - mean(p in b)|``.
+
+    Parameters
+    ----------
+    y_true, y_prob, stratum, strategy, n_bins
+        As in `refinement_error`, with the same bins and weights.
+
+    Returns
+    -------
+    float or (k,) ndarray
+        0 when in every bin the mean probability is the share of outliers.
+
+    Raises
+    ------
+    ValueError
+        As `refinement_error`.
+
+    See Also
+    --------
+    reliability_diagram : the bins themselves.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import calibration_error
+    >>> calibration_error([0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25])
+    0.0
+    """
+    cases = _cases(y_true, y_prob)
+    return _pick(cases, _over_bins(cases, strategy, n_bins)[1], stratum)
+
+
+def stratified_errors(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    strategy: Strategy = "equal-area",
+    n_bins: int | Iterable[int] = N_BINS,
+) -> FloatArray:
+    """Sharpness, refinement and calibration errors, each of the outliers and of the inliers.
+
+    What `harmonic_improvement_score` compares methods by.
+
+    Parameters
+    ----------
+    y_true, y_prob, strategy, n_bins
+        As in `refinement_error`.
+
+    Returns
+    -------
+    (k, 6) ndarray
+        A row for each column of `y_prob`: sharpness of the outliers, of the inliers, refinement, calibration alike.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import stratified_errors
+    >>> stratified_errors([0, 0, 1, 1], [0.0, 0.5, 0.5, 1.0]).shape
+    (1, 6)
+    """
+    cases = _cases(y_true, y_prob)
+    tables = (_over_scores(cases, _entropy(cases.p)), *_over_bins(cases, strategy, n_bins))
+    for stratum in _STRATA:
+        _pick(cases, tables[0], stratum)  # an error where nobody is in it
+    return np.hstack([table[:, 1:] for table in tables])
+
+
+def reliability_diagram(
+    y_true: ArrayLike, y_prob: ArrayLike, *, strategy: Strategy = "equal-area", n_bins: int = 10
+) -> ReliabilityDiagram:
+    """Mean probability and share of outliers in bins of probability.
+
+    Parameters
+    ----------
+    y_true, y_prob : (n,) array-like
+        As in `brier_score`, for one method.
+    strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
+        As in `refinement_error`.
+    n_bins : int, default 10
+        Number of bins; there may be fewer where probabilities are tied.
+
+    Returns
+    -------
+    ReliabilityDiagram
+        Arrays `edges`, `n_scores`, `mean_prob` and `frequency`.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import reliability_diagram
+    >>> diagram = reliability_diagram([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], strategy="equal-width", n_bins=2)
+    >>> diagram.edges.tolist(), diagram.frequency.tolist()
+    ([0.0, 0.5, 1.0], [0.5, 0.5])
+    """
+    cases = _cases(y_true, y_prob)
+    if cases.p.shape[1] > 1:
+        raise ValueError(f"y_prob has {cases.p.shape[1]} columns; a reliability diagram is of one method")
+    (k,) = _bin_numbers([n_bins])
+    profile = _profile(cases.p[:, 0], cases.y)
+    first, edges = _CUTS[as_choice("strategy", strategy, _CUTS)](profile, k)
+    count, outliers, total = _sums(profile, first)
+    with np.errstate(invalid="ignore"):
+        return ReliabilityDiagram(edges, count, total / count, outliers / count)
+
+
+# --- comparing methods ----------------------------------------------------------------------------------
+
+
+def skill_score(error: ArrayLike, reference: ArrayLike) -> float | FloatArray:
+    """How many times an error is smaller than that of a reference, as a power of two: ``-log2(error/reference)``.
+
+    Parameters
+    ----------
+    error, reference : float or array-like
+        Errors, not negative.
+
+    Returns
+    -------
+    float or ndarray
+        1 for half the error, -1 for twice the error; 0 when both are 0, inf (-inf) when only the error (the reference)
+        is.
+
+    Raises
+    ------
+    ValueError
+        Errors that are negative or NaN.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import skill_score
+    >>> skill_score(0.1, 0.4)
+    2.0
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        a, b = np.log2(_errors("error", error)), np.log2(_errors("reference", reference))
+        score = np.where(a == b, 0.0, b - a)
+    return float(score) if score.ndim == 0 else score
+
+
+def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
+    """Harmonic mean of a method's errors, each relative to its mean over methods.
+
+    For errors M_1, ..., M_m, whose means over the methods are A_1, ..., A_m, a method scores ``m / sum_j (A_j/M_j)``: a
+    very small error in one respect counts for much, whatever the others.
+
+    Parameters
+    ----------
+    errors : (k, m) array-like
+        A row for each method, as from `stratified_errors`.
+
+    Returns
+    -------
+    (k,) ndarray
+        Lower is better, 1 is average. 0 for a method with an error that is 0; where that error is 0 for all methods
+        its ratio A/M is taken as 1.
+
+    Raises
+    ------
+    ValueError
+        Errors that are negative, NaN or infinite, or no matrix.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import harmonic_improvement_score
+    >>> harmonic_improvement_score([[0.1, 0.2], [0.3, 0.2]])
+    array([0.66666667, 1.2 ])
+    """
+    table = _errors("errors", errors)
+    if table.ndim != 2 or not np.isfinite(table).all():
+        raise ValueError(f"errors must be finite, a row for each method; got an array of shape {table.shape}")
+    average = table.mean(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = np.where(average == 0.0, 1.0, average / table)
+    return cast(FloatArray, table.shape[1] / ratio.sum(axis=1))
+
+
+def _errors(what: str, errors: ArrayLike) -> FloatArray:
+    values = np.asarray(errors, dtype=np.float64)
+    if not (values >= 0.0).all():
+        raise ValueError(f"{what} must not be negative or NaN")
+    return values
+
+
+# --- labels and probabilities ---------------------------------------------------------------------------
+
+
+class _Cases(NamedTuple):
+    """Checked labels, as 0.0 and 1.0, and probabilities, a method a column."""
+
+    y: FloatArray
+    p: FloatArray
+    was_vector: bool
+
+
+def _cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
+    matrix = as_matrix(y_prob, what="y_prob")
+    p = np.asarray(matrix.values, dtype=np.float64)
+    outside = ~((p >= 0.0) & (p <= 1.0))
+    if outside.any():
+        i, j = np.argwhere(outside)[0]
+        place = "y_prob" if matrix.was_vector else f"y_prob, {column_label(int(j), matrix.names)}"
+        raise ValueError(f"{place}, row {i}: {p[i, j]} is no probability; leave out scores without one")
+    y = np.zeros(p.shape[0]) if y_true is None else _labels(y_true)
+    if y.size != p.shape[0]:
+        raise ValueError(f"y_true has {y.size} labels for {p.shape[0]} rows of y_prob; give one label a row")
+    return _Cases(y, p, matrix.was_vector)
+
+
+def _labels(y_true: ArrayLike) -> FloatArray:
+    matrix = as_matrix(y_true, what="y_true")
+    y = np.asarray(matrix.values, dtype=np.float64)
+    if y.shape[1] > 1:
+        raise ValueError(f"y_true has shape {y.shape}; give one label a row")
+    wrong = np.flatnonzero((y[:, 0] != 0.0) & (y[:, 0] != 1.0))
+    if wrong.size:
+        raise ValueError(f"y_true, row {wrong[0]}: {y[wrong[0], 0]:g} is no label; 1 is an outlier, 0 an inlier")
+    return y[:, 0]
+
+
+def _shares(n: FloatArray, outliers: FloatArray) -> FloatArray:
+    """Weights of scores or bins in each stratum, one a row; NaN in a stratum without members."""
+    with np.errstate(invalid="ignore"):
+        return np.stack([part / part.sum() for part in (n, outliers, n - outliers)])
+
+
+def _over_scores(cases: _Cases, values: FloatArray) -> FloatArray:
+    """Means over all scores, outliers and inliers: (k, 3)."""
+    return (_shares(np.ones(cases.y.size), cases.y) @ values).T
+
+
+def _pick(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
+    """The column of one stratum; a number where there was one vector."""
+    at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
+    if np.isnan(table[0, at]):
+        raise ValueError(f"y_true has no {stratum}: their errors are not defined")
+    return float(table[0, at]) if cases.was_vector else table[:, at]
+
+
+# --- bins -----------------------------------------------------------------------------------------------
+
+
+class _Profile(NamedTuple):
+    """Distinct probabilities in ascending order, and cumulated sums up to each, preceded by 0."""
+
+    values: FloatArray
+    through: FloatArray
+    outliers: FloatArray
+    total: FloatArray
+
+
+def _profile(p: FloatArray, y: FloatArray) -> _Profile:
+    values, where, count = np.unique(p, return_inverse=True, return_counts=True)
+    sums = (count, np.bincount(where, weights=y), count * values)
+    return _Profile(values, *(np.concatenate([[0.0], np.cumsum(part)]) for part in sums))
+
+
+def _sums(profile: _Profile, first: NDArray[np.int64]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Number of scores, outliers among them, and sum of probabilities, of each bin."""
+    return np.diff(profile.through[first]), np.diff(profile.outliers[first]), np.diff(profile.total[first])
+
+
+def _equal_area(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
+    first, edges = np.empty(k + 1, dtype=np.int64), np.empty(k + 1)
+    found = equal_area_bins(profile.values, profile.through[1:].astype(np.int64), k, first, edges)
+    return first[: found + 1], edges[: found + 1]
+
+
+def _equal_count(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
+    """Cuts where the number of scores up to them comes nearest to 1/k, 2/k, ... of all."""
+    middles = (profile.through[1:] + profile.through[:-1]) / 2.0
+    inner = np.searchsorted(middles, np.arange(1, k) * profile.through[-1] / k)
+    inner = np.unique(inner[(inner > 0) & (inner < profile.values.size)])
+    first = np.concatenate([[0], inner, [profile.values.size]])
+    return first, np.concatenate([[0.0], profile.values[inner], [1.0]])
+
+
+def _equal_width(profile: _Profile, k: int) -> tuple[NDArray[np.int64], FloatArray]:
+    edges = np.linspace(0.0, 1.0, k + 1)
+    first = np.searchsorted(profile.values, edges)
+    first[-1] = profile.values.size
+    return first, edges
+
+
+#: How to cut a profile into at most k bins: indices of their first distinct values, and their edges.
+_CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]] = {
+    "equal-area": _equal_area,
+    "equal-count": _equal_count,
+    "equal-width": _equal_width,
+}
+
+
+def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
+    numbers = [n_bins] if isinstance(n_bins, int | np.integer) else list(n_bins)
+    for k in numbers:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+            raise TypeError(f"n_bins must be a whole number, or several, got {k!r}")
+        if k < 1:
+            raise ValueError(f"n_bins must be at least 1, got {k}")
+    if not numbers:
+        raise ValueError("n_bins is empty; give at least one number of bins")
+    return [int(k) for k in numbers]
+
+
+def _over_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tuple[FloatArray, FloatArray]:
+    """Refinement and calibration errors over all scores, outliers and inliers: (k, 3) each."""
+    cut = _CUTS[as_choice("strategy", strategy, _CUTS)]
+    numbers = _bin_numbers(n_bins)
+    errors = np.zeros((2, cases.p.shape[1], 3))
+    for j in range(cases.p.shape[1]):
+        profile = _profile(cases.p[:, j], cases.y)
+        for k in numbers:
+            first = cut(profile, k)[0]
+            count, outliers, total = _sums(profile, first[np.diff(first, prepend=-1) > 0])  # without empty bins
+            frequency = outliers / count
+            values = np.stack([2.0 * frequency * (1.0 - frequency), abs(frequency - total / count)])
+            errors[:, j] += values @ _shares(count, outliers).T / len(numbers)
+    return errors[0], errors[1]

@@ -1,0 +1,56 @@
+"""Kolmogorov-Smirnov distances of sorted columns against scipy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from powerkern.kernels import normality
+
+rng = np.random.default_rng(20240601)
+
+
+def distance(x, loc=math.nan, scale=math.nan):
+    out = np.empty(1)
+    normality.ks_columns(np.array([x], dtype=float), np.array([loc]), np.array([scale]), out)
+    return out[0]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 50, 600])
+def test_from_a_given_distribution(n):
+    x = np.sort(rng.normal(1.0, 2.0, n))
+    assert distance(x, 0.5, 2.5) == pytest.approx(stats.kstest(x, "norm", args=(0.5, 2.5)).statistic, rel=1e-13)
+
+
+@pytest.mark.parametrize("n", [2, 3, 50, 600])
+def test_from_the_fitted_distribution(n):
+    x = np.sort(rng.lognormal(size=n))
+    exact = stats.kstest(x, "norm", args=(x.mean(), x.std(ddof=1))).statistic
+    assert distance(x) == pytest.approx(exact, rel=1e-13)
+    only_loc = stats.kstest(x, "norm", args=(1.0, x.std(ddof=1))).statistic
+    assert distance(x, loc=1.0) == pytest.approx(only_loc, rel=1e-13)
+
+
+def test_ties():
+    x = np.sort(rng.integers(0, 4, 30))
+    assert distance(x) == pytest.approx(stats.kstest(x, "norm", args=(x.mean(), x.std(ddof=1))).statistic, rel=1e-13)
+
+
+def test_missing_values_are_last_and_ignored():
+    x = np.sort(rng.normal(size=9))
+    assert distance([*x, math.nan, math.nan]) == distance(x)
+    assert math.isnan(distance([math.nan, math.nan]))
+
+
+def test_nothing_to_fit():
+    assert math.isnan(distance([2.0]))
+    assert math.isnan(distance([2.0, 2.0, 2.0]))
+    assert distance([2.0, 2.0], 2.0, 1.0) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("x", [[-math.inf, 0.0], [0.0, math.inf], [-math.inf, math.inf, math.nan]])
+def test_infinite_values_are_reported(x):
+    assert distance(x) == math.inf

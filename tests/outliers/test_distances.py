@@ -1,0 +1,169 @@
+"""Mahalanobis and Kolmogorov-Smirnov distances against references, scipy and laws."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+from scipy.spatial import distance as scipy_distance
+
+from powerkern.outliers import ks_distance, mahalanobis, robust_covariance
+
+rng = np.random.default_rng(20240601)
+CLOUD = rng.normal(size=(40, 3)) @ rng.normal(size=(3, 3)) + [1.0, -5.0, 20.0]
+
+
+@pytest.fixture(scope="module")
+def reference(shared):
+    return json.loads((shared / "refs/outlier_basics_reference.json").read_text())
+
+
+# --- Mahalanobis ---------------------------------------------------------------------------------------
+
+
+def test_mahalanobis_reference(reference):
+    points = np.array(reference["mahalanobis"]["X"])
+    found = mahalanobis(points)
+    assert found == pytest.approx(reference["mahalanobis"]["D_slides(n-1,sqrt)"], rel=1e-11)
+    assert (found**2).sum() == pytest.approx(33.0, rel=1e-13)
+
+
+def test_mahalanobis_as_scipy():
+    loc, cov = CLOUD.mean(axis=0), np.cov(CLOUD.T)
+    inverse = np.linalg.inv(cov)
+    expected = [scipy_distance.mahalanobis(row, loc, inverse) for row in CLOUD]
+    assert mahalanobis(CLOUD) == pytest.approx(expected, rel=1e-10)
+    assert mahalanobis(CLOUD, loc, cov) == pytest.approx(expected, rel=1e-10)
+    about_zero = [scipy_distance.mahalanobis(row, np.zeros(3), inverse) for row in CLOUD]
+    assert mahalanobis(CLOUD, loc=np.zeros(3)) == pytest.approx(about_zero, rel=1e-10)
+
+
+def test_mahalanobis_does_not_depend_on_affine_maps():
+    mapped = CLOUD @ np.array([[1.0, 2.0, 0.0], [0.0, -1e-3, 5.0], [3.0, 0.0, 1e3]]) - 50.0
+    assert mahalanobis(mapped) == pytest.approx(mahalanobis(CLOUD), rel=1e-9)
+    scaled = CLOUD * [1e150, 1e-150, 1.0] + [0.0, 0.0, 1e6]
+    assert mahalanobis(scaled) == pytest.approx(mahalanobis(CLOUD), rel=1e-8)
+
+
+def test_mahalanobis_of_one_column_is_a_z_score():
+    x = CLOUD[:, 0]
+    assert mahalanobis(x) == pytest.approx(abs(x - x.mean()) / x.std(ddof=1), rel=1e-12)
+
+
+def test_rows_with_missing_values_have_no_distance():
+    holes = CLOUD.copy()
+    holes[3, 1] = holes[7, 0] = math.nan
+    found = mahalanobis(holes)
+    assert np.flatnonzero(np.isnan(found)).tolist() == [3, 7]
+    assert np.delete(found, [3, 7]) == pytest.approx(mahalanobis(np.delete(CLOUD, [3, 7], axis=0)), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "points, message",
+    [
+        (CLOUD[:3], "3 rows without missing values for 3 columns"),
+        (np.column_stack([CLOUD[:, :2], np.full(40, 7.0)]), "column 2 has no variance"),
+        (np.column_stack([CLOUD[:, :2], CLOUD[:, 0] - 2 * CLOUD[:, 1]]), "column 2 depends linearly"),
+        (np.where(np.arange(40)[:, None] == 5, np.inf, CLOUD), "column 0, row 5: the value is inf"),
+    ],
+)
+def test_mahalanobis_refuses(points, message):
+    with pytest.raises(ValueError, match=message):
+        mahalanobis(points)
+
+
+def test_mahalanobis_names_columns():
+    frame = pd.DataFrame({"a": CLOUD[:, 0], "b": 2.0 * CLOUD[:, 0]})
+    with pytest.raises(ValueError, match=r"column 1 \('b'\) depends linearly"):
+        mahalanobis(frame)
+
+
+def test_mahalanobis_refuses_arguments_that_do_not_fit():
+    with pytest.raises(ValueError, match=r"loc must be finite numbers of shape \(3,\)"):
+        mahalanobis(CLOUD, loc=[0.0])
+    with pytest.raises(ValueError, match=r"cov must be finite numbers of shape \(3, 3\)"):
+        mahalanobis(CLOUD, cov=np.full((3, 3), math.nan))
+    with pytest.raises(ValueError, match="not symmetric"):
+        mahalanobis(CLOUD[:, :2], cov=[[1.0, 0.5], [0.0, 1.0]])
+    with pytest.raises(ValueError, match="column 1 depends linearly"):
+        mahalanobis(CLOUD[:, :2], cov=[[1.0, 2.0], [2.0, 1.0]])
+
+
+def test_robust_covariance_ignores_outliers():
+    points = CLOUD.copy()
+    points[:8] += 1e4
+    points[11, 2] = math.nan
+    loc, cov = robust_covariance(points, random_state=0)
+    clean = np.delete(CLOUD, [*range(8), 11], axis=0)
+    assert abs(loc - clean.mean(axis=0)).max() < 1.0
+    assert np.nanmin(mahalanobis(points, loc, cov)[:8]) > 100.0 > np.nanmax(mahalanobis(points, loc, cov)[8:])
+
+
+def test_robust_covariance_needs_rows_and_scikit_learn(monkeypatch):
+    with pytest.raises(ValueError, match="give more rows than columns"):
+        robust_covariance(CLOUD[:2])
+    monkeypatch.setitem(sys.modules, "sklearn.covariance", None)
+    with pytest.raises(ImportError, match=r"powerkern\[sklearn\]"):
+        robust_covariance(CLOUD)
+
+
+# --- Kolmogorov-Smirnov --------------------------------------------------------------------------------
+
+
+def lilliefors(x):
+    return stats.kstest(x, "norm", args=(x.mean(), x.std(ddof=1))).statistic
+
+
+def test_ks_distance_of_columns():
+    assert ks_distance(CLOUD) == pytest.approx([lilliefors(x) for x in CLOUD.T], rel=1e-12)
+    assert ks_distance(CLOUD[:, 0]) == ks_distance(CLOUD)[0]
+    given = [stats.kstest(x, "norm", args=(1.0, s)).statistic for x, s in zip(CLOUD.T, (1.0, 2.0, 3.0), strict=True)]
+    assert ks_distance(CLOUD, 1.0, [1.0, 2.0, 3.0]) == pytest.approx(given, rel=1e-12)
+
+
+def test_ks_distance_reference(reference):
+    """The distance of the uniform distribution on (-2, 2) from N(0, 1), by a fine grid of its quantiles."""
+    n = 20_000
+    grid = -2.0 + 4.0 * (np.arange(n) + 0.5) / n
+    assert ks_distance(grid, 0.0, 1.0) == pytest.approx(reference["ks_U(-2,2)_vs_N01"]["sup"], abs=0.6 / n)
+
+
+def test_ks_distance_leaves_missing_values_out_and_its_argument_alone():
+    holes = np.asfortranarray(CLOUD)
+    holes[2, 0] = math.nan
+    before = holes.copy()
+    assert ks_distance(holes)[0] == pytest.approx(lilliefors(np.delete(CLOUD[:, 0], 2)), rel=1e-12)
+    assert np.array_equal(holes, before, equal_nan=True)
+
+
+def test_ks_distance_without_a_fit():
+    table = np.array([[1.0, 2.0, math.nan], [1.0, math.nan, math.nan], [1.0, math.nan, math.nan]])
+    assert np.isnan(ks_distance(table)).all()
+    assert ks_distance(table, 1.0, 1.0)[0] == pytest.approx(0.5)
+
+
+def test_ks_distance_is_the_same_for_any_threads_and_order():
+    wide = rng.normal(size=(500, 120))
+    expected = ks_distance(wide, n_threads=1)
+    assert np.array_equal(expected, ks_distance(wide, n_threads=3))
+    assert np.array_equal(expected, ks_distance(np.asfortranarray(wide)))
+    assert np.array_equal(expected[::-1], ks_distance(wide[:, ::-1]))
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: ks_distance([1.0, math.inf]), "row 1: the value is inf"),
+        (lambda: ks_distance([1.0, 2.0], scale=0.0), "scale must be positive"),
+        (lambda: ks_distance([1.0, 2.0], loc=math.nan), "loc must be finite"),
+        (lambda: ks_distance(CLOUD, loc=[1.0, 2.0]), "loc must be finite numbers of shape"),
+    ],
+)
+def test_ks_distance_refuses(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

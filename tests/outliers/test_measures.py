@@ -1,0 +1,214 @@
+"""Measures of outlier probabilities against reference values, obvious versions and laws."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from powerkern.outliers import (
+    brier_score,
+    calibration_error,
+    harmonic_improvement_score,
+    refinement_error,
+    reliability_diagram,
+    sharpness_error,
+    skill_score,
+    stratified_errors,
+)
+
+MEASURES = {
+    "brier": brier_score,
+    "sharp": sharpness_error,
+    "refine": refinement_error,
+    "calib": calibration_error,
+}
+BINNED = (refinement_error, calibration_error)
+STRATA = {"": "all", "_out": "outliers", "_in": "inliers"}
+
+#: Where the smallest area lets a bin just reach a value, the edge that the reference rounds may fall short of it, and a
+#: score ends up in the neighbouring bin. Rational arithmetic decides: `test_where_the_reference_was_rounded`.
+ROUNDED = [("Iris|KNN", "linear"), ("Iris|KNN", "mean+sd"), ("Glass|IForest", "tmean10+sd")]
+
+
+@pytest.fixture(scope="module")
+def reference(shared):
+    return json.loads((shared / "refs/scaling_reference.json").read_text())["vectors"]
+
+
+def cases(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    p = np.clip(rng.normal(0.3, 0.4, n), 0.0, 1.0).round(2)
+    return rng.uniform(size=n) < p, p
+
+
+def test_every_measure_of_the_reference(reference):
+    for name, vector in reference.items():
+        for rule, expected in vector["variants"].items():
+            for key, value in expected["measures"].items():
+                measure, _, stratum = key.partition("_")
+                if (name, rule) in ROUNDED and measure in ("refine", "calib"):
+                    continue
+                found = MEASURES[measure](
+                    vector["labels"], expected["p"], stratum=STRATA[f"_{stratum}" if stratum else ""]
+                )
+                assert found == pytest.approx(value, rel=1e-9, abs=1e-9), (name, rule, key)
+
+
+@pytest.mark.parametrize("name, rule", ROUNDED)
+def test_where_the_reference_was_rounded(reference, name, rule):
+    y, p = np.array(reference[name]["labels"], dtype=float), np.array(reference[name]["variants"][rule]["p"])
+    for stratum in STRATA.values():
+        refinement, calibration = oracles.binned_errors(y, p, range(5, 21), stratum)
+        assert refinement_error(y, p, stratum=stratum) == pytest.approx(refinement, rel=1e-11)
+        assert calibration_error(y, p, stratum=stratum) == pytest.approx(calibration, rel=1e-11)
+
+
+def test_edges_of_the_reference(reference):
+    for name, vector in reference.items():
+        for n_bins, edges in vector["equiareal_edges_mean+nmad"].items():
+            p = vector["variants"]["mean+nmad"]["p"]
+            found = reliability_diagram(vector["labels"], p, n_bins=int(n_bins)).edges
+            assert found == pytest.approx(edges, abs=1e-12), (name, n_bins)
+
+
+def test_improvement_scores_of_the_reference(reference):
+    keys = [f"{measure}{stratum}" for measure in ("sharp", "refine", "calib") for stratum in ("_out", "_in")]
+    for vector in reference.values():
+        rules = vector["variants"].values()
+        errors = [[rule["measures"][key] for key in keys] for rule in rules]
+        assert harmonic_improvement_score(errors) == pytest.approx([rule["his"] for rule in rules], rel=1e-9, abs=1e-15)
+
+
+def test_a_matrix_gives_one_value_a_column():
+    y, p = cases()
+    for measure in MEASURES.values():
+        table = measure(y, np.column_stack([p, 1.0 - p]))
+        assert table == pytest.approx([measure(y, p), measure(y, 1.0 - p)], rel=1e-14)
+
+
+def test_table_of_stratified_errors():
+    y, p = cases()
+    expected = [measure(y, p, stratum=s) for measure in (sharpness_error, *BINNED) for s in ("outliers", "inliers")]
+    assert stratified_errors(y, p)[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES.values())
+def test_strata_average_to_the_whole(measure):
+    y, p = cases()
+    outliers, inliers = (measure(y, p, stratum=stratum) for stratum in ("outliers", "inliers"))
+    assert measure(y, p) == pytest.approx(y.mean() * outliers + (1 - y.mean()) * inliers, rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES.values())
+def test_order_does_not_matter(measure):
+    y, p = cases()
+    order = np.random.default_rng(1).permutation(y.size)
+    assert measure(y[order], p[order]) == pytest.approx(measure(y, p), rel=1e-12)
+
+
+@pytest.mark.parametrize("measure", MEASURES.values())
+def test_certain_and_right_is_perfect(measure):
+    y = [0, 1, 1, 0, 0]
+    assert measure(y, y) == 0.0
+    assert measure(y, [1 - label for label in y]) == (1.0 if measure in (brier_score, calibration_error) else 0.0)
+
+
+def test_entropy():
+    p = np.array([0.0, 1.0, 0.5, 1e-20, 0.25])
+    exact = [0.0, 0.0, 1.0, float(oracles.entropy(1e-20)), float(oracles.entropy(0.25))]
+    for value, expected in zip(p, exact, strict=True):
+        assert sharpness_error(None, [value]) == pytest.approx(expected, rel=1e-14, abs=0.0)
+
+
+@pytest.mark.parametrize("strategy", ["equal-area", "equal-count", "equal-width"])
+@given(st.integers(0, 1000), st.integers(1, 12))
+def test_bins_partition(strategy, seed, n_bins):
+    y, p = cases(n=25, seed=seed)
+    diagram = reliability_diagram(y, p, strategy=strategy, n_bins=n_bins)
+    assert diagram.n_scores.sum() == y.size
+    assert diagram.n_scores.size == diagram.edges.size - 1 <= n_bins
+    assert (diagram.edges[0], diagram.edges[-1]) == (0.0, 1.0)
+    assert (np.diff(diagram.edges) >= 0.0).all()
+    full = diagram.n_scores > 0
+    assert np.isnan(diagram.frequency[~full]).all()
+    shares = diagram.n_scores[full] / y.size
+    assert shares @ diagram.frequency[full] == pytest.approx(y.mean(), abs=1e-12)
+    assert shares @ diagram.mean_prob[full] == pytest.approx(p.mean(), abs=1e-12)
+    assert calibration_error(y, p, strategy=strategy, n_bins=n_bins) == pytest.approx(
+        shares @ abs(diagram.frequency[full] - diagram.mean_prob[full]), abs=1e-12
+    )
+
+
+def test_bins_of_equal_count():
+    p = np.arange(12) / 12
+    diagram = reliability_diagram(np.arange(12) % 2, p, strategy="equal-count", n_bins=4)
+    assert diagram.n_scores.tolist() == [3, 3, 3, 3]
+    assert diagram.edges == pytest.approx([0.0, 0.25, 0.5, 0.75, 1.0])
+
+
+def test_tied_probabilities_share_a_bin():
+    diagram = reliability_diagram([0, 1, 0, 1, 0], [0.2, 0.2, 0.2, 0.2, 0.9], strategy="equal-count", n_bins=3)
+    assert diagram.n_scores.tolist() == [4, 1]
+
+
+def test_bins_of_equal_width():
+    diagram = reliability_diagram([0, 1, 1], [0.0, 0.5, 1.0], strategy="equal-width", n_bins=2)
+    assert diagram.n_scores.tolist() == [1, 2]
+
+
+def test_numbers_of_bins_are_averaged():
+    y, p = cases()
+    for measure in BINNED:
+        separate = [measure(y, p, n_bins=k) for k in (3, 7)]
+        assert measure(y, p, n_bins=[3, 7]) == pytest.approx(np.mean(separate), rel=1e-14)
+
+
+def test_skill_score():
+    assert skill_score(0.25, 0.5) == 1.0
+    assert skill_score([0.0, 0.0, 0.1], [0.0, 0.1, 0.0]).tolist() == [0.0, math.inf, -math.inf]
+    assert skill_score(1e-300, 1e300) == pytest.approx(600 * math.log2(10))
+
+
+def test_harmonic_improvement_score():
+    assert harmonic_improvement_score([[0.2, 0.4], [0.2, 0.4]]).tolist() == [1.0, 1.0]
+    assert harmonic_improvement_score([[0.0, 0.4], [0.2, 0.4]]).tolist() == [0.0, 4.0 / 3.0]
+    assert harmonic_improvement_score([[0.0, 0.1], [0.0, 0.3]]) == pytest.approx([2 / 3, 6 / 5])
+    assert harmonic_improvement_score(np.zeros((3, 6))).tolist() == [1.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: brier_score([0, 2], [0.1, 0.2]), "y_true, row 1: 2 is no label"),
+        (lambda: brier_score([0, math.nan], [0.1, 0.2]), "y_true, row 1: nan is no label"),
+        (lambda: brier_score([0], [0.1, 0.2]), "1 labels for 2 rows"),
+        (lambda: brier_score([[0, 1], [1, 0]], [0.1, 0.2]), "one label a row"),
+        (lambda: brier_score([0, 1], [0.1, 1.2]), "y_prob, row 1: 1.2 is no probability"),
+        (lambda: brier_score([0, 1], [[0.1, 0.2], [0.3, math.nan]]), "y_prob, column 1, row 1: nan is no probability"),
+        (lambda: brier_score([0, 0], [0.1, 0.2], stratum="outliers"), "y_true has no outliers"),
+        (lambda: stratified_errors([1, 1], [0.1, 0.2]), "y_true has no inliers"),
+        (lambda: brier_score([0, 1], [0.1, 0.2], stratum="outlier"), "did you mean 'outliers'"),
+        (lambda: sharpness_error(None, [0.5], stratum="inliers"), "needs labels: pass y_true"),
+        (lambda: refinement_error([0, 1], [0.1, 0.2], strategy="equal-areas"), "did you mean 'equal-area'"),
+        (lambda: refinement_error([0, 1], [0.1, 0.2], n_bins=0), "n_bins must be at least 1"),
+        (lambda: refinement_error([0, 1], [0.1, 0.2], n_bins=[]), "n_bins is empty"),
+        (lambda: reliability_diagram([0, 1], [[0.1, 0.2], [0.1, 0.2]]), "of one method"),
+        (lambda: skill_score(-1.0, 1.0), "error must not be negative"),
+        (lambda: harmonic_improvement_score([[0.1, math.inf]]), "must be finite"),
+        (lambda: harmonic_improvement_score([0.1, 0.2]), "a row for each method"),
+    ],
+)
+def test_what_is_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_number_of_bins_is_a_whole_number():
+    with pytest.raises(TypeError, match="whole number"):
+        refinement_error([0, 1], [0.1, 0.2], n_bins=[2.5])
