@@ -163,7 +163,8 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", force_writeable=not self.copy, reset=False
         )
         Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
-        Z -= self._constants()
+        constant = self._constant_features()
+        Z[:, constant] -= self.power_fit_.x_min[constant]
         return Z
 
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
@@ -194,7 +195,8 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         back: NDArray[np.floating] = self.power_fit_.inverse_transform(
             Z, out=self._target(Z), n_threads=self.n_threads, out_of_range=self.out_of_range
         )
-        back += self._constants()
+        constant = self._constant_features()
+        back[:, constant] += self.power_fit_.x_min[constant]
         return back
 
     @property
@@ -222,12 +224,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """The input itself, where it may be overwritten with the output."""
         return X if not self.copy and X.dtype in (np.float32, np.float64) else None
 
-    def _constants(self) -> NDArray[np.float64] | float:
-        """What to take from the identity transforms of constant features, which standardised are 0."""
-        constant = self.power_fit_.status == Status.CONSTANT
-        if not self.power_fit_.standardize or not constant.any():
-            return 0.0
-        return np.where(constant, self.power_fit_.x_min, 0.0)
+    def _constant_features(self) -> NDArray[np.intp]:
+        """Features that are constant, where they have to become 0: the fit passes them unchanged."""
+        return np.flatnonzero((self.power_fit_.status == Status.CONSTANT) & self.power_fit_.standardize)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
