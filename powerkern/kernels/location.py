@@ -473,7 +473,7 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     """
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = _without_sums(y, w, table)
     total = col.left_weight + col.right_weight
     s0 = MAD_FACTOR * mad_about(col, col.median)
     if s0 == 0.0:
@@ -482,8 +482,8 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     tail = int(_TAIL * y.size)
     lo = position_of(y, col.center, col.median - reach, tail)
     hi = position_of(y, col.center, col.median + reach, y.size - tail)
-    sums = inside(col, lo, hi)
-    below = weight_before(col, lo)
+    sums = _stretch(y, w, lo, hi, col.center)  # two stretches are cheaper than a table of sums
+    below = float(lo) if w.size == 0 else _stretch(y, w, 0, lo, col.center).weight
     origin = col.center + col.median
     outer = _inverse_distances(y[:lo], w[:lo], origin) + _inverse_distances(y[hi:], w[hi:], origin)
     pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
@@ -492,10 +492,20 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     reach = k * s1
     lo = position_of(y, col.center, mu - reach, lo)
     hi = position_of(y, col.center, mu + reach, hi)
-    sums = inside(col, lo, hi)
-    squares = sums.second - mu * (2.0 * sums.first - mu * sums.weight) + reach * reach * (total - sums.weight)
-    scale = math.sqrt(max(squares, 0.0) / (total * beta))
+    sums = _stretch(y, w, lo, hi, col.center + mu)
+    squares = sums.second + reach * reach * (total - sums.weight)
+    scale = math.sqrt(squares / (total * beta))
     return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+
+
+@kernel
+def _without_sums(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
+    """`sorted_column` for order statistics only: its table is not filled."""
+    lower, upper = _middle_of(y, w)
+    left, right = float(upper), float(y.size - upper)
+    if w.size > 0:
+        left, right = _stretch(y, w, 0, upper, 0.0).weight, _stretch(y, w, upper, y.size, 0.0).weight
+    return Sorted(y, w, table, y[lower], upper, 0.5 * (y[upper] - y[lower]), left, right)
 
 
 @reduction
