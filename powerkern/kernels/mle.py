@@ -79,7 +79,8 @@ _LARGE_LOG = 600.0
 
 #: Shorter columns go the careful way at once.
 PLAIN_MIN = 256
-#: Longer columns start from the optimum of a sample of at most this many values, one in SAMPLE_STRIDE or fewer.
+#: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (PLAIN_MIN) where the column is
+#: short, and at most SAMPLE.
 SAMPLE = 4096
 SAMPLE_STRIDE = 16
 #: Plain logs, right to 2e-16, are used where their standard deviation exceeds this and |d| stays below PLAIN_REACH.
@@ -478,7 +479,7 @@ def _walk_on_sample(
     column: _Column, x: FloatArray, scratch: FloatArray, d32: Float32Array, moments: FloatArray
 ) -> tuple[_Walk, float]:
     """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread."""
-    stride = 1 if x.size <= SAMPLE else max(SAMPLE_STRIDE, -(-x.size // SAMPLE))
+    stride = max(min(SAMPLE_STRIDE, x.size // PLAIN_MIN), -(-x.size // SAMPLE))
     n = x.size // stride
     if stride > 1:
         for i in range(n):
@@ -662,8 +663,8 @@ def sides_of(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> 
 
 @kernel
 def _rough_log(x: FloatArray, base: float) -> float:
-    """Mean log of up to 64 evenly spaced values."""
-    n = min(x.size, 64)
+    """Mean log of up to 16 evenly spaced values."""
+    n = min(x.size, 16)
     stride = x.size // n
     total = 0.0
     for i in range(n):
