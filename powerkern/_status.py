@@ -49,3 +49,29 @@ _SENTENCES = {
     Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
 }
+
+
+class LocationStatus(IntEnum):
+    """What became of one column's location and scale."""
+
+    #: The estimating equations hold to rounding, or the estimator needs no iteration.
+    CONVERGED = 0
+    #: The scale is 0, because too many values are equal.
+    ZERO_SCALE = 1
+    #: The iteration stopped at its cap.
+    MAX_ITER = 2
+    #: No value at all: location and scale are NaN.
+    EMPTY = 3
+
+    @property
+    def sentence(self) -> str:
+        """The status in words."""
+        return _LOCATION_SENTENCES[self]
+
+
+_LOCATION_SENTENCES = {
+    LocationStatus.CONVERGED: "converged",
+    LocationStatus.ZERO_SCALE: "the scale is 0, because too many values are equal",
+    LocationStatus.MAX_ITER: "not converged within the cap of iterations",
+    LocationStatus.EMPTY: "no values",
+}

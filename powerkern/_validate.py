@@ -354,6 +354,13 @@ def column_label(j: int, names: Sequence[str] | None) -> str:
     return f"column {j}" if names is None else f"column {j} ({names[j]!r})"
 
 
+def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
+    """The first few columns of a list, for a message."""
+    every = [int(j) for j in indices]
+    text = ", ".join(column_label(j, names) for j in every[:10])
+    return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
+
+
 def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> ValueError:
     """The error for a value outside the domain: "infinite" or "not positive"; j is None for one-dimensional input."""
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"

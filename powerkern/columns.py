@@ -456,7 +456,11 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
 
 
 def column_figures(
-    measure: Callable[[FloatArray, slice], FloatArray], values: NDArray[Any], width: int, n_threads: int
+    measure: Callable[[FloatArray, slice], FloatArray],
+    values: NDArray[Any],
+    width: int,
+    n_threads: int,
+    progress: bool = False,
 ) -> FloatArray:
     """What ``measure(columns, group)`` finds for groups of columns: (p, width).
 
@@ -471,5 +475,5 @@ def column_figures(
         _gather(part, block)
         out[group] = measure(block, group)
 
-    for_each_group(job, values.shape, n_threads)
+    for_each_group(job, values.shape, n_threads, progress)
     return out

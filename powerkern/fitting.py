@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from powerkern._validate import (
     as_weights,
     check_n_features,
     column_label,
+    column_labels,
     domain_error,
 )
 from powerkern.kernels import bound, mle, tiles
@@ -319,7 +320,7 @@ class PowerFit:
     def _report_lost(self, lost: NDArray[np.intp], out_of_range: OutOfRange) -> None:
         if lost.size == 0:
             return
-        where = _labels(lost, self.column_names)
+        where = column_labels(lost, self.column_names)
         text = f"Some values in {where} are beyond the range of the transform and have no inverse"
         if out_of_range == "raise":
             raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
@@ -779,19 +780,12 @@ def _apply_limit(
 # --- messages -----------------------------------------------------------------------------------------
 
 
-def _labels(indices: Iterable[int], names: list[str] | None) -> str:
-    """The first few columns of a list, for a message."""
-    every = [int(j) for j in indices]
-    text = ", ".join(column_label(j, names) for j in every[:10])
-    return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
-
-
 def _warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
     parts = []
     for code in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.NOT_CERTIFIED):
         columns_with = np.flatnonzero(status == code)
         if columns_with.size:
-            parts.append(f"{_labels(columns_with, names)}: {code.sentence}")
+            parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
     if parts:
         warnings.warn("; ".join(parts), stacklevel=3)
 
@@ -801,5 +795,5 @@ def _warn_overflow(fit: PowerFit) -> None:
     ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
     overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
     if overflows.size:
-        text = f"{_labels(overflows, fit.column_names)}: raw values overflow at the given lambda"
+        text = f"{column_labels(overflows, fit.column_names)}: raw values overflow at the given lambda"
         warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)

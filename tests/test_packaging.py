@@ -34,7 +34,11 @@ PUBLIC = {
     "powerkern.sklearn": ["PowerTransformer"],
     "powerkern.plot": ["qq_plot", "profile_plot", "cell_map"],
     "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
+    "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],
     "powerkern.kernels": [
+        "huber_location",
+        "huber_scale",
+        "huber_proposal2",
         "logsumexp",
         "log_mean",
         "log_var",

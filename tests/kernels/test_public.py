@@ -15,6 +15,7 @@ from powerkern._jit import JIT_DISABLED
 from powerkern.kernels.moments import LogNumber, Moments
 
 LOGS = np.array([1.0, 3.0, -2.0])
+SORTED = np.array([-2.0, 1.0, 1.5, 3.0, 40.0])
 ONES = np.array([1.0, 1.0, -1.0])
 STATE = Moments(3.0, 2.0, 14.0)
 
@@ -34,6 +35,9 @@ CALLS = {
     "brent": ((parabola, -4.0, 6.0), {"xtol": 1e-6, "max_eval": 50}),
     "chan_merge": ((STATE, Moments(1.0, 5.0, 0.0)), {}),
     "golden_section": ((parabola, -4.0, 6.0), {"xtol": 1e-6, "max_eval": 50}),
+    "huber_location": ((SORTED,), {"scale": 2.0, "k": 1.345}),
+    "huber_proposal2": ((SORTED,), {"k": 1.5, "k_location": 1.345}),
+    "huber_scale": ((SORTED,), {"center": 0.5, "k": 1.345, "ddof": 1}),
     "log_mean": ((LOGS,), {"signs": ONES}),
     "log_var": ((LOGS,), {"signs": ONES}),
     "logsumexp": ((LOGS,), {"weights": np.array([1.0, 2.0, 0.5])}),

@@ -1,0 +1,310 @@
+"""Location and scale of the columns of a matrix: classical, by order statistics, and by M-estimators."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import columns
+from powerkern._status import LocationStatus
+from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
+from powerkern.kernels import location as kernels
+
+__all__ = ["LocationScale", "LocationStatus", "location_scale"]
+
+FloatArray = NDArray[np.float64]
+
+_CENTERS = ("mean", "median", "trimmed")
+_SPREADS = ("sd", "mad", "niqr")
+_SCALE_CENTERS = ("median", "huber", "huber-one-step")
+_N_RESULTS = 4
+_NO_WEIGHTS = np.empty(0)
+
+
+class _Pair(NamedTuple):
+    """What a `LocationScale` unpacks to."""
+
+    loc: FloatArray
+    scale: FloatArray
+
+
+class LocationScale(_Pair):
+    """Location and scale of every column; unpacks as ``loc, scale``.
+
+    Attributes
+    ----------
+    loc, scale : ndarray, shape (p,)
+        One entry a column; NaN for a column without values.
+    n_iter : ndarray of int, shape (p,)
+        Iterations of the estimator; 0 where it needs none.
+    status : ndarray of int, shape (p,)
+        A `powerkern.location.LocationStatus` each; `status_text` has them in words.
+    """
+
+    n_iter: NDArray[np.int64]
+    status: NDArray[np.int64]
+
+    def __new__(  # noqa: D102  # a tuple of two with attributes
+        cls, loc: FloatArray, scale: FloatArray, n_iter: NDArray[np.int64], status: NDArray[np.int64]
+    ) -> LocationScale:
+        pair = super().__new__(cls, loc, scale)
+        pair.n_iter, pair.status = n_iter, status
+        return pair
+
+    def __getnewargs__(self) -> tuple[Any, ...]:  # for pickle and copy
+        return (self.loc, self.scale, self.n_iter, self.status)
+
+    @property
+    def status_text(self) -> list[str]:
+        """The status of each column in words."""
+        return [LocationStatus(code).sentence for code in self.status.tolist()]
+
+
+class _Method(NamedTuple):
+    """How a method is computed: the compiled function, the defaults of its constants, and their order for it."""
+
+    function: Callable[..., None]
+    defaults: Mapping[str, Any]
+    options: Callable[..., list[float]]
+
+
+def _number(what: str, value: object) -> float:
+    """A tuning constant."""
+    if isinstance(value, str | bytes | complex) or np.ndim(value) != 0:  # type: ignore[arg-type]
+        raise TypeError(f"{what} must be a number, got {value!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def _positive(what: str, value: object) -> float:
+    number = _number(what, value)
+    if not 0.0 < number < math.inf:
+        raise ValueError(f"{what} must be positive and finite, got {value!r}")
+    return number
+
+
+# --- constants of the methods -------------------------------------------------------------------------
+
+
+def _order(center: str, spread: str) -> _Method:
+    codes = [float(_CENTERS.index(center)), float(_SPREADS.index(spread))]
+    if center != "trimmed":
+        return _Method(kernels.order_columns, {}, lambda: [*codes, 0.0, 0.0])
+
+    def options(fraction: object, sides: object) -> list[float]:
+        both = as_choice("sides", sides, ("upper", "both")) == "both"
+        limit = 0.5 if both else 1.0
+        share = _number("fraction", fraction)
+        if not 0.0 <= share < limit:
+            raise ValueError(f"fraction must be at least 0 and below {limit} with sides={sides!r}, got {fraction!r}")
+        return [*codes, share if both else 0.0, share]
+
+    return _Method(kernels.order_columns, {"fraction": 0.1, "sides": "upper"}, options)
+
+
+def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
+    code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
+    lost = _number("ddof", ddof)
+    if lost < 0.0:
+        raise ValueError(f"ddof must not be negative, got {ddof!r}")
+    if code and lost:
+        raise ValueError(f"ddof is for center='median'; leave it out with center={center!r}")
+    return [float(code), _positive("k", k), lost]
+
+
+def _proposal2_options(k: object, k_location: object) -> list[float]:
+    return [_positive("k", k), _positive("k_location", k if k_location is None else k_location)]
+
+
+METHODS: dict[str, _Method] = {
+    **{f"{center}-{spread}": _order(center, spread) for center in _CENTERS for spread in _SPREADS},
+    "huber": _Method(kernels.huber_columns, {"k": 1.5}, lambda k: [_positive("k", k)]),
+    "huber-scale": _Method(
+        kernels.huber_scale_columns, {"k": 1.5, "center": "median", "ddof": 0}, _huber_scale_options
+    ),
+    "huber-proposal2": _Method(kernels.proposal2_columns, {"k": 1.5, "k_location": None}, _proposal2_options),
+    "bisquare": _Method(kernels.bisquare_columns, {"c": 4.685}, lambda c: [0.0, _positive("c", c)]),
+    "bisquare-proposal2": _Method(
+        kernels.bisquare_columns, {"k": 1.5, "c": 4.685}, lambda k, c: [_positive("k", k), _positive("c", c)]
+    ),
+    "biweight": _Method(
+        kernels.biweight_columns,
+        {"c_location": 6.0, "c_scale": 9.0},
+        lambda c_location, c_scale: [_positive("c_location", c_location), _positive("c_scale", c_scale)],
+    ),
+}
+METHODS["trimmed"] = METHODS["trimmed-mad"]
+
+
+def location_scale(
+    X: object,
+    method: str = "median-mad",
+    *,
+    sample_weight: ArrayLike | None = None,
+    n_threads: int | None = None,
+    progress: bool = False,
+    **constants: Any,
+) -> LocationScale:
+    """Location and scale of every column.
+
+    Parameters
+    ----------
+    X : array_like of shape (n, p) or (n,)
+        Array or data frame (pandas, polars, pyarrow). NaN are missing values, column by column.
+    method : str, default "median-mad"
+        See Notes.
+    sample_weight : array_like of shape (n,), optional
+        Weights of the rows: as if each row were repeated that many times. The estimators that count values (quartiles,
+        trimming, ``n - 1``) depend on the size of the weights, not on their ratios only.
+    n_threads : int, optional
+        By default one a CPU. Results do not depend on it.
+    progress : bool, default False
+        Show a progress bar (needs tqdm).
+    **constants
+        The constants of the method, as in the table of the Notes.
+
+    Returns
+    -------
+    LocationScale
+        Unpacks as ``loc, scale``, arrays of one entry a column; ``n_iter`` and ``status`` beside.
+
+    Raises
+    ------
+    TypeError
+        If X does not hold real numbers, or the method has no such constant.
+    ValueError
+        If X has infinite values or a wrong shape, or `method` or a constant is not one that there is.
+
+    Warns
+    -----
+    UserWarning
+        Once, for columns without values and those whose iteration reached its cap. A scale of 0 is told by the status
+        only.
+
+    See Also
+    --------
+    powerkern.kernels.huber_location, powerkern.kernels.huber_scale, powerkern.kernels.huber_proposal2
+
+    Notes
+    -----
+    psi(u) = max(-k, min(k, u)), beta(k) = E psi(Z)**2 for a standard normal Z, nMAD is 1.4826022 = 1/Phi^-1(3/4) times
+    the median of ``abs(x - median)``, nIQR the distance of the quartiles (interpolated, numpy's default) over
+    1.3489795, SD the standard deviation with 1/n. The factors make each scale consistent for normal data.
+
+    "mean-sd", "median-mad", "trimmed-niqr" and all pairs of mean, median, trimmed with sd, mad (nMAD), niqr (nIQR)
+        "trimmed" is the mean without the floor(``fraction`` n) largest values (``fraction=0.1``); ``sides="both"``
+        drops as many of the smallest. nMAD is about the median whatever the center. "trimmed" alone is "trimmed-mad".
+    "huber"
+        sum psi((x - mu)/nMAD) = 0 with ``k=1.5`` [1]_; the scale is nMAD.
+    "huber-scale"
+        sum min(((x - loc)/s)**2, k**2) = (n - ddof) beta(k), ``k=1.5``, ``ddof=0``, about ``center="median"``;
+        ``"huber"``: the location of method "huber"; ``"huber-one-step"``: location and scale after one reweighting
+        step each, as in R's cellWise [4]_.
+    "huber-proposal2"
+        sum psi((x - mu)/s) = 0 and sum psi((x - mu)/s)**2 = (n - 1) beta(k), ``k=1.5`` [2]_; ``k_location`` is another
+        constant for the first equation.
+    "bisquare"
+        sum u (1 - u**2)**2 = 0 over ``abs(u) < 1``, u = (x - mu)/(c nMAD), ``c=4.685``: the root that reweighting
+        reaches from the median; the scale is nMAD.
+    "bisquare-proposal2"
+        The equation of "bisquare" with s for nMAD, and the second one of "huber-proposal2"; ``k=1.5``, ``c=4.685``.
+    "biweight"
+        M + sum (x - M) v**2/sum v**2 and sqrt(n sum (x - M)**2 v**4)/abs(sum v (1 - 5 u**2)), M the median, v = 1 -
+        u**2 where positive, u = (x - M)/(c MAD) with the plain MAD, ``c_location=6``, ``c_scale=9`` [3]_.
+
+    With MAD = 0 (more than half of the values equal) the location of "huber", "bisquare" and "biweight" is the median
+    and the scale 0; "huber-scale" and "huber-proposal2" have a positive scale as long as at most 65 % of the values
+    (for k = 1.5) are equal. Estimating equations hold to rounding: results agree with 40-digit solutions to 1e-14.
+
+    References
+    ----------
+    .. [1] P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35, 1964, 73-101.
+    .. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, section 6.4.
+    .. [3] T. C. Beers, K. Flynn, K. Gebhardt, "Measures of location and scale for velocities in clusters of galaxies",
+       Astron. J. 100, 1990, 32-46.
+    .. [4] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.location import location_scale
+    >>> X = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0], [4.0, np.nan], [500.0, 60.0]])
+    >>> loc, scale = location_scale(X)
+    >>> loc
+    array([ 3., 25.])
+    >>> location_scale(X, "huber-proposal2", k=1.345).loc
+    array([ 3.4877947, 30.       ])
+    """
+    matrix = as_matrix(X)
+    chosen = METHODS[as_choice("method", method, METHODS)]
+    options = _options(method, chosen, constants)
+    weight = _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, matrix.values.shape[0])
+    results = columns.column_figures(
+        _estimator(chosen.function, options, weight),
+        matrix.values,
+        _N_RESULTS,
+        columns.thread_count(n_threads),
+        progress,
+    )
+    status = results[:, 3].astype(np.int64)
+    _refuse_infinite(matrix, status, weight)
+    _warn(status, matrix.names)
+    return LocationScale(results[:, 0].copy(), results[:, 1].copy(), results[:, 2].astype(np.int64), status)
+
+
+def _options(method: str, chosen: _Method, constants: Mapping[str, Any]) -> FloatArray:
+    """The constants of a method, in the order of its compiled function."""
+    for name in constants:
+        if name not in chosen.defaults:
+            known = ", ".join(chosen.defaults) or "none"
+            raise TypeError(f"location_scale() has no argument {name!r} for method {method!r}; it has: {known}")
+    return np.array(chosen.options(**{**chosen.defaults, **constants}))
+
+
+def _estimator(
+    function: Callable[..., None], options: FloatArray, weight: FloatArray
+) -> Callable[[FloatArray, slice], FloatArray]:
+    """What `columns.column_figures` calls with a block of columns."""
+
+    def estimate(block: FloatArray, group: slice) -> FloatArray:
+        out = np.empty((block.shape[0], _N_RESULTS))
+        table = np.empty((6, kernels.table_width(block.shape[1])))
+        weights = np.empty((block.shape[0], 0))
+        if weight.size:
+            block[:, weight == 0.0] = np.nan  # counts for nothing
+            order = np.argsort(block, axis=1)
+            block, weights = np.take_along_axis(block, order, axis=1), weight[order]
+        else:
+            block.sort(axis=1)
+        function(block, weights, options, table, out)
+        return out
+
+    return estimate
+
+
+# --- messages -----------------------------------------------------------------------------------------
+
+
+def _refuse_infinite(matrix: Matrix, status: NDArray[np.int64], weight: FloatArray) -> None:
+    infinite = np.flatnonzero(status == kernels.BAD_INFINITE)
+    if infinite.size:
+        j = int(infinite[0])
+        with np.errstate(over="ignore"):
+            column = np.asarray(matrix.values[:, j], dtype=np.float64)
+        offends = np.isinf(column) & (weight > 0.0 if weight.size else True)
+        i = int(np.argmax(offends))
+        raise domain_error("infinite", None if matrix.was_vector else j, i, column[i], matrix.names)
+
+
+def _warn(status: NDArray[np.int64], names: list[str] | None) -> None:
+    parts = []
+    for code in (LocationStatus.EMPTY, LocationStatus.MAX_ITER):
+        concerned = np.flatnonzero(status == code)
+        if concerned.size:
+            parts.append(f"{column_labels(concerned, names)}: {code.sentence}")
+    if parts:
+        warnings.warn("; ".join(parts), stacklevel=3)
