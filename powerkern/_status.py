@@ -26,6 +26,8 @@ class Status(IntEnum):
     MULTIMODAL = 7
     #: No robust fit: more than half of the values are equal. The transform is the identity.
     NO_SPREAD = 8
+    #: A sketch whose grid does not resolve the column well enough.
+    UNRESOLVED = 9
 
     @property
     def sentence(self) -> str:
@@ -48,6 +50,7 @@ _SENTENCES = {
     Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
     Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
+    Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
 }
 
 

@@ -157,6 +157,21 @@ def _run(
     pool.shutdown()
 
 
+def for_each_piece(
+    job: Callable[[FloatArray, slice, slice], None], values: NDArray[Any], n_rows: int, n_threads: int
+) -> None:
+    """Call ``job(columns, rows, group)`` for pieces of at most `n_rows` rows of a group of columns, made contiguous."""
+    n, p = values.shape
+    scratch = _Scratch()
+
+    def gathered(rows: slice, group: slice) -> None:
+        job(_columns_of(values[rows], group, scratch), rows, group)
+
+    pieces = [slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows)]
+    groups = _groups((min(n, n_rows), p), 1)
+    _run(gathered, [(rows, group) for group in groups for rows in pieces], values.shape, n_threads)
+
+
 def _groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     """Some cache lines of columns each; more when columns are short, fewer when long or when threads would idle."""
     n, p = shape

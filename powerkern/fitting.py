@@ -25,6 +25,7 @@ from powerkern._validate import (
     domain_error,
 )
 from powerkern.kernels import bound, mle, tiles
+from powerkern.pieces import Sums
 
 FloatArray = NDArray[np.float64]
 OutOfRange = Literal["nan", "raise", "clip"]
@@ -98,6 +99,7 @@ class PowerFit:
         standardize: bool = True,
         column_names: list[str] | None = None,
         data: tuple[NDArray[Any], FloatArray] | None = None,
+        sums: Sums | None = None,
         was_vector: bool = False,
     ) -> None:
         self.family = family
@@ -107,6 +109,7 @@ class PowerFit:
         self._results = results
         self._was_vector = was_vector
         self._data = data
+        self._sums = sums
 
     def _column(self, k: int) -> FloatArray:
         """A column of the results, read-only: slope and intercept depend on it."""
@@ -185,7 +188,7 @@ class PowerFit:
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_data": None}  # a fit travels without the data it came from
+        return {**self.__dict__, "_data": None, "_sums": None}  # a fit travels without the data it came from
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
@@ -391,8 +394,12 @@ class PowerFit:
         points = _reals("lmbdas", lmbdas)
         if points.ndim > 1 or not np.isfinite(points).all():
             raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
-        values, weight = self._remembered(X, sample_weight)
-        g = columns.profile_matrix(values, self._family, np.atleast_1d(points), weight, columns.thread_count(n_threads))
+        threads, points_1d = columns.thread_count(n_threads), np.atleast_1d(points)
+        if X is None and sample_weight is None and self._sums is not None:
+            g = self._sums.profile(points_1d, threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            g = columns.profile_matrix(values, self._family, points_1d, weight, threads)
         g *= self.n_obs[:, None]
         return g[:, 0] if points.ndim == 0 else g
 
@@ -430,10 +437,14 @@ class PowerFit:
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
         from scipy.special import chdtri  # costs a third of the time to import powerkern
 
-        values, weight = self._remembered(X, sample_weight)
+        threads = columns.thread_count(n_threads)
         with np.errstate(divide="ignore"):
             drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
-        ends = columns.interval_matrix(values, self._family, self.lmbda, drop, weight, columns.thread_count(n_threads))
+        if X is None and sample_weight is None and self._sums is not None:
+            ends = self._sums.interval(self.lmbda, drop, threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            ends = columns.interval_matrix(values, self._family, self.lmbda, drop, weight, threads)
         ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
         ends[self.status != Status.OK] = np.nan
         return Interval(ends[:, 0], ends[:, 1])
@@ -782,7 +793,14 @@ def _apply_limit(
 
 def _warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
     parts = []
-    for code in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.NOT_CERTIFIED):
+    for code in (
+        Status.CONSTANT,
+        Status.EMPTY,
+        Status.UNREPRESENTABLE,
+        Status.NO_SPREAD,
+        Status.NOT_CERTIFIED,
+        Status.UNRESOLVED,
+    ):
         columns_with = np.flatnonzero(status == code)
         if columns_with.size:
             parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")

@@ -22,6 +22,7 @@ def test_codes_are_those_of_stored_fits():
         "NOT_CERTIFIED": 6,
         "MULTIMODAL": 7,
         "NO_SPREAD": 8,
+        "UNRESOLVED": 9,
     }
 
 

@@ -1,0 +1,692 @@
+"""The power-moment sketch: a summary of a column that adds up, and from which its fit follows.
+
+The logs of a column are laid on a grid of bins of width 2**e. In the local coordinate t in [-1, 1] of its bin a
+value of weight w adds ``w t^k`` to the bin's power sums T_0..T_7. That is all: sketches of parts of a column on
+the same grid are added, in any order.
+
+To fit, the power sums of each bin become the nodes and weights of its Gauss rule (at most four; Golub and Welsch
+1969): a weighted sample that has the same first eight moments in every bin. The functions of
+`powerkern.kernels.mle` that fit weighted logs do the rest, so a fit from a sketch is the fit of that
+sample, with the same certificate.
+
+Error. For f with eight derivatives, a bin's mean of f and its rule's differ by at most ``max|f^(8)| h^8/8! r``, h
+half its width and r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), pi_k the monic orthogonal polynomials of its values.
+With f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``: 3e-13 for 2 |m| h = 0.16. A bin that holds
+at most four distinct values is represented exactly. `error_of_lambda` sums what this does to lambda.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, float_of, inlined, kernel, widest_vectors
+from powerkern._status import Status
+from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
+from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs, Scratch
+from powerkern.kernels.mle import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    BOX_COX,
+    LMBDA,
+    LMBDA0,
+    STATUS,
+    Centred,
+    Optimum,
+    Scan,
+    careful_optimum,
+    centred_log,
+    interval_of,
+    log_base,
+    profile_of,
+    scan,
+    squeeze,
+    write_fit,
+    write_identity,
+    write_range,
+)
+
+IntArray = npt.NDArray[np.int64]
+
+#: Power sums of a bin, and nodes of its Gauss rule.
+N_POWERS, N_NODES = 8, 4
+
+# a column's range: values, their weight (a negative number of values: outside the domain), the extremes; number, mean
+# and sum of squares about the mean of the logs of a sample
+R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_MEAN, R_SQUARES = range(7)
+N_RANGE = 7
+
+# a column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
+# bins of width 2**EXPONENT, numbered from FIRST; the extremes of all data
+G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX = range(7)
+N_GRID = 7
+
+#: Values of a column that a range looks at to learn the spread of the logs.
+SAMPLE = 256
+
+#: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
+_WIDTH = 0.16
+_EXPECTED = 2.0
+#: A spread is at least its range over this.
+_LARGEST_RANGE = 400.0
+_NARROWEST = -1000.0
+#: The ends of a grid are at most 2**_DIGITS bins from its origin.
+_DIGITS = 50.0
+#: Bins of a column, in the first place and where a grid is refined.
+MAX_BINS = 4096
+MAX_REFINED = 65536
+
+#: Lambda is certified where the bound on its error is below this, times |lambda| where that exceeds 1.
+TOLERANCE = 1e-11
+
+#: Mean squares about the bin's mean below this are rounding: one node. And those of the higher polynomials.
+_ONE_NODE = 1e-15
+_FEWER_NODES = 1e-13
+_OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
+_UNRESOLVED = int(Status.UNRESOLVED)
+
+_EPS = 2.220446049250313e-16
+_SMALLEST_NORMAL = 2.2250738585072014e-308
+_LARGEST = 1.7976931348623157e308
+
+
+class Chunk(NamedTuple):
+    """Scratch of a block: values, weights, local coordinates and bins."""
+
+    packed: FloatArray
+    weight: FloatArray
+    t: FloatArray
+    bins: IntArray
+
+
+@kernel
+def _extremes(found: Scan, n: int) -> tuple[float, float]:
+    """The smallest and the largest of n values."""
+    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
+    return (low if found.n_negative == 0 else -negative_high, -low if found.n_negative == n else high)
+
+
+@kernel
+def _block(x: FloatArray, weight: FloatArray, chunk: Chunk) -> tuple[FloatArray, Scan]:
+    """The values of a block that are not missing and have a weight (copied if not all of them), and their scan."""
+    found = scan(x)
+    if found.n_nan > 0 or weight.size > 0:
+        x = chunk.packed[: squeeze(x, weight, chunk.packed, chunk.weight)]
+        found = scan(x)
+    return x, found
+
+
+# --- ranges -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _range_of(x: FloatArray, weight: FloatArray, family: int, chunk: Chunk, out: FloatArray) -> None:
+    out[:] = 0.0
+    out[R_MIN], out[R_MAX] = math.inf, -math.inf
+    base = 0.0 if family == BOX_COX else 1.0
+    for start in range(0, x.size, BLOCK):
+        block, found = _block(x[start : start + BLOCK], weight[start : start + BLOCK], chunk)
+        n = block.size
+        if n == 0:
+            continue
+        low, high = _extremes(found, n)
+        if low == -math.inf or high == math.inf:
+            out[R_COUNT] = BAD_INFINITE
+            return
+        if family == BOX_COX and low <= 0.0:
+            out[R_COUNT] = BAD_NOT_POSITIVE
+            return
+        out[R_COUNT] += n
+        out[R_MIN] = min(out[R_MIN], low)
+        out[R_MAX] = max(out[R_MAX], high)
+        if weight.size > 0:
+            for i in range(n):
+                out[R_WEIGHT] += chunk.weight[i]
+        if (start // BLOCK) % max(1, x.size // (BLOCK * SAMPLE)) == 0:
+            _sample(block, base, max(1, n * SAMPLE // x.size), out)
+    if weight.size == 0:
+        out[R_WEIGHT] = out[R_COUNT]
+
+
+@kernel
+def _sample(block: FloatArray, base: float, wanted: int, out: FloatArray) -> None:
+    """Add signed logs of evenly spaced values to the sample's moments (Welford)."""
+    for i in range(0, block.size, max(1, block.size // wanted)):
+        a = math.copysign(log_base(base, abs(block[i])), block[i]) if base == 1.0 else log_base(base, block[i])
+        out[R_SAMPLE] += 1.0
+        delta = a - out[R_MEAN]
+        out[R_MEAN] += delta / out[R_SAMPLE]
+        out[R_SQUARES] += delta * (a - out[R_MEAN])
+
+
+# --- grids --------------------------------------------------------------------------------------------
+
+
+@kernel
+def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
+    """The ends of the grid in logs."""
+    low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
+    log_ref = log_base(base, ref)
+    if grid[G_SIGN] > 0.0:
+        return centred_log(low, base, ref, log_ref), centred_log(high, base, ref, log_ref)
+    if grid[G_SIGN] < 0.0:
+        return centred_log(-high, base, ref, log_ref), centred_log(-low, base, ref, log_ref)
+    return math.copysign(log1p(abs(low)), low), math.copysign(log1p(abs(high)), high)
+
+
+@kernel
+def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
+    """Bins of width 2**exponent, or of the next that needs at most `max_bins`, over the range of the data."""
+    low, high = _log_range(base, grid)
+    grid[G_BINS] = math.inf
+    reach = max(abs(low), abs(high))
+    if reach > 0.0:
+        exponent = max(exponent, math.floor(math.log2(reach)) - _DIGITS)
+    exponent = max(exponent, _NARROWEST) - 1.0
+    while not grid[G_BINS] <= max_bins:
+        exponent += 1.0
+        grid[G_EXPONENT] = exponent
+        grid[G_FIRST] = math.floor(low * 2.0**-exponent)
+        grid[G_BINS] = math.floor(high * 2.0**-exponent) - grid[G_FIRST] + 1.0
+
+
+@kernel
+def _grid_of(found: FloatArray, base: float, largest_exponent: float, signed: bool, grid: FloatArray) -> None:
+    """A grid for the data of a range; `signed`: as signed logs in any case; `largest_exponent` may be 0."""
+    grid[:] = 0.0
+    if not found[R_COUNT] > 0.0:
+        return
+    low, high = found[R_MIN], found[R_MAX]
+    grid[G_MIN], grid[G_MAX] = low, high
+    if not signed:
+        grid[G_SIGN] = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else 0.0
+    if grid[G_SIGN] != 0.0:
+        smallest, largest = min(abs(low), abs(high)), max(abs(low), abs(high))
+        typical = expm1(abs(found[R_MEAN])) if base == 1.0 else exp(found[R_MEAN])
+        grid[G_REF] = min(max(typical, smallest), largest)
+    first, last = _log_range(base, grid)
+    spread = math.sqrt(found[R_SQUARES] / found[R_SAMPLE])
+    spread = min(max(spread, (last - first) / _LARGEST_RANGE), 0.5 * (last - first))
+    width = _WIDTH / _EXPECTED * spread
+    if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
+        largest_exponent = max(largest_exponent, _EXPECTED)
+    if largest_exponent > 0.0:
+        width = min(width, _WIDTH / largest_exponent)
+    _lay(base, grid, math.floor(math.log2(width)) if width > 0.0 else 0.0, MAX_BINS)
+
+
+# --- sums ---------------------------------------------------------------------------------------------
+
+
+@inlined
+def _place(s: float, first: int, last: int) -> tuple[int, float]:
+    """The bin of s, in units of a bin, and the local coordinate in it; all of it is exact."""
+    j = min(max(math.floor(s), first), last)
+    return j - first, 2.0 * (s - j) - 1.0
+
+
+@kernel
+def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> None:
+    """Bins and local coordinates of logs that need no care: of moderate ratios to the reference, not near it."""
+    widest_vectors()
+    first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
+    last = first + int(grid[G_BINS]) - 1
+    per_bin = 2.0 ** -grid[G_EXPONENT]
+    per_ref = 1.0 / (base + ref)
+    for i in range(x.size):
+        s = log_normal((base + abs(x[i])) * per_ref) * per_bin
+        s = math.copysign(s, x[i]) if both else s
+        bins[i], t[i] = _place(s, first, last)
+
+
+@kernel
+def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> None:
+    """Bins and local coordinates for any values."""
+    widest_vectors()
+    first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
+    last = first + int(grid[G_BINS]) - 1
+    per_bin = 2.0 ** -grid[G_EXPONENT]
+    log_ref = log_base(base, ref)
+    for i in range(x.size):
+        s = centred_log(abs(x[i]), base, ref, log_ref) * per_bin
+        s = -s if both and x[i] < 0.0 else s
+        bins[i], t[i] = _place(s, first, last)
+
+
+@kernel
+def _needs_care(base: float, ref: float, low: float, high: float) -> bool:
+    """Whether magnitudes from low to high are near the reference, or their ratios to it beyond the normal range."""
+    unit = base + ref
+    near = high - ref <= 0.5 * unit and ref - low <= 0.5 * unit
+    return near or not ((base + low) / unit >= _SMALLEST_NORMAL and (base + high) / unit <= _LARGEST)
+
+
+@kernel
+def _add(t: FloatArray, bins: IntArray, sums: FloatArray) -> None:
+    for i in range(t.size):
+        row = sums[bins[i]]
+        t1 = t[i]
+        t2 = t1 * t1
+        t3 = t2 * t1
+        t4 = t2 * t2
+        row[0] += 1.0
+        row[1] += t1
+        row[2] += t2
+        row[3] += t3
+        row[4] += t4
+        row[5] += t4 * t1
+        row[6] += t4 * t2
+        row[7] += t4 * t3
+
+
+@kernel
+def _add_weighted(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) -> None:
+    for i in range(t.size):
+        row = sums[bins[i]]
+        power = weight[i]
+        for k in range(N_POWERS):
+            row[k] += power
+            power *= t[i]
+
+
+@kernel
+def _add_column(
+    x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
+) -> bool:
+    """Add the column to `sums`; False where a value is beyond the extremes that the grid was made for."""
+    for start in range(0, x.size, BLOCK):
+        block, found = _block(x[start : start + BLOCK], weight[start : start + BLOCK], chunk)
+        n = block.size
+        if n == 0:
+            continue
+        low, high = _extremes(found, n)
+        if not (grid[G_MIN] <= low and high <= grid[G_MAX]):
+            return False
+        t, bins = chunk.t[:n], chunk.bins[:n]
+        largest = max(float_of(found.high), float_of(found.negative_high))
+        if _needs_care(base, grid[G_REF], float_of(found.low), largest):
+            _careful_places(block, base, grid, t, bins)
+        else:
+            _places(block, base, grid, t, bins)
+        if weight.size > 0:
+            _add_weighted(t, chunk.weight[:n], bins, sums)
+        else:
+            _add(t, bins, sums)
+    return True
+
+
+# --- from sums to a weighted sample -------------------------------------------------------------------
+
+
+class Nodes(NamedTuple):
+    """Room for the sample of a column and, a row a bin, for what `error_of_lambda` needs; and small scratch."""
+
+    position: FloatArray
+    weight: FloatArray
+    bin_position: FloatArray
+    bin_weight: FloatArray
+    bin_remainder: FloatArray
+    small: FloatArray
+
+
+@kernel
+def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
+    """Nodes and weights of the Gauss rule of power sums, into small[0] and small[1]; their number and E pi_4^2's bound.
+
+    Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
+    iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
+    """
+    node, weight, off, first = small[0], small[1], small[2], small[3]
+    previous, current = small[4], small[5]
+    total = sums[0]
+    mean = sums[1] / total
+    # moments about the mean: Horner's scheme of the binomial expansion, one shift of all at a time
+    for k in range(N_POWERS):
+        current[k] = sums[k] / total
+        previous[k] = 0.0
+    for k in range(1, N_POWERS):
+        for i in range(N_POWERS - 1, k - 1, -1):
+            current[i] -= mean * current[i - 1]
+    n, square, alpha, beta = 1, 1.0, 0.0, 0.0
+    node[0] = mean
+    while n < N_NODES:
+        # sigma_k,l = sigma_k-1,l+1 - alpha sigma_k-1,l - beta sigma_k-2,l; previous becomes the new row
+        for i in range(n, 2 * N_NODES - n):
+            previous[i] = current[i + 1] - alpha * current[i] - beta * previous[i]
+        found = previous[n]
+        if not found > (_ONE_NODE if n == 1 else _FEWER_NODES):
+            break
+        beta = found / square
+        alpha = previous[n + 1] / found - current[n] / square
+        node[n] = mean + alpha
+        off[n - 1] = math.sqrt(beta)
+        previous, current = current, previous
+        square = found
+        n += 1
+    for k in range(n):
+        first[k] = 0.0
+    first[0] = 1.0
+    _eigen(node, off, first, n)
+    for k in range(n):
+        node[k] = min(max(node[k], -1.0), 1.0)
+        weight[k] = total * first[k] * first[k]
+    return n, min(square, 0.015625) if n == N_NODES else 0.0
+
+
+@kernel
+def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
+    """Eigenvalues, into d, of the symmetric tridiagonal matrix (d, e); first components of its eigenvectors, into z.
+
+    Implicit QL with Wilkinson's shift.
+    """
+    e[n - 1] = 0.0
+    for low in range(n):
+        for _ in range(40):
+            m = low
+            while m < n - 1 and abs(e[m]) > 0.5 * _EPS * (abs(d[m]) + abs(d[m + 1])):
+                m += 1
+            if m == low:
+                break
+            g = (d[low + 1] - d[low]) / (2.0 * e[low])
+            r = math.hypot(g, 1.0)
+            g = d[m] - d[low] + e[low] / (g + math.copysign(r, g))
+            s = c = 1.0
+            p = 0.0
+            split = False
+            for i in range(m - 1, low - 1, -1):
+                f, b = s * e[i], c * e[i]
+                r = math.hypot(f, g)
+                e[i + 1] = r
+                split = r == 0.0
+                if split:
+                    d[i + 1] -= p
+                    break
+                s, c = f / r, g / r
+                g = d[i + 1] - p
+                r = (d[i] - g) * s + 2.0 * c * b
+                p = s * r
+                d[i + 1] = g + p
+                g = c * r - b
+                f = z[i + 1]
+                z[i + 1] = s * z[i] + c * f
+                z[i] = c * z[i] - s * f
+            if not split:
+                d[low] -= p
+                e[low] = g
+            e[m] = 0.0
+
+
+class Sample(NamedTuple):
+    """A column's bins as weighted logs; `sign` is 1, -1, or 0 for both, `half` is half a bin in units of the logs."""
+
+    centred: Centred
+    sign: float
+    half: float
+    n_bins: int
+    n_bins_below: int
+    weight: float
+
+
+@kernel
+def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
+    """The Gauss rules of all bins; the sums have at least one value."""
+    bins, first = int(grid[G_BINS]), int(grid[G_FIRST])
+    steps = max(abs(first), abs(first + bins))
+    sigma_bins = 1.0  # the unit of the logs, in bins
+    while sigma_bins < steps:
+        sigma_bins *= 2.0
+    sigma = sigma_bins * 2.0 ** grid[G_EXPONENT]
+    half = 0.5 / sigma_bins
+    both = grid[G_SIGN] == 0.0
+    n = n_below = n_bins = n_bins_below = 0
+    total = turn = 0.0
+    for b in range(bins):
+        if not sums[b, 0] > 0.0:
+            continue
+        below = both and first + b < 0
+        centre = (first + b + 0.5) / sigma_bins
+        found, remainder = gauss_rule(sums[b], nodes.small)
+        for k in range(found):
+            at = centre + half * nodes.small[0, k]
+            nodes.position[n] = max(-at, 0.0) if below else max(at, 0.0) if both else at
+            nodes.weight[n] = nodes.small[1, k]
+            turn += nodes.small[1, k] * at
+            n += 1
+        nodes.bin_position[n_bins] = abs(centre) if both else centre
+        nodes.bin_weight[n_bins] = sums[b, 0]
+        nodes.bin_remainder[n_bins] = remainder
+        n_bins += 1
+        total += sums[b, 0]
+        if below:
+            n_below, n_bins_below = n, n_bins
+    sign = grid[G_SIGN]
+    if both and n_below == 0:
+        sign = 1.0
+    elif both and n_below == n:
+        sign, n_below, n_bins_below = -1.0, 0, 0
+        turn = -turn
+    log_ref = log_base(base, grid[G_REF])
+    smallest, largest, below_high = 0.0, grid[G_MAX], -grid[G_MIN]
+    if sign > 0.0:
+        smallest, below_high = max(grid[G_MIN], 0.0), 0.0
+    elif sign < 0.0:
+        smallest, largest, below_high = max(-grid[G_MAX], 0.0), below_high, 0.0
+    logs = Logs(
+        nodes.position[n_below:n],
+        nodes.weight[n_below:n],
+        nodes.position[:n_below],
+        nodes.weight[:n_below],
+        centred_log(smallest, base, grid[G_REF], log_ref) / sigma,
+        centred_log(largest, base, grid[G_REF], log_ref) / sigma,
+        log1p(below_high) / sigma,
+        turn / total,
+        sigma,
+    )
+    centred = Centred(logs, log_ref, base, smallest, largest)
+    return Sample(centred, sign, half, n_bins, n_bins_below, total)
+
+
+@kernel
+def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
+    """A bound of the error of an optimum: that of the Gauss rules, and of rounding within the bins."""
+    logs = sample.centred.logs
+    mu, shift = best.exponent * logs.sigma, 0.0
+    if sample.sign != 0.0:
+        shift = logs.high if mu > 0.0 else logs.low
+    squares = products = 0.0
+    for b in range(sample.n_bins):
+        below = b < sample.n_bins_below
+        exponent = 2.0 * logs.sigma - mu if below else mu
+        a = nodes.bin_position[b] - shift
+        grows = abs(exponent) * sample.half
+        height = sample.half * exp(exponent * a + grows - best.log_factor)
+        # of y^2 and, its derivative in the exponent, of y y': their eighth derivatives times h^8/8! r
+        rule = 8.0 * (2.0 * grows) ** 6 / 40320.0 * nodes.bin_remainder[b]
+        rounding = 4.0 * _EPS
+        weight = nodes.bin_weight[b] * height * height
+        squares += weight * (rule + rounding)
+        products += weight * (rule + rounding) * (abs(a) + sample.half)
+        if grows > 0.0:
+            products += weight * rule * 3.0 / abs(exponent)
+    variance = (best.sd / logs.sigma) ** 2 * sample.weight
+    return (products + abs(logs.jacobian - shift) * squares) * logs.sigma / (variance * best.curvature)
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+_CHUNK = "Tuple((float64[::1], float64[::1], float64[::1], int64[::1]))"
+_NODES = "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1]))"
+_SCRATCH = "Tuple((float64[:, ::1], float64[:, ::1]))"
+
+
+def new_chunk() -> tuple[Any, ...]:
+    """The arrays of `Chunk`."""
+    return (*(np.empty(BLOCK) for _ in range(3)), np.empty(BLOCK, np.int64))
+
+
+def new_nodes(n_bins: int) -> tuple[FloatArray, ...]:
+    """The arrays of `Nodes` for at most `n_bins` bins."""
+    sample = (np.empty(N_NODES * n_bins) for _ in range(2))
+    return (*sample, *(np.empty(n_bins) for _ in range(3)), np.empty((6, N_POWERS)))
+
+
+@kernel
+def _chunk(arrays: tuple[Any, ...]) -> Chunk:
+    packed, weight, t, bins = arrays
+    return Chunk(packed, weight, t, bins)
+
+
+@kernel
+def _nodes(arrays: tuple[Any, ...]) -> Nodes:
+    position, weight, bin_position, bin_weight, bin_remainder, small = arrays
+    return Nodes(position, weight, bin_position, bin_weight, bin_remainder, small)
+
+
+@kernel
+def _base(family: int) -> float:
+    return 0.0 if family == BOX_COX else 1.0
+
+
+@entry(f"void(float64[:, ::1], float64[::1], int64, {_CHUNK}, float64[:, ::1])")
+def range_columns(
+    columns: FloatArray, weight: FloatArray, family: int, chunk: tuple[Any, ...], out: FloatArray
+) -> None:
+    """Ranges of the rows of `columns`, each one column of a matrix; a negative count says what is out of domain."""
+    for j in range(columns.shape[0]):
+        _range_of(columns[j], weight, family, _chunk(chunk), out[j])
+
+
+@entry((ROWS, INTEGER, REAL, COUNTS, ROWS))
+def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, signed: IntArray, grids: FloatArray) -> None:
+    """Grids for the ranges of columns; see `_grid_of`."""
+    for j in range(ranges.shape[0]):
+        _grid_of(ranges[j], _base(family), largest_exponent, signed[j] != 0, grids[j])
+
+
+@entry((ROWS, INTEGER, COLUMN, INTEGER))
+def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
+    """Lay the bins of grids anew."""
+    for j in range(grids.shape[0]):
+        if grids[j, G_BINS] > 0.0:
+            _lay(_base(family), grids[j], exponents[j], max_bins)
+
+
+@entry(
+    f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_CHUNK}, float64[:, ::1], int64[::1], int64[::1])"
+)
+def sketch_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    grids: FloatArray,
+    chunk: tuple[Any, ...],
+    sums: FloatArray,
+    starts: IntArray,
+    inside: IntArray,
+) -> None:
+    """Add the rows of `columns` to their sums, from ``starts[j]`` on; inside[j] is 0 where a value is off the grid."""
+    for j in range(columns.shape[0]):
+        own = sums[starts[j] : starts[j + 1]]
+        inside[j] = _add_column(columns[j], weight, _base(family), grids[j], _chunk(chunk), own)
+
+
+@entry(
+    f"void(float64[:, ::1], int64[::1], int64, float64[:, ::1], float64[::1], {_NODES}, {_SCRATCH}, "
+    "float64[:, ::1], float64[::1])"
+)
+def fit_sums(
+    sums: FloatArray,
+    starts: IntArray,
+    family: int,
+    grids: FloatArray,
+    lmbda: FloatArray,
+    nodes: tuple[Any, ...],
+    scratch: tuple[Any, ...],
+    out: FloatArray,
+    error: FloatArray,
+) -> None:
+    """Fit the columns of a sketch; `error` bounds what the sketch adds to the error of lambda (inf: not resolved)."""
+    for j in range(grids.shape[0]):
+        own = sums[starts[j] : starts[j + 1]]
+        error[j] = _fit_column(own, _base(family), grids[j], lmbda[j], _nodes(nodes), Scratch(*scratch), out[j])
+
+
+@kernel
+def _total(sums: FloatArray) -> float:
+    total = 0.0
+    for b in range(sums.shape[0]):
+        total += sums[b, 0]
+    return total
+
+
+@kernel
+def _fit_column(
+    sums: FloatArray, base: float, grid: FloatArray, lmbda: float, nodes: Nodes, scratch: Scratch, row: FloatArray
+) -> float:
+    total = _total(sums)
+    write_range(row, total, grid[G_MIN], grid[G_MAX])
+    if not total > 0.0 or grid[G_MIN] == grid[G_MAX]:
+        write_identity(row, _CONSTANT if total > 0.0 else _EMPTY)
+        return 0.0
+    sample = sample_of(sums, base, grid, nodes)
+    if sample.centred.logs.pos.size + sample.centred.logs.neg.size < 2:
+        write_identity(row, _UNRESOLVED)
+        return math.inf
+    exponent = lmbda if sample.sign >= 0.0 else 2.0 - lmbda
+    best = careful_optimum(sample.centred, exponent, 0, scratch)
+    write_fit(row, best, sample.sign)
+    if row[STATUS] == _FIXED:
+        row[LMBDA] = row[LMBDA0] = lmbda
+    if row[STATUS] != _OK:
+        return 0.0
+    error = error_of_lambda(sample, best, nodes)
+    if not error <= TOLERANCE * max(1.0, abs(row[LMBDA])):
+        row[STATUS] = _UNRESOLVED
+    return error
+
+
+@entry(
+    f"void(float64[:, ::1], int64[::1], int64, float64[:, ::1], float64[::1], {_NODES}, {_SCRATCH}, float64[:, ::1])"
+)
+def profile_sums(
+    sums: FloatArray,
+    starts: IntArray,
+    family: int,
+    grids: FloatArray,
+    lmbdas: FloatArray,
+    nodes: tuple[Any, ...],
+    scratch: tuple[Any, ...],
+    out: FloatArray,
+) -> None:
+    """g of every column of a sketch at every lambda; NaN for one without two values."""
+    for j in range(grids.shape[0]):
+        own = sums[starts[j] : starts[j + 1]]
+        out[j] = math.nan
+        if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
+            sample = sample_of(own, _base(family), grids[j], _nodes(nodes))
+            profile_of(sample.centred, sample.sign, lmbdas, Scratch(*scratch), out[j])
+
+
+@entry(
+    f"void(float64[:, ::1], int64[::1], int64, float64[:, ::1], float64[:, ::1], {_NODES}, {_SCRATCH}, float64[:, ::1])"
+)
+def interval_sums(
+    sums: FloatArray,
+    starts: IntArray,
+    family: int,
+    grids: FloatArray,
+    at: FloatArray,
+    nodes: tuple[Any, ...],
+    scratch: tuple[Any, ...],
+    out: FloatArray,
+) -> None:
+    """Likelihood intervals of the columns of a sketch; `at` holds lambda and the drop of each."""
+    for j in range(grids.shape[0]):
+        own = sums[starts[j] : starts[j + 1]]
+        out[j] = math.nan
+        if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
+            sample = sample_of(own, _base(family), grids[j], _nodes(nodes))
+            interval_of(sample.centred, sample.sign, at[j, 0], at[j, 1], Scratch(*scratch), out[j])

@@ -1,0 +1,146 @@
+"""The row driver: ranges and power sums of pieces of rows on a pool of threads, and fits from the sums.
+
+The sums of a piece are rounded to whole numbers of a quantum, a power of two some 2**58 times smaller than the total
+weight. Whole numbers add up to the same bits in any order: results depend neither on the number of threads nor on
+the order in which pieces, chunks or sites are merged.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern.columns import for_each_group, for_each_piece
+from powerkern.kernels import mle, sketch
+from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Rows of a piece.
+PIECE = 65_536
+#: Whole numbers stay below 2**_BITS; two bits more are room for data that were not announced.
+_BITS = 59
+_NO_WEIGHT = 2.0**-1000
+
+
+def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+    """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
+    n, p = values.shape
+    parts = np.empty((-(-n // PIECE), p, sketch.N_RANGE))
+
+    def job(columns: FloatArray, rows: slice, group: slice) -> None:
+        sketch.range_columns(columns, weight[rows], family, sketch.new_chunk(), parts[rows.start // PIECE, group])
+
+    for_each_piece(job, values, PIECE, n_threads)
+    total: FloatArray = parts[0]
+    for part in parts[1:]:
+        total = merge_ranges(total, part)
+    return total
+
+
+def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The ranges of the rows of both; what is out of the domain stays so."""
+    merged = a + b
+    merged[:, sketch.R_MIN] = np.minimum(a[:, sketch.R_MIN], b[:, sketch.R_MIN])
+    merged[:, sketch.R_MAX] = np.maximum(a[:, sketch.R_MAX], b[:, sketch.R_MAX])
+    outside = np.minimum(a[:, sketch.R_COUNT], b[:, sketch.R_COUNT])
+    merged[:, sketch.R_COUNT] = np.where(outside < 0, outside, merged[:, sketch.R_COUNT])
+    share = b[:, sketch.R_SAMPLE] / np.maximum(merged[:, sketch.R_SAMPLE], 1.0)
+    delta = b[:, sketch.R_MEAN] - a[:, sketch.R_MEAN]
+    merged[:, sketch.R_MEAN] = a[:, sketch.R_MEAN] + delta * share
+    merged[:, sketch.R_SQUARES] += delta * delta * share * a[:, sketch.R_SAMPLE]
+    return merged
+
+
+def quantum_for(weight: float) -> int:
+    """Exponent of the quantum for sums of this total weight."""
+    return math.frexp(max(weight, _NO_WEIGHT))[1] - _BITS
+
+
+def starts_of(cells: FloatArray) -> IntArray:
+    """Where the bins of each column start, and where the last ones end."""
+    return np.concatenate([[0], np.cumsum(cells[:, sketch.G_BINS])]).astype(np.int64)
+
+
+def sketch_matrix(
+    values: NDArray[Any], family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and which columns stay on their grids."""
+    starts = starts_of(cells)
+    totals = np.zeros((int(starts[-1]), sketch.N_POWERS), dtype=np.int64)
+    inside = np.ones(len(cells), dtype=np.int64)
+    adding = threading.Lock()
+
+    def job(columns: FloatArray, rows: slice, group: slice) -> None:
+        own = starts[group.start : group.stop + 1]
+        part = np.zeros((int(own[-1] - own[0]), sketch.N_POWERS))
+        within = np.ones(columns.shape[0], dtype=np.int64)
+        sketch.sketch_columns(
+            columns, weight[rows], family, cells[group], sketch.new_chunk(), part, own - own[0], within
+        )
+        quanta = np.rint(np.ldexp(part, -quantum, out=part), out=part).astype(np.int64)
+        with adding:
+            totals[own[0] : own[-1]] += quanta
+            inside[group] &= within
+
+    for_each_piece(job, values, PIECE, n_threads)
+    return totals, inside.astype(bool)
+
+
+class Sums:
+    """Sketched columns, ready to be fitted."""
+
+    def __init__(self, totals: IntArray, family: int, cells: FloatArray, quantum: int) -> None:
+        self.totals, self.family, self.cells, self.quantum = totals, family, cells, quantum
+        self._starts = starts_of(cells)
+
+    def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """Results (p, mle.N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
+        out = np.empty((len(self.cells), mle.N_RESULTS))
+        error = np.empty(len(self.cells))
+
+        def job(group: slice) -> None:
+            sketch.fit_sums(*self._columns(group), lmbda[group], *self._scratch(group), out[group], error[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out, error
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """g of every column at every lambda."""
+        out = np.empty((len(self.cells), lmbdas.size))
+
+        def job(group: slice) -> None:
+            sketch.profile_sums(*self._columns(group), lmbdas, *self._scratch(group), out[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+        out = np.empty((len(self.cells), 2))
+        at = np.column_stack([lmbda, drop])
+
+        def job(group: slice) -> None:
+            sketch.interval_sums(*self._columns(group), at[group], *self._scratch(group), out[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """A matrix that would be as much work."""
+        return max(1, sketch.N_NODES * int(self.cells[:, sketch.G_BINS].max(initial=0.0))), len(self.cells)
+
+    def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:
+        starts = self._starts[group.start : group.stop + 1]
+        sums = np.ldexp(self.totals[starts[0] : starts[-1]].astype(np.float64), self.quantum)
+        return sums, starts - starts[0], self.family, self.cells[group]
+
+    def _scratch(self, group: slice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))
+        return sketch.new_nodes(max(1, n_bins)), (np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))

@@ -1,0 +1,716 @@
+"""Fits of data that are never in one place: chunks are summarised, summaries merged, and the fit made from the sum.
+
+Two passes over the data, in any order and at any place::
+
+    grid = reduce(merge, (range_of(chunk) for chunk in chunks)).grid()
+    total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB a column, however long it is
+    fit = finish(total)                                               # the PowerFit that powerkern.fit would give
+
+One pass, when the data come as a stream: ``total = extend(total, chunk)``, starting from None; then ``finish(total)``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import fitting, pieces
+from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, check_n_features, column_label
+from powerkern.columns import FAMILIES, thread_count
+from powerkern.fitting import PowerFit
+from powerkern.kernels import mle
+from powerkern.kernels import sketch as kernels
+from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN, N_POWERS
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
+BYTES_VERSION = 1
+
+#: Bins of a column of a stream, whose grid is as fine as they allow.
+_STREAM_BINS = 1024
+#: A refined grid has bins narrower by this power of two.
+_REFINEMENT = 3
+_MAGIC = b"PKSK"
+_HEAD = struct.Struct("<4sHBI")
+_CHECK = struct.Struct("<I")
+_NO_WEIGHTS = np.empty(0)
+
+
+class _Summary:
+    """What ranges and grids share: whose columns they describe."""
+
+    def __init__(self, family: str, table: FloatArray, column_names: list[str] | None, was_vector: bool) -> None:
+        self.family = family
+        self.column_names = column_names
+        self._table = table
+        self._was_vector = was_vector
+        self._table.flags.writeable = False
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return len(self._table)
+
+    @property
+    def _code(self) -> int:
+        return FAMILIES[self.family]
+
+    def _column(self, k: int) -> FloatArray:
+        return self._table[:, k]
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "family": self.family,
+            "columns": self.n_features,
+            "column_names": self.column_names,
+            "vector": self._was_vector,
+        }
+
+    def _check_same_columns(self, other: _Summary) -> None:
+        if self.family != other.family:
+            raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
+        if self.n_features != other.n_features:
+            raise ValueError(
+                f"one has {self.n_features} columns, the other {other.n_features}; chunks have the same columns"
+            )
+        if self.column_names is not None and other.column_names is not None:
+            for j, (a, b) in enumerate(zip(self.column_names, other.column_names, strict=True)):
+                if a != b:
+                    raise ValueError(f"column {j} is {a!r} in one and {b!r} in the other; chunks have the same columns")
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(self) is type(other)
+            and isinstance(other, _Summary)
+            and self._describe() == other._describe()
+            and np.array_equal(self._table, other._table, equal_nan=True)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class Range(_Summary):
+    """Extremes, numbers and rough spread of the columns of some rows: what `grid` needs. Made by `range_of`.
+
+    Attributes
+    ----------
+    family : str
+        "box-cox" or "yeo-johnson".
+    column_names : list of str or None
+        Names of the columns, where the data had names.
+    n_features : int
+        Number of columns.
+    """
+
+    @property
+    def n_obs(self) -> FloatArray:
+        """Total weight (without weights: number) of the values of each column that are not missing."""
+        return self._column(kernels.R_WEIGHT)
+
+    @property
+    def x_min(self) -> FloatArray:
+        """Smallest value of each column; inf without values."""
+        return self._column(kernels.R_MIN)
+
+    @property
+    def x_max(self) -> FloatArray:
+        """Largest value of each column; -inf without values."""
+        return self._column(kernels.R_MAX)
+
+    def __repr__(self) -> str:
+        return f"Range(family={self.family!r}, {self.n_features} columns)"
+
+    def grid(self, largest_exponent: float | None = None) -> Grid:
+        """A grid for all data of this range.
+
+        Its bins are so narrow that lambda comes out to about 1e-13 where ``|lambda|`` (and for negative values under
+        Yeo-Johnson ``|2 - lambda|``) is at most twice one over the spread of the logs, which holds for
+        columns of ordinary shapes. `finish` computes a bound of the error and says where it is not small.
+
+        Parameters
+        ----------
+        largest_exponent : float, optional
+            Make the bins narrow enough for exponents up to this one in any case.
+
+        Returns
+        -------
+        Grid
+        """
+        largest = 0.0 if largest_exponent is None else float(largest_exponent)
+        if not 0.0 <= largest < np.inf:
+            raise ValueError(f"largest_exponent must be a positive number, got {largest_exponent!r}")
+        return self._laid(largest, signed=False)
+
+    def _laid(self, largest_exponent: float, signed: bool) -> Grid:
+        cells = np.empty((self.n_features, kernels.N_GRID))
+        held_signed = np.full(self.n_features, signed, dtype=np.int64)
+        kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
+        quantum = pieces.quantum_for(float(self.n_obs.max()))
+        return Grid(self.family, cells, self.column_names, self._was_vector, quantum)
+
+    def to_bytes(self) -> bytes:
+        """Write the range as bytes that `from_bytes` reads back."""
+        return _pack(1, self._describe(), self._table)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Range:
+        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        head, payload = _unpack(data, 1, "a range")
+        table = _array(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
+        counts = table[:, kernels.R_COUNT]
+        if not (np.isfinite(counts).all() and (counts >= 0).all()):
+            raise _damaged("a range")
+        return cls(head["family"], table, head["column_names"], head["vector"])
+
+
+class Grid(_Summary):
+    """Where the bins of each column's sketch lie. Made by `Range.grid`; all chunks are sketched on one grid.
+
+    Attributes
+    ----------
+    family : str
+        "box-cox" or "yeo-johnson".
+    column_names : list of str or None
+        Names of the columns, where the data had names.
+    n_features : int
+        Number of columns.
+    quantum : int
+        Sums are held as whole numbers of ``2**quantum``.
+    """
+
+    def __init__(
+        self, family: str, cells: FloatArray, column_names: list[str] | None, was_vector: bool, quantum: int
+    ) -> None:
+        super().__init__(family, cells, column_names, was_vector)
+        self.quantum = quantum
+
+    @property
+    def n_bins(self) -> IntArray:
+        """Number of bins of each column."""
+        return self._column(G_BINS).astype(np.int64)
+
+    @property
+    def x_min(self) -> FloatArray:
+        """Smallest value of each column that the grid holds."""
+        return self._column(G_MIN)
+
+    @property
+    def x_max(self) -> FloatArray:
+        """Largest value of each column that the grid holds."""
+        return self._column(G_MAX)
+
+    def __repr__(self) -> str:
+        return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
+
+    def refined(self, columns: ArrayLike | None = None) -> Grid:
+        """The same grid with bins an eighth as wide, in the given columns (indices or mask; default: all).
+
+        For columns whose fit has the status `Status.UNRESOLVED`. A column has at most 65536 bins.
+        """
+        chosen = np.zeros(self.n_features, dtype=bool)
+        chosen[slice(None) if columns is None else np.asarray(columns)] = True
+        return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED, self.quantum)
+
+    def _relaid(self, exponents: FloatArray, max_bins: int, quantum: int) -> Grid:
+        cells = self._table.copy()
+        kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
+        return Grid(self.family, cells, self.column_names, self._was_vector, quantum)
+
+    def _describe(self) -> dict[str, Any]:
+        return {**super()._describe(), "quantum": self.quantum}
+
+    def to_bytes(self) -> bytes:
+        """Write the grid as bytes that `from_bytes` reads back."""
+        return _pack(2, self._describe(), self._table)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Grid:
+        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        head, payload = _unpack(data, 2, "a grid")
+        return cls._read(head, payload, "a grid")
+
+    @classmethod
+    def _read(cls, head: dict[str, Any], payload: bytes, what: str) -> Grid:
+        cells = _array(payload, (head["columns"], kernels.N_GRID), "<f8", what)
+        quantum = head.get("quantum")
+        whole = cells[:, [G_EXPONENT, G_FIRST, G_BINS]]
+        if not (
+            isinstance(quantum, int)
+            and abs(quantum) < 1100
+            and np.isfinite(cells).all()
+            and (whole == np.rint(whole)).all()
+            and ((cells[:, G_BINS] >= 0) & (cells[:, G_BINS] <= kernels.MAX_REFINED)).all()
+            and np.isin(cells[:, G_SIGN], (-1.0, 0.0, 1.0)).all()
+            and (cells[:, G_MIN] <= cells[:, G_MAX]).all()
+        ):
+            raise _damaged(what)
+        return cls(head["family"], cells, head["column_names"], head["vector"], quantum)
+
+
+class Sketch:
+    """Power sums of the columns of some rows. Made by `sketch` or `extend`, added by `merge`, fitted by `finish`.
+
+    Attributes
+    ----------
+    grid : Grid
+        Where the bins lie.
+    sums : (bins of all columns, 8) ndarray of int64
+        In each bin the weighted sums of ``t**k``, k = 0..7, t the local coordinate between -1 and 1, in units of
+        ``2**grid.quantum``. Nothing else is kept of the rows, and sums are all that merging needs, so that they can be
+        added under a mask, modulo 2**64.
+    """
+
+    def __init__(self, grid: Grid, sums: IntArray) -> None:
+        self.grid = grid
+        self.sums = sums
+
+    @property
+    def n_obs(self) -> FloatArray:
+        """Total weight of the values of each column."""
+        counts = np.concatenate([[0], np.cumsum(self.sums[:, 0])])
+        starts = pieces.starts_of(self.grid._table)
+        total: FloatArray = np.ldexp((counts[starts[1:]] - counts[starts[:-1]]).astype(np.float64), self.grid.quantum)
+        return total
+
+    def __repr__(self) -> str:
+        return f"Sketch({self.grid!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sketch) and self.grid == other.grid and np.array_equal(self.sums, other.sums)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_bytes(self) -> bytes:
+        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes a bin, and 56 a column."""
+        return _pack(3, self.grid._describe(), self.grid._table, self.sums)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Sketch:
+        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        head, payload = _unpack(data, 3, "a sketch")
+        border = 8 * head["columns"] * kernels.N_GRID
+        grid = Grid._read(head, payload[:border], "a sketch")
+        sums = _array(payload[border:], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
+        if not (np.abs(sums) <= 1.001 * sums[:, :1]).all():  # |t| <= 1, but for rounding
+            raise _damaged("a sketch")
+        return cls(grid, sums)
+
+
+Mergeable = TypeVar("Mergeable", Range, Sketch)
+
+
+# --- chunk, merge, finish -----------------------------------------------------------------------------
+
+
+def range_of(
+    chunk: object,
+    family: str = "yeo-johnson",
+    *,
+    sample_weight: ArrayLike | None = None,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> Range:
+    """Range of the columns of some rows: the first of two passes.
+
+    Parameters
+    ----------
+    chunk : (n, p) or (n,) array-like
+        Some of the rows, as for `powerkern.fit`. NaN is missing.
+    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform that is to be fitted.
+    sample_weight : (n,) array-like, optional
+        Non-negative weights of the rows.
+    column_names : sequence of str, optional
+        Names of the columns; default: those of a data frame.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    Range
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `powerkern.fit`; rows are counted from the start of the chunk.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sketch import merge, range_of
+    >>> merge(range_of(np.arange(5.0)), range_of(np.arange(3.0, 9.0))).x_max
+    array([8.])
+    """
+    code = FAMILIES[as_choice("family", family, FAMILIES)]
+    matrix = as_matrix(chunk, column_names, what="chunk")
+    weight = _weights(sample_weight, matrix)
+    table = pieces.range_matrix(matrix.values, code, weight, thread_count(n_threads))
+    outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
+    if outside.size:
+        raise fitting._domain_error(matrix, int(outside[0]), matrix.names, weight)
+    return Range(family, table, matrix.names, matrix.was_vector)
+
+
+def sketch(
+    chunk: object, grid: Grid, *, sample_weight: ArrayLike | None = None, n_threads: int | None = None
+) -> Sketch:
+    """Power sums of some rows on a grid that was made for all rows: the second of two passes.
+
+    Parameters
+    ----------
+    chunk : (n, p) or (n,) array-like
+        Some of the rows whose range the grid was made for.
+    grid : Grid
+        From the merged ranges of all chunks, the same for all chunks.
+    sample_weight : (n,) array-like, optional
+        Weights as for `range_of`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
+
+    Returns
+    -------
+    Sketch
+
+    Raises
+    ------
+    ValueError
+        A value beyond the range that the grid was made for, or other columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sketch import finish, merge, range_of, sketch
+    >>> x = np.random.default_rng(0).lognormal(size=1000)
+    >>> grid = range_of(x, "box-cox").grid()
+    >>> halves = sketch(x[:500], grid), sketch(x[500:], grid)
+    >>> merge(*halves) == merge(*halves[::-1])
+    True
+    """
+    if not isinstance(grid, Grid):
+        raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
+    matrix = as_matrix(chunk, what="chunk")
+    check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
+    weight = _weights(sample_weight, matrix)
+    _check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
+    sums, inside = pieces.sketch_matrix(
+        matrix.values, grid._code, grid._table.copy(), grid.quantum, weight, thread_count(n_threads)
+    )
+    if not inside.all():
+        j = int(np.argmin(inside))
+        raise ValueError(
+            f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
+            f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
+        )
+    return Sketch(grid, sums)
+
+
+def merge(a: Mergeable, b: Mergeable) -> Mergeable:
+    """What `range_of` or `sketch` would give for the rows of both, in any order.
+
+    Sketches on one grid are sums of whole numbers: the result has the same bits in whatever order and grouping chunks
+    are merged. Sketches on different grids of one stream are first brought to a common grid (see `extend`); the
+    order of merging is then felt at the level of 1e-13.
+
+    Parameters
+    ----------
+    a, b : Range or Sketch
+        Two ranges or two sketches.
+
+    Returns
+    -------
+    Range or Sketch
+
+    Raises
+    ------
+    ValueError
+        Different families or columns, grids that have no common one, or more rows than the grid was made for.
+    """
+    if isinstance(a, Range) and isinstance(b, Range):
+        a._check_same_columns(b)
+        table = pieces.merge_ranges(a._table, b._table)
+        return Range(a.family, table, a.column_names or b.column_names, a._was_vector and b._was_vector)
+    if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
+        raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
+    if a.grid == b.grid:
+        return _added(a, b)
+    a.grid._check_same_columns(b.grid)
+    grid = _common_grid(a.grid, b.grid)
+    return _added(_regridded(a, grid), _regridded(b, grid))
+
+
+def extend(
+    total: Sketch | None,
+    chunk: object,
+    family: str = "yeo-johnson",
+    *,
+    sample_weight: ArrayLike | None = None,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> Sketch:
+    """The sketch of a stream, one chunk longer: for data that are seen once and whose range is not known beforehand.
+
+    The grid starts as fine as 1024 bins a column allow, and grows with the range of the data: neighbouring bins are
+    joined, which the power sums allow exactly.
+
+    Parameters
+    ----------
+    total : Sketch or None
+        The stream so far, as returned by this function; None to begin. It is not changed.
+    chunk : (n, p) or (n,) array-like
+        The next rows.
+    family, sample_weight, column_names, n_threads
+        As for `range_of`; `family` and `column_names` of the first chunk count.
+
+    Returns
+    -------
+    Sketch
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import powerkern as pk
+    >>> from powerkern.sketch import extend, finish
+    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> total = None
+    >>> for chunk in np.array_split(X, 10):
+    ...     total = extend(total, chunk)
+    >>> bool(np.allclose(finish(total).lmbda, pk.fit(X).lmbda, rtol=0, atol=1e-10))
+    True
+    """
+    if total is None:
+        found = range_of(chunk, family, sample_weight=sample_weight, column_names=column_names, n_threads=n_threads)
+        return sketch(chunk, _stream_grid(found), sample_weight=sample_weight, n_threads=n_threads)
+    if not isinstance(total, Sketch):
+        raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
+    own = total.grid
+    found = range_of(chunk, own.family, sample_weight=sample_weight, column_names=own.column_names, n_threads=n_threads)
+    fresh = _stream_grid(found)
+    cells = _joined(own._table, fresh._table)
+    quantum = max(own.quantum, pieces.quantum_for(float((total.n_obs + found.n_obs).max())))
+    grid = Grid(own.family, cells, own.column_names, own._was_vector, quantum)
+    grid = grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS, quantum)
+    return _added(_regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
+
+
+def finish(
+    total: Sketch, *, standardize: bool = True, lmbda: ArrayLike | None = None, n_threads: int | None = None
+) -> PowerFit:
+    """Fit every column of a sketch by maximum likelihood.
+
+    Each bin's power sums become the nodes and weights of a Gauss rule, and these are fitted as `powerkern.fit` fits
+    weighted values, with the same certificate. The result has everything that a fit of the rows has, `profile` and
+    `confint` included, without the data.
+
+    Parameters
+    ----------
+    total : Sketch
+        Of all rows.
+    standardize : bool, default True
+        Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
+    lmbda : float or (p,) array-like, optional
+        Take these lambdas instead of fitting; NaN entries are fitted.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    PowerFit
+        `Status.UNRESOLVED` marks columns for which the bound of the error of lambda, from the rules and from rounding
+        in the bins, exceeds 1e-11 (times ``|lambda|`` where that is larger): sketch those on ``grid.refined(columns)``.
+
+    Warns
+    -----
+    UserWarning
+        Once, listing columns that were not resolved or have no maximum.
+
+    Notes
+    -----
+    Robust fits need order statistics, which power sums do not hold; they are not available from sketches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import powerkern as pk
+    >>> from powerkern.sketch import finish, range_of, sketch
+    >>> x = np.random.default_rng(0).lognormal(size=1000)
+    >>> fit = finish(sketch(x, range_of(x, "box-cox").grid()))
+    >>> bool(abs(fit.lmbda[0] - pk.fit(x, "box-cox").lmbda[0]) < 1e-12)
+    True
+    """
+    if not isinstance(total, Sketch):
+        raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
+    grid = total.grid
+    sums = pieces.Sums(total.sums, grid._code, grid._table.copy(), grid.quantum)
+    results, _ = sums.fit(fitting._given_lambdas(lmbda, grid.n_features), thread_count(n_threads))
+    fitting._warn_unfitted(results[:, mle.STATUS], grid.column_names)
+    return PowerFit(
+        grid.family,
+        results,
+        standardize=standardize,
+        column_names=grid.column_names,
+        sums=sums,
+        was_vector=grid._was_vector,
+    )
+
+
+# --- grids that grow ----------------------------------------------------------------------------------
+
+
+def _stream_grid(found: Range) -> Grid:
+    """A grid for the first rows of a stream: as fine as it may be, open to values of either sign."""
+    grid = found._laid(0.0, signed=found.family == "yeo-johnson")
+    return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS, grid.quantum)
+
+
+def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The cells of a, extended to the ranges of b; those of b where a has none."""
+    cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
+    both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
+    cells[both, G_MIN] = np.minimum(a[both, G_MIN], b[both, G_MIN])
+    cells[both, G_MAX] = np.maximum(a[both, G_MAX], b[both, G_MAX])
+    return cells
+
+
+def _common_grid(a: Grid, b: Grid) -> Grid:
+    """A grid that both can be brought to."""
+    both = (a.n_bins > 0) & (b.n_bins > 0)
+    apart = both & np.any(a._table[:, [G_SIGN, G_REF]] != b._table[:, [G_SIGN, G_REF]], axis=1)
+    if apart.any():
+        label = column_label(int(np.argmax(apart)), a.column_names)
+        raise ValueError(
+            f"{label}: the sketches are on grids that have no common one; sketch all chunks on one grid, "
+            "made from their merged ranges"
+        )
+    cells = _joined(a._table, b._table)
+    cells[both, G_EXPONENT] = np.maximum(a._table[both, G_EXPONENT], b._table[both, G_EXPONENT])
+    grid = Grid(a.family, cells, a.column_names or b.column_names, a._was_vector, max(a.quantum, b.quantum))
+    limit = max(_STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
+    return grid._relaid(cells[:, G_EXPONENT], limit, grid.quantum)
+
+
+def _regridded(old: Sketch, grid: Grid) -> Sketch:
+    """The same rows on another grid, with bins as wide or wider by powers of two, that has their range."""
+    if old.grid == grid:
+        return old
+    sums = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64)
+    starts, old_starts = pieces.starts_of(grid._table), pieces.starts_of(old.grid._table)
+    for j, (new_cell, cell) in enumerate(zip(grid._table, old.grid._table, strict=True)):
+        if cell[G_BINS] == 0:
+            continue
+        own, first = old.sums[old_starts[j] : old_starts[j + 1]], int(cell[G_FIRST])
+        levels = int(new_cell[G_EXPONENT] - cell[G_EXPONENT])
+        if levels > 0 or grid.quantum != old.grid.quantum:
+            scaled = np.ldexp(own.astype(np.float64), old.grid.quantum - grid.quantum)
+            for _ in range(levels):
+                scaled, first = _paired(scaled, first)
+            own = np.rint(scaled).astype(np.int64)
+        begin = starts[j] + first - int(new_cell[G_FIRST])
+        sums[begin : begin + len(own)] = own
+    return Sketch(grid, sums)
+
+
+def _shift_matrix(side: float) -> FloatArray:
+    """What turns sums of t**k into sums of ((t + side)/2)**k, by the binomial theorem."""
+    return np.array(
+        [
+            [math.comb(k, i) * side ** (k - i) / 2.0**k if i <= k else 0.0 for i in range(N_POWERS)]
+            for k in range(N_POWERS)
+        ]
+    )
+
+
+_FROM_LEFT, _FROM_RIGHT = _shift_matrix(-1.0), _shift_matrix(1.0)
+
+
+def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
+    """Join bins 2j and 2j + 1, where the first one is bin number `first`."""
+    before, after = first % 2, (first + len(sums)) % 2
+    pairs = np.pad(sums, ((before, after), (0, 0))).reshape(-1, 2, N_POWERS)
+    return pairs[:, 0] @ _FROM_LEFT.T + pairs[:, 1] @ _FROM_RIGHT.T, first // 2
+
+
+def _added(a: Sketch, b: Sketch) -> Sketch:
+    """The sum of two sketches on one grid."""
+    _check_room(a.grid, float((a.n_obs + b.n_obs).max()))
+    return Sketch(a.grid, a.sums + b.sums)
+
+
+def _check_room(grid: Grid, weight: float) -> None:
+    """Refuse more rows than fit into 64 bits: four times as many as the grid was made for."""
+    if grid.n_bins.any() and weight >= math.ldexp(1.0, grid.quantum + 61):
+        raise ValueError("more rows than the grid was made for; make it from the merged ranges of all chunks")
+
+
+# --- input --------------------------------------------------------------------------------------------
+
+
+def _weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
+    """Weights as the kernels want them; all rows of a chunk may have weight zero."""
+    n = matrix.values.shape[0]
+    if sample_weight is None:
+        return _NO_WEIGHTS
+    if np.shape(sample_weight) == (n,) and not np.any(sample_weight):
+        return np.zeros(n)
+    return np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+
+
+# --- bytes --------------------------------------------------------------------------------------------
+
+
+def _pack(kind: int, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
+    """Magic, version, kind and length; a description as JSON; arrays, little-endian; a checksum of all that."""
+    text = json.dumps(description).encode()
+    parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
+    body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, kind, len(text)), text, *parts])
+    return body + _CHECK.pack(zlib.crc32(body))
+
+
+def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
+    """The description, checked, and the bytes of the arrays."""
+    data = bytes(data)
+    if len(data) < _HEAD.size + _CHECK.size or not data.startswith(_MAGIC):
+        raise ValueError(f"not {what}: the bytes were not written by to_bytes")
+    _, version, found, length = _HEAD.unpack_from(data)
+    if version != BYTES_VERSION:
+        raise ValueError(f"{what} in version {version}; this powerkern reads version {BYTES_VERSION}")
+    if zlib.crc32(data[: -_CHECK.size]) != _CHECK.unpack(data[-_CHECK.size :])[0]:
+        raise _damaged(what)
+    if found != kind:
+        raise ValueError(f"not {what}: the bytes hold {_KINDS.get(found, 'something else')}")
+    try:
+        head = json.loads(data[_HEAD.size : _HEAD.size + length])
+        names = head["column_names"]
+        sound = (
+            head["family"] in FAMILIES
+            and isinstance(head["columns"], int)
+            and head["columns"] > 0
+            and isinstance(head["vector"], bool)
+            and (names is None or (len(names) == head["columns"] and all(isinstance(name, str) for name in names)))
+        )
+    except (ValueError, KeyError, TypeError):
+        sound = False
+    if not sound:
+        raise _damaged(what)
+    return head, data[_HEAD.size + length : -_CHECK.size]
+
+
+_KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}
+
+
+def _array(payload: bytes, shape: tuple[int, int], dtype: str, what: str) -> NDArray[Any]:
+    if len(payload) != 8 * shape[0] * shape[1]:
+        raise _damaged(what)
+    return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(f"not {what}: the bytes are damaged or truncated")

@@ -1,0 +1,291 @@
+"""Sketches: the fit of chunks that were summarised and merged is the fit of all rows."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import test_reference as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import PowerFit, Status
+from powerkern.sketch import Grid, Range, Sketch, extend, finish, merge, range_of, sketch
+
+FAMILIES = ("yeo-johnson", "box-cox")
+rng = np.random.default_rng(20240601)
+
+
+def columns(family: str, n: int = 3000) -> np.ndarray:
+    """Columns of ordinary and of nasty shapes, some with missing values."""
+    rng = np.random.default_rng(1)
+    x = [
+        rng.lognormal(size=n),
+        rng.gamma(3.0, size=n) ** 2,
+        1e4 + 1e-3 * rng.normal(size=n),
+        rng.integers(1, 4, size=n).astype(float),
+        rng.lognormal(sigma=3.0, size=n) * (1e-200 if family == "box-cox" else 1e-2),
+        rng.uniform(1900, 2024, size=n).round(),
+    ]
+    if family == "yeo-johnson":
+        x += [rng.normal(size=n), -rng.lognormal(size=n), 1e8 * rng.normal(size=n) + 3, 1e-9 * rng.normal(size=n)]
+    X = np.column_stack(x)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def fit_of_chunks(chunks: list[np.ndarray], family: str, **options: object) -> PowerFit:
+    grid = functools.reduce(merge, (range_of(chunk, family) for chunk in chunks)).grid()
+    return finish(functools.reduce(merge, (sketch(chunk, grid) for chunk in chunks)), **options)
+
+
+def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
+    """The fit on the first grid that resolves all columns, and how often it was refined."""
+    grid = range_of(X, family).grid()
+    refinements = 0
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # columns that are constant, or not yet resolved
+            fit = finish(sketch(X, grid))
+        unresolved = fit.status == Status.UNRESOLVED
+        if not unresolved.any() or refinements == 3:
+            return fit, refinements
+        grid, refinements = grid.refined(unresolved), refinements + 1
+
+
+def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.abs(a - b) / np.maximum(1.0, np.abs(b))
+
+
+# --- the same fit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_fit_from_chunks_is_the_fit_of_all_rows(family):
+    X = columns(family)
+    expected = pk.fit(X, family)
+    fit = fit_of_chunks(np.array_split(X, 7), family)
+    assert_array_equal(fit.status, Status.OK)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+    assert_array_equal(fit.n_obs, expected.n_obs)
+    assert_allclose(fit.nll, expected.nll, rtol=1e-11)
+    assert_allclose(fit.information, expected.information, rtol=1e-8)
+    assert_array_equal([fit.x_min, fit.x_max], [expected.x_min, expected.x_max])
+    Z = fit.transform(X)
+    assert_allclose([np.nanmean(Z, axis=0), np.nanstd(Z, axis=0)], np.outer([0, 1], np.ones(len(Z.T))), atol=1e-9)
+    at = np.linspace(-2, 3, 7)
+    assert_allclose(fit.profile(at), expected.profile(at), rtol=1e-9)
+    assert_allclose(np.array(fit.confint()), np.array(expected.confint()), rtol=1e-7)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_stream_of_unknown_range(family):
+    X = columns(family)[:, [0, 1, 3, *range(6, 10)]] if family == "yeo-johnson" else columns(family)[:, [0, 1, 2, 3, 5]]
+    total = None
+    for chunk in [X[:1], X[1:2], X[2:10], *np.array_split(X[10:], 9)]:
+        total = extend(total, chunk, family)
+    fit, expected = finish(total), pk.fit(X, family)
+    assert_array_equal(fit.n_obs, expected.n_obs)
+    assert_array_equal([fit.x_min, fit.x_max], [expected.x_min, expected.x_max])
+    assert_array_equal(fit.status, Status.OK)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-10
+
+
+def test_a_stream_may_change_its_sign_and_start_without_values():
+    x = np.concatenate([np.full(5, np.nan), [7.0, 7.0], rng.lognormal(size=50), rng.normal(size=500) * 1e3])
+    total = None
+    for value in x[:60]:
+        total = extend(total, [value])
+    total = extend(total, x[60:])
+    assert_allclose(finish(total).lmbda, pk.fit(x).lmbda, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_count_as_repetition(family):
+    X = columns(family)
+    weight = rng.integers(0, 4, size=len(X))
+    weight[:1000] = 0  # a chunk without any weight
+    chunks = list(zip(np.array_split(X, 3), np.array_split(weight, 3), strict=True))
+    grid = functools.reduce(merge, (range_of(x, family, sample_weight=w) for x, w in chunks)).grid()
+    fit = finish(functools.reduce(merge, (sketch(x, grid, sample_weight=w) for x, w in chunks)))
+    repeated = fit_of_chunks([np.repeat(X, weight, axis=0)], family)
+    assert_array_equal(fit.n_obs, repeated.n_obs)
+    assert relative(fit.lmbda, repeated.lmbda).max() < 1e-12
+    assert relative(fit.lmbda, pk.fit(X, family, sample_weight=weight).lmbda).max() < 1e-11
+
+
+def test_given_lambdas():
+    X = columns("box-cox")
+    lmbda = [0.5, np.nan, 1.0, -2.0, 0.0, np.nan]
+    fit = fit_of_chunks([X], "box-cox", lmbda=lmbda, standardize=False)
+    expected = pk.fit(X, "box-cox", lmbda=lmbda, standardize=False)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
+    assert_allclose(fit.scale, expected.scale, rtol=1e-9)
+    assert_allclose(fit.transform(X[:5]), expected.transform(X[:5]), rtol=1e-9)
+
+
+def test_columns_without_a_fit():
+    X = np.column_stack([np.full(10, np.nan), np.full(10, 3.0), np.arange(10.0)])
+    with pytest.warns(UserWarning, match="column 1: .*; column 0: "):
+        fit = fit_of_chunks([X[:4], X[4:]], "yeo-johnson")
+    assert_array_equal(fit.status, [Status.EMPTY, Status.CONSTANT, Status.OK])
+    assert_array_equal(fit.transform(X)[:, :2], X[:, :2])
+
+
+LONG = [case for case in reference.THEIRS if case.x.size >= 50]
+
+
+@reference.parameters(LONG, reference.ABSENT)
+def test_reference_values(case):
+    fit, refinements = resolved(case.x, case.family)
+    assert fit.status[0] == Status.OK
+    assert refinements <= 2
+    assert reference.relative_error(fit.lmbda[0], case.lmbda) <= reference.lambda_tolerance(case)
+
+
+def test_most_reference_values_need_no_finer_grid(shared):
+    assert sum(resolved(case.x, case.family)[1] > 0 for case in LONG) <= len(LONG) // 10
+
+
+def test_a_grid_that_is_too_coarse_is_reported():
+    """A rare binary: lambda is near -1e4/ln 2, an exponent for which no first grid is made."""
+    x = np.zeros(10_000)
+    x[5] = 1.0
+    grid = range_of(x).grid()
+    with pytest.warns(UserWarning, match="column 0: the grid of the sketch does not resolve"):
+        coarse = finish(sketch(x, grid))
+    assert coarse.status[0] == Status.UNRESOLVED
+    fit, refinements = resolved(x, "yeo-johnson")
+    assert refinements > 0
+    assert fit.status[0] == Status.OK
+    assert_allclose(fit.lmbda, pk.fit(x).lmbda, rtol=1e-10)
+
+
+# --- merging ------------------------------------------------------------------------------------------
+
+values = st.lists(st.floats(-1e6, 1e6) | st.just(np.nan), min_size=1, max_size=20)
+
+
+@settings(max_examples=30)
+@given(st.lists(values, min_size=3, max_size=5), st.randoms())
+def test_merging_is_associative_and_commutative_to_the_last_bit(lists, random):
+    chunks = [np.array(one) for one in lists]
+    whole = functools.reduce(merge, map(range_of, chunks))
+    grid = whole.grid()
+    parts = [sketch(chunk, grid) for chunk in chunks]
+    total = functools.reduce(merge, parts)
+    random.shuffle(parts)
+    assert merge(parts[0], functools.reduce(merge, parts[1:])) == total
+    random.shuffle(chunks)
+    again = functools.reduce(merge, map(range_of, chunks))
+    assert_array_equal([again.x_min, again.x_max, again.n_obs], [whole.x_min, whole.x_max, whole.n_obs])
+
+
+def test_streams_merge():
+    X = columns("yeo-johnson")[:, [0, 1, 6, 7]]
+    a = extend(extend(None, X[:10]), X[10:1000])
+    b = extend(extend(None, X[1000:1500] * 1.5), X[1500:])
+    assert merge(a, b) == merge(b, a)
+    expected = pk.fit(np.concatenate([X[:1000], X[1000:1500] * 1.5, X[1500:]]))
+    assert_allclose(finish(merge(a, b)).lmbda, expected.lmbda, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_any_number_of_threads_gives_the_same_bits(n_threads):
+    x = rng.normal(size=(300_000, 2))
+    grid = range_of(x, n_threads=n_threads).grid()
+    assert grid == range_of(x, n_threads=1).grid()
+    assert sketch(x, grid, n_threads=n_threads) == sketch(x, grid, n_threads=1)
+    assert sketch(np.asfortranarray(x), grid, n_threads=n_threads) == sketch(x, grid, n_threads=1)
+
+
+# --- bytes --------------------------------------------------------------------------------------------
+
+
+def summaries() -> list[Range | Grid | Sketch]:
+    import pandas
+
+    frame = pandas.DataFrame(columns("box-cox", 100)[:, :3], columns=list("abc"))
+    found = range_of(frame, "box-cox")
+    return [found, found.grid(), sketch(frame, found.grid())]
+
+
+def test_bytes_round_trip():
+    for one in summaries():
+        assert type(one).from_bytes(one.to_bytes()) == one
+        assert pickle.loads(pickle.dumps(one)) == one
+    fit = finish(Sketch.from_bytes(summaries()[2].to_bytes()))
+    assert fit.column_names == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_bytes_that_are_not_what_was_written(kind):
+    data = summaries()[kind].to_bytes()
+    read = (Range, Grid, Sketch)[kind].from_bytes
+    for cut in (0, 3, 10, 30, len(data) // 2, len(data) - 1):
+        with pytest.raises(ValueError, match=r"not a (range|grid|sketch): the bytes"):
+            read(data[:cut])
+    for at in range(11, len(data), max(1, len(data) // 50)):
+        with pytest.raises(ValueError, match="damaged"):
+            read(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    with pytest.raises(ValueError, match="in version 258; this powerkern reads version 1"):
+        read(data[:4] + b"\x02\x01" + data[6:])
+    with pytest.raises(ValueError, match="damaged"):
+        read(data + b"\0")
+    with pytest.raises(ValueError, match=r"not a (range|grid|sketch): the bytes hold a (range|grid|sketch)"):
+        read(summaries()[(kind + 1) % 3].to_bytes())
+
+
+# --- wrong use ----------------------------------------------------------------------------------------
+
+
+def test_wrong_data_are_named():
+    with pytest.raises(ValueError, match=r"column 1, row 2: the value is inf"):
+        range_of([[1, 2], [3, 4], [5, np.inf]])
+    with pytest.raises(ValueError, match=r"column 0, row 1: the value is -3\.0"):
+        range_of([[1, 2], [-3, 4]], "box-cox")
+    with pytest.raises(ValueError, match="did you mean 'box-cox'"):
+        range_of([1.0], "boxcox")
+    grid = range_of([[1.0, 5.0], [2.0, 6.0]]).grid()
+    with pytest.raises(
+        ValueError, match=r"column 1: the chunk has values beyond those the grid was made for, 5.0 to 6.0"
+    ):
+        sketch([[1.0, 7.0]], grid)
+    with pytest.raises(ValueError, match="column 0: the chunk has values beyond"):
+        sketch([[np.inf, 5.0]], grid)
+    with pytest.raises(ValueError, match="X has 3 columns, the fit has 2"):
+        sketch(np.ones((2, 3)), grid)
+    with pytest.raises(TypeError, match="grid must be a Grid"):
+        sketch([1.0], range_of([1.0]))
+    with pytest.raises(TypeError, match="finish takes a Sketch, got Grid"):
+        finish(grid)
+    with pytest.raises(TypeError, match="extend takes a Sketch"):
+        extend(grid, [1.0])
+    with pytest.raises(ValueError, match="more rows than the grid was made for"):
+        sketch(np.ones((100, 2)) * [1, 5], grid)
+    with pytest.raises(ValueError, match="largest_exponent must be"):
+        range_of([1.0, 2.0]).grid(largest_exponent=-1.0)
+
+
+def test_what_does_not_merge():
+    a, b = range_of([1.0, 2.0]), range_of([1.0, 2.0], "box-cox")
+    with pytest.raises(ValueError, match="one is of family 'yeo-johnson', the other of 'box-cox'"):
+        merge(a, b)
+    with pytest.raises(ValueError, match="one has 1 columns, the other 2"):
+        merge(a, range_of([[1.0, 2.0]]))
+    with pytest.raises(ValueError, match="column 0 is 'a' in one and 'b' in the other"):
+        merge(range_of([1.0], column_names=["a"]), range_of([1.0], column_names=["b"]))
+    with pytest.raises(TypeError, match="merge takes two ranges or two sketches, got Range and Grid"):
+        merge(a, a.grid())
+    with pytest.raises(ValueError, match="column 0: the sketches are on grids that have no common one"):
+        merge(sketch([1.0, 2.0], a.grid()), sketch([5.0, 6.0], range_of([5.0, 6.0]).grid()))
+    grid = range_of(np.arange(1.0, 9.0)).grid()
+    total = sketch(np.arange(1.0, 9.0), grid)
+    with pytest.raises(ValueError, match="more rows than the grid was made for"):
+        functools.reduce(merge, [total] * 20)
