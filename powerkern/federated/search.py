@@ -14,7 +14,6 @@ from powerkern.kernels.likelihood import Score
 from powerkern.kernels.minimize import (
     CONVERGED,
     RUNNING,
-    NewtonState,
     brent_start,
     brent_step,
     newton_start,
@@ -32,7 +31,7 @@ _SPAN = 32.0
 _BRACKET = 8.0
 #: Brent hands over to Newton here: function values alone give no more than the square root of their rounding.
 _BRENT_XTOL = 1e-4
-_BRENT_EVAL = 15
+_BRENT_EVAL = 10
 
 
 class Evaluation(NamedTuple):
@@ -55,40 +54,45 @@ Search = Generator[list[float], Sequence[Evaluation], Found]
 
 
 def search(start: float, method: str, grid: int, max_rounds: int) -> Search:
-    """Ask for values of a strictly convex function until its minimum is known to rounding, in at most `max_rounds`.
+    """Ask for values of a strictly convex function until its minimum is known to rounding, 3 to `max_rounds` times.
 
     A grid of points first if `grid` is more than 1; then, for "brent", Brent's method on values to a rough tolerance;
     then Newton-Halley on the derivative, which alone can tell the minimum to more than half of the digits.
     """
-    rounds, n_eval = 0, 0
+    left, n_eval = max_rounds - 1, 0  # the last round is for the point found
     lo, hi = -math.inf, math.inf
-    state = newton_start(start, _MAX_STEP, _XTOL, max(max_rounds - 1, 1))
+    state = newton_start(start, _MAX_STEP, _XTOL, left)
     if grid > 1:
         found = yield _points(start, grid)
-        rounds, n_eval = 1, len(found)
-        lo = max((e.x for e in found if e.at.d1 < 0.0), default=lo)
-        hi = min((e.x for e in found if e.at.d1 > 0.0), default=hi)
-        state = _continued(min(found, key=_distance), lo, hi, max_rounds - rounds - 1)
-    if method == "brent":
+        left, n_eval = left - 1, len(found)
+        lo, hi = _bracket(found, lo, hi)
+        best = min(found, key=_distance)
+        state = newton_start(best.x, _MAX_STEP, _XTOL, left + 1)._replace(lo=lo, hi=hi)
+        state = newton_step(state, best.at.d1, best.at.d2, best.at.d3)
+    if method == "brent" and left > 1:
         low = lo if lo > -math.inf else min(start, hi) - _BRACKET
         high = hi if hi < math.inf else max(start, lo) + _BRACKET
-        brent = brent_start(low, high, _BRENT_XTOL, min(_BRENT_EVAL, max_rounds - rounds - 1))
-        last = None
+        brent = brent_start(low, high, _BRENT_XTOL, min(_BRENT_EVAL, left - 1))
         while brent.status == RUNNING:
-            (last,) = yield [brent.x]
-            rounds, n_eval = rounds + 1, n_eval + 1
-            lo = max(lo, last.x) if last.at.d1 < 0.0 else lo
-            hi = min(hi, last.x) if last.at.d1 > 0.0 else hi
-            brent = brent_step(brent, last.nll)
-        if last is not None:
-            state = newton_start(brent.x, _MAX_STEP, _XTOL, max(max_rounds - rounds - 1, 1))._replace(lo=lo, hi=hi)
+            found = yield [brent.x]
+            left, n_eval = left - 1, n_eval + 1
+            lo, hi = _bracket(found, lo, hi)
+            brent = brent_step(brent, found[0].nll)
+        state = newton_start(brent.x, _MAX_STEP, _XTOL, left)._replace(lo=lo, hi=hi)
     while state.status == RUNNING:
         (last,) = yield [state.x]
-        rounds, n_eval = rounds + 1, n_eval + 1
+        n_eval += 1
         state = newton_step(state, last.at.d1, last.at.d2, last.at.d3)
     (last,) = yield [state.x]
     certified = state.status == CONVERGED and has_root_near(last.at.d1, last.at.d2, last.at.d3)
     return Found(last, certified, n_eval + 1)
+
+
+def _bracket(found: Sequence[Evaluation], lo: float, hi: float) -> tuple[float, float]:
+    """The bracket of the minimum after some more points: the derivative is negative at `lo`, positive at `hi`."""
+    lo = max([lo, *(e.x for e in found if e.at.d1 < 0.0)])
+    hi = min([hi, *(e.x for e in found if e.at.d1 > 0.0)])
+    return lo, hi
 
 
 def _points(start: float, n: int) -> list[float]:
@@ -101,9 +105,3 @@ def _distance(e: Evaluation) -> float:
     """How far the optimum seems to be from a point."""
     step = abs(e.at.d1 / e.at.d2) if e.at.d2 > 0.0 else math.inf
     return step if step == step else math.inf
-
-
-def _continued(e: Evaluation, lo: float, hi: float, max_rounds: int) -> NewtonState:
-    """Newton's state one step from a point that was evaluated, with what is known of the bracket."""
-    state = newton_start(e.x, _MAX_STEP, _XTOL, max(max_rounds, 1) + 1)._replace(lo=lo, hi=hi)
-    return newton_step(state, e.at.d1, e.at.d2, e.at.d3)

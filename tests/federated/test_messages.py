@@ -1,0 +1,127 @@
+"""Messages as bytes: what is packed is unpacked, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+
+from powerkern.federated import messages
+from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
+
+BODIES = [np.arange(6.0).reshape(2, 3), np.empty(0), np.arange(8, dtype=np.uint32).reshape(2, 2, 2)]
+
+
+def message(body: np.ndarray = BODIES[0], **changes: object) -> Message:
+    return Message(Kind.MOMENTS, "ab12", 3, "north", {"a": [1, None]}, body)._replace(**changes)
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_round_trip(body: np.ndarray) -> None:
+    sent = message(body)
+    got = unpack(pack(sent), "north")
+    assert got[:-1] == sent[:-1]
+    assert_array_equal(got.body, body)
+    assert got.body.shape == body.shape
+
+
+def test_bytes_are_little_endian_whatever_the_array_is() -> None:
+    assert pack(message(BODIES[0].astype(">f8"))) == pack(message())
+
+
+def test_a_message_cut_anywhere_is_refused_by_name() -> None:
+    data = pack(message())
+    for n in range(len(data)):
+        with pytest.raises(ProtocolError, match="client 'north'"):
+            unpack(data[:n], "north")
+    with pytest.raises(ProtocolError, match="cut or joined"):
+        unpack(data + data, "north")
+
+
+@given(st.data())
+def test_any_changed_bit_is_refused(data: st.DataObject) -> None:
+    changed = bytearray(pack(message()))
+    i = data.draw(st.integers(0, len(changed) - 1))
+    changed[i] ^= 1 << data.draw(st.integers(0, 7))
+    with pytest.raises(ProtocolError, match="north"):
+        unpack(bytes(changed), "north")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(ProtocolError, match="north"):
+        unpack(data, "north")
+
+
+def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "VERSION", 2)
+    data = pack(message())
+    monkeypatch.undo()
+    with pytest.raises(
+        ProtocolError, match="client 'north': the message has version 2, this powerkern speaks version 1"
+    ):
+        unpack(data, "north")
+
+
+@pytest.mark.parametrize("data", [None, "text", 3])
+def test_what_is_no_bytes_is_refused(data: object) -> None:
+    with pytest.raises(ProtocolError, match="a message is bytes"):
+        unpack(data, "north")  # type: ignore[arg-type]
+
+
+def test_a_sender_cannot_speak_for_another() -> None:
+    with pytest.raises(ProtocolError, match="client 'south': the message says that it comes from 'north'"):
+        unpack(pack(message()), "south")
+    with pytest.raises(ProtocolError, match=r"^server"):
+        unpack(pack(message()), SERVER)
+
+
+def forged(header: object, body: bytes = b"", kind: int = 2) -> bytes:
+    """A message with any header and a checksum that is right."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    head = struct.pack("<4sHHIQ", b"PKFD", 1, kind, len(text), len(body))
+    return head + messages._digest(head, text + body) + text + body
+
+
+GOOD = {"session": "s", "round": 1, "sender": "north", "details": {}, "dtype": "float", "shape": [2]}
+
+
+def test_the_forger_forges_well() -> None:
+    assert unpack(forged(GOOD, bytes(16)), "north").round == 1
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"\xff",
+        b"[" * 100_000,
+        b"{}",
+        [],
+        {**GOOD, "dtype": "object"},
+        {**GOOD, "dtype": []},
+        {**GOOD, "shape": [3]},
+        {**GOOD, "shape": [-1, -2]},
+        {**GOOD, "shape": [True, 2]},
+        {**GOOD, "shape": [2.0]},
+        {**GOOD, "shape": [2, 1, 1, 1, 1]},
+        {**GOOD, "shape": "2"},
+        {**GOOD, "round": "1"},
+        {**GOOD, "round": True},
+        {**GOOD, "session": 1},
+        {**GOOD, "sender": None},
+        {**GOOD, "details": []},
+    ],
+)
+def test_malformed_headers_are_refused(header: object) -> None:
+    with pytest.raises(ProtocolError, match="client 'north': the message is malformed"):
+        unpack(forged(header, bytes(16)), "north")
+
+
+def test_unknown_kinds_are_refused() -> None:
+    with pytest.raises(ProtocolError, match="malformed"):
+        unpack(forged(GOOD, bytes(16), kind=99), "north")

@@ -1,0 +1,68 @@
+"""The search for one column's lambda, on functions whose minimum is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+
+from powerkern.federated.search import Evaluation, Found, search
+from powerkern.kernels.likelihood import Score
+
+Function = Callable[[float], tuple[float, float, float, float]]
+
+
+def cosh(centre: float, width: float) -> Function:
+    """ln cosh((x - centre)/width) and three derivatives: strictly convex, linear far away."""
+
+    def f(x: float) -> tuple[float, float, float, float]:
+        t = (x - centre) / width
+        tanh = math.tanh(t)
+        slope = 1.0 - tanh * tanh
+        value = abs(t) + math.log1p(math.exp(-2.0 * abs(t)))
+        return value, tanh / width, slope / width**2, -2.0 * tanh * slope / width**3
+
+    return f
+
+
+def run(f: Function, start: float, method: str, grid: int, max_rounds: int = 28) -> tuple[Found, int, int]:
+    """The result, the rounds and the points."""
+    asking = search(start, method, grid, max_rounds)
+    points, rounds, asked = next(asking), 0, 0
+    while True:
+        rounds, asked = rounds + 1, asked + len(points)
+        found = []
+        for x in points:
+            value, d1, d2, d3 = f(x)
+            found.append(Evaluation(x, value, Score(d1, d2, d3, 0.0, 1.0, 0.0, 0.0)))
+        try:
+            points = asking.send(found)
+        except StopIteration as end:
+            return end.value, rounds, asked
+
+
+@pytest.mark.parametrize("grid", [0, 2, 9, 33])
+@pytest.mark.parametrize("method", ["newton", "brent"])
+@pytest.mark.parametrize("centre", [-15.0, -0.3, 0.0, 1.0, 3.7, 15.0])
+@pytest.mark.parametrize("width", [0.3, 1.0, 10.0])
+def test_the_minimum_is_found_to_rounding(centre: float, width: float, method: str, grid: int) -> None:
+    found, rounds, asked = run(cosh(centre, width), 1.0, method, grid)
+    assert found.best.x == pytest.approx(centre, abs=1e-13 * max(1.0, abs(centre)) * max(1.0, width))
+    assert found.certified
+    assert found.n_eval == asked
+    assert rounds <= 28
+
+
+def test_a_grid_saves_rounds_where_the_start_is_far() -> None:
+    f = cosh(25.0, 0.3)
+    assert run(f, 1.0, "newton", 33)[1] < run(f, 1.0, "newton", 0)[1]
+
+
+@pytest.mark.parametrize("method", ["newton", "brent"])
+@pytest.mark.parametrize("grid", [0, 5])
+@pytest.mark.parametrize("max_rounds", [3, 5])
+def test_no_more_rounds_than_allowed_and_no_certificate_then(method: str, grid: int, max_rounds: int) -> None:
+    found, rounds, _ = run(cosh(1e5, 0.1), 1.0, method, grid, max_rounds)
+    assert rounds <= max_rounds
+    assert not found.certified
