@@ -462,3 +462,53 @@ def entropy(p: float) -> mpmath.mpf:
     with mpmath.workdps(60):
         q = mpmath.mpf(p)
         return -(q * mpmath.log(q, 2) + (1 - q) * mpmath.log(1 - q, 2))
+
+
+# --- location and scale -------------------------------------------------------------------------------
+
+
+def clipped_sums(x: Sequence[float], w: Sequence[float], mu: float, s: float, k: float) -> tuple[Fraction, Fraction]:
+    """Weighted sums of psi((x - mu)/s) and of its square, psi(u) = max(-k, min(k, u)), exactly."""
+    at, scale, limit = Fraction(mu), Fraction(s), Fraction(k)
+    u = [max(-limit, min(limit, (Fraction(float(v)) - at) / scale)) for v in x]
+    weights = [Fraction(float(v)) for v in w]
+    return sum(a * b for a, b in zip(weights, u, strict=True)), sum(a * b * b for a, b in zip(weights, u, strict=True))
+
+
+def clipped_normal_variance(k: float) -> mpmath.mpf:
+    """E min(Z**2, k**2) of a standard normal Z, by quadrature."""
+    with mpmath.workdps(30):
+        inner = mpmath.quad(lambda z: z * z * mpmath.npdf(z), [-k, 0, k])
+        return +(inner + 2 * mpmath.mpf(k) ** 2 * mpmath.ncdf(-k))
+
+
+def bisquare_sum(x: Sequence[float], mu: float, reach: float) -> Fraction:
+    """Sum of u (1 - u**2)**2 over abs(u) < 1, u = (x - mu)/reach, exactly."""
+    u = [(Fraction(float(v)) - Fraction(mu)) / Fraction(reach) for v in x]
+    return sum((v * (1 - v * v) ** 2 for v in u if abs(v) < 1), Fraction(0))
+
+
+def biweight(x: np.ndarray, c_location: float, c_scale: float) -> tuple[float, float]:
+    """One-step biweight location and square root of the biweight midvariance (Beers, Flynn and Gebhardt 1990)."""
+    d = x - np.median(x)
+    mad = np.median(abs(d))
+    u = d / (c_location * mad)
+    v = np.where(abs(u) < 1.0, (1.0 - u**2) ** 2, 0.0)
+    location = np.median(x) + np.sum(d * v) / np.sum(v)
+    u = d / (c_scale * mad)
+    near = abs(u) < 1.0
+    d, u = d[near], u[near]
+    squares = np.sum(d**2 * (1.0 - u**2) ** 4)
+    slope = np.sum((1.0 - u**2) * (1.0 - 5.0 * u**2))
+    return float(location), float(np.sqrt(x.size * squares) / abs(slope))
+
+
+def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
+    """One reweighting step of Huber's location and scale from median and normalised MAD (R's cellWise)."""
+    factor = 1.4826022185056018
+    center = np.median(x)
+    distance = abs(x - center) / (factor * np.median(abs(x - center)))
+    w = np.where(distance <= k, 1.0, k / np.maximum(distance, k))
+    mu = np.sum(w * x) / np.sum(w)
+    s = factor * np.median(abs(x - mu))
+    return float(mu), float(s * np.sqrt(np.mean(np.minimum(((x - mu) / s) ** 2, k * k)) / beta))

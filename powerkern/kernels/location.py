@@ -296,6 +296,16 @@ def sorted_column(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
 
 
 @kernel
+def _without_sums(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
+    """`sorted_column` for order statistics only: its table is not filled."""
+    lower, upper = _middle_of(y, w)
+    left, right = float(upper), float(y.size - upper)
+    if w.size > 0:
+        left, right = _stretch(y, w, 0, upper, 0.0).weight, _stretch(y, w, upper, y.size, 0.0).weight
+    return Sorted(y, w, table, y[lower], upper, 0.5 * (y[upper] - y[lower]), left, right)
+
+
+@kernel
 def column_about(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float) -> Sorted:
     """`sorted_column` seen from any center; its `median` is then 0."""
     middle = position_of(y, center, 0.0, y.size // 2)
@@ -505,20 +515,10 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     reach = k * s1
     lo = position_of(y, col.center, mu - reach, lo)
     hi = position_of(y, col.center, mu + reach, hi)
-    sums = _stretch(y, w, lo, hi, col.center + mu)
-    squares = sums.second + reach * reach * (total - sums.weight)
-    scale = math.sqrt(squares / (total * beta))
+    sums = _stretch(y, w, lo, hi, col.center)
+    squares = sums.second - mu * (2.0 * sums.first - mu * sums.weight) + reach * reach * (total - sums.weight)
+    scale = math.sqrt(max(squares, 0.0) / (total * beta))
     return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
-
-
-@kernel
-def _without_sums(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
-    """`sorted_column` for order statistics only: its table is not filled."""
-    lower, upper = _middle_of(y, w)
-    left, right = float(upper), float(y.size - upper)
-    if w.size > 0:
-        left, right = _stretch(y, w, 0, upper, 0.0).weight, _stretch(y, w, upper, y.size, 0.0).weight
-    return Sorted(y, w, table, y[lower], upper, 0.5 * (y[upper] - y[lower]), left, right)
 
 
 @reduction
@@ -785,7 +785,7 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c: float) -> Lo
     """Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = _without_sums(y, w, table)
     scale = MAD_FACTOR * mad_about(col, col.median)
     mu, n_iter, found = col.median, 0, True
     if scale > 0.0:
@@ -798,7 +798,7 @@ def biweight_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c_location: flo
     """One-step biweight location and square root of the biweight midvariance, in units of the plain MAD."""
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = _without_sums(y, w, table)
     mad = mad_about(col, col.median)
     if mad == 0.0:
         return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
@@ -999,7 +999,7 @@ def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarr
     """See `order_columns`."""
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
-    col = sorted_column(y, w, table)
+    col = _without_sums(y, w, table)
     total = col.left_weight + col.right_weight
     loc, scale = col.center + col.median, 0.0
     if options[0] == 2.0:

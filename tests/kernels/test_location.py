@@ -1,41 +1,372 @@
-"""Order statistics and M-estimators of a sorted column, against many-digit reference values."""
+"""Order statistics and M-estimators of a sorted column: brute force, exact estimating equations, R's one step."""
 
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
+import oracles
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from powerkern._jit import COLUMN, REAL, ROWS, entry
+from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry
+from powerkern.kernels import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels import location as loc
 
 NO_WEIGHTS = np.empty(0)
 
 
-@entry((COLUMN, COLUMN, ROWS, REAL))
-def huber(y, w, table, k):
-    return loc.huber(y, w, table, k)
+@entry((COLUMN, COLUMN, ROWS, REAL, REAL, REAL))
+def order_statistics(y, w, table, point, weight, probability):
+    """Median, MAD, distance from a point, quantile, quartile distance."""
+    col = loc.sorted_column(y, w, table)
+    return (
+        col.center + col.median,
+        loc.mad_about(col, col.median),
+        loc.distance_at(col, point - col.center, weight),
+        loc.median_of(y),
+        loc.quantile_of(y, probability),
+        loc.iqr_of(y, w),
+    )
 
 
-@entry((COLUMN, COLUMN, ROWS, REAL, REAL))
-def huber_one_step(y, w, table, k, beta):
-    return loc.huber_one_step(y, w, table, k, beta)
+@entry((COLUMN, COLUMN, ROWS, COUNTS, COLUMN))
+def stretches(y, w, table, bounds, out):
+    """Sums of y - center over stretches, and the weight before each."""
+    col = loc.sorted_column(y, w, table)
+    for i in range(bounds.size // 2):
+        sums = loc.inside(col, bounds[2 * i], bounds[2 * i + 1])
+        out[4 * i], out[4 * i + 1], out[4 * i + 2] = sums.weight, sums.first, sums.second
+        out[4 * i + 3] = loc.weight_before(col, bounds[2 * i])
+    return col.center
+
+
+@entry((COLUMN, REAL, REAL, INTEGER))
+def position(y, center, t, guess):
+    return loc.position_of(y, center, t, guess)
+
+
+@entry((COLUMN, COLUMN, ROWS, REAL, REAL, INTEGER))
+def estimate(y, w, table, k, c, which):
+    if which == 0:
+        return loc.huber(y, w, table, k)
+    if which == 1:
+        return loc.huber_one_step(y, w, table, k, c)
+    if which == 2:
+        return loc.huber_location_of(y, w, table, math.nan, k)
+    if which == 3:
+        return loc.huber_scale_of(y, w, table, math.nan, k, c)
+    if which == 4:
+        return loc.huber_proposal2_of(y, w, table, k, c)
+    if which == 5:
+        return loc.bisquare_proposal2_of(y, w, table, k, c)
+    if which == 6:
+        return loc.bisquare_of(y, w, table, c)
+    return loc.biweight_of(y, w, table, k, c)
+
+
+HUBER, ONE_STEP, LOCATION, SCALE, PROPOSAL2, BISQUARE2, BISQUARE, BIWEIGHT = range(8)
+ESTIMATORS = {
+    HUBER: (1.5, 0.0),
+    ONE_STEP: (1.5, 0.7784),
+    LOCATION: (1.5, 0.0),
+    SCALE: (1.5, 0.0),
+    PROPOSAL2: (1.5, 1.345),
+    BISQUARE2: (1.5, 4.685),
+    BISQUARE: (0.0, 4.685),
+    BIWEIGHT: (6.0, 9.0),
+}
 
 
 def table_of(y):
-    return np.empty((6, loc.table_width(y.size)))
+    return np.full((6, loc.table_width(y.size)), np.nan)
+
+
+def apply(which, y, w=NO_WEIGHTS, constants=None):
+    y = np.asarray(y, dtype=float)
+    return estimate(y, w, table_of(y), *(constants or ESTIMATORS[which]), which)
+
+
+def columns(seed=0):
+    """Sorted columns with their names."""
+    rng = np.random.default_rng(seed)
+    for n in (1, 2, 3, 4, 5, 30, 2 * loc.BLOCK + 1, 5 * loc.BLOCK):
+        yield f"normal {n}", np.sort(rng.normal(size=n))
+    yield "far from 0", np.sort(1e8 + rng.normal(size=40))
+    yield "exponential", np.sort(rng.exponential(size=3 * loc.BLOCK))
+    yield "ties", np.sort(rng.integers(0, 6, 90).astype(float))
+    yield "outliers", np.sort(np.append(rng.normal(size=20), [1e6, 1e7, -1e9, 1e12]))
+    yield "45 % elsewhere", np.sort(np.append(rng.normal(size=22), 12.0 + rng.normal(size=18)))
+
+
+NAMED = dict(columns())
+named = pytest.mark.parametrize("name", NAMED)
+
+
+def whole_weights(y, seed=1):
+    return np.random.default_rng(seed).integers(1, 4, y.size).astype(float)
+
+
+# --- order statistics and sums ------------------------------------------------------------------------
+
+
+@named
+def test_order_statistics_are_numpys(name):
+    y = NAMED[name]
+    point = float(np.quantile(y, 0.2)) + 0.1
+    for share in (0.1, 0.5, 0.77, 1.0):
+        found = order_statistics(y, NO_WEIGHTS, table_of(y), point, share * y.size, share)
+        distances = np.sort(abs(y - point))
+        rank = share * y.size
+        lower, upper = distances[max(math.ceil(rank), 1) - 1], distances[min(math.floor(rank), y.size - 1)]
+        spread = np.quantile(y, 0.75) - np.quantile(y, 0.25)
+        expected = np.median(y), np.median(abs(y - np.median(y))), 0.5 * (lower + upper)
+        np.testing.assert_allclose(
+            found, (*expected, np.median(y), np.quantile(y, share), spread), rtol=1e-13, atol=1e-7 * (y[0] > 1e7)
+        )
+
+
+@named
+def test_weights_repeat_values(name):
+    y, w = NAMED[name], whole_weights(NAMED[name])
+    repeated = np.repeat(y, w.astype(int))
+    for share in (0.3, 0.5, 0.9):
+        weighted = order_statistics(y, w, table_of(y), y[0] + 0.3, share * w.sum(), 0.5)
+        plain = order_statistics(repeated, NO_WEIGHTS, table_of(repeated), y[0] + 0.3, share * w.sum(), 0.5)
+        np.testing.assert_allclose(np.delete(weighted, [3, 4]), np.delete(plain, [3, 4]), rtol=1e-14)
+    for which in ESTIMATORS:
+        weighted, plain = apply(which, y, w), apply(which, repeated)
+        assert weighted.status == plain.status
+        np.testing.assert_allclose(weighted[:2], plain[:2], rtol=1e-12)
+
+
+def test_weights_that_are_no_binary_fractions_do_not_move_the_median():
+    y = np.arange(10.0)
+    assert order_statistics(y, np.full(10, 0.1), table_of(y), 0.0, 0.5, 0.5)[0] == 4.5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_over_stretches(weighted):
+    for y in NAMED.values():
+        w = whole_weights(y) if weighted else NO_WEIGHTS
+        ends = np.unique(np.linspace(0, y.size, 7).astype(int))
+        bounds = np.array([(a, b) for a in ends for b in ends if a <= b])
+        out = np.empty(4 * len(bounds))
+        center = stretches(y, w, table_of(y), bounds.ravel(), out)
+        every = w if weighted else np.ones(y.size)
+        for (a, b), found in zip(bounds, out.reshape(-1, 4), strict=True):
+            d, v = y[a:b] - center, every[a:b]
+            size = np.sum(every * (y - center) ** 2)
+            expected = v.sum(), (v * d).sum(), (v * d * d).sum(), every[:a].sum()
+            np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * size + 1e-300)
+
+
+def test_outliers_beyond_a_stretch_do_not_touch_its_sums():
+    y = np.concatenate([[-1e200, -1e20], np.arange(-300.0, 301.0), [1e20, 1e200]])
+    out = np.empty(4)
+    stretches(y, NO_WEIGHTS, table_of(y), np.array([2, y.size - 2]), out)
+    assert out.tolist() == [601.0, 0.0, float(2 * sum(i * i for i in range(301))), 2.0]
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=20), st.integers(-6, 6), st.integers(-3, 25))
+def test_position_counts_smaller_values_whatever_the_guess(values, t, guess):
+    y = np.sort(np.array(values, dtype=float))
+    assert position(y, 1.0, t - 1.0, guess) == np.searchsorted(y, t)
+
+
+def test_trimmed_mean():
+    y = np.sort(np.random.default_rng(2).normal(size=25))
+    assert loc.trimmed_mean(y, NO_WEIGHTS, 0.0, 2.0) == pytest.approx(y[:23].mean(), rel=1e-14)
+    assert loc.trimmed_mean(y, NO_WEIGHTS, 3.0, 3.0) == pytest.approx(y[3:22].mean(), rel=1e-14)
+    w = whole_weights(y)
+    repeated = np.repeat(y, w.astype(int))
+    assert loc.trimmed_mean(y, w, 4.0, 7.0) == pytest.approx(repeated[4:-7].mean(), rel=1e-13)
+
+
+# --- M-estimators -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [0.1, 1.345, 1.5, 2.5, 10.0])
+def test_beta(k):
+    assert loc.beta_of(k) == pytest.approx(float(oracles.clipped_normal_variance(k)), rel=1e-13)
+
+
+def assert_location(x, w, mu, s, k):
+    """The equation's excess, turned into a distance from its root: at least a tenth of the values move it."""
+    assert abs(oracles.clipped_sums(x, w, mu, s, k)[0]) <= 1e-13 * sum(w) + 1e-15 * sum(w) * abs(mu) / s
+
+
+def assert_scale(x, w, mu, s, k, dof):
+    target = dof * float(oracles.clipped_normal_variance(k))
+    assert float(oracles.clipped_sums(x, w, mu, s, k)[1]) == pytest.approx(target, rel=1e-12 + 1e-15 * abs(mu) / s)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@named
+def test_estimating_equations_hold(name, weighted):
+    y = NAMED[name]
+    w = whole_weights(y) if weighted else np.ones(y.size)
+    given_weights = w if weighted else NO_WEIGHTS
+    if y.size < 3:
+        return
+    for k in (1.345, 1.5):
+        location = apply(LOCATION, y, given_weights, (k, 0.0))
+        assert_location(y, w, location.loc, location.scale, k)
+        scale = apply(SCALE, y, given_weights, (k, 1.0))
+        assert_scale(y, w, scale.loc, scale.scale, k, w.sum() - 1.0)
+        both = apply(HUBER, y, given_weights, (k, 0.0))
+        assert both.loc == location.loc
+        assert_scale(y, w, both.loc, both.scale, k, w.sum())
+        for k_location in (k, 1.2):
+            joint = apply(PROPOSAL2, y, given_weights, (k, k_location))
+            assert_location(y, w, joint.loc, joint.scale, k_location)
+            assert_scale(y, w, joint.loc, joint.scale, k, w.sum() - 1.0)
+            assert joint.status == loc.CONVERGED
+
+
+@named
+def test_bisquare_equations_hold(name):
+    y = NAMED[name]
+    if y.size < 3:
+        return
+    location = apply(BISQUARE, y)
+    assert abs(oracles.bisquare_sum(y, location.loc, 4.685 * location.scale)) <= 1e-13 * y.size + 1e-15 * abs(y[-1])
+    joint = apply(BISQUARE2, y)
+    assert abs(oracles.bisquare_sum(y, joint.loc, 4.685 * joint.scale)) <= 1e-12 * y.size + 1e-15 * abs(y[-1])
+    assert_scale(y, np.ones(y.size), joint.loc, joint.scale, 1.5, y.size - 1.0)
+
+
+@named
+def test_biweight_and_one_step_are_the_obvious_ones(name):
+    y = NAMED[name]
+    if y.size < 3:
+        return
+    np.testing.assert_allclose(
+        apply(BIWEIGHT, y)[:2], oracles.biweight(y, 6.0, 9.0), rtol=1e-7 if y[0] > 1e7 else 1e-12
+    )
+    beta = ESTIMATORS[ONE_STEP][1]
+    np.testing.assert_allclose(
+        apply(ONE_STEP, y)[:2], oracles.huber_one_step(y, 1.5, beta), rtol=1e-7 if y[0] > 1e7 else 1e-12
+    )
+
+
+@given(st.lists(st.sampled_from([-3.0, 0.0, 0.1, 1.0, 2.5, 40.0, 1e5]), min_size=1, max_size=12))
+def test_any_column_has_an_answer(values):
+    y = np.sort(values)
+    for which in ESTIMATORS:
+        result = apply(which, y)
+        assert math.isfinite(result.loc)
+        assert result.scale >= 0.0
+        assert result.status in (loc.CONVERGED, loc.ZERO_SCALE)
+        assert y[0] <= result.loc <= y[-1]
+        if which in (LOCATION, PROPOSAL2) and result.scale > 0.0:
+            k = ESTIMATORS[which][1 if which == PROPOSAL2 else 0]
+            assert_location(y, np.ones(y.size), result.loc, result.scale, k)
+
+
+@named
+def test_estimates_move_and_grow_with_the_data(name):
+    y = NAMED[name]
+    for which in ESTIMATORS:
+        at, moved = apply(which, y), apply(which, 4.0 * y - 8.0)
+        assert moved.loc == pytest.approx(4.0 * at.loc - 8.0, rel=1e-12, abs=1e-12)
+        assert moved.scale == pytest.approx(4.0 * at.scale, rel=1e-7 if y[0] > 1e7 else 1e-12)
+
+
+def test_an_offset_costs_no_digits():
+    y = np.sort(np.random.default_rng(4).integers(-4000, 4000, 61) / 1024.0)
+    for which in ESTIMATORS:
+        plain, far = apply(which, y), apply(which, y + 1e8)  # exact: the values are multiples of 2**-10
+        assert far.loc - 1e8 == pytest.approx(plain.loc, abs=2e-8)
+        assert far.scale == pytest.approx(plain.scale, rel=1e-13)
+
+
+def test_without_spread():
+    for which in ESTIMATORS:
+        assert apply(which, [])[2:] == (0, loc.EMPTY)
+        assert math.isnan(apply(which, []).loc)
+        for y in ([3.0], [3.0] * 6, [2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0]):
+            result = apply(which, y)
+            assert result.loc == 3.0
+            assert result.scale == 0.0
+            assert result.status == loc.ZERO_SCALE
+
+
+def test_scales_survive_a_mad_of_zero():
+    y = np.array([0.0] * 6 + [1.0, 2.0, 3.0, 4.0])
+    assert apply(LOCATION, y)[:2] == (0.0, 0.0)
+    scale = apply(SCALE, y)
+    assert_scale(y, np.ones(10), 0.0, scale.scale, 1.5, 10.0)
+    joint = apply(PROPOSAL2, y)
+    assert_location(y, np.ones(10), joint.loc, joint.scale, 1.345)
+    assert_scale(y, np.ones(10), joint.loc, joint.scale, 1.5, 9.0)
+
+
+def test_constants_out_of_reach_end_with_a_status():
+    assert apply(BISQUARE, [0.0, 1.0, 2.0, 3.0], constants=(0.0, 1e-3)).status == loc.MAX_ITER
+    assert apply(BISQUARE2, [0.0, 1.0, 2.0, 3.0], constants=(1.5, 1e-3)).status == loc.MAX_ITER
+
+
+# --- public functions ---------------------------------------------------------------------------------
+
+
+def test_public_functions_take_values_in_any_order_and_leave_nan_out():
+    y = NAMED["45 % elsewhere"]
+    x = np.append(np.random.default_rng(5).permutation(y), np.nan)
+    assert huber_location(x) == apply(LOCATION, y)
+    assert huber_scale(x) == apply(SCALE, y)
+    assert huber_proposal2(x, k_location=1.345) == apply(PROPOSAL2, y)
+    assert huber_proposal2(x) == apply(PROPOSAL2, y, constants=(1.5, 1.5))
+    assert huber_location([]).status == loc.EMPTY
+
+
+def test_known_scale_and_center():
+    x = [3.0, 1.0, 2.0, 80.0]
+    location = huber_location(x, scale=1.0, k=1.345)
+    assert_location(x, np.ones(4), location.loc, 1.0, 1.345)
+    scale = huber_scale(x, center=-5.0, ddof=1)
+    assert scale.loc == -5.0
+    assert_scale(x, np.ones(4), -5.0, scale.scale, 1.5, 3.0)
+    assert huber_scale(x, ddof=4).scale == 0.0
+
+
+@pytest.mark.parametrize(
+    "call, error, message",
+    [
+        (lambda: huber_location([1.0, np.inf]), ValueError, "infinite"),
+        (lambda: huber_location([[1.0, 2.0]]), ValueError, "one-dimensional"),
+        (lambda: huber_location(["a"]), TypeError, "real numbers"),
+        (lambda: huber_location([1.0, 2.0], scale=0.0), ValueError, "scale must be positive"),
+        (lambda: huber_location([1.0, 2.0], k=-1.0), ValueError, "k must be positive"),
+        (lambda: huber_scale([1.0, 2.0], center=np.nan), ValueError, "center must be finite"),
+        (lambda: huber_scale([1.0, 2.0], ddof=-1), ValueError, "ddof must not be negative"),
+        (lambda: huber_proposal2([1.0, 2.0], k_location=np.inf), ValueError, "k_location must be positive"),
+    ],
+)
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+# --- reference values ---------------------------------------------------------------------------------
 
 
 def test_one_step_is_that_of_cellwise(shared):
     for record in json.loads((shared / "refs/cellwise/units.json").read_text())["huber"]:
-        y = np.sort(record["x"])
-        result = huber_one_step(y, NO_WEIGHTS, table_of(y), 1.5, loc.CELLWISE_BETA)
+        result = apply(ONE_STEP, np.sort(record["x"]), constants=(1.5, loc.CELLWISE_BETA))
         assert result.loc == pytest.approx(record["huber_loc"], rel=1e-13)
         assert result.scale == pytest.approx(record["huber_scale"], rel=1e-13)
 
 
-def test_constant_columns_have_no_scale():
-    y = np.full(6, 3.0)
-    assert huber(y, NO_WEIGHTS, table_of(y), 1.5)[:2] == (3.0, 0.0)
-    assert huber_one_step(y, NO_WEIGHTS, table_of(y), 1.5, loc.beta_of(1.5)) == (3.0, 0.0, 0, loc.ZERO_SCALE)
+def test_huber_kernels_agree_with_many_digits(shared):
+    vectors = json.loads((shared / "refs/mestimator_reference.json").read_text())["vectors"]
+    for vector in vectors.values():
+        x, exact = vector["x"], vector["exact"]
+        if exact["nmad"] == 0.0:
+            continue
+        for k in (1.345, 1.5):
+            assert huber_location(x, k=k).loc == pytest.approx(exact[f"huber_location_k{k}"], rel=1e-13)
+            assert huber_scale(x, k=k).scale == pytest.approx(exact[f"huber_scale_med_k{k}"], rel=1e-13)
+            assert huber_proposal2(x, k)[:2] == pytest.approx(exact[f"proposal2_k{k}"], rel=1e-13)
