@@ -1,0 +1,252 @@
+"""Location and scale of columns beside statsmodels, astropy and SciPy; Huber's kernels on one sorted column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.stats
+
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry
+from powerkern.kernels import location as kernels
+from powerkern.location import location_scale
+
+from ._measure import PEER_COLUMNS, InTurns
+from .common import exp_units
+
+try:
+    import statsmodels.api as statsmodels
+except ImportError:
+    statsmodels = None
+try:
+    from astropy import stats as astropy
+except ImportError:
+    astropy = None
+
+METHODS = [
+    "median-mad",
+    "trimmed",
+    "huber",
+    "huber-scale",
+    "huber-proposal2",
+    "bisquare",
+    "bisquare-proposal2",
+    "biweight",
+]
+_SHARED = Path(__file__).resolve().parents[2] / "shared/refs"
+
+
+def contaminated(n: int, p: int) -> np.ndarray:
+    """Normal columns with a tenth of the values far off."""
+    rng = np.random.default_rng(20240601)
+    x = rng.normal(size=(n, p))
+    x[rng.random((n, p)) < 0.1] += 8.0
+    return x
+
+
+def _statsmodels_huber(x: np.ndarray) -> Any:
+    return [statsmodels.robust.scale.Huber()(column) for column in x.T]
+
+
+def _astropy_biweight(x: np.ndarray) -> Any:
+    return astropy.biweight_location(x, axis=0), astropy.biweight_scale(x, axis=0)
+
+
+def _scipy_mad(x: np.ndarray) -> Any:
+    return np.median(x, axis=0), scipy.stats.median_abs_deviation(x, axis=0, scale="normal")
+
+
+#: Method -> the peer's name, whether it is installed, and what it does with the columns of a matrix.
+PEERS: dict[str, tuple[str, bool, Callable[[np.ndarray], Any]]] = {
+    "median-mad": ("scipy", True, _scipy_mad),
+    "huber-proposal2": ("statsmodels", statsmodels is not None, _statsmodels_huber),
+    "biweight": ("astropy", astropy is not None, _astropy_biweight),
+}
+
+
+class OneThread(InTurns):
+    """The cost of a matrix on one thread, the sort included, in passes of np.exp; and what a second adds."""
+
+    params = (METHODS, ["C"], [10_000], [100])
+    param_names = ("method", "order", "n", "p")
+
+    def setup(self, method: str, order: str, n: int, p: int) -> None:
+        self.x = np.asarray(contaminated(n, p), order=order)
+        self.out = np.empty_like(self.x)
+        location_scale(self.x[:, :8], method)  # compiles
+
+    def track_exp_units(self, method: str, order: str, n: int, p: int) -> float:
+        calls = {
+            "powerkern": lambda: location_scale(self.x, method, n_threads=1),
+            "np.exp": lambda: np.exp(self.x, out=self.out),
+        }
+        self.compare(calls)
+        return self.ratio("powerkern", "np.exp")
+
+    def track_thread_scaling(self, method: str, order: str, n: int, p: int) -> float:
+        """How many times faster two threads are than one."""
+        one, two = (
+            lambda: location_scale(self.x, method, n_threads=1),
+            lambda: location_scale(self.x, method, n_threads=2),
+        )
+        self.compare({"one thread": one, "two threads": two})
+        return self.ratio("one thread", "two threads")
+
+
+class Peers(InTurns):
+    """How many times faster than a peer, both on one thread; the peer's time is scaled from some columns to all."""
+
+    params = (list(PEERS), [10_000], [100])
+    param_names = ("method", "n", "p")
+
+    def setup(self, method: str, n: int, p: int) -> None:
+        if not PEERS[method][1]:
+            raise NotImplementedError
+        self.x = contaminated(n, p)
+        self.few = np.ascontiguousarray(self.x[:, :PEER_COLUMNS])
+        location_scale(self.few, method)  # compiles
+
+    def track_speedup(self, method: str, n: int, p: int) -> float:
+        name, _, peer = PEERS[method]
+        self.compare({"powerkern": lambda: location_scale(self.x, method, n_threads=1), name: lambda: peer(self.few)})
+        return p / PEER_COLUMNS * self.ratio(name, "powerkern")
+
+
+class Short:
+    """Seconds of many short columns."""
+
+    params = (["median-mad", "huber-proposal2"],)
+    param_names = ("method",)
+
+    def setup(self, method: str) -> None:
+        self.x = contaminated(180, 500)
+        location_scale(self.x, method)  # compiles
+
+    def time_columns(self, method: str) -> None:
+        location_scale(self.x, method)
+
+
+# --- kernels ------------------------------------------------------------------------------------------
+
+
+@entry((COLUMN, COLUMN, ROWS, INTEGER))
+def _estimate(y: np.ndarray, w: np.ndarray, table: np.ndarray, which: int) -> kernels.LocScale:
+    if which == 0:
+        return kernels.huber(y, w, table, 1.5)
+    if which == 1:
+        return kernels.huber_one_step(y, w, table, 1.5, kernels.CELLWISE_BETA)
+    return kernels.huber_proposal2_of(y, w, table, 1.5, 1.5)
+
+
+ESTIMATORS = ["huber", "huber_one_step", "huber_proposal2"]
+
+
+class Sorted:
+    """Huber's estimators on one column that is sorted already, in passes of np.exp; the call from Python included."""
+
+    params = (ESTIMATORS, [180, 10_000])
+    param_names = ("estimator", "n")
+
+    def setup(self, estimator: str, n: int) -> None:
+        self.y = np.sort(contaminated(n, 1)[:, 0])
+        self.table = np.empty((6, kernels.table_width(n)))
+        self.run(estimator)
+
+    def run(self, estimator: str) -> kernels.LocScale:
+        return _estimate(self.y, self.y[:0], self.table, ESTIMATORS.index(estimator))
+
+    def time_call(self, estimator: str, n: int) -> None:
+        self.run(estimator)
+
+    def track_exp_passes(self, estimator: str, n: int) -> float:
+        return exp_units(lambda: self.run(estimator), n)
+
+    track_exp_passes.unit = "np.exp passes"  # type: ignore[attr-defined]
+
+    def track_iterations(self, estimator: str, n: int) -> float:
+        return float(self.run(estimator).n_iter)
+
+
+# --- accuracy -----------------------------------------------------------------------------------------
+
+
+class Reference(NamedTuple):
+    """Where a method's values are in refs/mestimator_reference.json."""
+
+    method: str
+    constants: dict[str, float]
+    #: 0: location, 1: scale, None: both
+    part: int | None
+    library: bool = False
+
+
+REFERENCES = {
+    "median": Reference("median-mad", {}, 0),
+    "nmad": Reference("median-mad", {}, 1),
+    "niqr_type7": Reference("median-niqr", {}, 1),
+    "huber_location_k1.345": Reference("huber", {"k": 1.345}, 0),
+    "huber_location_k1.5": Reference("huber", {}, 0),
+    "tukey_location_c4.685": Reference("bisquare", {}, 0),
+    "huber_scale_med_k1.345": Reference("huber-scale", {"k": 1.345}, 1),
+    "huber_scale_med_k1.5": Reference("huber-scale", {}, 1),
+    "huber_scale_med_k2.5_ddof1": Reference("huber-scale", {"k": 2.5, "ddof": 1}, 1),
+    "proposal2_k1.345": Reference("huber-proposal2", {"k": 1.345}, None),
+    "proposal2_k1.5": Reference("huber-proposal2", {}, None),
+    "sm_huberT_prop2": Reference("huber-proposal2", {"k_location": 1.345}, None),
+    "sm_tukey_prop2": Reference("bisquare-proposal2", {}, None),
+    "astropy.biweight_location(c=6)": Reference("biweight", {}, 0, library=True),
+    "astropy.biweight_scale(c=9)": Reference("biweight", {}, 1, library=True),
+}
+
+
+class Accuracy:
+    """Largest relative error over the vectors of refs/mestimator_reference.json that have a spread."""
+
+    params = (list(REFERENCES),)
+    param_names = ("value",)
+
+    def track_worst(self, value: str) -> float:
+        path = _SHARED / "mestimator_reference.json"
+        if not path.exists():
+            raise NotImplementedError
+        reference, worst = REFERENCES[value], 0.0
+        for vector in json.loads(path.read_text())["vectors"].values():
+            if vector["exact"]["nmad"] > 0.0:
+                pair = np.ravel(location_scale(vector["x"], reference.method, **reference.constants))
+                found = pair if reference.part is None else pair[reference.part]
+                expected = np.array(vector["library" if reference.library else "exact"][value])
+                worst = max(worst, float(np.max(abs(found / expected - 1.0))))
+        return worst
+
+
+class OneStep:
+    """Largest relative error of R's one-step Huber estimates, over refs/cellwise/units.json."""
+
+    def track_worst(self) -> float:
+        path = _SHARED / "cellwise/units.json"
+        if not path.exists():
+            raise NotImplementedError
+        worst = 0.0
+        for record in json.loads(path.read_text())["huber"]:
+            y = np.sort(record["x"])
+            found = _estimate(y, y[:0], np.empty((6, kernels.table_width(y.size))), 1)
+            for value, expected in zip(found[:2], (record["huber_loc"], record["huber_scale"]), strict=True):
+                worst = max(worst, abs(value / expected - 1.0))
+        return worst
+
+
+class Identity:
+    """Results that differ in any bit by the number of threads, memory order, or order of columns."""
+
+    params = (METHODS,)
+    param_names = ("method",)
+
+    def track_differences(self, method: str) -> int:
+        x = contaminated(2_000, 60)
+        expected = np.array(location_scale(x, method, n_threads=1))
+        others = [location_scale(y, method, n_threads=t) for y in (x, np.asfortranarray(x)) for t in (1, 2, 8)]
+        turned = np.array(location_scale(x[:, ::-1], method))[:, ::-1]
+        return int(sum(np.sum(np.array(other) != expected) for other in (*others, turned)))
