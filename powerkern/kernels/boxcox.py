@@ -11,6 +11,7 @@ overlap it.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,11 +26,13 @@ from powerkern.kernels.branch import (
     less_one,
     moderate_backwards,
     moderate_forwards,
+    reach,
 )
 from powerkern.kernels.elementary import (
     BLOCK,
     FloatArray,
-    exp_minus,
+    all_within,
+    exp_less,
     exp_parts,
     exp_scaled,
     log1p_finite,
@@ -37,6 +40,7 @@ from powerkern.kernels.elementary import (
     log_sum,
     own_block,
     split,
+    split_normal,
 )
 
 # --- one value at a time ----------------------------------------------------------------------------
@@ -196,15 +200,70 @@ def boxcox_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 # and a mean and a scale of b_lambda(d) standardise as well as those of psi do.
 
 
+# between them nothing that follows overflows or is subnormal
+_SMALL, _LARGE = 1e-290, 1e300
+
+
+class _Reference(NamedTuple):
+    """A reference, prepared for `_log_ratio`."""
+
+    value: float
+    #: exponent, and half the inverse of the mantissa
+    k: float
+    m_inverse: float
+    #: 1/value is inverse*up, for it may overflow
+    up: float
+    inverse: float
+
+
 @inlined
-def _log_ratio(x: float, ref: float, ref_k: float, ref_m_inverse: float, up: float, up_inverse: float) -> float:
-    """ln(x/ref) for positive finite x: of x/ref by exponent and mantissa, or from (x - ref)/ref where x is near ref."""
+def _reference(ref: float) -> _Reference:
+    k, m = split(ref)
+    up = 2.0**100 if ref < _SMALL else 1.0
+    return _Reference(ref, k - 1.0, 0.5 / m, up, 1.0 / (ref * up))
+
+
+@inlined
+def _log_ratio(x: float, ref: _Reference, ordinary: bool) -> float:
+    """ln(x/ref) for positive finite x: of x/ref by exponent and mantissa, or from (x - ref)/ref where x is near ref.
+
+    `ordinary` (a constant where it is called): x is not small.
+    """
     # relative to the mantissa of ref: neither overflow nor, for what is not subnormal, underflow
-    small = x < 1e-300
-    k, m = split((x * 2.0**54 if small else x) * ref_m_inverse)
-    k = (k - 54.0 if small else k) - ref_k
-    w = (x - ref) * up * up_inverse
+    if ordinary:
+        k, m = split_normal(x * ref.m_inverse)
+    else:
+        small = x < _SMALL
+        k, m = split((x * 2.0**54 if small else x) * ref.m_inverse)
+        k = k - 54.0 if small else k
+    k = k - ref.k
+    w = (x - ref.value) * ref.up * ref.inverse
     return log_sum(k, w if k == 0.0 else m - 1.0)
+
+
+@inlined
+def _standardized_blocks(
+    x: FloatArray, lmbda: float, ref: _Reference, a: float, b: float, e: Exponent, out: FloatArray, ordinary: bool
+) -> None:
+    """`ordinary` (a constant where it is called): x is NaN, or neither x nor e**t is near the ends of float64's range."""
+    widest_vectors()
+    at_zero = a * _at_zero(lmbda) + b
+    at_infinity = a * _at_infinity(lmbda) + b
+    d = np.empty(BLOCK)
+    for start in range(0, x.size, BLOCK):
+        block = own_block(x, out, start)
+        for i in range(block.size):
+            d[i] = _log_ratio(block[i], ref, ordinary)
+        for i in range(block.size):
+            t = e.m * d[i]
+            if ordinary:
+                z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
+                block[i] = z if block[i] == block[i] else block[i]
+            else:
+                t = e.t_max if t > e.t_max else t
+                t = e.t_min if t < e.t_min else t
+                z = a * (exp_less(t, e.rounder, e.unit) * e.inverse) + b
+                block[i] = _with_edges(z, block[i], at_zero, at_infinity)
 
 
 @kernel
@@ -215,26 +274,14 @@ def boxcox_standardized(x: FloatArray, lmbda: float, ref: float, a: float, b: fl
     lmbda ln(x/ref) < 709: with the largest x as `ref` for lmbda > 0, the smallest for lmbda < 0, all fitted data are.
     Error: a few eps of max(|z|, |b|, a |b_lmbda(d)|). Values outside x > 0 as in `boxcox`.
     """
-    widest_vectors()
     e = exponent(lmbda)
-    inverse = e.inverse
-    ref_k, ref_m = split(ref)
-    ref_m_inverse = 0.5 / ref_m
-    up = 2.0**100 if ref < 1e-290 else 1.0
-    up_inverse = 1.0 / (ref * up)
-    at_zero = a * _at_zero(lmbda) + b
-    at_infinity = a * _at_infinity(lmbda) + b
-    d = np.empty(BLOCK)
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            d[i] = _log_ratio(block[i], ref, ref_k - 1.0, ref_m_inverse, up, up_inverse)
-        for i in range(block.size):
-            t = e.m * d[i]
-            t = e.t_max if t > e.t_max else t
-            t = e.t_min if t < e.t_min else t
-            head, tail = exp_minus(t, 0.0, e.rounder, e.unit)
-            block[i] = _with_edges(a * ((head + tail) * inverse) + b, block[i], at_zero, at_infinity)
+    frame = _reference(ref)
+    span = reach(e, abs(lmbda))
+    low, high = ref / span, ref * span
+    if all_within(x, low if low > _SMALL else _SMALL, high if high < _LARGE else _LARGE):
+        _standardized_blocks(x, lmbda, frame, a, b, e, out, True)
+    else:
+        _standardized_blocks(x, lmbda, frame, a, b, e, out, False)
 
 
 @kernel

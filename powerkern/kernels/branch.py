@@ -35,6 +35,9 @@ _MODERATE_MIN = 0.125
 
 _LARGEST_SCALE = 965.0
 
+# e**t is an ordinary number for |t| up to this
+_LARGEST = 680.0
+
 
 class Exponent(NamedTuple):
     """An exponent m, prepared for a column by `exponent` or `exponent_pair`."""
@@ -98,6 +101,14 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
     j_other = _scale_exponent(other)
     j = j if j > j_other else j_other
     return _prepared(lmbda, 0.0, j), _prepared(other, other_lo, j)
+
+
+@inlined
+def reach(e: Exponent, steepest: float) -> float:
+    """e**d for the largest |d| of which `exp_less` can take m d, |m| <= `steepest`, without looking."""
+    t = -1.0 - e.t_min
+    d = (_LARGEST if t > _LARGEST else t) / (steepest if steepest > 1.0 else 1.0)
+    return exp(d)
 
 
 @inlined

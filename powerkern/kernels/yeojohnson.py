@@ -25,11 +25,14 @@ from powerkern.kernels.branch import (
     less_one,
     moderate_backwards,
     moderate_forwards,
+    reach,
 )
 from powerkern.kernels.elementary import (
     BLOCK,
     FloatArray,
+    all_within,
     exp,
+    exp_less,
     exp_minus,
     exp_parts,
     expm1,
@@ -237,6 +240,8 @@ def yeojohnson_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 
 # e^-S as a factor of its own is kept below e^700
 _SMALLEST_SHIFT = -700.0
+# |x| up to this are ordinary; the smallest number but 0
+_LARGE, _SMALLEST = 1e300, 5e-324
 # e^S is kept below e^700
 _LARGEST_GROWTH = 700.0
 
@@ -356,11 +361,10 @@ def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Sid
 
 @inlined
 def _standardized_blocks(
-    x: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray, mixed: bool
+    x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, out: FloatArray, mixed: bool, ordinary: bool
 ) -> None:
+    """`ordinary` (a constant where it is called): S = 0, and x is NaN, or neither x nor e**t is near float64's ends."""
     widest_vectors()
-    e, e_lower = exponent_pair(lmbda)
-    upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
     upper_inverse = 1.0 / (1.0 + upper.centre)
     lower_inverse = 1.0 / (1.0 + lower.centre)
     # half the inverse: the product with 1 + |x| cannot overflow
@@ -368,11 +372,13 @@ def _standardized_blocks(
     lower_m_inverse = 0.5 / lower.base_m
     upper_limit = _limit(lmbda) * upper.factor if lmbda < 0.0 else math.inf
     lower_limit = _limit(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
+    one_sided = ordinary and not mixed
+    below = lower.centre > 0.0
     d = np.empty(BLOCK)
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
-            negative = block[i] < 0.0
+            negative = below if one_sided else block[i] < 0.0
             size = abs(block[i])
             if mixed:
                 d[i] = log1p_finite(size)
@@ -383,22 +389,38 @@ def _standardized_blocks(
                 w = (size - side.centre) * (lower_inverse if negative else upper_inverse)
                 d[i] = log_sum(k, w if k == 0.0 else m - 1.0)
         for i in range(block.size):
-            negative = block[i] < 0.0
+            negative = below if one_sided else block[i] < 0.0
             side = _selected_side(negative, upper, lower, mixed)
             t = side.m * d[i]
-            # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
-            far = t > 1.0
-            exponent = t - side.shift if far else t
-            exponent = e.t_max if exponent > e.t_max else exponent
-            exponent = e.t_min if exponent < e.t_min else exponent
-            head, tail = exp_minus(exponent, 0.0, e.rounder, e.unit * (side.factor if far else 1.0))
-            value = (head + tail) * side.inverse * (1.0 if far else side.factor)
-            flat = d[i] * side.factor
-            value = flat if abs(t) < LINEAR else value
-            limit = lower_limit if negative else upper_limit
-            value = value if abs(block[i]) < math.inf else limit
+            if ordinary:
+                value = exp_less(t, e.rounder, e.unit) * side.inverse
+                value = d[i] if abs(t) < LINEAR else value
+            else:
+                # e^-S (e^t - 1) as e^(t - S) - e^-S, or where t is small by expm1
+                far = t > 1.0
+                exponent = t - side.shift if far else t
+                exponent = e.t_max if exponent > e.t_max else exponent
+                exponent = e.t_min if exponent < e.t_min else exponent
+                value = exp_less(exponent, e.rounder, e.unit * (side.factor if far else 1.0))
+                value = value * side.inverse * (1.0 if far else side.factor)
+                flat = d[i] * side.factor
+                value = flat if abs(t) < LINEAR else value
+                limit = lower_limit if negative else upper_limit
+                value = value if abs(block[i]) < math.inf else limit
             z = side.slope * value + side.offset
             block[i] = z if block[i] == block[i] else block[i]
+
+
+@kernel
+def _is_ordinary(x: FloatArray, lmbda: float, ref: float, shift: float, e: Exponent) -> bool:
+    """Whether all x but NaN are on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
+    if ref == 0.0:
+        size = reach(e, max(abs(lmbda), abs(2.0 - lmbda))) - 1.0
+        return shift == 0.0 and all_within(x, -size, size)
+    span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
+    low = max((1.0 + abs(ref)) / span - 1.0, _SMALLEST if ref < 0.0 else 0.0)
+    high = min((1.0 + abs(ref)) * span - 1.0, _LARGE)
+    return all_within(x, low, high) if ref > 0.0 else all_within(x, -high, -low)
 
 
 @kernel
@@ -415,10 +437,17 @@ def yeojohnson_standardized(
     Error: a few eps of max(|z|, |b|, a |Psi|); with ref = 0, eps*|S| of it. An S below -700 counts as -700: for x of
     the sign other than that of ref, Psi then keeps within the range of float64 at the price of its scale.
     """
-    if ref == 0.0:
-        _standardized_blocks(x, lmbda, ref, a, b, log_factor, out, True)
+    e, e_lower = exponent_pair(lmbda)
+    upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
+    ordinary = _is_ordinary(x, lmbda, ref, upper.shift, e)
+    if ref == 0.0 and ordinary:
+        _standardized_blocks(x, lmbda, e, upper, lower, out, True, True)
+    elif ref == 0.0:
+        _standardized_blocks(x, lmbda, e, upper, lower, out, True, False)
+    elif ordinary:
+        _standardized_blocks(x, lmbda, e, upper, lower, out, False, True)
     else:
-        _standardized_blocks(x, lmbda, ref, a, b, log_factor, out, False)
+        _standardized_blocks(x, lmbda, e, upper, lower, out, False, False)
 
 
 @inlined

@@ -285,3 +285,14 @@ def test_standardized_in_place():
     back = applied(bc.boxcox_unstandardized_array, z, 0.3, 2.0, 1.5, 0.25)
     bc.boxcox_unstandardized_array(x, 0.3, 2.0, 1.5, 0.25, x)
     np.testing.assert_array_equal(x, back)
+
+
+@pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
+@pytest.mark.parametrize("name, x", list(columns()))
+def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
+    """To the bit, for a matrix is cut into pieces; a value that is not ordinary makes the whole piece go another way."""
+    ref = float(np.median(x))
+    z = applied(bc.boxcox_standardized_array, x, lmbda, ref, 1.5, 0.25)
+    for stranger in (math.nan, math.inf, -1.0, 5e-324):
+        beside = applied(bc.boxcox_standardized_array, [*x, stranger], lmbda, ref, 1.5, 0.25)
+        np.testing.assert_array_equal(beside[:-1], z)
