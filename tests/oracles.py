@@ -437,24 +437,21 @@ def equal_area_bins(
     return [start for _, start in bins] + [len(values)], [float(edge) for edge, _ in bins] + [1.0], high
 
 
-def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int], stratum: str) -> tuple[float, float]:
-    """Refinement and calibration error in bins of equal area, averaged over numbers of bins."""
+def binned_errors(y: np.ndarray, p: np.ndarray, n_bins: Sequence[int]) -> dict[str, tuple[float, float]]:
+    """Refinement and calibration error of each stratum in bins of equal area, averaged over numbers of bins."""
     values, counts = np.unique(p, return_counts=True)
-    counts_as = {"all": np.ones(y.size), "outliers": y, "inliers": 1.0 - y}[stratum]
-    refinement, calibration = [], []
+    strata = {"all": np.ones(y.size), "outliers": y, "inliers": 1.0 - y}
+    errors = {stratum: np.zeros(2) for stratum in strata}
     for k in n_bins:
         first = equal_area_bins(values.tolist(), counts.tolist(), k)[0]
-        refined, calibrated = 0.0, 0.0
         for start, stop in itertools.pairwise(first):
             inside = np.isin(p, values[start:stop])
             if inside.any():
-                weight = counts_as[inside].sum() / counts_as.sum()
                 share = y[inside].mean()
-                refined += weight * 2.0 * share * (1.0 - share)
-                calibrated += weight * abs(share - p[inside].mean())
-        refinement.append(refined)
-        calibration.append(calibrated)
-    return float(np.mean(refinement)), float(np.mean(calibration))
+                error = np.array([2.0 * share * (1.0 - share), abs(share - p[inside].mean())])
+                for stratum, members in strata.items():
+                    errors[stratum] += error * members[inside].sum() / members.sum() / len(n_bins)
+    return {stratum: (float(pair[0]), float(pair[1])) for stratum, pair in errors.items()}
 
 
 def entropy(p: float) -> mpmath.mpf:

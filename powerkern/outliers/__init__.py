@@ -1,6 +1,13 @@
-"""Outlier scores to probabilities, how good these are, and distances that find outliers."""
+"""Outlier scores to probabilities, how good these are, and distances that find outliers.
 
-from powerkern.outliers.distances import Spread, ks_distance, mahalanobis, robust_covariance
+Only `OutlierProbability` and `robust_covariance` need scikit-learn, which is imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from powerkern.outliers.distances import Spread, ks_distance, mahalanobis, robust_covariance, zscore
 from powerkern.outliers.measures import (
     ReliabilityDiagram,
     brier_score,
@@ -12,19 +19,41 @@ from powerkern.outliers.measures import (
     skill_score,
     stratified_errors,
 )
+from powerkern.outliers.scaling import ScoreScaling, fit_scaling, outlier_probability
+
+if TYPE_CHECKING:
+    from powerkern.outliers.estimator import OutlierProbability as OutlierProbability
 
 __all__ = [
+    "OutlierProbability",
     "ReliabilityDiagram",
+    "ScoreScaling",
     "Spread",
     "brier_score",
     "calibration_error",
+    "fit_scaling",
     "harmonic_improvement_score",
     "ks_distance",
     "mahalanobis",
+    "outlier_probability",
     "refinement_error",
     "reliability_diagram",
     "robust_covariance",
     "sharpness_error",
     "skill_score",
     "stratified_errors",
+    "zscore",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`OutlierProbability`, imported when asked for."""
+    if name != "OutlierProbability":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        from powerkern.outliers.estimator import OutlierProbability
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sklearn":
+            raise
+        raise ImportError("OutlierProbability needs scikit-learn: pip install 'powerkern[sklearn]'") from None
+    return OutlierProbability

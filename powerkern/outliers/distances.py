@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._validate import Matrix, as_matrix, column_label, domain_error
-from powerkern.columns import column_figures, thread_count
+from powerkern import _frames
+from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error
+from powerkern.columns import changed_matrix, column_figures, thread_count
 from powerkern.kernels.normality import ks_columns
+from powerkern.location import location_scale
 
 FloatArray = NDArray[np.float64]
 
@@ -25,6 +28,82 @@ class Spread(NamedTuple):
     loc: FloatArray
     #: Covariance matrix, (p, p).
     cov: FloatArray
+
+
+# --- z-scores -------------------------------------------------------------------------------------------
+
+
+def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int | None = None, **constants: Any) -> Any:
+    """Distance of each value from the location of its column, in units of its scale: ``(x - loc)/scale``.
+
+    Parameters
+    ----------
+    X : (n, p) or (n,) array-like
+        Numbers; NaN is missing, and stays NaN.
+    method : str, default "mean-sd"
+        Location and scale, any method of `powerkern.location.location_scale`. "median-mad" makes robust z-scores.
+    ddof : int, default 1
+        A standard deviation divides by ``n - ddof``.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. Results do not depend on it.
+    **constants
+        Constants of the method.
+
+    Returns
+    -------
+    ndarray or data frame
+        Like `X`: a frame for a frame, float32 for float32, else float64. NaN in columns whose scale is 0.
+
+    Raises
+    ------
+    TypeError
+        X does not hold real numbers, or the method has no such constant.
+    ValueError
+        Infinite values, a wrong shape, or a method that there is not.
+
+    Warns
+    -----
+    UserWarning
+        Once, listing the columns whose scale is 0.
+
+    See Also
+    --------
+    mahalanobis : the same for all columns together.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import zscore
+    >>> x = [1.0, 2.0, 3.0, 4.0, 50.0]
+    >>> zscore(x)
+    array([-0.51711054, -0.47010049, -0.42309045, -0.3760804 , 1.78638188])
+    >>> zscore(x, "median-mad")
+    array([-1.3489795 , -0.67448975, 0. , 0.67448975, 31.70101826])
+    """
+    matrix = as_matrix(X)
+    threads = thread_count(n_threads)
+    loc, scale = location_scale(X, method, n_threads=threads, **constants)
+    if method.endswith("-sd"):
+        scale = scale * bessel_factor(matrix.values, ddof, threads)
+    flat = np.flatnonzero(scale == 0.0)
+    if flat.size:
+        warnings.warn(f"{column_labels(flat, matrix.names)}: the scale is 0, z-scores are NaN", stacklevel=2)
+    scale = np.where(scale == 0.0, np.nan, scale)
+
+    def change(block: FloatArray, group: slice) -> None:
+        block -= loc[group, None]
+        block /= scale[group, None]
+
+    result = changed_matrix(change, matrix.values, threads)
+    return _frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
+
+
+def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
+    """What takes a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
+    n = column_figures(lambda block, _: np.count_nonzero(~np.isnan(block), axis=1)[:, None], values, 1, n_threads)[:, 0]
+    return np.sqrt(n / np.where(n > ddof, n - ddof, np.nan))
+
+
+# --- Mahalanobis distances ------------------------------------------------------------------------------
 
 
 def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | None = None) -> FloatArray:
@@ -63,7 +142,7 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
     array([1.41421356, 1.41421356, 1.41421356, 1.41421356, 0. ])
     """
     matrix = as_matrix(X)
-    values = _finite(matrix)
+    values = finite_values(matrix)
     p = values.shape[1]
     if loc is None or cov is None:
         sample = _spread(values)
@@ -115,14 +194,14 @@ def robust_covariance(X: ArrayLike, **options: Any) -> Spread:
         from sklearn.covariance import MinCovDet
     except ImportError:
         raise ImportError("robust_covariance needs scikit-learn: pip install 'powerkern[sklearn]'") from None
-    values = _finite(as_matrix(X))
+    values = finite_values(as_matrix(X))
     complete = values[~np.isnan(values).any(axis=1)]
     _enough(complete)
     found = MinCovDet(**options).fit(complete)
     return Spread(found.location_, found.covariance_)
 
 
-def _finite(matrix: Matrix) -> FloatArray:
+def finite_values(matrix: Matrix) -> FloatArray:
     """The values as float64; infinite ones are refused."""
     values = np.asarray(matrix.values, dtype=np.float64)
     infinite = np.isinf(values)
@@ -175,6 +254,9 @@ def _whiten(deviations: FloatArray, cov: FloatArray, names: Sequence[str] | None
 
 def _singular(j: int, names: Sequence[str] | None, why: str) -> ValueError:
     return ValueError(f"the covariance is singular: {column_label(j, names)} {why}; leave it out, or pass cov")
+
+
+# --- distance from normality ----------------------------------------------------------------------------
 
 
 def ks_distance(
@@ -235,5 +317,5 @@ def ks_distance(
 
     figures = column_figures(measure, matrix.values, 1, thread_count(n_threads))[:, 0]
     if np.isinf(figures).any():
-        _finite(matrix)
+        finite_values(matrix)
     return float(figures[0]) if matrix.was_vector else figures

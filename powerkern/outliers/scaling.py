@@ -1,0 +1,301 @@
+"""Outlier scores to probabilities of being an outlier."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern import _frames
+from powerkern._validate import as_choice, as_matrix, check_n_features, column_labels
+from powerkern.columns import changed_matrix, column_figures, thread_count
+from powerkern.fitting import PowerFit, fit
+from powerkern.kernels.erf import gaussian_probabilities
+from powerkern.location import location_scale
+from powerkern.outliers.distances import bessel_factor, finite_values
+
+FloatArray = NDArray[np.float64]
+
+_METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "yeo-johnson")
+_CENTERS = ("mean", "median", "trimmed")
+#: What `location_scale` calls the scales.
+_SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr"}
+#: Its names for proposal 2 with Huber's T and with Tukey's biweight, and their constants.
+_PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "huber": ("huber-proposal2", {"k": 1.5, "k_location": 1.345}),
+    "tukey": ("bisquare-proposal2", {"k": 1.5, "c": 4.685}),
+}
+
+
+class ScoreScaling:
+    """A map from outlier scores to probabilities, made from scores by `fit_scaling`.
+
+    Attributes
+    ----------
+    method, center, scale : str
+        The rule.
+    mu, sigma : (p,) ndarray
+        Location and scale of the scores of each detector: minimum and range for "linear", mean and standard deviation
+        (with n - 1) for "gamma", of the transformed scores for "yeo-johnson". NaN for a detector without scores.
+    power : PowerFit or None
+        The transform of "yeo-johnson".
+    column_names : list of str or None
+        Names of the detectors, where the scores had names.
+    """
+
+    def __init__(
+        self,
+        method: str,
+        center: str,
+        scale: str,
+        mu: FloatArray,
+        sigma: FloatArray,
+        power: PowerFit | None = None,
+        column_names: list[str] | None = None,
+    ) -> None:
+        self.method = method
+        self.center = center
+        self.scale = scale
+        self.mu = mu
+        self.sigma = sigma
+        self.power = power
+        self.column_names = column_names
+
+    def __repr__(self) -> str:
+        rule = f", center={self.center!r}, scale={self.scale!r}" if self.method in ("gaussian", "yeo-johnson") else ""
+        return f"ScoreScaling(method={self.method!r}{rule}, detectors={self.mu.size})"
+
+    def probability(self, scores: object, *, n_threads: int | None = None) -> Any:
+        """Probabilities of being an outlier.
+
+        Parameters
+        ----------
+        scores : (n, p) or (n,) array-like
+            Scores of the detectors the map was made for, new ones or the same. NaN stays NaN; -inf becomes 0 and inf 1
+            (but "yeo-johnson" refuses them).
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray or data frame
+            Like `scores`: a frame for a frame, float32 for float32, else float64.
+
+        Raises
+        ------
+        ValueError
+            Another number of detectors than the map was made for.
+        """
+        part = _frames.columns_named(scores, self.column_names)
+        matrix = as_matrix(part, what="scores")
+        check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
+        threads = thread_count(n_threads)
+        values = matrix.values if self.power is None else self.power.transform(matrix.values, n_threads=threads)
+        change = {"linear": self._linear, "gamma": self._gamma}.get(self.method, self._gaussian)
+        result = changed_matrix(change, values, threads)
+        return _frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
+
+    def _gaussian(self, block: FloatArray, group: slice) -> None:
+        gaussian_probabilities(block, self.mu[group].copy(), self.sigma[group].copy())  # copies can be written to
+
+    def _linear(self, block: FloatArray, group: slice) -> None:
+        sigma = self.sigma[group, None]
+        block -= self.mu[group, None]
+        block /= np.where(sigma == 0.0, np.inf, sigma)
+        np.clip(block, 0.0, 1.0, out=block)
+
+    def _gamma(self, block: FloatArray, group: slice) -> None:
+        """Cumulative gamma distribution above its mean; its limit, a step, where there is no variance."""
+        from scipy.special import gammainc  # costs a third of the time to import powerkern
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
+            at_mean = gammainc(shape, shape)
+            above = np.maximum(block, mu) / mu  # NaN stays NaN
+            spread = (gammainc(shape, above * shape) - at_mean) / (1.0 - at_mean)
+            step = np.where(np.isnan(block), np.nan, block > mu)
+        block[:] = np.where(sigma == 0.0, step, spread)
+
+
+def fit_scaling(
+    scores: object,
+    center: str = "mean",
+    scale: str = "nmad",
+    method: str = "gaussian",
+    *,
+    estimator: str = "mle",
+    n_threads: int | None = None,
+) -> ScoreScaling:
+    """Make the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
+
+    Nothing has to be known or assumed about the share of outliers.
+
+    Parameters
+    ----------
+    scores, center, scale, method, estimator, n_threads
+        As in `outlier_probability`.
+
+    Returns
+    -------
+    ScoreScaling
+
+    Examples
+    --------
+    >>> from powerkern.outliers import fit_scaling
+    >>> scaling = fit_scaling([0.1, 0.12, 0.15, 0.11, 0.13, 0.14, 0.16, 0.18, 0.45, 0.9])
+    >>> scaling.mu, scaling.sigma
+    (array([0.244]), array([0.04447807]))
+    >>> scaling.probability([0.2, 0.3, 0.4])
+    array([0. , 0.79198684, 0.9995474 ])
+    """
+    return _fitted(scores, center, scale, method, estimator, n_threads)
+
+
+def outlier_probability(
+    scores: object,
+    center: str = "mean",
+    scale: str = "nmad",
+    method: str = "gaussian",
+    *,
+    estimator: str = "mle",
+    n_threads: int | None = None,
+) -> Any:
+    """Outlier scores as probabilities of being an outlier, without a guess at the share of outliers.
+
+    By the Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s::
+
+        P(s) = max(0, erf((s - mu)/(sigma sqrt(2))))
+
+    which is the probability of an N(mu, sigma**2) variable to be closer to mu than s, for scores above mu, and 0 below.
+
+    Parameters
+    ----------
+    scores : (n, p) or (n,) array-like
+        Scores, the larger the more outlying; one column for each detector. NaN is missing, and stays NaN.
+    center : {"mean", "median", "trimmed"}, default "mean"
+        mu of "gaussian" and "yeo-johnson"; "trimmed": the mean without the floor(n/10) largest scores.
+    scale : {"nmad", "niqr", "sd"}, default "nmad"
+        sigma of "gaussian" and "yeo-johnson": 1.4826 times the median of ``|s - median(s)|`` (about the median,
+        whatever the center), the interquartile range over 1.3490, or the standard deviation (with n).
+    method : str, default "gaussian"
+        The rule:
+
+        "gaussian"
+            With `center` and `scale`. Mean and standard deviation make the classical rule of [1]_; mean and nMAD
+            balance the errors best in the study of [2]_.
+        "huber", "tukey"
+            mu and sigma by Huber's proposal 2: ``sum psi((s - mu)/sigma) = 0`` with Huber's psi (k = 1.345) or Tukey's
+            biweight (c = 4.685), and ``sum min(((s - mu)/sigma)**2, 1.5**2) = 0.7785 (n - 1)``. Median and 0 where
+            nMAD is 0.
+        "linear"
+            ``(s - min)/(max - min)``, kept in [0, 1] for new scores.
+        "gamma"
+            ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, F the gamma distribution with the mean and the variance (with n - 1)
+            of the scores [1]_; for scores with a positive mean.
+        "yeo-johnson"
+            Yeo-Johnson transform of the scores, then "gaussian": for scores that are skewed even without outliers.
+    estimator : str, default "mle"
+        How the Yeo-Johnson transform is fitted, as in `powerkern.fit`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. Results do not depend on it.
+
+    Returns
+    -------
+    ndarray or data frame
+        Like `scores`: a frame for a frame, float32 for float32, else float64.
+
+    Raises
+    ------
+    TypeError
+        Scores that are not real numbers.
+    ValueError
+        Infinite scores (`fit_scaling` and its `probability` take new ones), a wrong shape, an unknown word.
+
+    Warns
+    -----
+    UserWarning
+        Once, listing the columns whose scale is 0 (their probabilities are the limit, 1 above mu and 0 elsewhere; 0
+        throughout for "linear"), those without scores, and those "gamma" cannot do; the latter two become NaN.
+
+    See Also
+    --------
+    fit_scaling : the same as a map to apply to new scores.
+    OutlierProbability : a detector with probabilities.
+
+    Notes
+    -----
+    Detectors of which lower scores are more outlying, such as those of scikit-learn: pass the negative scores.
+
+    References
+    ----------
+    .. [1] H.-P. Kriegel, P. Kröger, E. Schubert, A. Zimek, "Interpreting and unifying outlier scores", SDM 2011, 13-24.
+    .. [2] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek, F. Rothlauf, "Robust statistical scaling of
+       outlier scores: improving the quality of outlier probabilities for outliers", SISAP 2024.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import outlier_probability
+    >>> outlier_probability([1.0, 2.0, 3.0, 4.0, 5.0, 60.0], center="median").round(3)
+    array([0. , 0. , 0. , 0.178, 0.5 , 1. ])
+    """
+    scaling = _fitted(scores, center, scale, method, estimator, n_threads)
+    return scaling.probability(scores, n_threads=n_threads)
+
+
+def _fitted(
+    scores: object, center: str, scale: str, method: str, estimator: str, n_threads: int | None
+) -> ScoreScaling:
+    as_choice("method", method, _METHODS)
+    as_choice("center", center, _CENTERS)
+    as_choice("scale", scale, _SCALES)
+    matrix = as_matrix(scores, what="scores")
+    threads = thread_count(n_threads)
+    values, power = matrix.values, None
+    if method == "yeo-johnson":
+        power = fit(scores, "yeo-johnson", estimator, n_threads=threads)
+        values = power.transform(values, n_threads=threads)
+    if method == "linear":
+        mu, sigma = _range(finite_values(matrix), threads)
+    elif method == "gamma":
+        mu, sigma = location_scale(scores, "mean-sd", n_threads=threads)
+        sigma = sigma * bessel_factor(values, 1, threads)
+    elif method in _PROPOSALS:
+        mu, sigma = _proposal2(scores, method, threads)
+    else:
+        mu, sigma = location_scale(values, f"{center}-{_SCALES[scale]}", n_threads=threads)
+    _warn(method, mu, sigma, matrix.names)
+    return ScoreScaling(method, center, scale, mu, sigma, power, matrix.names)
+
+
+def _proposal2(scores: object, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Huber's proposal 2, started from median and nMAD, which must not be 0."""
+    name, constants = _PROPOSALS[method]
+    start, spread = location_scale(scores, "median-mad", n_threads=n_threads)
+    mu, sigma = location_scale(scores, name, n_threads=n_threads, **constants)
+    return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
+
+
+def _range(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Minimum of each column, and how far the maximum is from it."""
+
+    def ends(block: FloatArray, group: slice) -> FloatArray:
+        low = np.fmin.reduce(block, axis=1)
+        return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
+
+    mu, sigma = column_figures(ends, values, 2, n_threads).T
+    return mu, sigma
+
+
+def _warn(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
+    flat = "0 throughout" if method == "linear" else "1 above the location and 0 elsewhere"
+    troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]
+    if method == "linear":  # the others have been told by location_scale
+        troubles.append((np.isnan(mu), "no scores"))
+    if method == "gamma":
+        troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))
+    parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]
+    if parts:
+        warnings.warn("; ".join(parts), stacklevel=4)

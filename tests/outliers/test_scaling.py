@@ -1,0 +1,291 @@
+"""Outlier probabilities against reference values, scipy and laws."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special, stats
+
+import powerkern as pk
+from powerkern.outliers import fit_scaling, outlier_probability, zscore
+
+RULES = {
+    "linear": {"method": "linear"},
+    "huberT": {"method": "huber"},
+    "tukey": {"method": "tukey"},
+    **{
+        f"{'tmean10' if center == 'trimmed' else center}+{scale}": {"center": center, "scale": scale}
+        for center in ("mean", "median", "trimmed")
+        for scale in ("sd", "nmad", "niqr")
+    },
+}
+ALL_RULES = [*RULES.values(), {"method": "gamma"}, {"method": "yeo-johnson"}]
+rng = np.random.default_rng(20240601)
+SCORES = rng.lognormal(size=(300, 5))
+
+
+@pytest.fixture(scope="module")
+def reference(shared):
+    return json.loads((shared / "refs/scaling_reference.json").read_text())["vectors"]
+
+
+def quiet(function, *args, **options):
+    """The result, whatever it warns of."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*args, **options)
+
+
+# --- reference values ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_parameters_and_probabilities_of_the_reference(reference, rule):
+    for name, vector in reference.items():
+        expected = vector["variants"][rule]
+        scaling = quiet(fit_scaling, vector["scores"], **RULES[rule])
+        found = [scaling.mu[0], scaling.sigma[0] + (scaling.mu[0] if rule == "linear" else 0.0)]
+        assert found == pytest.approx(expected["params"], rel=1e-9, abs=1e-12), name
+        assert scaling.probability(vector["scores"]) == pytest.approx(expected["p"], abs=1e-9), name
+
+
+def test_gamma_rule_of_the_reference(reference):
+    for vector in reference.values():
+        expected = vector["variants_extra"]["gamma_elki"]["p"]
+        found = quiet(outlier_probability, vector["scores"], method="gamma")
+        if expected is not None:
+            assert found == pytest.approx(expected, abs=1e-9)
+        else:
+            assert np.isnan(found).all() or (np.std(vector["scores"]) == 0.0 and (found == 0.0).all())
+
+
+def test_rule_with_one_formula_each():
+    s = SCORES[:, 0]
+    mu, sigma = s.mean(), stats.median_abs_deviation(s, scale="normal")
+    expected = np.maximum(0.0, special.erf((s - mu) / (sigma * math.sqrt(2.0))))
+    assert outlier_probability(s) == pytest.approx(expected, rel=1e-13)
+    assert outlier_probability(s, method="linear") == pytest.approx((s - s.min()) / np.ptp(s), rel=1e-13)
+    shape, theta = s.mean() ** 2 / s.var(ddof=1), s.var(ddof=1) / s.mean()
+    cdf = stats.gamma(shape, scale=theta).cdf
+    expected = np.maximum(0.0, (cdf(s) - cdf(mu)) / (1.0 - cdf(mu)))
+    assert outlier_probability(s, method="gamma") == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+def test_power_transform_route():
+    s = SCORES[:, 0]
+    z = pk.fit(s).transform(s)
+    assert outlier_probability(s, method="yeo-johnson") == pytest.approx(outlier_probability(z), rel=1e-12)
+    scaling = fit_scaling(s, method="yeo-johnson")
+    new = np.array([0.1, 2.0, 50.0])
+    expected = fit_scaling(z).probability(scaling.power.transform(new))
+    assert scaling.probability(new) == pytest.approx(expected, rel=1e-12)
+
+
+# --- laws ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+def test_laws_of_every_rule(rule):
+    p = outlier_probability(SCORES, **rule)
+    assert p.shape == SCORES.shape
+    assert ((p >= 0.0) & (p <= 1.0)).all()
+    for scores, probabilities in zip(SCORES.T, p.T, strict=True):
+        assert (np.diff(probabilities[np.argsort(scores)]) >= -1e-13).all()  # monotone
+        assert outlier_probability(scores, **rule) == pytest.approx(probabilities, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize("rule", RULES.values())
+def test_units_do_not_matter(rule):
+    expected = outlier_probability(SCORES, **rule)
+    assert outlier_probability(1e6 * SCORES - 3e6, **rule) == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    for factor in (1e-290, 1e290):
+        assert outlier_probability(factor * SCORES, **rule) == pytest.approx(expected, rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+def test_missing_scores_are_left_out_and_stay_missing(rule):
+    holes = SCORES.copy()
+    holes[7, 2] = math.nan
+    found = outlier_probability(holes, **rule)
+    assert np.argwhere(np.isnan(found)).tolist() == [[7, 2]]
+    alone = outlier_probability(np.delete(SCORES[:, 2], 7), **rule)
+    assert np.delete(found[:, 2], 7) == pytest.approx(alone, rel=1e-11, abs=1e-15)
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+def test_same_for_any_threads_and_layout(rule):
+    wide = rng.lognormal(size=(200, 200))
+    expected = outlier_probability(wide, n_threads=1, **rule)
+    assert np.array_equal(outlier_probability(wide, n_threads=3, **rule), expected)
+    assert np.array_equal(outlier_probability(np.asfortranarray(wide), **rule), expected)
+    assert np.array_equal(outlier_probability(wide[:, ::-1], **rule), expected[:, ::-1])
+
+
+def test_scores_are_not_changed():
+    before = SCORES.copy()
+    outlier_probability(SCORES)
+    outlier_probability(np.asfortranarray(SCORES), method="linear")
+    assert np.array_equal(SCORES, before)
+
+
+# --- new scores ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+def test_new_scores_by_an_old_map(rule):
+    scaling = fit_scaling(SCORES, **rule)
+    assert np.array_equal(scaling.probability(SCORES[:3]), scaling.probability(SCORES)[:3])
+    assert (scaling.probability(np.full((1, 5), 1e9)) > 0.9).all()
+    assert (scaling.probability(np.full((1, 5), -1e9)) == 0.0).all()
+    copied = pickle.loads(pickle.dumps(scaling))
+    assert np.array_equal(copied.probability(SCORES), scaling.probability(SCORES))
+
+
+@pytest.mark.parametrize("rule", [rule for rule in ALL_RULES if rule.get("method") != "yeo-johnson"])
+def test_infinite_new_scores_are_certain(rule):
+    scaling = fit_scaling(SCORES[:, 0], **rule)
+    assert scaling.probability([math.inf, -math.inf, math.nan]) == pytest.approx([1.0, 0.0, math.nan], nan_ok=True)
+
+
+def test_map_knows_its_detectors():
+    scaling = fit_scaling(pd.DataFrame(SCORES[:, :2], columns=["knn", "lof"]))
+    with pytest.raises(ValueError, match="3 columns"):
+        scaling.probability(SCORES[:, :3])
+    swapped = scaling.probability(pd.DataFrame(SCORES[:, [1, 0]], columns=["lof", "knn"]))
+    expected = scaling.probability(SCORES[:, :2])
+    assert np.array_equal(swapped["knn"], expected[:, 0])
+    assert "center='mean', scale='nmad', detectors=2" in repr(scaling)
+    assert repr(fit_scaling(SCORES[:, 0], method="huber")) == "ScoreScaling(method='huber', detectors=1)"
+
+
+# --- types and layouts ---------------------------------------------------------------------------------
+
+
+def test_types_in_and_out():
+    expected = outlier_probability(SCORES)
+    assert outlier_probability(SCORES.astype(np.float32)).dtype == np.float32
+    assert outlier_probability(SCORES.tolist()) == pytest.approx(expected, rel=1e-14)
+    assert outlier_probability(SCORES.astype(">f8")) == pytest.approx(expected, rel=1e-14)
+    counts = rng.integers(0, 50, 100)
+    assert outlier_probability(counts) == pytest.approx(outlier_probability(counts.astype(float)), rel=1e-14)
+    frame = outlier_probability(pd.DataFrame(SCORES, columns=list("abcde")))
+    assert frame.columns.tolist() == list("abcde")
+    assert np.array_equal(frame.to_numpy(), expected)
+
+
+# --- trouble -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_constant_scores(rule):
+    table = np.column_stack([SCORES[:, 0], np.full(300, 0.1)])
+    with pytest.warns(UserWarning, match="column 1: the scores have scale 0"):
+        p = outlier_probability(table, **rule)
+    assert (p[:, 1] == 0.0).all()
+    assert np.array_equal(p[:, 0], outlier_probability(SCORES[:, 0], **rule))
+
+
+def test_constant_scores_have_no_power_transform():
+    with pytest.warns(UserWarning, match="fewer than two distinct values|scale 0"):
+        assert outlier_probability([2.5] * 6, method="yeo-johnson").tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize("rule", RULES.values())
+def test_one_score(rule):
+    with pytest.warns(UserWarning, match="scale 0"):
+        assert outlier_probability([3.0], **rule).tolist() == [0.0]
+
+
+def test_mostly_equal_scores_jump():
+    scores = [0.0] * 7 + [1.0, 2.0, 3.0]
+    for rule in ({}, {"method": "huber"}, {"method": "tukey"}):
+        with pytest.warns(UserWarning, match="1 above the location"):
+            p = outlier_probability(scores, **rule)
+        centre = 0.6 if not rule else 0.0
+        assert p.tolist() == [float(s > centre) for s in scores]
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_no_scores(rule):
+    table = np.column_stack([SCORES[:, 0], np.full(300, math.nan)])
+    with pytest.warns(UserWarning, match="column 1: no"):
+        p = outlier_probability(table, **rule)
+    assert np.isnan(p[:, 1]).all()
+    assert not np.isnan(p[:, 0]).any()
+
+
+def test_gamma_rule_needs_a_positive_mean():
+    with pytest.warns(UserWarning, match="column 1: the gamma rule needs a positive mean"):
+        p = outlier_probability(np.column_stack([SCORES[:, 0], -SCORES[:, 0]]), method="gamma")
+    assert np.isnan(p[:, 1]).all()
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+def test_infinite_scores_are_refused(rule):
+    table = SCORES.copy()
+    table[9, 3] = math.inf
+    with pytest.raises(ValueError, match="column 3, row 9: the value is inf"):
+        outlier_probability(table, **rule)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"method": "gausian"}, "did you mean 'gaussian'"),
+        ({"center": "trimmed-mean"}, "center must be one of"),
+        ({"scale": "mad"}, "did you mean 'nmad'"),
+        ({"n_threads": 0}, "n_threads must be at least 1"),
+    ],
+)
+def test_unknown_words(options, message):
+    with pytest.raises(ValueError, match=message):
+        outlier_probability(SCORES, **options)
+
+
+def test_scores_are_numbers():
+    with pytest.raises(TypeError, match="scores"):
+        outlier_probability(["a", "b"])
+    with pytest.raises(ValueError, match="scores has no rows"):
+        outlier_probability([])
+
+
+# --- z-scores ------------------------------------------------------------------------------------------
+
+
+def test_zscore_reference(shared):
+    record = json.loads((shared / "refs/outlier_basics_reference.json").read_text())["mahalanobis"]
+    np.testing.assert_allclose(zscore(record["X"]), record["zscores_ddof1"], rtol=1e-12)
+
+
+def test_zscores():
+    np.testing.assert_allclose(zscore(SCORES), stats.zscore(SCORES, ddof=1), rtol=1e-12)
+    np.testing.assert_allclose(zscore(SCORES, ddof=0), stats.zscore(SCORES), rtol=1e-12)
+    robust = (SCORES - np.median(SCORES, axis=0)) / stats.median_abs_deviation(SCORES, scale="normal")
+    np.testing.assert_allclose(zscore(SCORES, "median-mad"), robust, rtol=1e-12)
+    frame = zscore(pd.DataFrame({"a": SCORES[:, 0]}), "huber", k=2.0)
+    assert frame.columns.tolist() == ["a"]
+
+
+def test_zscores_with_missing_values():
+    holes = SCORES.copy()
+    holes[4, 1] = math.nan
+    np.testing.assert_allclose(zscore(holes), stats.zscore(holes, ddof=1, nan_policy="omit"), rtol=1e-12)
+
+
+def test_zscores_without_scale():
+    with pytest.warns(UserWarning, match="column 1: the scale is 0"):
+        found = zscore(np.column_stack([SCORES[:, 0], np.ones(300)]))
+    assert np.isnan(found[:, 1]).all()
+    assert np.array_equal(found[:, 0], zscore(SCORES[:, 0]))
+    assert np.isnan(zscore([3.0])).all()
+
+
+def test_zscores_refuse_infinite_values():
+    with pytest.raises(ValueError, match="row 1: the value is inf"):
+        zscore([1.0, math.inf])
