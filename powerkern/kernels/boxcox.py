@@ -245,7 +245,7 @@ def _log_ratio(x: float, ref: _Reference, ordinary: bool) -> float:
 def _standardized_blocks(
     x: FloatArray, lmbda: float, ref: _Reference, a: float, b: float, e: Exponent, out: FloatArray, ordinary: bool
 ) -> None:
-    """`ordinary` (a constant where it is called): x is NaN, or neither x nor e**t is near the ends of float64's range."""
+    """`ordinary` (a constant where it is called): x is NaN, or neither x nor e**t is near float64's ends."""
     widest_vectors()
     at_zero = a * _at_zero(lmbda) + b
     at_infinity = a * _at_infinity(lmbda) + b

@@ -290,7 +290,7 @@ def test_standardized_in_place():
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
 def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
-    """To the bit, for a matrix is cut into pieces; a value that is not ordinary makes the whole piece go another way."""
+    """To the bit, for a matrix is cut into pieces; a value that is not ordinary sends the piece another way."""
     ref = float(np.median(x))
     z = applied(bc.boxcox_standardized_array, x, lmbda, ref, 1.5, 0.25)
     for stranger in (math.nan, math.inf, -1.0, 5e-324):
