@@ -303,15 +303,6 @@ def interval_matrix(
     return _on_columns(interval, values, 2, n_threads)
 
 
-def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
-    """Range of every column, one site's share of it: (p, shares.N_RANGE)."""
-
-    def find(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
-        shares.range_columns(columns, weight, family, work, out)
-
-    return _on_columns(find, values, shares.N_RANGE, n_threads)
-
-
 def share_matrix(
     values: NDArray[Any], family: int, frames: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:

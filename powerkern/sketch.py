@@ -37,6 +37,8 @@ BYTES_VERSION = 1
 
 #: Bins of a column of a stream, whose grid is as fine as they allow.
 _STREAM_BINS = 1024
+#: The spread of logs that lie between bounds is taken to be this part of their distance.
+_BOUNDS_SPREAD = 16.0
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
 _MAGIC = b"PKSK"
@@ -112,6 +114,11 @@ class Range(_Summary):
     """
 
     @property
+    def count(self) -> FloatArray:
+        """Number of values of each column that are not missing and have a weight."""
+        return self._column(kernels.R_COUNT)
+
+    @property
     def n_obs(self) -> FloatArray:
         """Total weight (without weights: number) of the values of each column that are not missing."""
         return self._column(kernels.R_WEIGHT)
@@ -125,6 +132,11 @@ class Range(_Summary):
     def x_max(self) -> FloatArray:
         """Largest value of each column; -inf without values."""
         return self._column(kernels.R_MAX)
+
+    @property
+    def table(self) -> FloatArray:
+        """A row for each column, as `powerkern.kernels.sketch` numbers its entries; read-only."""
+        return self._table
 
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
@@ -156,6 +168,37 @@ class Range(_Summary):
         kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
         quantum = pieces.quantum_for(float(self.n_obs.max()))
         return Grid(self.family, cells, self.column_names, self._was_vector, quantum)
+
+    @classmethod
+    def from_bounds(
+        cls, low: ArrayLike, high: ArrayLike, family: str, weight: float, column_names: list[str] | None = None
+    ) -> Range:
+        """Range of rows that nobody has looked at: bounds of each column, and of the total weight.
+
+        Parameters
+        ----------
+        low, high : (p,) array-like
+            Bounds of the values. What lies beyond cannot be sketched.
+        family : {"yeo-johnson", "box-cox"}
+            The transform.
+        weight : float
+            Upper bound of the total weight (without weights: number) of the rows.
+        column_names : list of str, optional
+            Names of the columns.
+
+        Returns
+        -------
+        Range
+        """
+        ends = np.array([low, high], dtype=np.float64)
+        table = np.zeros((ends.shape[1], kernels.N_RANGE))
+        table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
+        table[:, kernels.R_WEIGHT] = weight
+        table[:, [kernels.R_MIN, kernels.R_MAX]] = ends.T
+        logs = np.log(ends) if family == "box-cox" else np.sign(ends) * np.log1p(np.abs(ends))
+        table[:, kernels.R_MEAN] = logs.mean(axis=0)
+        table[:, kernels.R_SQUARES] = ((logs[1] - logs[0]) / _BOUNDS_SPREAD) ** 2
+        return cls(family, table, column_names, False)
 
     def to_bytes(self) -> bytes:
         """Write the range as bytes that `from_bytes` reads back."""
@@ -300,9 +343,14 @@ class Sketch:
         border = 8 * head["columns"] * kernels.N_GRID
         grid = Grid._read(head, payload[:border], "a sketch")
         sums = _array(payload[border:], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
-        if not (np.abs(sums) <= 1.001 * sums[:, :1]).all():  # |t| <= 1, but for rounding
+        found = cls(grid, sums)
+        if not found.is_sound():
             raise _damaged("a sketch")
-        return cls(grid, sums)
+        return found
+
+    def is_sound(self) -> bool:
+        """Whether the sums can be those of some rows."""
+        return bool((np.abs(self.sums) <= 1.001 * self.sums[:, :1]).all())  # |t| <= 1, but for rounding
 
 
 Mergeable = TypeVar("Mergeable", Range, Sketch)

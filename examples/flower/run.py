@@ -100,7 +100,7 @@ def wait_for(what: Callable[[], bool], timeout: float, name: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--protocol", default="rounds", choices=["rounds"])
+    parser.add_argument("--protocol", default="sketch", choices=["sketch", "rounds"])
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds to wait for the fit")
     options = parser.parse_args()
     begin = time.perf_counter()

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import columns
 from powerkern._validate import as_choice, as_rows, column_label
 from powerkern.federated import secure
-from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, digest_of, pack, unpack
+from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.requests import MomentsRequest, read_moments_request
-from powerkern.fitting import PowerFit, _domain_error, _weights
+from powerkern.fitting import PowerFit, _weights
 from powerkern.kernels import shares
+from powerkern.sketch import Grid, Range, Sketch, range_of, sketch
 
 FloatArray = NDArray[np.float64]
 
@@ -89,11 +90,12 @@ class Client:
         if self._matrix.values.shape[0] == 0:  # a missing row says the same
             self._matrix = self._matrix._replace(values=np.full((1, self._matrix.values.shape[1]), np.nan))
             sample_weight = None
+        self._sample_weight = sample_weight
         self._weight = _weights(sample_weight, self._matrix.values.shape[0])
         self._min_size, self._min_clients = min_size, min_clients
         self._secrets = _checked_secrets(secrets, self.name)
         self._n_threads = columns.thread_count(n_threads)
-        self._ranges: dict[str, FloatArray] = {}
+        self._ranges: dict[str, Range] = {}
         self._answers: dict[tuple[str, int], tuple[bytes, bytes]] = {}
 
     @property
@@ -118,9 +120,8 @@ class Client:
         Raises
         ------
         ProtocolError
-            The request is damaged, of another version, not for this client, or asks for more than the client gives.
-        ValueError
-            The data are outside the domain of the family (naming column and row).
+            The request is damaged, of another version, not for this client, or asks for more than the client gives; or
+            the data are outside the domain of the family (naming column and row).
         """
         message = unpack(request, SERVER)
         key, digest = (message.session, message.round), digest_of(request)
@@ -162,32 +163,47 @@ class Client:
     def _body(self, request: Message, digest: bytes) -> NDArray[Any]:
         family = as_choice("family", request.details.get("family"), columns.FAMILIES)
         peers = self._peers(request)
-        ranges = self._checked_range(family)
+        found = self._checked_range(family)
         if request.kind == Kind.RANGE:
             if self._secrets:
                 raise self._error("a range is no sum and cannot be masked; give the server public bounds instead")
-            return ranges[:, : shares.RANGE_STATUS]
+            return as_body(found.to_bytes())
         if request.kind == Kind.MOMENTS:
-            moments = self._moments(request, family, ranges)
+            moments = self._moments(request, family, found)
+            return self._masked_moments(moments, peers, digest) if self._secrets else moments
+        if request.kind == Kind.SKETCH:
+            own = self._sketch(request, found)
             if self._secrets:
-                return self._masked(secure.sums_of_moments(moments), peers, digest)
-            return moments
+                return secure.masked(secure.encode_words(own.sums), self.name, peers, digest)
+            return as_body(own.to_bytes())
         raise self._error(f"a message of kind {request.kind.name} is no request")
 
-    def _moments(self, request: Message, family: str, ranges: FloatArray) -> FloatArray:
+    def _sketch(self, request: Message, found: Range) -> Sketch:
+        largest = request.details.get("max_weight")
+        if isinstance(largest, float) and (found.n_obs > largest).any():
+            raise self._error(
+                f"a column has more values, or weight, than {largest:g}; begin anew with a larger max_weight"
+            )
+        try:
+            grid = Grid.from_bytes(request.body.tobytes())
+            return sketch(self._matrix.values, grid, sample_weight=self._sample_weight, n_threads=self._n_threads)
+        except ValueError as error:
+            raise self._error(str(error)) from None
+
+    def _moments(self, request: Message, family: str, found: Range) -> FloatArray:
         try:
             asked = read_moments_request(request.body, self.n_columns)
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
-        self._check_bounds(asked, ranges)
+        self._check_bounds(asked, found)
         frames, at = np.zeros((self.n_columns, shares.N_FRAME)), np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
         values, code = self._matrix.values, columns.FAMILIES[family]
         return columns.share_matrix(values, code, frames, at, self._weight, self._n_threads)[asked.which]
 
-    def _masked(self, numbers: list[int], peers: dict[str, bytes], digest: bytes) -> NDArray[Any]:
+    def _masked_moments(self, moments: FloatArray, peers: dict[str, bytes], digest: bytes) -> NDArray[Any]:
         try:
-            digits = secure.encode(numbers)
+            digits = secure.encode(secure.sums_of_moments(moments))
         except OverflowError:
             raise self._error(
                 "sums are too large to be masked; divide the weights by their mean over all sites"
@@ -221,27 +237,28 @@ class Client:
             raise self._error(f"it shares no secret with {', '.join(map(repr, strangers))}")
         return {name: self._secrets[name] for name in names if name != self.name}
 
-    def _checked_range(self, family: str) -> FloatArray:
-        """The range of every column, once it is known that all may be told of."""
+    def _checked_range(self, family: str) -> Range:
+        """The range of the columns, once it is known that all may be told of."""
         if family not in self._ranges:
-            values, code = self._matrix.values, columns.FAMILIES[family]
-            found = columns.range_matrix(values, code, self._weight, self._n_threads)
-            outside = np.flatnonzero(found[:, shares.RANGE_STATUS] < 0)
-            if outside.size:
-                error = _domain_error(self._matrix, int(outside[0]), self._matrix.names, self._weight)
-                raise ValueError(f"client {self.name!r}: {error}")
-            few = np.flatnonzero((found[:, shares.COUNT] > 0) & (found[:, shares.COUNT] < self._min_size))
+            try:
+                found = range_of(
+                    self._matrix.values,
+                    family,
+                    sample_weight=self._sample_weight,
+                    column_names=self._matrix.names,
+                    n_threads=self._n_threads,
+                )
+            except ValueError as error:
+                raise self._error(str(error)) from None
+            few = np.flatnonzero((found.count > 0) & (found.count < self._min_size))
             if few.size:
                 label = column_label(int(few[0]), self._matrix.names)
                 raise self._error(f"{label} has fewer than {self._min_size} values; it is not told of so few")
             self._ranges[family] = found
         return self._ranges[family]
 
-    def _check_bounds(self, asked: MomentsRequest, ranges: FloatArray) -> None:
-        own = ranges[asked.which]
-        outside = (own[:, shares.COUNT] > 0) & (
-            (own[:, shares.X_MIN] < asked.low) | (own[:, shares.X_MAX] > asked.high)
-        )
+    def _check_bounds(self, asked: MomentsRequest, found: Range) -> None:
+        outside = (found.x_min[asked.which] < asked.low) | (found.x_max[asked.which] > asked.high)
         if outside.any():
             k = int(np.argmax(outside))
             label = column_label(int(asked.which[k]), self._matrix.names)

@@ -4,7 +4,7 @@ Layout, little-endian::
 
     "PKFD" | version u16 | kind u16 | header length u32 | body length u64 | BLAKE2b-128 of all else | header | body
 
-The header is JSON; the body is one array of float64 or of 32-bit digits.
+The header is JSON; the body is one array of float64, of 32-bit digits or of bytes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAGIC = b"PKFD"
 _HEAD = struct.Struct("<4sHHIQ")
 _DIGEST = 16
 _START = _HEAD.size + _DIGEST
-_DTYPES: dict[str, np.dtype[Any]] = {"float": np.dtype("<f8"), "digit": np.dtype("<u4")}
+_DTYPES: dict[str, np.dtype[Any]] = {"float": np.dtype("<f8"), "digit": np.dtype("<u4"), "byte": np.dtype("u1")}
 _MAX_DIMENSIONS = 4
 
 
@@ -47,7 +47,7 @@ class ProtocolError(ValueError):
 
 
 class Message(NamedTuple):
-    """What the bytes say; `body` is an array of float64, or of uint32 for masked sums."""
+    """What the bytes say; `body` is an array of float64, of uint32 for masked sums, or of bytes of a summary."""
 
     kind: Kind
     session: str
@@ -59,7 +59,7 @@ class Message(NamedTuple):
 
 def pack(message: Message) -> bytes:
     """Bytes of a message."""
-    name = "digit" if message.body.dtype.kind == "u" else "float"
+    name = next(name for name, dtype in _DTYPES.items() if dtype == message.body.dtype.newbyteorder("<"))
     body = np.ascontiguousarray(message.body, dtype=_DTYPES[name])
     header = json.dumps(
         {
@@ -107,6 +107,11 @@ def unpack(data: bytes, sender: str) -> Message:
     if message.sender != sender:
         raise ProtocolError(f"{who}: the message says that it comes from {message.sender!r}")
     return message
+
+
+def as_body(data: bytes) -> NDArray[np.uint8]:
+    """Bytes as the body of a message."""
+    return np.frombuffer(data, np.uint8)
 
 
 def digest_of(data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from powerkern._status import Status
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle, shares
+from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MEAN, R_MIN
 
 FloatArray = NDArray[np.float64]
 
@@ -43,50 +44,45 @@ class PooledColumn(NamedTuple):
         return min(self.frame.sigma, 1.0)
 
 
-def column_of_ranges(ranges: FloatArray, family: int) -> PooledColumn:
-    """A column from the ranges of all sites, one a row."""
-    seen = ranges[ranges[:, shares.COUNT] > 0.0]
-    if seen.size == 0:
-        return _without_fit(family, math.nan, math.nan, Status.EMPTY)
-    x_min, x_max = float(seen[:, shares.X_MIN].min()), float(seen[:, shares.X_MAX].max())
-    n, n_negative = seen[:, shares.COUNT].sum(), seen[:, shares.N_NEGATIVE].sum()
-    sign = 1.0 if n_negative == 0 else -1.0 if n_negative == n else 0.0
+def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn:
+    """A column from its row of a `powerkern.sketch.Range` of all sites; not `exact`: its extremes are bounds."""
+    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+    if found[R_COUNT] == 0.0:
+        return _without_fit(base, math.nan, math.nan, Status.EMPTY)
+    x_min, x_max, mean_log = found[[R_MIN, R_MAX, R_MEAN]].tolist()
     if x_min == x_max:
-        return _without_fit(family, x_min, x_max, Status.CONSTANT)
-    order = np.argsort(seen[:, shares.TYPICAL], kind="stable")
-    upto = np.cumsum(seen[order, shares.COUNT])
-    middle = seen[order[np.searchsorted(upto, 0.5 * n)], shares.TYPICAL]
-    return _column(family, sign, x_min, x_max, abs(float(middle)), exact=True)
-
-
-def column_of_bounds(low: float, high: float, family: int) -> PooledColumn:
-    """A column of which no more than bounds are known."""
-    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
-    sign = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else 0.0
-    a, b = sorted((mle.log_base(base, abs(low)), mle.log_base(base, abs(high)))) if sign else (0.0, 0.0)
-    middle = math.expm1(0.5 * (a + b)) if base else math.exp(0.5 * (a + b))
-    return _column(family, sign, low, high, min(max(middle, min(abs(low), abs(high))), max(abs(low), abs(high))), False)
-
-
-def _column(family: int, sign: float, x_min: float, x_max: float, reference: float, exact: bool) -> PooledColumn:
-    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+        return _without_fit(base, x_min, x_max, Status.CONSTANT)
+    sign = 1.0 if x_min >= 0.0 else -1.0 if x_max < 0.0 else 0.0
     if sign == 0.0:
-        reference = 0.0
         bounds = mle.Bounds(0.0, mle.log_base(base, x_max), mle.log_base(base, -x_min))
-    else:
-        low, high = sorted((abs(x_min), abs(x_max)))
-        log_reference = mle.log_base(base, reference)
-        ends = [mle.centred_log(x, base, reference, log_reference) for x in (low, high)]
-        bounds = mle.Bounds(ends[0], ends[1], 0.0)
+        return _column(base, sign, x_min, x_max, 0.0, 0.0, bounds, exact)
+    low, high = sorted((abs(x_min), abs(x_max)))
+    reference = min(max(math.expm1(abs(mean_log)) if base else math.exp(mean_log), low), high)
+    log_reference = mle.log_base(base, reference)
+    bounds = mle.Bounds(
+        mle.centred_log(low, base, reference, log_reference), mle.centred_log(high, base, reference, log_reference), 0.0
+    )
+    return _column(base, sign, x_min, x_max, reference, log_reference, bounds, exact)
+
+
+def _column(
+    base: float,
+    sign: float,
+    x_min: float,
+    x_max: float,
+    reference: float,
+    log_reference: float,
+    bounds: mle.Bounds,
+    exact: bool,
+) -> PooledColumn:
     sigma = mle.unit_of(bounds)
     unit = 1.0 / sigma
-    frame = shares.Frame(sign == 0.0, reference, bounds.low * unit, bounds.high * unit, bounds.neg_high * unit, sigma)
-    log_reference = mle.log_base(base, reference) if sign else 0.0
+    low, high, neg_high = (bound * unit for bound in bounds)
+    frame = shares.Frame(sign == 0.0, reference, low, high, neg_high, sigma)
     return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)
 
 
-def _without_fit(family: int, x_min: float, x_max: float, status: Status) -> PooledColumn:
-    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
     frame = shares.Frame(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, True, status)
 

@@ -1,8 +1,9 @@
 """Sums that only their total reveals: exact fixed-point integers under pairwise masks that cancel.
 
-Every number becomes an integer in units of ``2**-FRACTION``, modulo ``2**(32 DIGITS)``. Each pair of clients shares a
+Moments become integers in units of ``2**-FRACTION``, modulo ``2**(32 DIGITS)``; the power sums of a sketch are integers
+of 64 bits already. Each pair of clients shares a
 secret seed; both expand it to the same stream of random digits (SHAKE-256), which one of them adds and the other
-subtracts. Modulo the same power of two the streams cancel in the sum over all clients, to the last bit, while a single
+subtracts. Modulo a power of two the streams cancel in the sum over all clients, to the last bit, while a single
 client's numbers are uniformly random to whoever lacks its seeds (Bonawitz et al. 2017, without the recovery of
 clients that drop out).
 """
@@ -117,8 +118,18 @@ def decode(digits: Digits) -> list[int]:
     return numbers
 
 
+def encode_words(words: NDArray[np.int64]) -> Digits:
+    """Integers of 64 bits as rows of two digits, modulo 2**64."""
+    return np.ascontiguousarray(words.reshape(-1, 1), "<i8").view("<u4")
+
+
+def decode_words(digits: Digits) -> NDArray[np.int64]:
+    """The integers of 64 bits that rows of two digits stand for."""
+    return np.ascontiguousarray(digits, "<u4").view("<i8")[:, 0].astype(np.int64)
+
+
 def add(parts: Iterable[Digits]) -> Digits:
-    """Sum of numbers given by their digits, modulo ``2**(32 DIGITS)``."""
+    """Sum of numbers given by their digits, modulo 2 to the power of their bits."""
     return _carried(sum(part.astype(np.int64) for part in parts))  # type: ignore[arg-type]
 
 

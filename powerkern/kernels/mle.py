@@ -299,7 +299,7 @@ class Centred(NamedTuple):
 
 @kernel
 def _careful(sides: Sides, base: float, found: Scan, spare: FloatArray) -> Centred:
-    reference = typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
+    reference = _typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
     logs = careful_logs(sides, base, reference, spare)
     largest = max(float_of(found.high), float_of(found.negative_high))
     log_reference = log_base(base, reference) if sides.neg.size == 0 else 0.0
@@ -358,7 +358,7 @@ def optimum(
 
 
 @kernel
-def typical(x: FloatArray, scratch: FloatArray) -> float:
+def _typical(x: FloatArray, scratch: FloatArray) -> float:
     """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
     n = min(x.size, 63)
     stride = x.size // n

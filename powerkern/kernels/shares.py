@@ -1,4 +1,4 @@
-"""One site's share of a column that lies at several sites: its range, and its moments at given exponents.
+"""One site's share of a column that lies at several sites: its moments at given exponents.
 
 A site knows its own rows only. What it has to agree on with the others comes as a frame: bounds, reference and unit of
 the logs of all sites' rows (`powerkern.federated`). With one frame for all, the moments of the shares merge pairwise
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from powerkern._jit import entry, float_of, kernel
+from powerkern._jit import entry, kernel
 from powerkern.kernels.likelihood import N_MOMENTS, FloatArray, Logs, add_moments
 from powerkern.kernels.mle import (
     WORK,
@@ -21,14 +21,8 @@ from powerkern.kernels.mle import (
     logs_in_units,
     prepare,
     sides_of,
-    typical,
     unpack,
-    weighted_total,
 )
-
-# one row a column, in the order of `Range`
-COUNT, TOTAL, X_MIN, X_MAX, N_NEGATIVE, TYPICAL, RANGE_STATUS = range(7)
-N_RANGE = 7
 
 # one row a column: what all sites agree on; logs are in units of SIGMA
 BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
@@ -48,25 +42,6 @@ class Frame(NamedTuple):
     high: float
     neg_high: float
     sigma: float
-
-
-@kernel
-def range_of_column(x: FloatArray, weight: FloatArray, family: int, work: Work, out: FloatArray) -> None:
-    """Number and weight of the values, extremes, number of negative ones, and one value from their middle."""
-    column = prepare(x, weight, family, work)
-    out[:] = 0.0
-    out[RANGE_STATUS] = column.status
-    n = column.x.size
-    if n == 0:
-        return
-    low, high = float_of(column.found.low), float_of(column.found.high)
-    negative_high = float_of(column.found.negative_high)
-    out[COUNT] = n
-    out[TOTAL] = n if weight.size == 0 else weighted_total(column.weight, column.weight)[1]
-    out[X_MIN] = low if column.sign > 0.0 else -negative_high
-    out[X_MAX] = -low if column.sign < 0.0 else high
-    out[N_NEGATIVE] = column.found.n_negative
-    out[TYPICAL] = typical(column.x, work.spare)
 
 
 @kernel
@@ -109,14 +84,6 @@ def share_of_column(
             row = out[k * N_SHARE : (k + 1) * N_SHARE]
             row[:N_MOMENTS] = work.scratch.moments[0]
             row[JACOBIAN] = logs.jacobian
-
-
-@entry(f"void(float64[:, ::1], float64[::1], int64, {WORK}, float64[:, ::1])")
-def range_columns(columns: FloatArray, weight: FloatArray, family: int, work: tuple[Any, ...], out: FloatArray) -> None:
-    """Ranges of the rows of `columns`, each one column of a matrix."""
-    each = unpack(work)
-    for j in range(columns.shape[0]):
-        range_of_column(columns[j], weight, family, each, out[j])
 
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], float64[:, ::1], {WORK}, float64[:, ::1])")

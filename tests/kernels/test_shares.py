@@ -24,10 +24,6 @@ COLUMNS = {
 }
 
 
-def ranges(x: np.ndarray, family: str, weight: np.ndarray = NONE) -> np.ndarray:
-    return columns.range_matrix(x.reshape(-1, 1), columns.FAMILIES[family], weight, 1)[0]
-
-
 def frame_of(x: np.ndarray, family: str) -> np.ndarray:
     """Any frame with bounds that hold will do: here from plain logs."""
     base = 1.0 if family == "yeo-johnson" else 0.0
@@ -110,20 +106,3 @@ def test_a_share_without_values_and_an_exponent_not_asked_for_are_zeros() -> Non
     found = columns.share_matrix(x.reshape(-1, 1), mle.YEO_JOHNSON, frame[None], at, NONE, 1)[0]
     assert_array_equal(found[1], np.zeros(shares.N_SHARE))
     assert_array_equal(found[2], share(x, family, frame, 0.2))
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_range(name: str) -> None:
-    family, x = COLUMNS[name]
-    weight = RNG.exponential(size=x.size)
-    found = ranges(np.append(x, np.nan), family, np.append(weight, 1.0))
-    expected = [x.size, weight.sum(), x.min(), x.max(), np.count_nonzero(x < 0)]
-    assert_allclose(found[: shares.TYPICAL], expected, rtol=1e-14)
-    assert x.min() <= found[shares.TYPICAL] <= x.max()
-    assert found[shares.RANGE_STATUS] == 0.0
-
-
-def test_range_of_nothing_and_of_what_is_outside_the_domain() -> None:
-    assert_array_equal(ranges(np.full(2, np.nan), "box-cox")[: shares.RANGE_STATUS], 0.0)
-    assert ranges(np.array([1.0, -1.0]), "box-cox")[shares.RANGE_STATUS] == mle.BAD_NOT_POSITIVE
-    assert ranges(np.array([1.0, np.inf]), "box-cox")[shares.RANGE_STATUS] == mle.BAD_INFINITE
