@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -193,6 +193,14 @@ class PowerFit:
     def __setstate__(self, state: dict[str, Any]) -> None:
         # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
         self.__dict__.update(state, _results=np.array(state["_results"]))
+
+    def part(self, columns: slice) -> PowerFit:
+        """The fit of some of the columns, without data."""
+        names = None if self.column_names is None else self.column_names[columns]
+        results = self._results[columns].copy()
+        return PowerFit(
+            self.family, results, estimator=self.estimator, standardize=self.standardize, column_names=names
+        )
 
     # --- applying ---------------------------------------------------------------------------------------
 
@@ -667,7 +675,11 @@ def fit(
     if outside.size:
         raise _domain_error(matrix, int(outside[0]), matrix.names, weight)
     if limit < math.inf:
-        _apply_limit(matrix, code, results, weight, limit, given, threads, strict=ymax is not None)
+
+        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+            return columns.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)
+
+        _apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
     _warn_unfitted(results[:, mle.STATUS], matrix.names)
     fitted = PowerFit(
         family,
@@ -756,19 +768,19 @@ def _reals(what: str, value: object) -> FloatArray:
 
 
 def _apply_limit(
-    matrix: Matrix,
+    refit: Callable[[NDArray[np.intp], FloatArray], FloatArray],
     family: int,
     results: FloatArray,
-    weight: FloatArray,
+    names: list[str] | None,
     ymax: float,
     given: FloatArray,
-    n_threads: int,
     *,
     strict: bool,
 ) -> None:
     """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it.
 
-    Data that no lambda keeps within `ymax` are an error if `strict`; else they come as close to it as they can.
+    `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
+    they come as close to it as they can.
     """
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
     low, high = np.empty((2, found.size))
@@ -776,16 +788,16 @@ def _apply_limit(
     impossible = low > high
     if strict and impossible.any():
         j = int(found[np.argmax(impossible)])
-        raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, matrix.names)}: no lambda satisfies it")
+        raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, names)}: no lambda satisfies it")
     low, high = np.where(impossible, 0.5 * (low + high), [low, high])
     bounded = np.clip(results[found, mle.LMBDA], low, high)
     moved = bounded != results[found, mle.LMBDA]
     if moved.any():
         at = found[moved]
-        refit = columns.fit_matrix(matrix.values[:, at], family, bounded[moved], weight, n_threads)
-        refit[refit[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
-        refit[:, mle.N_EVAL] += results[at, mle.N_EVAL]
-        results[at] = refit
+        again = refit(at, bounded[moved])
+        again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
+        again[:, mle.N_EVAL] += results[at, mle.N_EVAL]
+        results[at] = again
 
 
 # --- messages -----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import fitting, pieces
+from powerkern._status import Status
 from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, check_n_features, column_label
 from powerkern.columns import FAMILIES, thread_count
 from powerkern.fitting import PowerFit
@@ -263,6 +264,12 @@ class Grid(_Summary):
         chosen[slice(None) if columns is None else np.asarray(columns)] = True
         return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED, self.quantum)
 
+    def part(self, columns: ArrayLike) -> Grid:
+        """The grid of some of the columns (indices or mask)."""
+        chosen = np.arange(self.n_features)[np.asarray(columns)]
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
+        return Grid(self.family, self._table[chosen], names, self._was_vector, self.quantum)
+
     def _relaid(self, exponents: FloatArray, max_bins: int, quantum: int) -> Grid:
         cells = self._table.copy()
         kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
@@ -323,6 +330,16 @@ class Sketch:
         starts = pieces.starts_of(self.grid._table)
         total: FloatArray = np.ldexp((counts[starts[1:]] - counts[starts[:-1]]).astype(np.float64), self.grid.quantum)
         return total
+
+    def _solvable(self) -> pieces.Sums:
+        return pieces.Sums(self.sums, self.grid._code, self.grid._table.copy(), self.grid.quantum)
+
+    def part(self, columns: ArrayLike) -> Sketch:
+        """The sketch of some of the columns (indices or mask)."""
+        starts = pieces.starts_of(self.grid._table)
+        chosen = np.arange(self.grid.n_features)[np.asarray(columns)]
+        own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
+        return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]))
 
     def __repr__(self) -> str:
         return f"Sketch({self.grid!r})"
@@ -550,7 +567,12 @@ def extend(
 
 
 def finish(
-    total: Sketch, *, standardize: bool = True, lmbda: ArrayLike | None = None, n_threads: int | None = None
+    total: Sketch,
+    *,
+    standardize: bool = True,
+    lmbda: ArrayLike | None = None,
+    ymax: float | None = None,
+    n_threads: int | None = None,
 ) -> PowerFit:
     """Fit every column of a sketch by maximum likelihood.
 
@@ -566,6 +588,8 @@ def finish(
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
+    ymax : float, optional
+        Bound on the raw transformed values, as for `powerkern.fit`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -596,9 +620,19 @@ def finish(
     """
     if not isinstance(total, Sketch):
         raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
-    grid = total.grid
-    sums = pieces.Sums(total.sums, grid._code, grid._table.copy(), grid.quantum)
-    results, _ = sums.fit(fitting._given_lambdas(lmbda, grid.n_features), thread_count(n_threads))
+    grid, sums = total.grid, total._solvable()
+    threads = thread_count(n_threads)
+    given = fitting._given_lambdas(lmbda, grid.n_features)
+    results, _ = sums.fit(given, threads)
+    limit = fitting._limit(ymax, standardize, np.dtype(np.float64))
+    if limit < np.inf:
+
+        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+            taken = given.copy()
+            taken[at] = bounded
+            return sums.fit(taken, threads)[0][at]
+
+        fitting._apply_limit(refit, grid._code, results, grid.column_names, limit, given, strict=ymax is not None)
     fitting._warn_unfitted(results[:, mle.STATUS], grid.column_names)
     return PowerFit(
         grid.family,
@@ -608,6 +642,53 @@ def finish(
         sums=sums,
         was_vector=grid._was_vector,
     )
+
+
+# --- columns side by side -----------------------------------------------------------------------------
+
+
+def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None) -> Mergeable:
+    """Ranges, or sketches with one quantum, of different columns of the same rows, as one of all columns.
+
+    Parameters
+    ----------
+    parts : sequence of Range or of Sketch
+        From left to right.
+    column_names : sequence of str, optional
+        Names of all columns; default: those of the parts, if all have some.
+
+    Returns
+    -------
+    Range or Sketch
+    """
+    first = parts[0]
+    described = [part.grid if isinstance(part, Sketch) else part for part in parts]
+    names = None if column_names is None else list(column_names)
+    if names is None and all(one.column_names is not None for one in described):
+        names = [name for one in described for name in one.column_names or ()]
+    table = np.concatenate([one._table for one in described])
+    was_vector = len(parts) == 1 and described[0]._was_vector
+    if names is not None and len(names) != len(table):
+        raise ValueError(f"column_names has {len(names)} names, there are {len(table)} columns; give one name a column")
+    if isinstance(first, Range):
+        return Range(first.family, table, names, was_vector)
+    sums = np.concatenate([part.sums for part in parts if isinstance(part, Sketch)])
+    return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum), sums)
+
+
+def unresolved(total: Sketch) -> NDArray[np.bool_]:
+    """Mask of the columns whose optimum the grid does not resolve: those that `finish` would warn of."""
+    nothing_given = np.full(total.grid.n_features, np.nan)
+    status = total._solvable().fit(nothing_given, thread_count(None))[0][:, mle.STATUS]
+    mask: NDArray[np.bool_] = status == Status.UNRESOLVED
+    return mask
+
+
+def replaced(total: Sketch, part: Sketch, columns: NDArray[np.bool_]) -> Sketch:
+    """`total` with the columns of a mask taken from `part`, which has only those."""
+    position = np.cumsum(columns) - 1
+    each = [part.part([position[j]]) if columns[j] else total.part([j]) for j in range(total.grid.n_features)]
+    return beside(each, total.grid.column_names)
 
 
 # --- grids that grow ----------------------------------------------------------------------------------

@@ -1,0 +1,308 @@
+"""Power transforms of Dask arrays and data frames, which are never brought together in one place.
+
+`fit` reads the data twice, chunk by chunk: once for the ranges of the columns, once for the sketches (see
+`powerkern.sketch`) that add up to the fit. `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be
+blocks of rows, of columns, or of both; nothing is rechunked.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import sketch as sketches
+from powerkern._validate import as_choice, as_weights, check_n_features
+from powerkern.columns import FAMILIES
+from powerkern.fitting import OutOfRange, PowerFit
+from powerkern.sketch import Grid, Range, Sketch
+
+try:
+    import dask
+    import dask.array as da
+except ImportError:
+    raise ImportError("powerkern.dask needs Dask: pip install 'powerkern[dask]'") from None
+
+#: How many summaries one task merges.
+_FAN_IN = 16
+#: Times that columns which their grid does not resolve are read again, on a finer one.
+_REFINEMENTS = 3
+
+
+class _Chunk(NamedTuple):
+    """A block of the data, not yet computed, and the weights of its rows."""
+
+    data: Any
+    weight: Any
+    name: str
+
+
+class _Columns(NamedTuple):
+    """A block of columns: how many, and their chunks from top to bottom."""
+
+    width: int
+    chunks: list[_Chunk]
+
+
+def fit(
+    X: Any,
+    family: str = "yeo-johnson",
+    *,
+    standardize: bool = True,
+    sample_weight: Any = None,
+    lmbda: ArrayLike | None = None,
+    ymax: float | None = None,
+    column_names: Sequence[str] | None = None,
+) -> PowerFit:
+    """Fit a power transform to every column of a Dask collection: `powerkern.fit` on two passes over its chunks.
+
+    Runs on the scheduler in force (threads, processes, a `distributed.Client`). What a task returns is a summary of
+    some 10 kB a column; a worker holds the chunks that it works on, and no others. Tasks use one thread each.
+
+    Parameters
+    ----------
+    X : dask array of shape (n, p) or (n,), dask data frame or series
+        Numbers of any real dtype; NaN is missing. Chunk sizes need not be known.
+    family, standardize, lmbda, ymax, column_names
+        As for `powerkern.fit`.
+    sample_weight : (n,) dask array or series, or (n,) array-like, optional
+        Non-negative weights of the rows. Of a data frame whose partitions have unknown lengths: a dask series or array
+        with the same partitions.
+
+    Returns
+    -------
+    PowerFit
+        Equal to that of `powerkern.fit` to about 1e-13 in lambda. `profile` and `confint` need no data. Columns that
+        the first grid does not resolve (rare: see `powerkern.sketch.finish`) are read again, up to three times, on
+        finer ones; `Status.UNRESOLVED` marks those where that did not suffice.
+
+    Raises
+    ------
+    TypeError
+        X is no Dask collection, or does not hold real numbers.
+    ValueError
+        As `powerkern.fit`; the message names the chunk.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import powerkern as pk
+    >>> from powerkern.dask import fit, transform
+    >>> X = da.random.default_rng(0).lognormal(size=(10_000, 4), chunks=(1_000, 2))
+    >>> fitted = fit(X, "box-cox")
+    >>> abs(fitted.lmbda - pk.fit(X.compute(), "box-cox").lmbda).max() < 1e-12
+    np.True_
+    >>> transform(X, fitted)
+    dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
+    """
+    as_choice("family", family, FAMILIES)
+    if column_names is not None and _is_frame(X):
+        X = X.copy()
+        X.columns, column_names = list(column_names), None
+    blocks = _blocks(X, sample_weight)
+    ranges = dask.compute(*(_tree([_lazily(_range_of, one, family) for one in block.chunks]) for block in blocks))
+    if not ranges or ranges[0] is None:
+        raise ValueError("X has no rows or no columns; there is nothing to do")
+    grid = sketches.beside(ranges, column_names).grid()
+    total = _sketched(blocks, grid, np.ones(grid.n_features, dtype=bool))
+    for _ in range(_REFINEMENTS):
+        unresolved = sketches.unresolved(total)
+        if not unresolved.any():
+            break
+        total = sketches.replaced(total, _sketched(blocks, total.grid.refined(unresolved), unresolved), unresolved)
+    return sketches.finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax)
+
+
+def transform(X: Any, fit: PowerFit) -> Any:
+    """Transform every column of a Dask collection, lazily: `PowerFit.transform` of each chunk.
+
+    Parameters
+    ----------
+    X : dask array, data frame or series
+        As fitted; other chunks will do.
+    fit : PowerFit
+        From `fit`, or from `powerkern.fit` of data in memory.
+
+    Returns
+    -------
+    dask array, data frame or series
+        Chunks as in `X`. Values outside the domain raise when it is computed.
+    """
+    return _applied(X, fit, functools.partial(_transformed, method="transform"))
+
+
+def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
+    """Undo `transform`, lazily: `PowerFit.inverse_transform` of each chunk.
+
+    Parameters
+    ----------
+    Z : dask array, data frame or series
+        Transformed values.
+    fit : PowerFit
+        The fit that transformed them.
+    out_of_range : {"nan", "raise", "clip"}, default "nan"
+        What to do with values that have no inverse, see `PowerFit.inverse_transform`. Warnings appear where the chunk
+        is computed.
+
+    Returns
+    -------
+    dask array, data frame or series
+        Chunks as in `Z`.
+    """
+    return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
+
+
+# --- tasks --------------------------------------------------------------------------------------------
+
+
+def _range_of(data: Any, weight: Any, family: str) -> Range:
+    return sketches.range_of(data, family, sample_weight=weight, n_threads=1)
+
+
+def _sketch_of(data: Any, weight: Any, grid: Grid, chosen: NDArray[np.bool_]) -> Sketch:
+    if not chosen.all():
+        data = data.iloc[:, chosen] if hasattr(data, "iloc") else data[:, chosen]
+    return sketches.sketch(data, grid, sample_weight=weight, n_threads=1)
+
+
+def _on_chunk(function: Callable[..., Any], data: Any, weight: Any, name: str, *arguments: Any) -> Any:
+    """Call a function with a chunk; None for one without rows. Errors name the chunk, from whose start they count."""
+    if len(data) == 0:
+        return None
+    try:
+        return function(data, weight, *arguments)
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"in {name}: {error}") from None
+
+
+def _merged(parts: list[Any]) -> Any:
+    """All that are not None, merged; None where there are none."""
+    some = [part for part in parts if part is not None]
+    return functools.reduce(sketches.merge, some) if some else None
+
+
+def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+    if len(block) == 0:
+        return block.astype(_result_type(block.dtype)) if isinstance(block, np.ndarray) else block
+    return getattr(fit, method)(block, n_threads=1, **options)
+
+
+# --- graphs -------------------------------------------------------------------------------------------
+
+
+def _lazily(function: Callable[..., Any], chunk: _Chunk, *arguments: Any) -> Any:
+    return dask.delayed(_on_chunk)(function, *chunk, *arguments)
+
+
+def _tree(parts: list[Any]) -> Any:
+    """Merge delayed summaries, a few at a time."""
+    while len(parts) > 1:
+        parts = [dask.delayed(_merged)(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+    return parts[0]
+
+
+def _sketched(blocks: list[_Columns], grid: Grid, chosen: NDArray[np.bool_]) -> Sketch:
+    """Sketches of the chosen columns, side by side: one pass over the chunks that have any."""
+    trees, start = [], 0
+    for block in blocks:
+        own = np.arange(start, start + block.width)
+        start += block.width
+        if chosen[own].any():
+            part = grid.part(own[chosen[own]])
+            trees.append(_tree([_lazily(_sketch_of, one, part, chosen[own]) for one in block.chunks]))
+    parts: tuple[Sketch, ...] = dask.compute(*trees)
+    return sketches.beside(parts)
+
+
+def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
+    if not isinstance(fit, PowerFit):
+        raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
+    if _is_frame(X):
+        meta = _transformed(X._meta_nonempty, fit, "transform").iloc[:0]
+        return X.map_partitions(function, fit, meta=meta)
+    _check_array(X)
+    p = 1 if X.ndim == 1 else X.shape[1]
+    check_n_features(np.empty((0, p)), fit.n_features, None, fit.column_names)
+    dtype = _result_type(X.dtype)
+    if X.ndim == 1:
+        return X.map_blocks(function, fit, dtype=dtype, meta=np.empty(0, dtype))
+    edges = np.cumsum([0, *X.chunks[1]])
+    parts = [
+        X[:, a:b].map_blocks(function, fit.part(slice(a, b)), dtype=dtype, meta=np.empty((0, 0), dtype))
+        for a, b in itertools.pairwise(edges.tolist())
+    ]
+    return parts[0] if len(parts) == 1 else da.concatenate(parts, axis=1)
+
+
+# --- input --------------------------------------------------------------------------------------------
+
+
+def _is_frame(X: Any) -> bool:
+    """Whether X is a Dask data frame or series."""
+    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_delayed")
+
+
+def _check_array(X: Any) -> None:
+    if not isinstance(X, da.Array):
+        raise TypeError(f"X is a {type(X).__name__}, not a Dask array, data frame or series; use powerkern.fit")
+    if X.ndim not in (1, 2):
+        raise ValueError(f"X has {X.ndim} dimensions; pass a table of shape (n, p) or one column of shape (n,)")
+
+
+def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
+    """The chunks of each block of columns."""
+    if _is_frame(X):
+        parts = X.to_delayed()
+        weights = _weights(sample_weight, None, len(parts))
+        chunks = [_Chunk(*one, f"partition {i}") for i, one in enumerate(zip(parts, weights, strict=True))]
+        return [_Columns(1 if X.ndim == 1 else len(X.columns), chunks)]
+    _check_array(X)
+    rows, widths = X.chunks[0], X.chunks[1] if X.ndim == 2 else (1,)
+    weights = _weights(sample_weight, rows, len(rows))
+    parts = X.to_delayed().reshape(len(rows), len(widths))
+    top, left = np.cumsum([0, *rows]), np.cumsum([0, *widths])
+    known = not np.isnan(top).any()
+    return [
+        _Columns(
+            width,
+            [
+                _Chunk(
+                    part, weight, f"the chunk from row {top[i]:.0f}, column {left[j]}" if known else f"chunk {i}, {j}"
+                )
+                for i, (part, weight) in enumerate(zip(parts[:, j], weights, strict=True))
+            ],
+        )
+        for j, width in enumerate(widths)
+    ]
+
+
+def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) -> list[Any]:
+    """Weights of the rows of each chunk."""
+    if sample_weight is None:
+        return [None] * n_chunks
+    n = math.nan if rows is None else sum(rows)
+    if not dask.is_dask_collection(sample_weight):
+        if rows is None or math.isnan(n):
+            raise ValueError(
+                "sample_weight is in memory and the chunks of X have unknown lengths; pass it as a Dask array or "
+                "series with the partitions of X"
+            )
+        return np.split(as_weights(sample_weight, int(n)), np.cumsum(rows)[:-1].astype(int))
+    if isinstance(sample_weight, da.Array) and sample_weight.shape == (n,):
+        sample_weight = sample_weight.rechunk((rows,))
+    parts: list[Any] = np.ravel(sample_weight.to_delayed()).tolist()
+    if len(parts) != n_chunks:
+        raise ValueError(
+            f"sample_weight has {len(parts)} chunks, X has {n_chunks}; give it one weight a row and the chunks of X"
+        )
+    return parts
+
+
+def _result_type(dtype: Any) -> type[np.floating]:
+    return np.float32 if dtype == np.float32 else np.float64

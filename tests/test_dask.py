@@ -1,0 +1,276 @@
+"""Dask collections: the same fit as of the data in memory, whatever the chunks, in two passes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import PowerFit, Status
+
+da = pytest.importorskip("dask.array")
+import dask  # noqa: E402
+
+from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
+
+FAMILIES = ("yeo-johnson", "box-cox")
+
+
+@pytest.fixture(autouse=True)
+def _single_threaded():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def matrix(family: str, n: int = 1000) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = np.column_stack(
+        [rng.lognormal(size=n), rng.gamma(3.0, size=n), 1e4 + 1e-3 * rng.normal(size=n), rng.uniform(1900, 2024, n)]
+    )
+    if family == "yeo-johnson":
+        X = np.column_stack([X, rng.normal(size=n), rng.gumbel(size=n) * 1e5])
+    X[rng.random(X.shape) < 0.05] = np.nan
+    return X
+
+
+def assert_same_fit(actual: PowerFit, expected: PowerFit) -> None:
+    assert_array_equal(actual.status, expected.status)
+    assert_allclose(actual.lmbda, expected.lmbda, rtol=1e-10, atol=1e-10)
+    assert_array_equal(actual.n_obs, expected.n_obs)
+    assert_array_equal([actual.x_min, actual.x_max], [expected.x_min, expected.x_max])
+    assert actual.column_names == expected.column_names
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("chunks", [(1000, -1), (100, -1), (333, 1), ((1, 0, 499, 500), (3, -1)), (1000, 2)])
+def test_any_chunks_give_the_fit_of_all_rows(family, chunks):
+    X = matrix(family)
+    if chunks[1] == (3, -1):
+        chunks = (chunks[0], (3, X.shape[1] - 3))
+    D = da.from_array(X, chunks=chunks)
+    fitted, expected = fit(D, family), pk.fit(X, family)
+    assert_same_fit(fitted, expected)
+    Z = transform(D, fitted)
+    assert isinstance(Z, da.Array)
+    assert Z.chunks == D.chunks
+    assert_array_equal(Z.compute(), fitted.transform(X))
+    back = inverse_transform(Z, fitted)
+    assert back.chunks == D.chunks
+    assert_allclose(back.compute(), X, rtol=1e-9)
+    assert_allclose(np.array(fitted.confint()), np.array(expected.confint()), rtol=1e-7)
+
+
+def test_one_column():
+    x = np.random.default_rng(1).normal(size=1000)
+    fitted = fit(da.from_array(x, chunks=130))
+    assert_same_fit(fitted, pk.fit(x))
+    assert transform(da.from_array(x, chunks=130), fitted).compute().shape == (1000,)
+
+
+def test_float32_stays_float32():
+    X = da.from_array(matrix("box-cox").astype(np.float32), chunks=(300, 2))
+    Z = transform(X, fit(X, "box-cox"))
+    assert Z.dtype == Z.compute().dtype == np.float32
+
+
+class Reader:
+    """Chunks that count how often they are made."""
+
+    def __init__(self, X: np.ndarray, rows: int) -> None:
+        self.X, self.rows = X, rows
+        self.reads = np.zeros(len(X) // rows, dtype=int)
+        self.lock = threading.Lock()
+
+    def read(self, block: np.ndarray, block_info: dict | None = None) -> np.ndarray:
+        i = block_info[0]["chunk-location"][0]
+        with self.lock:
+            self.reads[i] += 1
+        return self.X[i * self.rows : (i + 1) * self.rows].copy()
+
+    def array(self):
+        empty = da.zeros(self.X.shape, chunks=(self.rows, -1))
+        return empty.map_blocks(self.read, dtype=self.X.dtype, meta=self.X[:0])
+
+
+def test_the_data_are_read_twice():
+    reader = Reader(matrix("yeo-johnson"), 100)
+    fit(reader.array())
+    assert_array_equal(reader.reads, 2)
+
+
+def test_transforms_read_nothing_until_they_are_computed():
+    reader = Reader(matrix("yeo-johnson"), 100)
+    fitted = pk.fit(reader.X)
+    Z = inverse_transform(transform(reader.array(), fitted), fitted)
+    assert_array_equal(reader.reads, 0)
+    Z[:50].compute()
+    assert reader.reads.sum() == 1
+
+
+def test_columns_that_need_a_finer_grid_are_read_again():
+    X = np.column_stack([np.random.default_rng(0).normal(size=10_000), np.arange(10_000) == 77])
+    D = da.from_array(X, chunks=(2500, 1))
+    assert_same_fit(fit(D), pk.fit(X))
+    assert_same_fit(fit(D.rechunk((2500, 2))), pk.fit(X))
+
+
+@pytest.mark.parametrize("kind", ["array in memory", "dask array", "dask array in other chunks"])
+def test_weights(kind):
+    X = matrix("box-cox")
+    weight = np.random.default_rng(2).integers(0, 3, size=len(X)).astype(float)
+    weight[:100] = 0.0
+    given = {
+        "array in memory": weight,
+        "dask array": da.from_array(weight, chunks=100),
+        "dask array in other chunks": da.from_array(weight, chunks=77),
+    }[kind]
+    fitted = fit(da.from_array(X, chunks=(100, 2)), "box-cox", sample_weight=given)
+    assert_allclose(fitted.lmbda, pk.fit(X, "box-cox", sample_weight=weight).lmbda, rtol=1e-10, atol=1e-10)
+
+
+def test_options_are_those_of_fit():
+    X = matrix("box-cox")
+    D = da.from_array(X, chunks=(100, 3))
+    options = {"standardize": False, "lmbda": [0.5, np.nan, 1.0, np.nan], "ymax": 1e30, "column_names": list("abcd")}
+    fitted, expected = fit(D, "box-cox", **options), pk.fit(X, "box-cox", **options)
+    assert_same_fit(fitted, expected)
+    assert_allclose(transform(D, fitted).compute(), expected.transform(X), rtol=1e-9)
+
+
+def test_columns_without_a_fit():
+    X = np.column_stack([np.full(10, np.nan), np.full(10, 3.0), np.arange(10.0)])
+    with pytest.warns(UserWarning, match="column 1: .*; column 0: "):
+        fitted = fit(da.from_array(X, chunks=(3, 2)))
+    assert_array_equal(fitted.status, [Status.EMPTY, Status.CONSTANT, Status.OK])
+
+
+# --- data frames --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def dd():
+    return pytest.importorskip("dask.dataframe")
+
+
+def test_data_frames(dd):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(matrix("yeo-johnson"), columns=list("uvwxyz"), index=np.arange(1000) * 2)
+    D = dd.from_pandas(frame, npartitions=7)
+    fitted = fit(D)
+    assert_same_fit(fitted, pk.fit(frame))
+    Z = transform(D, fitted)
+    pandas.testing.assert_frame_equal(Z.compute(), fitted.transform(frame))
+    pandas.testing.assert_frame_equal(inverse_transform(Z, fitted).compute(), frame, rtol=1e-9)
+    weight = pandas.Series(np.arange(1000.0), index=frame.index)
+    weighted = fit(D, sample_weight=dd.from_pandas(weight, npartitions=7))
+    assert_allclose(weighted.lmbda, pk.fit(frame, sample_weight=weight).lmbda, rtol=1e-10, atol=1e-10)
+    one = fit(D["u"])
+    assert_same_fit(one, pk.fit(frame["u"]))
+    pandas.testing.assert_series_equal(transform(D["u"], one).compute(), one.transform(frame["u"]))
+
+
+def test_chunks_of_unknown_length(dd):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(matrix("yeo-johnson"))
+    D = dd.from_pandas(frame, npartitions=5)
+    some = D[D[0] > 1.0]  # lengths unknown, perhaps an empty partition
+    D2 = dd.concat([some, D[D[0] > 1e9]])
+    expected = pk.fit(frame[frame[0] > 1.0])
+    assert_same_fit(fit(D2), expected)
+    fitted = fit(D2.values)
+    assert_same_fit(fitted, expected)
+    assert_array_equal(transform(D2.values, fitted).compute(), fitted.transform(frame[frame[0] > 1.0].to_numpy()))
+    with pytest.raises(ValueError, match="sample_weight is in memory and the chunks of X have unknown lengths"):
+        fit(some.values, sample_weight=np.ones(5))
+
+
+# --- wrong use ----------------------------------------------------------------------------------------
+
+
+def test_wrong_data_are_named():
+    X = np.arange(1.0, 21.0).reshape(5, 4)
+    X[4, 3] = -1.0
+    D = da.from_array(X, chunks=(3, 2))
+    with pytest.raises(ValueError, match=r"in the chunk from row 3, column 2: column 1, row 1: the value is -1\.0"):
+        fit(D, "box-cox")
+    with pytest.raises(ValueError, match=r"column 1, row 1: the value is -1\.0"):
+        transform(D, pk.fit(abs(X), "box-cox")).compute()
+    with pytest.raises(TypeError, match=r"X is a ndarray, not a Dask array, data frame or series; use powerkern.fit"):
+        fit(X)
+    with pytest.raises(ValueError, match="X has 3 dimensions"):
+        fit(da.ones((2, 2, 2)))
+    with pytest.raises(ValueError, match="X has no rows or no columns"):
+        fit(da.ones((0, 3)))
+    with pytest.raises(ValueError, match="did you mean 'box-cox'"):
+        fit(D, "boxcox")
+    with pytest.raises(ValueError, match="X has 4 columns, the fit has 1"):
+        transform(D, pk.fit([1.0, 2.0]))
+    with pytest.raises(TypeError, match="fit must be a PowerFit, got ndarray"):
+        transform(D, X)
+    with pytest.raises(TypeError, match=r"in the chunk from row 0, column 0: .* is complex"):
+        fit(da.ones((4, 2), dtype=complex))
+    with pytest.raises(ValueError, match="sample_weight has 2 chunks, X has 5"):
+        fit(da.ones((5, 1), chunks=(1, 1)), sample_weight=da.ones(4, chunks=2))
+    with pytest.raises(ValueError, match="column_names has 3 names, there are 4 columns"):
+        fit(abs(D), column_names=list("abc"))
+
+
+# --- clusters -----------------------------------------------------------------------------------------
+
+
+def large(rows: int, chunk: int):
+    """Columns made where they are needed: a worker never holds more than the chunks it works on."""
+    return da.random.default_rng(5).random(size=(rows, 10), chunks=(chunk, 10))
+
+
+@pytest.fixture
+def distributed():
+    distributed = pytest.importorskip("distributed")
+    with dask.config.set({"distributed.worker.memory.terminate": False}):
+        yield distributed
+
+
+def test_a_cluster_of_threads(distributed):
+    X = matrix("yeo-johnson")
+    with (
+        distributed.LocalCluster(1, 2, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        dask.config.set(scheduler=None),
+    ):
+        D = da.from_array(X, chunks=(100, 3))
+        fitted = fit(D)
+        assert_same_fit(fitted, pk.fit(X))
+        assert_array_equal(transform(D, fitted).compute(), fitted.transform(X))
+
+
+def peak_memory() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+@pytest.mark.skipif(os.name == "nt", reason="memory is measured as POSIX does")
+def test_a_cluster_of_processes_and_more_data_than_memory(distributed):
+    """480 MB of data, 6 MB a chunk, in a worker that grows by less than a fifth of it."""
+    D = large(6_000_000, 75_000)
+    with (
+        warnings.catch_warnings(),
+        distributed.LocalCluster(1, 1, processes=True, dashboard_address=None, memory_limit="450MB") as cluster,
+        distributed.Client(cluster) as client,
+        dask.config.set(scheduler=None),
+    ):
+        fit(D[:75_000])  # compiles
+        before = client.submit(peak_memory, pure=False).result()
+        fitted = fit(D)
+        after = client.submit(peak_memory, pure=False).result()
+    assert D.nbytes > 450e6
+    assert after - before < D.nbytes / 5
+    assert_array_equal(fitted.n_obs, 6_000_000)
+    assert np.ptp(fitted.lmbda) < 0.01  # the columns are of one kind
