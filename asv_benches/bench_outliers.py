@@ -1,0 +1,180 @@
+"""Outlier probabilities, their measures and distances beside numpy, statsmodels, SciPy, scikit-learn and PyOD."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.special
+import scipy.stats
+from sklearn.covariance import EmpiricalCovariance
+
+from powerkern.kernels.erf import erf_array
+from powerkern.outliers import (
+    fit_scaling,
+    ks_distance,
+    mahalanobis,
+    outlier_probability,
+    stratified_errors,
+    zscore,
+)
+
+from ._measure import PEER_COLUMNS, InTurns
+from .common import best_of, exp_units
+
+try:
+    import statsmodels.api as statsmodels
+except ImportError:
+    statsmodels = None
+
+_REFERENCE = Path(__file__).resolve().parents[2] / "shared/refs/scaling_reference.json"
+
+#: The rules of the reference, and how they are called here.
+RULES: dict[str, dict[str, str]] = {
+    "linear": {"method": "linear"},
+    "huberT": {"method": "huber"},
+    "tukey": {"method": "tukey"},
+    **{
+        f"{'tmean10' if center == 'trimmed' else center}+{scale}": {"center": center, "scale": scale}
+        for center in ("mean", "median", "trimmed")
+        for scale in ("sd", "nmad", "niqr")
+    },
+}
+
+
+def skewed(n: int, p: int, order: str = "C") -> np.ndarray:
+    """Scores as detectors give them: positive and skewed."""
+    return np.asarray(np.random.default_rng(20240601).lognormal(size=(n, p)), order=order)
+
+
+class Probabilities(InTurns):
+    """A matrix of scores to probabilities, in medians along the columns by numpy."""
+
+    params = (["mean+nmad", "mean+sd", "huberT", "linear"], ["C", "F"], [10_000], [200])
+    param_names = ("rule", "order", "n", "p")
+
+    def setup(self, rule: str, order: str, n: int, p: int) -> None:
+        self.scores = skewed(n, p, order)
+        outlier_probability(self.scores, **RULES[rule])  # compiles
+
+    def track_medians(self, rule: str, order: str, n: int, p: int) -> float:
+        calls = {
+            "powerkern": lambda: outlier_probability(self.scores, **RULES[rule]),
+            "np.median": lambda: np.median(self.scores, axis=0),
+        }
+        self.compare(calls)
+        return self.ratio("powerkern", "np.median")
+
+
+class Proposal2(InTurns):
+    """How many times faster than statsmodels, whose time is scaled from some columns to all."""
+
+    params = ([10_000], [200])
+    param_names = ("n", "p")
+
+    def setup(self, n: int, p: int) -> None:
+        if statsmodels is None:
+            raise NotImplementedError
+        self.scores = skewed(n, p)
+        self.few = np.ascontiguousarray(self.scores[:, :PEER_COLUMNS])
+        fit_scaling(self.scores, method="huber")  # compiles
+
+    def track_speedup(self, n: int, p: int) -> float:
+        robust = statsmodels.robust
+        peer = robust.scale.Huber(c=1.5, norm=robust.norms.HuberT(1.345), maxiter=200)
+        calls = {
+            "powerkern": lambda: fit_scaling(self.scores, method="huber", n_threads=1),
+            "statsmodels": lambda: [peer(column) for column in self.few.T],
+        }
+        self.compare(calls)
+        return p / PEER_COLUMNS * self.ratio("statsmodels", "powerkern")
+
+
+class Accuracy:
+    """Largest error of parameters (relative) and probabilities over the vectors of the reference."""
+
+    params = (list(RULES),)
+    param_names = ("rule",)
+
+    def setup(self, rule: str) -> None:
+        if not _REFERENCE.exists():
+            raise NotImplementedError
+        self.vectors = json.loads(_REFERENCE.read_text())["vectors"].values()
+
+    def track_worst(self, rule: str) -> float:
+        return max(self._error(vector["scores"], vector["variants"][rule], rule) for vector in self.vectors)
+
+    def _error(self, scores: list[float], expected: dict[str, Any], rule: str) -> float:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # vectors without scale
+            scaling = fit_scaling(scores, **RULES[rule])
+        sigma = scaling.sigma[0] + (scaling.mu[0] if rule == "linear" else 0.0)
+        wanted = np.array(expected["params"])
+        error = abs(np.array([scaling.mu[0], sigma]) - wanted) / np.maximum(abs(wanted), 1e-300)
+        error[wanted == [scaling.mu[0], sigma]] = 0.0
+        return float(max(error.max(), abs(scaling.probability(scores) - expected["p"]).max()))
+
+
+class Erf:
+    """The error function in passes of np.exp, and against scipy.special.erf."""
+
+    params = ([10_000],)
+    param_names = ("n",)
+
+    def setup(self, n: int) -> None:
+        self.x, self.out = np.linspace(-4.0, 4.0, n), np.empty(n)
+        erf_array(self.x, self.out)  # compiles
+
+    def track_exp_passes(self, n: int) -> float:
+        return exp_units(lambda: erf_array(self.x, self.out), n)
+
+    def track_speedup(self, n: int) -> float:
+        peer = best_of(lambda: scipy.special.erf(self.x, out=self.out))
+        return peer / best_of(lambda: erf_array(self.x, self.out))
+
+
+class Distances(InTurns):
+    """How many times faster than SciPy or scikit-learn, whose own functions do the same for all columns or rows."""
+
+    params = (["zscore", "ks_distance", "mahalanobis"],)
+    param_names = ("distance",)
+
+    def setup(self, distance: str) -> None:
+        self.x = skewed(20_000, 20)
+        peer, ours = self._pair(distance)
+        peer(), ours()
+
+    def _pair(self, distance: str) -> tuple[Any, Any]:
+        x = self.x
+        return {
+            "zscore": (lambda: scipy.stats.zscore(x, ddof=1), lambda: zscore(x)),
+            "ks_distance": (
+                lambda: [scipy.stats.kstest(c, "norm", args=(c.mean(), c.std(ddof=1))) for c in x.T],
+                lambda: ks_distance(x),
+            ),
+            "mahalanobis": (lambda: EmpiricalCovariance().fit(x).mahalanobis(x), lambda: mahalanobis(x)),
+        }[distance]
+
+    def track_speedup(self, distance: str) -> float:
+        peer, ours = self._pair(distance)
+        self.compare({"peer": peer, "powerkern": ours})
+        return self.ratio("peer", "powerkern")
+
+
+class Measures:
+    """Seconds of the six stratified errors, 16 numbers of bins each."""
+
+    params = ([1_000, 100_000],)
+    param_names = ("n",)
+
+    def setup(self, n: int) -> None:
+        rng = np.random.default_rng(20240601)
+        self.p = rng.uniform(size=n) ** 3
+        self.y = rng.uniform(size=n) < self.p
+        stratified_errors(self.y, self.p)  # compiles
+
+    def time_stratified_errors(self, n: int) -> None:
+        stratified_errors(self.y, self.p)
