@@ -16,16 +16,21 @@ from powerkern import _frames
 from powerkern._status import Status
 from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
 from powerkern.fitting import PowerFit, fit
+from powerkern.outliers import reliability_diagram
+from powerkern.outliers.measures import Strategy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["cell_map", "profile_plot", "qq_plot", "sensitivity_plot"]
+__all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "sensitivity_plot"]
 
 FloatArray = NDArray[np.float64]
 
 #: Cells further out than this are outlying: beyond it lies one standard normal value in a hundred.
 CUTOFF = float(ndtri(0.995))
+
+#: Area of all markers of a reliability diagram together, in square points.
+_MARKERS = 600.0
 
 
 def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
@@ -272,6 +277,47 @@ def sensitivity_plot(
     ax.axhline(0.0, color="0.4", linewidth=0.8)
     ax.set(xlabel="added value z", ylabel="sensitivity of lambda")
     ax.legend()
+    return ax
+
+
+def reliability_plot(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    strategy: Strategy = "equal-area",
+    n_bins: int = 10,
+    ax: Axes | None = None,
+) -> Axes:
+    """Reliability diagram of outlier probabilities: the share of outliers over the mean probability, bin by bin.
+
+    Parameters
+    ----------
+    y_true, y_prob, strategy, n_bins
+        As in `powerkern.outliers.reliability_diagram`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        A marker for each bin, its area proportional to the number of scores; on the dashed diagonal, probabilities are
+        frequencies.
+
+    Examples
+    --------
+    >>> from powerkern.plot import reliability_plot
+    >>> ax = reliability_plot([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2)
+    >>> ax.get_ylabel()
+    'share of outliers'
+    """
+    diagram = reliability_diagram(y_true, y_prob, strategy=strategy, n_bins=n_bins)
+    ax = _axes(ax)
+    ax.plot([0.0, 1.0], [0.0, 1.0], color="0.4", linewidth=0.8, linestyle="--")
+    full = diagram.n_scores > 0.0
+    x, y = diagram.mean_prob[full], diagram.frequency[full]
+    line = ax.plot(x, y)[0]
+    ax.scatter(x, y, s=_MARKERS * diagram.n_scores[full] / diagram.n_scores.sum(), color=line.get_color())
+    ax.set(xlabel="mean probability", ylabel="share of outliers")
     return ax
 
 

@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from powerkern.plot import cell_map, profile_plot, qq_plot, sensitivity_plot  # noqa: E402
+from powerkern.plot import cell_map, profile_plot, qq_plot, reliability_plot, sensitivity_plot  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -157,12 +157,24 @@ def test_sensitivity_is_the_change_times_the_size():
     assert np.allclose(ax.lines[0].get_ydata(), expected)
 
 
+# --- reliability --------------------------------------------------------------------------------------
+
+
+def test_reliability_of_each_bin_that_has_scores():
+    y, p = [0, 0, 1, 0, 1, 1], [0.1, 0.2, 0.3, 0.8, 0.9, 1.0]
+    ax = reliability_plot(y, p, strategy="equal-width", n_bins=4)
+    assert np.allclose(ax.lines[1].get_xydata(), [[0.15, 0.0], [0.3, 1.0], [0.9, 2.0 / 3.0]])
+    sizes = ax.collections[0].get_sizes()
+    assert np.allclose(sizes / sizes.sum(), [2 / 6, 1 / 6, 3 / 6])
+
+
 # --- all of them --------------------------------------------------------------------------------------
 
 X = skewed()
 FIT = pk.fit(X)
 DRAW = {
     "qq_plot": lambda ax: qq_plot(X, FIT, ax=ax),
+    "reliability_plot": lambda ax: reliability_plot([0, 1], [0.1, 0.9], ax=ax),
     "profile_plot": lambda ax: profile_plot(FIT, ax=ax),
     "cell_map": lambda ax: cell_map(X, FIT, ax=ax),
     "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),

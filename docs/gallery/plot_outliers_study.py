@@ -2,15 +2,16 @@
 Which rule makes the best outlier probabilities?
 ================================================
 
-Röchner et al. (2024) compared rules that turn outlier scores into probabilities, over many detectors and data sets, by the
-harmonic improvement score of errors measured on outliers and inliers apart; mean + nMAD came out best. Here is a small
-study of that kind, on data that scikit-learn brings along and some simulated ones.
+Röchner et al. (2024) compared rules that turn outlier scores into probabilities, over many detectors and data sets, by
+the harmonic improvement score of errors measured on outliers and inliers apart; mean + nMAD came out best. Here is a
+small study of that kind, on data that scikit-learn brings along and some simulated ones.
 """
 
 # %%
 # Data and detectors
 # ------------------
-# One class of each labelled data set is made rare: at most 5 % of the rows. Scores are signed so that high ones are outliers.
+# One class of each labelled data set is made rare, about 5 % of the rows. High scores are outliers, so scikit-learn's
+# change their sign.
 
 import warnings
 
@@ -83,7 +84,8 @@ RULES = {
 # %%
 # Ranks
 # -----
-# Rank 1 is best. A detector that ranks outliers no better than chance (AUC below 0.6) has nothing to scale and is left out.
+# Rank 1 is best. A detector that ranks outliers hardly better than chance (AUC below 0.6) has nothing to scale and is
+# left out.
 
 rows, ranks, skewness, flagged = [], [], [], []
 for data, (X, y) in DATA.items():
@@ -125,11 +127,12 @@ axes[1].set_ylabel("rank of mean + nMAD")
 # %%
 # What this shows
 # ---------------
-# - The published finding holds on average: mean + nMAD has the best mean rank, also with 25 % of outliers. It finds nearly
-#   as many outliers as the rules centred at the median or at a trimmed mean, and alarms for half as many inliers.
-# - It does not hold everywhere. Where outliers are few and far off (normal, spread outliers), the classical mean + sd finds
-#   them as well and ranks first; tight clusters of outliers and lognormal data favour robust centres.
-# - The score rewards extremes: an error of exactly 0, such as that of outliers that all get probability 1, wins against
-#   everything else. Look at the errors themselves before relying on a rank.
-# - The Yeo-Johnson route ranks last here. By maximum likelihood the transform takes outliers for skewness and draws them
-#   towards the others, so probabilities are less decided. It is for scores that are skewed without outliers.
+# - The published finding holds on average: mean + nMAD has the best mean rank, also with 25 % of outliers. It
+#   finds nearly as many outliers as the rules centred at the median or at a trimmed mean, and alarms for half as
+#   many inliers.
+# - It does not hold everywhere. Where outliers are few and far off (normal, spread outliers), the classical mean +
+#   sd finds them as well and ranks first; tight clusters of outliers and lognormal data favour robust centres.
+# - The score rewards extremes: an error of exactly 0, such as that of outliers that all get probability 1, wins
+#   against everything else. Look at the errors themselves before relying on a rank.
+# - The Yeo-Johnson route by maximum likelihood ranks last here: the transform takes outliers for skewness and
+#   draws them towards the others, so probabilities are less decided.
