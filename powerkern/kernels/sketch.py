@@ -85,6 +85,8 @@ TOLERANCE = 1e-11
 #: Mean squares about the bin's mean below this are rounding: one node. And those of the higher polynomials.
 _ONE_NODE = 1e-15
 _FEWER_NODES = 1e-13
+#: Nodes are at most this far from the middle of the bin.
+_BEYOND = 1.0 + 1e-6
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNRESOLVED = int(Status.UNRESOLVED)
 
@@ -338,8 +340,9 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
 
     Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
     iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
+    Where rounding is all there is to the last polynomial, a node may come to lie outside: it is left out.
     """
-    node, weight, off, first = small[0], small[1], small[2], small[3]
+    node, weight, diagonal, off = small[0], small[1], small[2], small[3]
     previous, current = small[4], small[5]
     total = sums[0]
     mean = sums[1] / total
@@ -351,7 +354,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
         for i in range(N_POWERS - 1, k - 1, -1):
             current[i] -= mean * current[i - 1]
     n, square, alpha, beta = 1, 1.0, 0.0, 0.0
-    node[0] = mean
+    diagonal[0] = mean
     while n < N_NODES:
         # sigma_k,l = sigma_k-1,l+1 - alpha sigma_k-1,l - beta sigma_k-2,l; previous becomes the new row
         for i in range(n, 2 * N_NODES - n):
@@ -361,18 +364,26 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
             break
         beta = found / square
         alpha = previous[n + 1] / found - current[n] / square
-        node[n] = mean + alpha
+        diagonal[n] = mean + alpha
         off[n - 1] = math.sqrt(beta)
         previous, current = current, previous
         square = found
         n += 1
-    for k in range(n):
-        first[k] = 0.0
-    first[0] = 1.0
-    _eigen(node, off, first, n)
-    for k in range(n):
-        node[k] = min(max(node[k], -1.0), 1.0)
-        weight[k] = total * first[k] * first[k]
+    inside = False
+    while not inside:
+        for k in range(n):
+            node[k], weight[k], small[6, k] = diagonal[k], 0.0, off[k]
+        weight[0] = 1.0
+        _eigen(node, small[6], weight, n)
+        inside = True
+        for k in range(n):
+            weight[k] *= weight[k] * total
+            inside = inside and abs(node[k]) <= _BEYOND
+        if n <= 2:
+            inside = inside or diagonal[1] == mean or n == 1
+            diagonal[1] = mean  # two nodes about the mean, whatever the skewness
+        elif not inside:
+            n -= 1
     return n, min(square, 0.015625) if n == N_NODES else 0.0
 
 
@@ -530,7 +541,7 @@ def new_chunk() -> tuple[Any, ...]:
 def new_nodes(n_bins: int) -> tuple[FloatArray, ...]:
     """The arrays of `Nodes` for at most `n_bins` bins."""
     sample = (np.empty(N_NODES * n_bins) for _ in range(2))
-    return (*sample, *(np.empty(n_bins) for _ in range(3)), np.empty((6, N_POWERS)))
+    return (*sample, *(np.empty(n_bins) for _ in range(3)), np.empty((7, N_POWERS)))
 
 
 @kernel

@@ -1,0 +1,292 @@
+"""The power-moment sketch: sums against brute force, Gauss rules against moments, the bound against what happens."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from powerkern._status import Status
+from powerkern.columns import fit_vector, new_work
+from powerkern.kernels import mle, sketch
+from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
+from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+
+FAMILIES = [BOX_COX, YEO_JOHNSON]
+NOTHING = np.empty(0)
+
+
+def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.ndarray:
+    out = np.empty((1, sketch.N_RANGE))
+    sketch.range_columns(x.reshape(1, -1), weight, family, sketch.new_chunk(), out)
+    return out[0]
+
+
+def grid_row(x: np.ndarray, family: int, largest: float = 0.0, signed: bool = False) -> np.ndarray:
+    grid = np.empty((1, sketch.N_GRID))
+    sketch.grid_columns(range_row(x, family).reshape(1, -1), family, largest, np.array([int(signed)]), grid)
+    return grid[0]
+
+
+def relaid(grid: np.ndarray, family: int, exponent: float, max_bins: int = 10**6) -> np.ndarray:
+    cells = grid.reshape(1, -1).copy()
+    sketch.lay_columns(cells, family, np.array([float(exponent)]), max_bins)
+    return cells[0]
+
+
+def sums_of(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING) -> tuple[np.ndarray, bool]:
+    bins = int(grid[sketch.G_BINS])
+    sums, inside = np.zeros((bins, sketch.N_POWERS)), np.zeros(1, dtype=np.int64)
+    starts = np.array([0, bins])
+    sketch.sketch_columns(
+        x.reshape(1, -1), weight, family, grid.reshape(1, -1), sketch.new_chunk(), sums, starts, inside
+    )
+    return sums, bool(inside[0])
+
+
+def scratch(bins: int) -> tuple:
+    return sketch.new_nodes(bins), (np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))
+
+
+def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING, lmbda: float = math.nan) -> tuple:
+    """A row of results, and the bound of lambda's error."""
+    sums, inside = sums_of(x, family, grid, weight)
+    assert inside
+    out, error = np.empty((1, mle.N_RESULTS)), np.empty(1)
+    starts = np.array([0, len(sums)])
+    sketch.fit_sums(sums, starts, family, grid.reshape(1, -1), np.array([lmbda]), *scratch(len(sums)), out, error)
+    return out[0], error[0]
+
+
+def logs(x: np.ndarray, family: int, grid: np.ndarray) -> np.ndarray:
+    """Coordinates on the grid, by the obvious formula."""
+    if family == BOX_COX:
+        return np.log(x) - math.log(grid[sketch.G_REF])
+    a = np.log1p(np.abs(x))
+    return np.sign(x) * a if grid[sketch.G_SIGN] == 0 else a - math.log1p(grid[sketch.G_REF])
+
+
+SHAPES = {
+    "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "normal": lambda rng, n: rng.normal(size=n),
+    "negative": lambda rng, n: -rng.gamma(2.0, size=n),
+    "cluster": lambda rng, n: 1e4 + 1e-3 * rng.normal(size=n),
+    "counts": lambda rng, n: rng.integers(1, 6, size=n).astype(float),
+    "small": lambda rng, n: 1e-6 * rng.gumbel(size=n),
+}
+CASES = [(YEO_JOHNSON, shape) for shape in SHAPES] + [(BOX_COX, s) for s in ("lognormal", "cluster", "counts")]
+every_case = pytest.mark.parametrize("family, shape", CASES)
+
+
+def column(shape: str, n: int = 150) -> np.ndarray:
+    return SHAPES[shape](np.random.default_rng(7), n)
+
+
+# --- ranges and grids ---------------------------------------------------------------------------------
+
+
+@every_case
+def test_a_range_is_what_numpy_finds(family, shape):
+    x = column(shape, 1200)
+    weight = np.random.default_rng(0).integers(0, 3, size=x.size).astype(float)
+    x[::50] = np.nan
+    kept = x[~np.isnan(x) & (weight > 0)]
+    found = range_row(x, family, weight)
+    assert found[sketch.R_COUNT] == kept.size
+    assert found[sketch.R_WEIGHT] == weight[~np.isnan(x)].sum()
+    assert (found[sketch.R_MIN], found[sketch.R_MAX]) == (kept.min(), kept.max())
+    assert 100 < found[sketch.R_SAMPLE] <= kept.size
+    a = np.log(kept) if family == BOX_COX else np.sign(kept) * np.log1p(np.abs(kept))
+    assert found[sketch.R_MEAN] == pytest.approx(a.mean(), abs=0.5 * a.std())
+    assert math.sqrt(found[sketch.R_SQUARES] / found[sketch.R_SAMPLE]) == pytest.approx(a.std(), rel=0.5)
+
+
+def test_ranges_tell_what_is_outside_the_domain():
+    assert range_row(np.array([1.0, np.inf]), YEO_JOHNSON)[sketch.R_COUNT] == mle.BAD_INFINITE
+    assert range_row(np.array([1.0, 0.0]), BOX_COX)[sketch.R_COUNT] == mle.BAD_NOT_POSITIVE
+    assert range_row(np.full(700, np.nan), BOX_COX)[sketch.R_COUNT] == 0
+
+
+@every_case
+def test_a_grid_covers_its_range_and_is_fine_enough(family, shape):
+    x = column(shape)
+    grid = grid_row(x, family)
+    a = logs(x, family, grid) if shape != "negative" else np.log1p(-x) - math.log1p(grid[sketch.G_REF])
+    width = 2.0 ** grid[sketch.G_EXPONENT]
+    first, bins = grid[sketch.G_FIRST], grid[sketch.G_BINS]
+    assert first * width <= a.min() + 1e-12
+    assert a.max() - 1e-12 <= (first + bins) * width
+    assert width <= 0.08 * max(a.std(), np.ptp(a) / 400) * 1.5
+    assert 1 <= bins <= sketch.MAX_BINS
+    narrow = grid_row(x, family, largest=20.0 / a.std())
+    assert 2.0 ** narrow[sketch.G_EXPONENT] <= 0.008 * a.std()
+
+
+def test_a_grid_of_no_values_has_no_bins_and_of_one_value_one_bin():
+    assert not grid_row(np.full(3, np.nan), YEO_JOHNSON).any()
+    for value in (0.0, 3.0, -1e300, 5e-324):
+        assert grid_row(np.full(3, value), YEO_JOHNSON)[sketch.G_BINS] == 1
+        assert relaid(grid_row(np.full(3, value), YEO_JOHNSON, signed=True), YEO_JOHNSON, -2000)[sketch.G_BINS] == 1
+
+
+# --- sums ---------------------------------------------------------------------------------------------
+
+
+@every_case
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_are_those_of_brute_force(family, shape, weighted):
+    x = column(shape)
+    x[::9] = np.nan
+    weight = np.random.default_rng(0).random(x.size) if weighted else NOTHING
+    grid = grid_row(x[~np.isnan(x)], family)
+    sums, inside = sums_of(x, family, grid, weight)
+    assert inside
+    w = weight[~np.isnan(x)] if weighted else np.ones(np.count_nonzero(~np.isnan(x)))
+    x = x[~np.isnan(x)]
+    if shape == "cluster":
+        ref = grid[sketch.G_REF]
+        a = np.log1p((x - ref) / (ref + (family == YEO_JOHNSON)))
+    else:
+        a = logs(x if shape != "negative" else -x, family, grid)
+    s = a / 2.0 ** grid[sketch.G_EXPONENT] - grid[sketch.G_FIRST]
+    expected = np.zeros_like(sums)
+    for at, each in zip(s, w, strict=True):
+        t = 2.0 * (at - math.floor(at)) - 1.0
+        expected[math.floor(at)] += each * t ** np.arange(sketch.N_POWERS)
+    assert_allclose(sums, expected, atol=1e-9)
+    assert sums[:, 0].sum() == pytest.approx(w.sum())
+
+
+@pytest.mark.parametrize("value", [0.5, 9.0, np.inf, -np.inf, -1.0])
+def test_values_beyond_the_range_are_refused(value):
+    grid = grid_row(np.array([1.0, 2.0, 8.0]), YEO_JOHNSON)
+    assert not sums_of(np.array([1.5, value]), YEO_JOHNSON, grid)[1]
+
+
+# --- Gauss rules --------------------------------------------------------------------------------------
+
+
+def rule(t: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    small = np.empty((7, sketch.N_POWERS))
+    sums = np.array([np.sum(weight * t**k) for k in range(sketch.N_POWERS)])
+    n, remainder = sketch.gauss_rule(sums, small)
+    return small[0, :n].copy(), small[1, :n].copy(), remainder
+
+
+@settings(max_examples=100)
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.integers(0, 2**32 - 1))
+def test_a_rule_has_the_moments_of_its_bin(values, seed):
+    t = np.array(values)
+    weight = np.random.default_rng(seed).uniform(0.1, 2.0, t.size)
+    nodes, weights, remainder = rule(t, weight)
+    assert (np.abs(nodes) <= 1.0 + 1e-6).all()
+    assert (weights >= 0.0).all()
+    assert 0.0 <= remainder <= 1 / 64
+    for k in range(sketch.N_POWERS):
+        # what is lost of the higher ones counts by (m h)^k/k! only
+        tolerance = 1e-14 if k <= 2 else 1e-12
+        assert abs(np.sum(weights * nodes**k) - np.sum(weight * t**k)) <= tolerance * weight.sum()
+
+
+@pytest.mark.parametrize("values", [[0.3], [-1.0, 1.0], [-0.9, 0.1, 0.2], [-1.0, -0.3, 0.4, 0.9]])
+def test_up_to_four_distinct_values_are_their_own_rule(values):
+    weight = np.arange(1.0, len(values) + 1.0)
+    nodes, weights, remainder = rule(np.array(values), weight)
+    order = np.argsort(nodes)
+    assert_allclose(nodes[order], values, atol=1e-11)
+    assert_allclose(weights[order], weight, rtol=1e-9)
+    assert remainder <= 0.015625
+
+
+def test_values_closer_than_rounding_are_one_node():
+    nodes, weights, remainder = rule(0.5 + 1e-10 * np.arange(5.0), np.ones(5))
+    assert (len(nodes), weights[0], remainder) == (1, 5.0, 0.0)
+
+
+# --- fits ---------------------------------------------------------------------------------------------
+
+
+@every_case
+def test_a_fit_from_sums_is_the_direct_fit(family, shape):
+    x = column(shape)
+    row, error = fit(x, family, grid_row(x, family))
+    expected = fit_vector(x, family)
+    assert row[mle.STATUS] == Status.OK
+    assert error <= sketch.TOLERANCE * max(1.0, abs(expected.lmbda))
+    assert row[mle.LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)
+    assert row[mle.NLL] == pytest.approx(expected.nll, rel=1e-11, abs=1e-12)
+    assert row[mle.CURVATURE] == pytest.approx(expected.curvature, rel=1e-8)
+    given, _ = fit(x, family, grid_row(x, family), lmbda=0.5)
+    assert (given[mle.LMBDA], given[mle.STATUS]) == (0.5, Status.FIXED)
+    at_half = fit_vector(x, family, 0.5)
+    assert_allclose([given[mle.LOC], given[mle.SCALE]], [at_half.loc, at_half.scale], rtol=1e-10)
+
+
+@pytest.mark.parametrize("coarser", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize(
+    "family, shape",
+    [(BOX_COX, "lognormal"), (YEO_JOHNSON, "normal"), (YEO_JOHNSON, "lognormal"), (YEO_JOHNSON, "negative")],
+)
+def test_the_error_stays_below_its_bound(family, shape, coarser):
+    """On grids that are coarser by powers of two, so that there is an error to see."""
+    x = column(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
+    grid = grid_row(x, family)
+    row, error = fit(x, family, relaid(grid, family, grid[sketch.G_EXPONENT] + coarser))
+    actual = abs(row[mle.LMBDA] - fit_vector(x, family).lmbda)
+    assert actual <= error + 1e-14
+    assert (row[mle.STATUS] == Status.UNRESOLVED) == (error > sketch.TOLERANCE * max(1.0, abs(row[mle.LMBDA])))
+
+
+def test_the_bound_tells_a_grid_that_is_too_coarse():
+    x = column("lognormal")
+    grid = grid_row(x, YEO_JOHNSON)
+    row, error = fit(x, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[sketch.G_EXPONENT] + 5))
+    assert row[mle.STATUS] == Status.UNRESOLVED
+    assert sketch.TOLERANCE < error < 10.0
+    row, error = fit(x, YEO_JOHNSON, grid)
+    assert error < 1e-13
+
+
+def test_columns_that_have_no_fit():
+    x = np.full(4, 2.0)
+    assert fit(x, BOX_COX, grid_row(x, BOX_COX))[0][mle.STATUS] == Status.CONSTANT
+    nothing = np.full(4, np.nan)
+    assert fit(nothing, BOX_COX, grid_row(nothing, BOX_COX))[0][mle.STATUS] == Status.EMPTY
+    spread = grid_row(np.array([1.0, 5.0]), BOX_COX)
+    row, error = fit(np.full(3, 2.0), BOX_COX, spread)  # a part of a column, with one value
+    assert (row[mle.STATUS], error) == (Status.UNRESOLVED, math.inf)
+
+
+@every_case
+def test_profiles_and_intervals(family, shape):
+    x = column(shape, 100)
+    grid = grid_row(x, family)
+    sums, _ = sums_of(x, family, grid)
+    starts, each = np.array([0, len(sums)]), scratch(len(sums))
+    best = fit_vector(x, family)
+    work = new_work(x.size)
+    at = best.lmbda + np.array([-1.0, 0.0, 0.5]) / math.sqrt(best.curvature)
+    found, expected = np.empty((2, 1, at.size))
+    sketch.profile_sums(sums, starts, family, grid.reshape(1, -1), at, *each, found)
+    mle.profile_columns(x.reshape(1, -1), NOTHING, family, at, work, expected)
+    assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+    ask = np.array([[best.lmbda, 0.02]])
+    found, expected = np.empty((2, 1, 2))
+    sketch.interval_sums(sums, starts, family, grid.reshape(1, -1), ask, *each, found)
+    mle.interval_columns(x.reshape(1, -1), NOTHING, family, ask, work, expected)
+    assert_allclose(found, expected, rtol=1e-8)
+
+
+def test_columns_without_two_values_have_no_profile():
+    grid = grid_row(np.full(2, np.nan), YEO_JOHNSON)
+    empty, starts = np.empty((0, sketch.N_POWERS)), np.array([0, 0])
+    out = np.zeros((1, 2))
+    sketch.profile_sums(empty, starts, YEO_JOHNSON, grid.reshape(1, -1), np.zeros(2), *scratch(1), out)
+    assert np.isnan(out).all()
+    out = np.zeros((1, 2))
+    sketch.interval_sums(empty, starts, YEO_JOHNSON, grid.reshape(1, -1), np.zeros((1, 2)), *scratch(1), out)
+    assert_array_equal(np.isnan(out), True)
