@@ -12,7 +12,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -195,8 +195,13 @@ def machine() -> str:
 
 def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
     """The table for the documentation."""
-    lines = [f"Measured by ``{command}`` on: {conditions}", "", ".. list-table::", "   :header-rows: 1", ""]
-    for cells in (HEADINGS, *(result.row() for result in results)):
+    return list_table(f"Measured by ``{command}`` on: {conditions}", HEADINGS, (result.row() for result in results))
+
+
+def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A sentence and a table as reStructuredText."""
+    lines = [caption, "", ".. list-table::", "   :header-rows: 1", ""]
+    for cells in (headings, *rows):
         lines += [f"   {'* -' if i == 0 else '  -'} {cell}".rstrip() for i, cell in enumerate(cells)]
     return "\n".join(lines) + "\n"
 

@@ -14,9 +14,19 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
     "numpydoc",
+    "matplotlib.sphinxext.plot_directive",
+    "myst_parser",  # CHANGELOG.md
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["_build", "gallery"]
+
+# Pictures of the pages: the code is shown, and runs as a doctest in the tests too.
+plot_include_source = True
+plot_html_show_source_link = False
+plot_html_show_formats = False
+plot_formats = [("png", 100)]
+plot_rcparams = {"figure.figsize": (5.0, 3.6)}
+plot_apply_rcparams = True
 
 # Examples run while the documentation is built, on the Agg backend; an example that raises fails the build.
 sphinx_gallery_conf = {

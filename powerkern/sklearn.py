@@ -1,4 +1,4 @@
-"""Power transforms as scikit-learn estimators: a drop-in for `sklearn.preprocessing.PowerTransformer`."""
+"""scikit-learn estimators: a drop-in for its PowerTransformer, and a scaler by any estimator of location and scale."""
 
 from __future__ import annotations
 
@@ -9,17 +9,32 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import fitting
+from powerkern import fitting, sketch
 from powerkern._status import Status
+from powerkern.location import location_scale
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
     from sklearn.utils._param_validation import Interval, StrOptions
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import FLOAT_DTYPES, check_array, check_is_fitted, validate_data
 except ImportError as error:
     raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
-__all__ = ["PowerTransformer"]
+__all__ = ["LocationScaler", "PowerTransformer"]
+
+_N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
+
+
+def _names(estimator: Any) -> list[str] | None:
+    """Names of the features for messages, where there are any and all differ."""
+    names = list(getattr(estimator, "feature_names_in_", []))
+    return names if names and len(set(names)) == len(names) else None
+
+
+def _by_likelihood(transformer: PowerTransformer) -> bool:
+    """Whether sums are all that the estimator needs to know of the data."""
+    return transformer.estimator == "mle" and not transformer.estimator_options
 
 
 class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -49,14 +64,16 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     Attributes
     ----------
-    lambdas_ : (n_features_in_,) ndarray
+    lambdas_ : ndarray, shape (n_features,)
         The transformation parameters. May be assigned where ``standardize=False``.
     power_fit_ : PowerFit
         All that is known of the fit: intervals, standard errors and the status of each feature. It does not keep the
         training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
+    sketch_ : Sketch or None
+        Of all rows that `partial_fit` has seen.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : (n_features_in_,) ndarray of str
+    feature_names_in_ : ndarray of str, shape (n_features,)
         Names of the features, where X is a data frame with names.
 
     Notes
@@ -84,7 +101,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         "estimator": [str],  # `powerkern.fit` knows them
         "estimator_options": [dict, None],
         "out_of_range": [StrOptions({"nan", "raise", "clip"})],
-        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "n_threads": _N_THREADS,
     }
 
     def __init__(
@@ -124,20 +141,58 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         PowerTransformer
             Itself.
         """
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
+        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
         fit = fitting.fit(
-            X,
+            matrix,
             self.method,
             self.estimator,
             standardize=self.standardize,
             sample_weight=sample_weight,
-            column_names=self._names(),
+            column_names=_names(self),
             n_threads=self.n_threads,
             **(self.estimator_options or {}),
         )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
         self.power_fit_ = copy.copy(fit)  # the copy leaves the data behind
+        self.sketch_: sketch.Sketch | None = None
+        return self
+
+    @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on with further rows, of data that are never in memory as a whole.
+
+        The rows are summarised in a sketch (`powerkern.sketch`) of some ten kilobytes a feature, from which the
+        likelihood is known to about 1e-13. There for ``estimator="mle"`` without `estimator_options`. The first call
+        after `fit` starts anew: no sketch is made of what `fit` sees.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            The next rows.
+        y : None
+            Ignored.
+        sample_weight : (n_samples,) array-like, optional
+            Non-negative weights.
+
+        Returns
+        -------
+        PowerTransformer
+            Itself, fitted to all rows seen by this method.
+        """
+        seen: sketch.Sketch | None = getattr(self, "sketch_", None)
+        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", reset=seen is None)
+        total = sketch.extend(
+            seen,
+            matrix,
+            self.method,
+            sample_weight=sample_weight,
+            column_names=_names(self),
+            n_threads=self.n_threads,
+        )
+        self.power_fit_ = sketch.finish(total, standardize=self.standardize, n_threads=self.n_threads)
+        self.sketch_ = total
         return self
 
     def transform(self, X: object) -> NDArray[np.floating]:
@@ -215,11 +270,6 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])
         self.power_fit_ = copy.copy(fitting.fit(ends, self.method, lmbda=lambdas, standardize=False))
 
-    def _names(self) -> list[str] | None:
-        """Names for messages, where there are any and all differ."""
-        names = list(getattr(self, "feature_names_in_", []))
-        return names if names and len(set(names)) == len(names) else None
-
     def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
         """The input itself, where it may be overwritten with the output."""
         return X if not self.copy and X.dtype in (np.float32, np.float64) else None
@@ -232,5 +282,146 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.positive_only = self.method == "box-cox"
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.
+
+    Like `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", with a choice of M-estimators.
+
+    Parameters
+    ----------
+    method : str, default "median-mad"
+        A method of `powerkern.location.location_scale`: "mean-sd", "huber", "huber-proposal2", "bisquare", ...
+    constants : dict, optional
+        Tuning constants of the method, such as ``{"k": 1.345}``.
+    copy : bool, default True
+        False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
+    n_threads : int, optional
+        Threads for `fit`; as for `PowerTransformer`.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarray, shape (n_features,)
+        What is subtracted and divided by. A scale of 0 (more than half of the values equal, say) is replaced by 1.
+    status_ : ndarray of int, shape (n_features,)
+        A `powerkern.location.LocationStatus` each.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the features, where X is a data frame with names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sklearn import LocationScaler
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0], [500.0]])
+    >>> LocationScaler("median-niqr").fit_transform(X).ravel().round(2)
+    array([ -1.35,  -0.67,   0.  ,   0.67, 335.22])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [str],
+        "constants": [dict, None],
+        "copy": ["boolean"],
+        "n_threads": _N_THREADS,
+    }
+
+    def __init__(
+        self,
+        method: str = "median-mad",
+        *,
+        constants: dict[str, Any] | None = None,
+        copy: bool = True,
+        n_threads: int | None = None,
+    ) -> None:
+        self.method = method
+        self.constants = constants
+        self.copy = copy
+        self.n_threads = n_threads
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate location and scale of every feature.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Training data; NaN is missing.
+        y : None
+            Ignored.
+        sample_weight : (n_samples,) array-like, optional
+            Non-negative weights; integer weights act as if rows were repeated.
+
+        Returns
+        -------
+        LocationScaler
+            Itself.
+        """
+        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
+        estimate = location_scale(
+            matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **(self.constants or {})
+        )
+        self.center_ = estimate.loc
+        self.scale_ = np.where(estimate.scale == 0.0, 1.0, estimate.scale)
+        self.status_ = estimate.status
+        return self
+
+    def transform(self, X: object) -> NDArray[np.floating]:
+        """Subtract the locations and divide by the scales.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Data; NaN stays NaN.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray, or what `set_output` asks for
+            float32 for float32 input, else float64.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        values -= self.center_
+        values /= self.scale_
+        return values
+
+    def inverse_transform(self, X: object) -> NDArray[np.floating]:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Transformed data; NaN stays NaN.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray
+            float32 for float32 input, else float64.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        values *= self.scale_
+        values += self.center_
+        return values
+
+    def _values(self, X: object) -> NDArray[np.floating]:
+        """The array to work in."""
+        values: NDArray[np.floating] = validate_data(
+            self,
+            X,
+            dtype=(np.float64, np.float32),
+            ensure_all_finite="allow-nan",
+            copy=self.copy,
+            force_writeable=True,
+            reset=False,
+        )
+        return values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -31,7 +31,7 @@ PUBLIC = {
         "inv_boxcox",
         "inv_yeojohnson",
     ],
-    "powerkern.sklearn": ["PowerTransformer"],
+    "powerkern.sklearn": ["LocationScaler", "PowerTransformer"],
     "powerkern.plot": ["qq_plot", "profile_plot", "cell_map"],
     "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
     "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],

@@ -21,11 +21,12 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E4
 from sklearn.impute import SimpleImputer  # noqa: E402
 from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
-from sklearn.preprocessing import OneHotEncoder  # noqa: E402
+from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
 from sklearn.preprocessing import PowerTransformer as Peer  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
-from powerkern.sklearn import PowerTransformer  # noqa: E402
+from powerkern.location import location_scale  # noqa: E402
+from powerkern.sklearn import LocationScaler, PowerTransformer  # noqa: E402
 
 ZEROS = "the data of this check contain zeros, which Box-Cox has no image for"
 WORDING = "the message names the first value that is not positive, not what the check looks for"
@@ -71,7 +72,10 @@ def expected_failures(estimator):
     return BOX_COX_CANNOT if estimator.method == "box-cox" else {}
 
 
-@parametrize_with_checks([PowerTransformer(), PowerTransformer("box-cox")], expected_failed_checks=expected_failures)
+@parametrize_with_checks(
+    [PowerTransformer(), PowerTransformer("box-cox"), LocationScaler(), LocationScaler("huber-proposal2")],
+    expected_failed_checks=expected_failures,
+)
 @pytest.mark.filterwarnings("ignore:.*fewer than two distinct values:UserWarning")  # a check fits a single sample
 def test_conventions(estimator, check):
     check(estimator)
@@ -259,6 +263,77 @@ def test_weights_are_routed_through_a_pipeline():
         expected = PowerTransformer().fit(X, sample_weight=weight).lambdas_
         assert np.array_equal(pipeline[0].lambdas_, expected)
         assert not np.array_equal(expected, PowerTransformer().fit(X).lambdas_)
+
+
+# --- streams ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["box-cox", "yeo-johnson"])
+def test_partial_fit_is_the_fit_of_all_rows(method):
+    X = skewed(600, 3)
+    X[::9, 2] = np.nan
+    weight = np.random.default_rng(1).uniform(size=600)
+    streamed = PowerTransformer(method)
+    for rows in np.array_split(np.arange(600), 4):
+        streamed.partial_fit(X[rows], sample_weight=weight[rows])
+    whole = PowerTransformer(method).fit(X, sample_weight=weight)
+    assert np.allclose(streamed.lambdas_, whole.lambdas_, rtol=0, atol=1e-10)
+    assert np.allclose(streamed.transform(X), whole.transform(X), rtol=0, atol=1e-9, equal_nan=True)
+    assert np.array_equal(pickle.loads(pickle.dumps(streamed)).transform(X), streamed.transform(X), equal_nan=True)
+
+
+def test_fit_and_partial_fit_do_not_mix():
+    X = skewed()
+    transformer = PowerTransformer().partial_fit(X[:100]).fit(X)
+    assert np.array_equal(transformer.lambdas_, PowerTransformer().fit(X).lambdas_)
+    anew = transformer.partial_fit(X[100:]).lambdas_
+    assert np.array_equal(anew, PowerTransformer().partial_fit(X[100:]).lambdas_)
+
+
+def test_partial_fit_needs_the_likelihood_alone():
+    assert not hasattr(PowerTransformer(estimator_options={"ymax": 5.0}), "partial_fit")
+    with pytest.raises(ValueError, match="features"):
+        PowerTransformer().partial_fit(skewed()).partial_fit(skewed()[:, :2])
+
+
+# --- location and scale -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "constants"), [("median-mad", {}), ("huber-proposal2", {"k": 1.2})])
+def test_location_scaler_is_location_scale(method, constants):
+    X = skewed()
+    X[3, 1] = np.nan
+    scaler = LocationScaler(method, constants=constants).fit(X)
+    loc, scale = location_scale(X, method, **constants)
+    Z = scaler.transform(X)
+    assert np.array_equal(Z, (X - loc) / scale, equal_nan=True)
+    assert np.allclose(scaler.inverse_transform(Z), X, rtol=1e-12, equal_nan=True)
+
+
+def test_location_scaler_by_mean_and_deviation_is_the_standard_scaler():
+    X, weight = skewed(), np.arange(200.0)
+    ours, peer = LocationScaler("mean-sd").fit(X, sample_weight=weight), StandardScaler().fit(X, sample_weight=weight)
+    assert np.allclose(ours.transform(X), peer.transform(X), rtol=1e-10, atol=1e-12)
+
+
+def test_location_scaler_replaces_scales_of_zero():
+    X = np.array([[1.0], [1.0], [1.0], [5.0]])
+    scaler = LocationScaler().fit(X)
+    assert scaler.scale_ == 1.0
+    assert np.array_equal(scaler.transform(X), X - 1.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_location_scaler_in_place(dtype):
+    X = skewed().astype(dtype)
+    before = X.copy()
+    scaler = LocationScaler(copy=False).fit(X)
+    Z = scaler.transform(X)
+    assert Z is X
+    assert Z.dtype == dtype
+    assert np.array_equal(Z, LocationScaler().fit(before).transform(before))
+    assert scaler.inverse_transform(Z) is Z
+    assert np.allclose(Z, before, rtol=1e-5)
 
 
 # --- data frames --------------------------------------------------------------------------------------
