@@ -23,6 +23,7 @@ from powerkern.kernels.branch import (
     branch_of_parts,
     exponent,
     inverse_branch_parts,
+    inverse_reach,
     less_one,
     moderate_backwards,
     moderate_forwards,
@@ -43,13 +44,17 @@ from powerkern.kernels.elementary import (
     split_normal,
 )
 
+# between them nothing that follows overflows or is subnormal
+_SMALL, _LARGE = 1e-290, 1e300
+_LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(_LARGE)
+
 # --- one value at a time ----------------------------------------------------------------------------
 
 
 @inlined
-def _log(x: float, extended: bool) -> tuple[float, float]:
-    """ln |x|, head and tail, for finite x other than 0."""
-    k, m = split(abs(x))
+def _log(x: float, extended: bool, ordinary: bool) -> tuple[float, float]:
+    """ln |x|, head and tail, for finite x other than 0; `ordinary` (a constant where it is called): not subnormal."""
+    k, m = split_normal(abs(x)) if ordinary else split(abs(x))
     return log_series(k, m - 1.0, 0.0, extended)
 
 
@@ -72,9 +77,11 @@ def _at_infinity(lmbda: float) -> float:
 
 
 @inlined
-def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent) -> float:
-    """psi(lambda, x) from a + a_lo = ln x."""
-    y = branch_of_parts(a, a_lo, e)
+def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent, ordinary: bool) -> float:
+    """psi(lambda, x) from a + a_lo = ln x; `ordinary` as in `branch_of_parts`, or x is NaN."""
+    y = branch_of_parts(a, a_lo, e, ordinary)
+    if ordinary:
+        return y if x == x else x
     # lambda is NaN: not for _at_zero and _at_infinity to tell
     return _with_edges(y, x, _at_zero(lmbda), _at_infinity(lmbda)) + 0.0 * lmbda
 
@@ -85,8 +92,8 @@ def boxcox(x: float, lmbda: float) -> float:
 
     At x = 0: -1/lmbda for lmbda > 0, else -inf. NaN for x < 0 and where an argument is NaN.
     """
-    a, a_lo = _log(x, True)
-    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda))
+    a, a_lo = _log(x, True, False)
+    return _boxcox(x, a, a_lo, lmbda, exponent(lmbda), False)
 
 
 @inlined
@@ -96,15 +103,15 @@ def inv_boxcox(y: float, lmbda: float) -> float:
     NaN outside the transform's range, lmbda*y < -1. At its end, lmbda*y = -1 to rounding, 0 for lmbda > 0 and inf for
     lmbda < 0. NaN where an argument is NaN.
     """
-    a, a_lo = inverse_branch_parts(y, lmbda, 0.0, exponent(lmbda), True)
-    return exp_parts(a, a_lo)
+    a, a_lo = inverse_branch_parts(y, lmbda, 0.0, exponent(lmbda), True, False)
+    return exp_parts(a, a_lo, False)
 
 
 @inlined
 def _boxcox_dx(x: float, a: float, a_lo: float, power: float, power_lo: float) -> float:
     """x**(power + power_lo) from a + a_lo = ln x."""
     t = power * a
-    y = exp_parts(t, fma(power, a, -t) + (power * a_lo + power_lo * a))
+    y = exp_parts(t, fma(power, a, -t) + (power * a_lo + power_lo * a), False)
     at_zero = 1.0 if power == 0.0 else (0.0 if power > 0.0 else math.inf)
     at_infinity = 1.0 if power == 0.0 else (0.0 if power < 0.0 else math.inf)
     return _with_edges(y, x, at_zero, at_infinity) + 0.0 * power
@@ -116,7 +123,7 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 
     At x = 0 and at infinity the limit; NaN for x < 0 and where an argument is NaN.
     """
-    a, a_lo = _log(x, True)
+    a, a_lo = _log(x, True, False)
     power, power_lo = less_one(lmbda)
     return _boxcox_dx(x, a, a_lo, power, power_lo)
 
@@ -125,48 +132,56 @@ def boxcox_dx(x: float, lmbda: float) -> float:
 
 
 @inlined
-def _boxcox_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
-    e = exponent(lmbda)
     scratch = np.empty(2 * BLOCK)
     a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = _log(block[i], extended)
+            a[i], a_lo[i] = _log(block[i], extended, ordinary)
         for i in range(block.size):
-            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e)
+            block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e, ordinary)
 
 
 @kernel
 def boxcox_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = boxcox(x, lmbda)."""
-    if moderate_forwards(lmbda):
-        _boxcox_blocks(x, lmbda, out, False)
+    e = exponent(lmbda)
+    span = reach(e, abs(lmbda))
+    if not moderate_forwards(lmbda):
+        _boxcox_blocks(x, lmbda, e, out, True, False)
+    elif all_within(x, max(1.0 / span, _SMALL), min(span, _LARGE)):
+        _boxcox_blocks(x, lmbda, e, out, False, True)
     else:
-        _boxcox_blocks(x, lmbda, out, True)
+        _boxcox_blocks(x, lmbda, e, out, False, False)
 
 
 @inlined
-def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     e = exponent(lmbda)
     scratch = np.empty(BLOCK)
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
-            block[i], scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended)
+            a, scratch[i] = inverse_branch_parts(block[i], lmbda, 0.0, e, extended, ordinary)
+            block[i] = a if block[i] == block[i] else block[i]
         for i in range(block.size):
-            block[i] = exp_parts(block[i], scratch[i])
+            x = exp_parts(block[i], scratch[i], ordinary)
+            block[i] = x if block[i] == block[i] else block[i]
 
 
 @kernel
 def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
-    if moderate_backwards(lmbda):
-        _inv_boxcox_blocks(y, lmbda, out, False)
+    low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
+    if not moderate_backwards(lmbda):
+        _inv_boxcox_blocks(y, lmbda, out, True, False)
+    elif all_within(y, low, high):
+        _inv_boxcox_blocks(y, lmbda, out, False, True)
     else:
-        _inv_boxcox_blocks(y, lmbda, out, True)
+        _inv_boxcox_blocks(y, lmbda, out, False, False)
 
 
 @inlined
@@ -178,7 +193,7 @@ def _boxcox_dx_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bo
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = _log(block[i], extended)
+            a[i], a_lo[i] = _log(block[i], extended, False)
         for i in range(block.size):
             block[i] = _boxcox_dx(block[i], a[i], a_lo[i], power, power_lo)
 
@@ -198,10 +213,6 @@ def boxcox_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 # So the logarithm is taken relative to a reference in the data: with d = ln(x/ref),
 #     psi(lambda, x) - psi(lambda, ref) = ref**lambda b_lambda(d),
 # and a mean and a scale of b_lambda(d) standardise as well as those of psi do.
-
-
-# between them nothing that follows overflows or is subnormal
-_SMALL, _LARGE = 1e-290, 1e300
 
 
 class _Reference(NamedTuple):

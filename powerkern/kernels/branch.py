@@ -132,23 +132,51 @@ def moderate_backwards(m: float) -> bool:
 
 
 @inlined
-def branch_of_parts(a: float, a_lo: float, e: Exponent) -> float:
-    """b_m(a + a_lo), to about 1 ulp if a_lo is good to 2**-63 |a|; for |a| < 1500, and 1e-270 < |m a| or a = 0."""
+def branch_of_parts(a: float, a_lo: float, e: Exponent, ordinary: bool) -> float:
+    """b_m(a + a_lo), to about 1 ulp if a_lo is good to 2**-63 |a|; for |a| < 1500, and 1e-270 < |m a| or a = 0.
+
+    `ordinary` (a constant where it is called): e**|a| is within the `reach` of e.
+    """
     t = e.m * a
     t_lo = fma(e.m, a, -t) + (e.m * a_lo + e.m_lo * a)
-    bounded = e.t_max if t > e.t_max else t
-    bounded = e.t_min if bounded < e.t_min else bounded
-    head, tail = exp_minus(bounded, t_lo if bounded == t else 0.0, e.rounder, e.unit)
+    if not ordinary:
+        bounded = e.t_max if t > e.t_max else t
+        bounded = e.t_min if bounded < e.t_min else bounded
+        t_lo = t_lo if bounded == t else 0.0
+        t = bounded
+    head, tail = exp_minus(t, t_lo, e.rounder, e.unit)
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
 
 
+@kernel
+def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
+    """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-27 and e**680, where 1 + m y has digits left."""
+    if m > 0.0:
+        low, high = max(low, -27.0 / m), min(high, _LARGEST / m)
+    elif m < 0.0:
+        low, high = max(low, _LARGEST / m), min(high, -27.0 / m)
+    return (expm1(m * low) / m, expm1(m * high) / m) if m != 0.0 else (low, high)
+
+
 @inlined
-def inverse_branch_parts(y: float, m: float, m_lo: float, e: Exponent, extended: bool) -> tuple[float, float]:
+def inverse_branch_parts(
+    y: float, m: float, m_lo: float, e: Exponent, extended: bool, ordinary: bool
+) -> tuple[float, float]:
     """(a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
 
     NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
+    `ordinary` (a constant where it is called): y is within the `inverse_reach` of m, or NaN.
     """
     product = 0.0 if m == 0.0 else m * y
+    if ordinary:
+        v_lo = fma(m, y, -product) + m_lo * y
+        k, f, f_lo = split_one_plus(product, v_lo, True)
+        log_u, log_u_lo = log_series(k, f, f_lo, extended)
+        inverse = e.inverse * e.unit
+        a = log_u * inverse
+        a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
+        linear = abs(product) < LINEAR or abs(m) < _FLAT
+        return y if linear else a, 0.0 if linear else a_lo
     # m*y may overflow where its logarithm does not: take 2**960 out of it; the 1 is then too small to matter
     huge = abs(product) == math.inf
     part = 2.0**-480 if huge else 1.0
@@ -194,7 +222,7 @@ def branch(a: float, m: float) -> float:
     if abs(a) == math.inf:
         return -1.0 / m if m * a < 0.0 else a
     c = _magnification(m)
-    return branch_of_parts(a / c, 0.0, exponent(m * c)) * c
+    return branch_of_parts(a / c, 0.0, exponent(m * c), False) * c
 
 
 @kernel
@@ -208,7 +236,7 @@ def inverse_branch(y: float, m: float) -> float:
     if abs(m * y) < LINEAR or m == 0.0:
         return y
     c = _magnification(m)
-    a, a_lo = inverse_branch_parts(y / c, m * c, 0.0, exponent(m * c), True)
+    a, a_lo = inverse_branch_parts(y / c, m * c, 0.0, exponent(m * c), True, False)
     return (a + a_lo) * c if abs(a) < math.inf else a
 
 

@@ -185,8 +185,14 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 
 
 @inlined
-def exp_parts(hi: float, lo: float) -> float:
-    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides."""
+def exp_parts(hi: float, lo: float, ordinary: bool) -> float:
+    """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides.
+
+    `ordinary` (a constant where it is called): |hi| <= 700, or NaN, for which the result is anything.
+    """
+    if ordinary:
+        bits, r, r_lo = _reduce(hi, lo, _ROUND + _EXPONENT_BIAS)
+        return (1.0 + (r + (r * r * _exp_tail(r) + (r_lo + r * r_lo)))) * float_of(bits << 52)
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduce(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * _EXPONENT_BIAS)

@@ -22,6 +22,7 @@ from powerkern.kernels.branch import (
     branch_of_parts,
     exponent_pair,
     inverse_branch_parts,
+    inverse_reach,
     less_one,
     moderate_backwards,
     moderate_forwards,
@@ -46,6 +47,10 @@ from powerkern.kernels.elementary import (
     split,
     split_one_plus,
 )
+
+# |x| up to this are ordinary
+_LARGE = 1e300
+_LOG_LARGE = math.log(_LARGE)
 
 # --- one value at a time ----------------------------------------------------------------------------
 
@@ -79,13 +84,16 @@ def _limit(m: float) -> float:
 
 
 @inlined
-def _yeojohnson(x: float, a: float, a_lo: float, lmbda: float, upper: Exponent, lower: Exponent) -> float:
-    """psi(lambda, x) from a + a_lo = ln(1 + |x|)."""
+def _yeojohnson(
+    x: float, a: float, a_lo: float, lmbda: float, upper: Exponent, lower: Exponent, ordinary: bool
+) -> float:
+    """psi(lambda, x) from a + a_lo = ln(1 + |x|); `ordinary` as in `branch_of_parts`, or x is NaN."""
     negative = x < 0.0
-    y = branch_of_parts(a, a_lo, _selected(negative, upper, lower))
+    y = branch_of_parts(a, a_lo, _selected(negative, upper, lower), ordinary)
     size = abs(x)
-    limit = _limit(2.0 - lmbda) if negative else _limit(lmbda)
-    y = y if size < math.inf else limit
+    if not ordinary:
+        limit = _limit(2.0 - lmbda) if negative else _limit(lmbda)
+        y = y if size < math.inf else limit
     y = -y if negative else y
     # below this, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
     smallest = 2.0**-55 / (1.0 + abs(lmbda))
@@ -101,24 +109,29 @@ def yeojohnson(x: float, lmbda: float) -> float:
     """
     upper, lower = exponent_pair(lmbda)
     a, a_lo = _log1p(abs(x), True)
-    return _yeojohnson(x, a, a_lo, lmbda, upper, lower)
+    return _yeojohnson(x, a, a_lo, lmbda, upper, lower, False)
 
 
 @inlined
-def _inverse_log(y: float, lmbda: float, upper: Exponent, lower: Exponent, extended: bool) -> tuple[float, float]:
+def _inverse_log(
+    y: float, lmbda: float, upper: Exponent, lower: Exponent, extended: bool, ordinary: bool
+) -> tuple[float, float]:
     """ln(1 + |x|), head and tail, for psi(lambda, x) = y."""
     negative = y < 0.0
     other = 2.0 - lmbda
     m = other if negative else lmbda
     m_lo = lower.m_lo if negative else 0.0
-    return inverse_branch_parts(abs(y), m, m_lo, _selected(negative, upper, lower), extended)
+    return inverse_branch_parts(abs(y), m, m_lo, _selected(negative, upper, lower), extended, ordinary)
 
 
 @inlined
-def _expm1_signed(a: float, a_lo: float, sign: float) -> float:
-    """e**(a + a_lo) - 1 with the sign of `sign`, for a >= 0."""
-    bounded = 710.0 if a > 710.0 else a
-    head, tail = exp_minus(bounded, a_lo if bounded == a else 0.0, rounder_of(-1.0), 0.5)
+def _expm1_signed(a: float, a_lo: float, sign: float, ordinary: bool) -> float:
+    """e**(a + a_lo) - 1 with the sign of `sign`, for a >= 0; `ordinary` (a constant where it is called): a <= 700."""
+    if not ordinary:
+        bounded = 710.0 if a > 710.0 else a
+        a_lo = a_lo if bounded == a else 0.0
+        a = bounded
+    head, tail = exp_minus(a, a_lo, rounder_of(-1.0), 0.5)
     return math.copysign(2.0 * (head + tail), sign)
 
 
@@ -130,8 +143,8 @@ def inv_yeojohnson(y: float, lmbda: float) -> float:
     rounding, inf or -inf. NaN where an argument is NaN.
     """
     upper, lower = exponent_pair(lmbda)
-    a, a_lo = _inverse_log(y, lmbda, upper, lower, True)
-    return _expm1_signed(a, a_lo, y)
+    a, a_lo = _inverse_log(y, lmbda, upper, lower, True, False)
+    return _expm1_signed(a, a_lo, y, False)
 
 
 @inlined
@@ -140,7 +153,7 @@ def _yeojohnson_dx(x: float, a: float, a_lo: float, power: float, power_lo: floa
     p = -power if x < 0.0 else power
     p_lo = -power_lo if x < 0.0 else power_lo
     t = p * a
-    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a))
+    y = exp_parts(t, fma(p, a, -t) + (p * a_lo + p_lo * a), False)
     limit = 1.0 if p == 0.0 else (0.0 if p < 0.0 else math.inf)
     y = y if abs(x) < math.inf else limit
     return y if x == x else x
@@ -161,7 +174,7 @@ def yeojohnson_dx(x: float, lmbda: float) -> float:
 
 
 @inlined
-def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
     scratch = np.empty(2 * BLOCK)
@@ -171,20 +184,24 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
         for i in range(block.size):
             a[i], a_lo[i] = _log1p(abs(block[i]), extended)
         for i in range(block.size):
-            block[i] = _yeojohnson(block[i], a[i], a_lo[i], lmbda, upper, lower)
+            block[i] = _yeojohnson(block[i], a[i], a_lo[i], lmbda, upper, lower, ordinary)
 
 
 @kernel
 def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = yeojohnson(x, lmbda)."""
-    if moderate_forwards(lmbda) and moderate_forwards(2.0 - lmbda):
-        _yeojohnson_blocks(x, lmbda, out, False)
+    steepest = max(abs(lmbda), abs(2.0 - lmbda))
+    size = reach(exponent_pair(lmbda)[0], steepest) - 1.0
+    if not moderate_forwards(steepest):
+        _yeojohnson_blocks(x, lmbda, out, True, False)
+    elif all_within(x, -size, size):
+        _yeojohnson_blocks(x, lmbda, out, False, True)
     else:
-        _yeojohnson_blocks(x, lmbda, out, True)
+        _yeojohnson_blocks(x, lmbda, out, False, False)
 
 
 @inlined
-def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
+def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: bool, ordinary: bool) -> None:
     widest_vectors()
     upper, lower = exponent_pair(lmbda)
     scratch = np.empty(2 * BLOCK)
@@ -192,18 +209,22 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
     for start in range(0, y.size, BLOCK):
         block = own_block(y, out, start)
         for i in range(block.size):
-            a[i], a_lo[i] = _inverse_log(block[i], lmbda, upper, lower, extended)
+            a[i], a_lo[i] = _inverse_log(block[i], lmbda, upper, lower, extended, ordinary)
         for i in range(block.size):
-            block[i] = _expm1_signed(a[i], a_lo[i], block[i])
+            x = _expm1_signed(a[i], a_lo[i], block[i], ordinary)
+            block[i] = x if block[i] == block[i] else block[i]
 
 
 @kernel
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
-    if moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda):
-        _inv_yeojohnson_blocks(y, lmbda, out, False)
+    size = min(inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1])
+    if not (moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda)):
+        _inv_yeojohnson_blocks(y, lmbda, out, True, False)
+    elif all_within(y, -size, size):
+        _inv_yeojohnson_blocks(y, lmbda, out, False, True)
     else:
-        _inv_yeojohnson_blocks(y, lmbda, out, True)
+        _inv_yeojohnson_blocks(y, lmbda, out, False, False)
 
 
 @inlined
@@ -240,8 +261,8 @@ def yeojohnson_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 
 # e^-S as a factor of its own is kept below e^700
 _SMALLEST_SHIFT = -700.0
-# |x| up to this are ordinary; the smallest number but 0
-_LARGE, _SMALLEST = 1e300, 5e-324
+# the smallest number but 0
+_SMALLEST = 5e-324
 # e^S is kept below e^700
 _LARGEST_GROWTH = 700.0
 
@@ -513,8 +534,7 @@ def _unstandardized_blocks(
             exponent = d[i] if near else d[i] + side.log_base
             exponent = 710.0 if exponent > 710.0 else exponent
             exponent = -50.0 if exponent < -50.0 else exponent
-            head, tail = exp_minus(exponent, 0.0, rounder_of(-1.0), 0.5)
-            value = 2.0 * (head + tail)
+            value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
             close = side.centre + (1.0 + side.centre) * value
             block[i] = sign * (close if near else value)
 

@@ -296,3 +296,13 @@ def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
     for stranger in (math.nan, math.inf, -1.0, 5e-324):
         beside = applied(bc.boxcox_standardized_array, [*x, stranger], lmbda, ref, 1.5, 0.25)
         np.testing.assert_array_equal(beside[:-1], z)
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_raw_values_do_not_depend_on_what_stands_beside(lmbda):
+    x = np.random.default_rng(27).lognormal(sigma=2.0, size=100)
+    for loop in (bc.boxcox_array, bc.inv_boxcox_array):
+        y = applied(loop, x, lmbda)
+        for stranger in (math.nan, math.inf, -1.0, 5e-324):
+            np.testing.assert_array_equal(applied(loop, [*x, stranger], lmbda)[:-1], y)
+        x = y

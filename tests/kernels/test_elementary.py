@@ -173,7 +173,7 @@ def test_log1p_parts():
 
 @numba.njit
 def jitted_exp_parts(hi, lo):
-    return el.exp_parts(hi, lo)
+    return el.exp_parts(hi, lo, False), el.exp_parts(hi, lo, True)
 
 
 def test_exp_parts():
@@ -181,12 +181,14 @@ def test_exp_parts():
     for x in exponents(200):
         lo = rng.uniform(-0.5, 0.5) * math.ulp(x)
         exact = mpmath.exp(mpmath.mpf(x) + mpmath.mpf(lo))
-        assert oracles.error_in_ulp(jitted_exp_parts(x, lo), exact) < 1.0
+        value, ordinary = jitted_exp_parts(x, lo)
+        assert oracles.error_in_ulp(value, exact) < 1.0
+        assert value == ordinary or abs(x) > 700.0
     # beyond the range the tail does not count, whatever it is
-    assert jitted_exp_parts(1e30, -math.inf) == math.inf
-    assert jitted_exp_parts(-1e30, math.nan) == 0.0
-    assert jitted_exp_parts(-math.inf, math.nan) == 0.0
-    assert math.isnan(jitted_exp_parts(math.nan, 0.0))
+    assert jitted_exp_parts(1e30, -math.inf)[0] == math.inf
+    assert jitted_exp_parts(-1e30, math.nan)[0] == 0.0
+    assert jitted_exp_parts(-math.inf, math.nan)[0] == 0.0
+    assert math.isnan(jitted_exp_parts(math.nan, 0.0)[0])
 
 
 @numba.njit
@@ -210,6 +212,18 @@ def test_exp_scaled_is_finite_where_the_result_is():
     assert jitted_exp_scaled(math.inf, 1.0) == math.inf
     assert jitted_exp_scaled(-math.inf, 1.0) == 0.0
     assert math.isnan(jitted_exp_scaled(math.nan, 1.0))
+
+
+@numba.njit
+def jitted_exp_less(t, j, subtrahend):
+    return el.exp_less(t, el.rounder_of(j), subtrahend)
+
+
+@pytest.mark.parametrize("j", [0.0, -1.0, -20.0])
+def test_exp_less(j):
+    for t in (*np.linspace(-690.0, 690.0, 200), *np.geomspace(1e-300, 1.0, 200), *-np.geomspace(1e-300, 1.0, 200)):
+        exact = mpmath.mpf(2.0**j) * mpmath.expm1(mpmath.mpf(float(t)))
+        assert oracles.error_in_ulp(jitted_exp_less(t, j, 2.0**j), exact) < 2.0
 
 
 @numba.njit

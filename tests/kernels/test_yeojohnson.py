@@ -352,3 +352,13 @@ def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
         for stranger in (math.nan, math.inf, -math.inf, -ref):
             beside = applied(yj.yeojohnson_standardized_array, [*x, stranger], lmbda, ref, 1.5, 0.25, 0.0)
             np.testing.assert_array_equal(beside[:-1], z)
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+def test_raw_values_do_not_depend_on_what_stands_beside(lmbda):
+    x = np.random.default_rng(37).normal(size=100) * 10.0
+    for loop in (yj.yeojohnson_array, yj.inv_yeojohnson_array):
+        y = applied(loop, x, lmbda)
+        for stranger in (math.nan, math.inf, -math.inf, 1e305):
+            np.testing.assert_array_equal(applied(loop, [*x, stranger], lmbda)[:-1], y)
+        x = y
