@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -75,9 +76,9 @@ class _Method(NamedTuple):
 
 def _number(what: str, value: object) -> float:
     """A tuning constant."""
-    if isinstance(value, str | bytes | complex) or np.ndim(value) != 0:  # type: ignore[arg-type]
+    if not isinstance(value, Real):
         raise TypeError(f"{what} must be a number, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)
 
 
 def _positive(what: str, value: object) -> float:

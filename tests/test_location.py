@@ -280,6 +280,7 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         (lambda: location_scale([1.0, 2.0], k=2.0), TypeError, "it has: none"),
         (lambda: location_scale([1.0, 2.0], "huber", k=0.0), ValueError, "k must be positive"),
         (lambda: location_scale([1.0, 2.0], "huber", k="big"), TypeError, "k must be a number"),
+        (lambda: location_scale([1.0, 2.0], "huber", k=None), TypeError, "k must be a number"),
         (lambda: location_scale([1.0, 2.0], "huber", k=[1.0]), TypeError, "k must be a number"),
         (
             lambda: location_scale([1.0, 2.0], "trimmed", fraction=1.0),

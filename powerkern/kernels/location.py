@@ -19,6 +19,7 @@ References
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ IQR_DIVISOR = 1.3489795003921634
 BLOCK = 128
 
 _MAX_ITER = 500
-#: Steps of proposal 2 that solve for a given set of clipped values; later ones move towards the solution only.
+#: Steps of proposal 2 without a bracket.
 _MAX_SOLVED = 30
 _EPS = 2.220446049250313e-16
 #: Half of the sum of weights, up to its rounding.
@@ -61,6 +62,8 @@ _STEEP = 0.2
 #: Sizes beyond this, or below its inverse, are multiplied by _SHRINK, or divided by it, before they are squared.
 _LARGE = 1e140
 _SHRINK = 2.0**-600
+#: A scale below this multiple of where it started has none but 0 as a root.
+_VANISHED = 1e-60
 #: Values at this multiple of a distance are inside it.
 _BEYOND = 1.0 + 1e-9
 
@@ -543,55 +546,105 @@ def proposal2_about(
     sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale)
 
     For given sets of clipped values both equations can be solved at once, mu = mean + s pull and a quadratic for s; a
-    solution that clips the values it was computed for is the root. Where such steps do not settle, the classical
-    fixed-point steps lead on.
+    solution that clips the values it was computed for is the root. Where such steps do not settle, s is bracketed.
     """
     target = dof * beta_of(k_scale)
-    total = col.left_weight + col.right_weight
     mu, s = col.median, start
-    tail = int(_TAIL * col.y.size)
-    lo, hi = tail, col.y.size - tail
-    near, far = lo, hi
     last, solved = (-1, -1, -1, -1), False
-    for n_iter in range(1, _MAX_ITER + 1):
-        lo = position_of(col.y, col.center, mu - k_location * s, lo)
-        hi = position_of(col.y, col.center, mu + k_location * s, hi)
-        near = position_of(col.y, col.center, mu - k_scale * s, near)
-        far = position_of(col.y, col.center, mu + k_scale * s, far)
-        settled = (lo, hi, near, far) == last
-        if settled and solved:
+    for n_iter in range(1, _MAX_SOLVED + 1):
+        at = _clip(col, mu, s, k_location, k_scale)
+        if solved and at.positions == last:
             return mu, s, n_iter, True
-        last = (lo, hi, near, far)
-        a, b = inside(col, lo, hi), inside(col, near, far)
-        clipped = k_location * (total - a.weight - 2.0 * weight_before(col, lo))  # sum of psi over the clipped values
-        if a.weight > 0.0 and b.weight > 0.0 and (settled or n_iter < _MAX_SOLVED):
-            new_mu, new_s = _solve_clipped(a, b, clipped, target - k_scale * k_scale * (total - b.weight))
-            if new_s >= 0.0:
-                if new_s == 0.0 or (abs(new_mu - mu) <= 4.0 * _EPS * s and abs(new_s - s) <= 4.0 * _EPS * s):
-                    return new_mu, new_s, n_iter, True
-                mu, s, solved = new_mu, new_s, True
-                continue
-        squares = max(b.second - mu * (2.0 * b.first - mu * b.weight), 0.0)
-        new_mu = mu + (a.first - a.weight * mu + s * clipped) / total
-        s = math.sqrt((squares + (k_scale * s) ** 2 * (total - b.weight)) / target)
-        mu, solved = new_mu, False
-    return mu, s, _MAX_ITER, False
+        last = at.positions
+        new_mu, new_s = _solve_clipped(at, target, k_scale)
+        solved = new_s >= 0.0
+        if solved:
+            if new_s == 0.0 or (abs(new_mu - mu) <= 4.0 * _EPS * s and abs(new_s - s) <= 4.0 * _EPS * s):
+                return new_mu, new_s, n_iter, True
+            mu, s = new_mu, new_s
+        else:  # s is too small: a classical fixed-point step enlarges it
+            mu, s = mu + _psi_sum(at, mu, s) / at.total, s * math.sqrt(_psi_squares(at, mu, s, k_scale) / target)
+    return _bracketed_proposal2(col, s, k_location, k_scale, target)
 
 
 @kernel
-def _solve_clipped(a: Inside, b: Inside, clipped: float, slope: float) -> tuple[float, float]:
-    """Location and scale that solve proposal 2 with given clipped values; scale -1 when there are none.
+def _bracketed_proposal2(
+    col: Sorted, start: float, k_location: float, k_scale: float, target: float
+) -> tuple[float, float, int, bool]:
+    """`proposal2_about` by a bracket for s, each s with its location: slower, and it cannot fail to settle."""
+    low, high, s, mu = 0.0, math.inf, start, col.median
+    for n_iter in range(_MAX_SOLVED + 1, _MAX_ITER + 1):
+        mu, _, _ = location_about(col, s, k_location)
+        at = _clip(col, mu, s, k_location, k_scale)
+        if _psi_squares(at, mu, s, k_scale) > target:
+            low = s
+        else:
+            high = s
+        new_mu, new_s = _solve_clipped(at, target, k_scale)
+        if low < new_s < high and _clip(col, new_mu, new_s, k_location, k_scale).positions == at.positions:
+            return new_mu, new_s, n_iter, True
+        if high < math.inf and high - low <= 4.0 * _EPS * high:
+            return mu, s, n_iter, True
+        if high < _VANISHED * start:
+            return mu, 0.0, n_iter, True
+        if math.isinf(high) or low == 0.0:
+            s = 4.0 * low if low > 0.0 else 0.25 * high
+        else:
+            s = math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
+    return mu, s, _MAX_ITER, False
 
-    `a` sums the values that the location leaves unclipped, `b` those of the scale; `clipped` is the sum of psi over
-    the others, `slope` the right-hand side of the scale's equation less what its clipped values contribute.
-    """
-    mean, pull = a.first / a.weight, clipped / a.weight
+
+class Clipped(NamedTuple):
+    """What the equations of proposal 2 see of a column: sums over unclipped values, and of the clipped ones."""
+
+    positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
+    near: Inside  #: values that the location leaves unclipped
+    pull: float  #: sum of psi over the others
+    within: Inside  #: values that the scale leaves unclipped
+    total: float  #: weight of all values
+
+
+@kernel
+def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> Clipped:
+    total = col.left_weight + col.right_weight
+    tail = int(_TAIL * col.y.size)
+    lo = position_of(col.y, col.center, mu - k_location * s, tail)
+    hi = position_of(col.y, col.center, mu + k_location * s, col.y.size - tail)
+    near = inside(col, lo, hi)
+    pull = k_location * (total - near.weight - 2.0 * weight_before(col, lo))
+    if k_scale == k_location:
+        return Clipped((lo, hi, lo, hi), near, pull, near, total)
+    first = position_of(col.y, col.center, mu - k_scale * s, lo)
+    last = position_of(col.y, col.center, mu + k_scale * s, hi)
+    return Clipped((lo, hi, first, last), near, pull, inside(col, first, last), total)
+
+
+@kernel
+def _psi_sum(at: Clipped, mu: float, s: float) -> float:
+    """Sum of s psi((y - center - mu)/s)."""
+    return at.near.first - at.near.weight * mu + s * at.pull
+
+
+@kernel
+def _psi_squares(at: Clipped, mu: float, s: float, k_scale: float) -> float:
+    """Sum of psi((y - center - mu)/s)**2."""
+    squares = at.within.second - mu * (2.0 * at.within.first - mu * at.within.weight)
+    return max(squares, 0.0) / (s * s) + k_scale * k_scale * (at.total - at.within.weight)
+
+
+@kernel
+def _solve_clipped(at: Clipped, target: float, k_scale: float) -> tuple[float, float]:
+    """Location and scale that solve proposal 2 with given clipped values; scale -1 when there are none."""
+    a, b = at.near, at.within
+    if not (a.weight > 0.0 and b.weight > 0.0):
+        return 0.0, -1.0
+    mean, pull = a.first / a.weight, at.pull / a.weight
     center = b.first / b.weight
     gap = center - mean
     squares = max(b.second - b.first * center, 0.0) + b.weight * gap * gap
-    # (slope - weight pull**2) s**2 + 2 weight gap pull s - squares = 0
+    # leading s**2 + 2 half s - squares = 0
     half = b.weight * gap * pull
-    leading = slope - b.weight * pull * pull
+    leading = target - k_scale * k_scale * (at.total - b.weight) - b.weight * pull * pull
     if not leading > 0.0:
         return mean, -1.0
     root = math.sqrt(half * half + leading * squares)
@@ -1076,8 +1129,10 @@ def _sorted_values(x: npt.ArrayLike) -> np.ndarray:
     return ascending
 
 
-def _checked(what: str, value: float, least: float) -> float:
+def _checked(what: str, value: object, least: float) -> float:
     """A finite number above `least`."""
+    if not isinstance(value, Real):
+        raise TypeError(f"{what} must be a number, got {value!r}")
     number = float(value)
     if not least < number < math.inf:
         kind = "finite" if least == -math.inf else "positive and finite"

@@ -304,6 +304,18 @@ def test_scales_survive_a_mad_of_zero():
     assert_scale(y, np.ones(10), joint.loc, joint.scale, 1.5, 9.0)
 
 
+def test_proposal2_settles_near_its_breakdown_point():
+    rng = np.random.default_rng(6)
+    for n in (25, 42, 53):
+        for share in (0.2, 0.255, 0.26, 0.3, 0.35, 0.4):
+            y = np.sort(np.where(np.arange(n) < share * n, 1e6, 0.0) + rng.standard_t(1.0, n))
+            for k, k_location in ((1.0, 1.0), (1.5, 1.5), (1.5, 1.345)):
+                joint = apply(PROPOSAL2, y, constants=(k, k_location))
+                assert joint.status == loc.CONVERGED
+                assert_location(y, np.ones(n), joint.loc, joint.scale, k_location)
+                assert_scale(y, np.ones(n), joint.loc, joint.scale, k, n - 1.0)
+
+
 def test_constants_out_of_reach_end_with_a_status():
     assert apply(BISQUARE, [0.0, 1.0, 2.0, 3.0], constants=(0.0, 1e-3)).status == loc.MAX_ITER
     assert apply(BISQUARE2, [0.0, 1.0, 2.0, 3.0], constants=(1.5, 1e-3)).status == loc.MAX_ITER
@@ -340,6 +352,7 @@ def test_known_scale_and_center():
         (lambda: huber_location(["a"]), TypeError, "real numbers"),
         (lambda: huber_location([1.0, 2.0], scale=0.0), ValueError, "scale must be positive"),
         (lambda: huber_location([1.0, 2.0], k=-1.0), ValueError, "k must be positive"),
+        (lambda: huber_location([1.0, 2.0], k="wide"), TypeError, "k must be a number"),
         (lambda: huber_scale([1.0, 2.0], center=np.nan), ValueError, "center must be finite"),
         (lambda: huber_scale([1.0, 2.0], ddof=-1), ValueError, "ddof must not be negative"),
         (lambda: huber_proposal2([1.0, 2.0], k_location=np.inf), ValueError, "k_location must be positive"),
