@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import columns
-from powerkern._validate import as_choice, as_rows, column_label
+from powerkern._validate import as_rows, column_label
 from powerkern.federated import secure
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.requests import MomentsRequest, read_moments_request
@@ -161,7 +161,9 @@ class Client:
     # --- answers ----------------------------------------------------------------------------------------
 
     def _body(self, request: Message, digest: bytes) -> NDArray[Any]:
-        family = as_choice("family", request.details.get("family"), columns.FAMILIES)
+        family = str(request.details.get("family"))
+        if family not in columns.FAMILIES:
+            raise self._error(f"the request is malformed: there is no family {family!r}")
         peers = self._peers(request)
         found = self._checked_range(family)
         if request.kind == Kind.RANGE:

@@ -31,6 +31,8 @@ from powerkern.sketch import Grid, Range, Sketch, finish, merge
 FloatArray = NDArray[np.float64]
 
 _NOTHING = np.empty(0)
+#: What a sketch says of columns that moments may tell more of.
+_OPEN = (Status.UNRESOLVED, Status.NOT_CERTIFIED)
 #: Digits of 32 bits of a power sum.
 _WORD = 2
 
@@ -69,8 +71,14 @@ class Outcome(NamedTuple):
 Conversation = Generator[Request, list[Any], Outcome]
 
 
-class MasksError(ValueError):
-    """Masks that do not cancel."""
+class MergeError(ValueError):
+    """Answers that were all sensible, and make no sense together."""
+
+
+_MASKS = (
+    "the masks do not cancel: a pair of clients has two different secrets, or clients answered different requests; "
+    "no sum can be told"
+)
 
 
 def conversation(plan: Plan) -> Conversation:
@@ -87,7 +95,7 @@ def conversation(plan: Plan) -> Conversation:
     pooled = [pool.column_of_range(row, code, exact=plan.bounds is None) for row in found.table]
     if plan.protocol == "sketch":
         results, sums = yield from _sketched(plan, found)
-        open_columns = np.flatnonzero(results[:, mle.STATUS] == Status.UNRESOLVED).tolist()
+        open_columns = np.flatnonzero(np.isin(results[:, mle.STATUS], _OPEN)).tolist()
         rounds -= 1
     else:
         results = np.empty((len(pooled), mle.N_RESULTS))
@@ -126,9 +134,12 @@ def _sketched(plan: Plan, found: Range) -> Generator[Request, list[Any], tuple[F
     if plan.secure:
         total = Sketch(grid, secure.decode_words(secure.add(answers)).reshape(-1, N_POWERS))
         if not total.is_sound():
-            raise MasksError
+            raise MergeError(_MASKS)
     else:
-        total = pool.tree(merge, answers)
+        try:
+            total = pool.tree(merge, answers)
+        except ValueError:
+            raise MergeError("the sketches have more rows than the ranges announced") from None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the fit is not done yet
         fit = finish(total)
@@ -200,7 +211,7 @@ def _moments(
         try:
             return secure.moments_of_sums(secure.decode(secure.add(answers)), shape)
         except OverflowError:
-            raise MasksError from None
+            raise MergeError(_MASKS) from None
     answers = yield Request(Kind.MOMENTS, body, lambda moments: _checked_moments(moments, shape, body[:, 0]))
     return np.asarray(pool.tree(pool.merge_shares, answers))
 

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import columns
 from powerkern._validate import as_choice, column_label
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
-from powerkern.federated.protocol import MasksError, Outcome, Plan, Request, conversation
+from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.search import METHODS
 from powerkern.fitting import PowerFit, _warn_unfitted
 from powerkern.kernels import mle
+from powerkern.sketch import Range
 
 FloatArray = NDArray[np.float64]
 
@@ -97,6 +98,8 @@ class Server:
         self._standardize, self._secure = standardize, secure
         if secure and bounds is None:
             raise ValueError("secure=True needs bounds=(low, high): a range is not a sum, and cannot be masked")
+        if isinstance(grid, bool) or not isinstance(grid, int) or grid < 0:
+            raise ValueError(f"grid is a number of points, 0 or more, got {grid!r}")
         if max_rounds < _FEWEST_ROUNDS:
             raise ValueError(f"max_rounds must be at least {_FEWEST_ROUNDS}, got {max_rounds}")
         limits = None if bounds is None else _checked_bounds(bounds, self._family)
@@ -192,6 +195,8 @@ class Server:
             read = self._asked.read(answer.body)
         except ValueError as error:
             raise _error(sender, str(error)) from None
+        if isinstance(read, Range) and read.n_features != answer.details["n_columns"]:
+            raise _error(sender, f"its range has {read.n_features} columns, not {answer.details['n_columns']}")
         self._descriptions[sender], self._read[sender], self._sizes[sender] = answer.details, read, len(message)
 
     def close_round(self) -> None:
@@ -214,11 +219,8 @@ class Server:
             request = self._talk.send([self._read[name] for name in sorted(self._names)])
         except StopIteration as end:
             self._finish(end.value)
-        except MasksError:
-            raise ProtocolError(
-                f"the masks of round {self.round} do not cancel: a pair of clients has two different secrets, or "
-                "clients answered different requests; no sum can be told"
-            ) from None
+        except MergeError as error:
+            raise ProtocolError(f"round {self.round} cannot be merged: {error}") from None
         else:
             self._open(request)
 

@@ -1,0 +1,193 @@
+"""Federated fits equal the fit of the pooled rows, however the rows lie."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import Status
+from powerkern.federated import Client, Server, fit_federated, pairwise_secrets, run
+
+RNG = np.random.default_rng(0)
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "refs"
+FAMILIES = {"boxcox": "box-cox", "yeojohnson": "yeo-johnson"}
+PROTOCOLS = ["sketch", "rounds"]
+
+
+def cases() -> list[tuple[str, str, np.ndarray]]:
+    """Every third adversarial column and every third real one of the references, and all of our own."""
+    own = json.loads((Path(__file__).parents[1] / "data" / "mle.json").read_text())["cases"]
+    found = [(r["name"], r["family"], np.array(r["x"])) for r in own if "weight" not in r]
+    for name, step in (("mle_reference.json", 3), ("mle_reference_real_columns.json", 3)):
+        if (SHARED / name).exists():
+            records = json.loads((SHARED / name).read_text())["cases"][::step]
+            found += [(r["name"], FAMILIES[r["transform"]], np.array([float(v) for v in r["data"]])) for r in records]
+    return [case for case in found if case[2].size >= 20]  # fewer rows than kinds of sites
+
+
+def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
+    """Site 0 has no rows, 1 positive values only, 2 negative ones only, 3 a constant; the rest has what is left."""
+    rng = np.random.default_rng(1)
+    site = rng.integers(4, n_sites, x.size)
+    some = rng.random(x.size) < 0.2
+    site[(x > 0) & some], site[(x < 0) & some] = 1, 2
+    distinct = np.unique(x)
+    site[x == distinct[distinct.size // 2]] = 3
+    return [x[site == i].reshape(-1, 1) for i in range(n_sites)]
+
+
+def federated(parts: list[np.ndarray], **options: object) -> tuple[Server, pk.PowerFit]:
+    clients = [Client(part, name=f"site {i}", n_threads=1) for i, part in enumerate(parts)]
+    server = Server([client.name for client in clients], **options)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # columns without an optimum
+        return server, run(server, clients)
+
+
+def pooled(x: np.ndarray, **options: object) -> pk.PowerFit:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return pk.fit(x, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("name, family, x", [pytest.param(*case, id=case[0]) for case in cases()])
+def test_a_hundred_skewed_sites_equal_the_pooled_rows(name: str, family: str, x: np.ndarray, protocol: str) -> None:
+    expected = pooled(x, family=family)
+    server, fit = federated(skewed(x, 100), family=family, protocol=protocol)
+    assert fit.status[0] == expected.status[0]
+    assert server.round <= 30
+    if protocol == "sketch" and not server.unresolved:
+        assert server.round == 2
+    # subnormal values: half an ulp in them moves lambda by 0.9
+    tolerance = 1.0 if name.startswith("denorm") else 1e-10
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=tolerance, atol=tolerance)
+    if tolerance < 1.0:
+        assert_allclose(fit.transform(x), expected.transform(x), rtol=1e-9, atol=1e-9)
+        assert_allclose(fit.nll, expected.nll, rtol=1e-10, atol=1e-10 * x.size)
+    assert_array_equal([fit.n_obs, fit.x_min, fit.x_max], [expected.n_obs, expected.x_min, expected.x_max])
+
+
+def matrix() -> np.ndarray:
+    """Columns of every kind: both signs, positive, negative, with NaN, constant, empty, tight."""
+    X = RNG.normal(size=(600, 7))
+    X[:, 1], X[:, 2] = np.exp(X[:, 1]), -np.exp(X[:, 2])
+    X[::7, 3] = np.nan
+    X[:, 4], X[:, 5], X[:, 6] = 3.0, np.nan, 1e4 + 1e-3 * X[:, 6]
+    return X
+
+
+X = matrix()
+SPLITS = {"by row": np.array_split(X, 9), "sorted": np.array_split(X[np.argsort(X[:, 0])], 5), "one": [X]}
+OPTIONS = [
+    {"protocol": "sketch"},
+    {"protocol": "rounds"},
+    {"protocol": "rounds", "search": "brent"},
+    {"protocol": "rounds", "grid": 9},
+    {"protocol": "rounds", "search": "brent", "grid": 5},
+]
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_many_columns_at_once(split: str, options: dict[str, object]) -> None:
+    expected = pooled(X)
+    server, fit = federated(SPLITS[split], **options)
+    assert_array_equal(fit.status, expected.status)
+    assert_array_equal(fit.status[4:6], [Status.CONSTANT, Status.EMPTY])
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert_allclose(fit.transform(X), expected.transform(X), rtol=1e-10, atol=1e-10)
+    assert_allclose(fit.information, expected.information, rtol=1e-9)
+    assert server.round <= (2 if options["protocol"] == "sketch" else 30)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_weights_and_names(protocol: str) -> None:
+    weight = RNG.exponential(size=len(X))
+    names = list("abcdefg")
+    pieces = np.array_split(np.arange(len(X)), 4)
+    clients = [
+        Client(X[rows], name=str(i), sample_weight=weight[rows], column_names=names) for i, rows in enumerate(pieces)
+    ]
+    with pytest.warns(UserWarning, match=r"column 4 \('e'\): not fitted"):
+        fit = fit_federated(clients, protocol=protocol)
+    expected = pooled(X, sample_weight=weight)
+    assert fit.column_names == names
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert_allclose(fit.n_obs, expected.n_obs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_neither_the_order_of_clients_nor_of_answers_changes_a_bit(options: dict[str, object]) -> None:
+    parts = SPLITS["by row"]
+    names = [f"site {i}" for i in range(len(parts))]
+    expected = federated(parts, **options)[1]
+    clients = [Client(part, name=name) for name, part in zip(names, parts, strict=True)][::-1]
+    server = Server(names[::-1], **options)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match="not fitted"):
+        fit = run(server, clients)
+    assert_array_equal(fit.lmbda, expected.lmbda)
+    assert_array_equal(fit.nll, expected.nll)
+
+
+def test_arrays_become_clients_and_the_fit_reaches_them() -> None:
+    x = np.exp(RNG.normal(size=300))
+    fit = fit_federated([x[:100], x[100:]], "box-cox")
+    assert_allclose(fit.lmbda, pk.fit(x, "box-cox").lmbda, rtol=1e-10, atol=1e-10)
+    client = Client(x, name="only")
+    server = Server(["only"])
+    run(server, [client])
+    assert_array_equal(client.accept(server.announcement).lmbda, server.fit.lmbda)
+
+
+def test_the_fit_of_sketches_has_profiles_without_data() -> None:
+    x = RNG.normal(size=(400, 2))
+    fit = fit_federated(np.array_split(x, 3))
+    assert_allclose(fit.profile([0.5, 2.0]), pk.fit(x).profile([0.5, 2.0]), rtol=1e-9)
+
+
+# --- masked sums --------------------------------------------------------------------------------------
+
+BOUNDS = (np.array([-8.0, 0.0, -60.0]), np.array([8.0, 60.0, 0.0]))
+
+
+def masked_clients(parts: list[np.ndarray], **options: object) -> list[Client]:
+    names = [f"site {i}" for i in range(len(parts))]
+    dealt = pairwise_secrets(names)
+    return [
+        Client(part, name=name, secrets=dealt[name], **options)  # type: ignore[arg-type]
+        for name, part in zip(names, parts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_masked_sums_give_the_same_fit(protocol: str) -> None:
+    columns = X[:, :3]
+    parts = [columns[:1], np.empty((0, 3)), columns[1:50], columns[50:]]
+    clients = masked_clients(parts)
+    fit = fit_federated(clients, bounds=BOUNDS, secure=True, protocol=protocol)
+    assert_allclose(fit.lmbda, pk.fit(columns).lmbda, rtol=1e-10, atol=1e-10)
+    assert_allclose(fit.transform(columns), pk.fit(columns).transform(columns), rtol=1e-9, atol=1e-9)
+    assert_array_equal(fit.n_obs, 600.0)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_masked_columns_without_an_optimum(protocol: str) -> None:
+    parts = [np.array([[2.0, np.nan]] * 5)] * 3
+    with pytest.warns(UserWarning, match="column 0: not fitted"):
+        fit = fit_federated(masked_clients(parts), bounds=([1.0, 1.0], [4.0, 4.0]), secure=True, protocol=protocol)
+    assert_array_equal(fit.status, [Status.CONSTANT, Status.EMPTY])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_secrets_that_differ_are_noticed(protocol: str) -> None:
+    clients = masked_clients(np.array_split(X[:, :3], 3))
+    clients[1] = Client(X[:5, :3], name="site 1", secrets={"site 0": bytes(16), "site 2": bytes(16)})
+    with pytest.raises(ValueError, match="round 1 cannot be merged: the masks do not cancel"):
+        fit_federated(clients, bounds=BOUNDS, secure=True, protocol=protocol)

@@ -1,0 +1,392 @@
+"""What clients and server refuse: by name, and without having merged anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import powerkern as pk
+import powerkern.sketch
+from powerkern.federated import Client, ProtocolError, Server, fit_federated, pairwise_secrets, run
+from powerkern.federated.messages import Kind, Message, as_body, pack, unpack
+from powerkern.kernels import sketch as kernels
+from powerkern.sketch import Range, sketch
+
+ROWS = np.random.default_rng(0).lognormal(size=(90, 2))
+NAMES = ["a", "b", "c"]
+
+
+def site(name: str, rows: np.ndarray = ROWS, **options: object) -> Client:
+    return Client(rows[NAMES.index(name) :: 3] if name in NAMES else rows, name=name, **options)  # type: ignore[arg-type]
+
+
+def conversation(rounds: int, **options: object) -> tuple[Server, list[Client]]:
+    """A server in the round after so many."""
+    server, clients = Server(NAMES, **options), [site(name) for name in NAMES]  # type: ignore[arg-type]
+    for _ in range(rounds):
+        for client in clients:
+            server.receive(client.answer(server.request), sender=client.name)
+        server.close_round()
+    return server, clients
+
+
+def changed(answer: bytes, sender: str, change: Callable[[Message], Message]) -> bytes:
+    return pack(change(unpack(answer, sender)))
+
+
+def with_body(body: object) -> Callable[[Message], Message]:
+    return lambda message: message._replace(body=body)
+
+
+def poked(place: tuple[int, ...], value: float) -> Callable[[Message], Message]:
+    def poke(message: Message) -> Message:
+        body = message.body.copy()
+        body[place] = value
+        return message._replace(body=body)
+
+    return poke
+
+
+def refuse_and_go_on(server: Server, clients: list[Client], bad: bytes, sender: str, match: str) -> None:
+    """A refused message leaves no trace: the fit is bit for bit that of an undisturbed conversation."""
+    missing = server.missing
+    with pytest.raises(ProtocolError, match=match):
+        server.receive(bad, sender=sender)
+    assert server.missing == missing
+    waiting = [client for client in clients if client.name in missing]
+    for client in waiting:
+        server.receive(client.answer(server.request), sender=client.name)
+    server.close_round()
+    fit = server.fit if server.done else run(server, clients)
+    assert_array_equal(fit.lmbda, fit_federated(clients, protocol=PROTOCOL[server]).lmbda)
+
+
+PROTOCOL: dict[Server, str] = {}
+
+
+@pytest.fixture(params=["sketch", "rounds"])
+def second_round(request: pytest.FixtureRequest) -> tuple[Server, list[Client], bytes]:
+    """Server and clients in round 2, and the answer of client a."""
+    server, clients = conversation(1, protocol=request.param)
+    PROTOCOL[server] = request.param
+    return server, clients, clients[0].answer(server.request)
+
+
+Second = tuple[Server, list[Client], bytes]
+
+
+def test_truncated(second_round: Second) -> None:
+    server, clients, answer = second_round
+    refuse_and_go_on(server, clients, answer[:-1], "a", "client 'a': the message has .* it was cut or joined")
+
+
+def test_damaged(second_round: Second) -> None:
+    server, clients, answer = second_round
+    bad = answer[:-9] + bytes([answer[-9] ^ 1]) + answer[-8:]
+    refuse_and_go_on(server, clients, bad, "a", "client 'a': the message is damaged")
+
+
+def test_another_version(second_round: Second) -> None:
+    server, clients, answer = second_round
+    bad = answer[:4] + b"\x07\x00" + answer[6:]
+    refuse_and_go_on(server, clients, bad, "a", "client 'a': the message has version 7")
+
+
+def test_duplicate(second_round: Second) -> None:
+    server, clients, answer = second_round
+    server.receive(answer, sender="a")
+    refuse_and_go_on(server, clients, answer, "a", "client 'a': it has answered round 2 already")
+
+
+def test_late(second_round: Second) -> None:
+    server, clients, _ = second_round
+    old = pack(Message(Kind.RANGE, server._session, 1, "a", {}, np.empty(0)))
+    refuse_and_go_on(server, clients, old, "a", "client 'a': the message is late: it answers round 1")
+
+
+def test_early_or_of_another_kind(second_round: Second) -> None:
+    server, clients, answer = second_round
+    early = changed(answer, "a", lambda message: message._replace(round=3))
+    refuse_and_go_on(server, clients, early, "a", "client 'a': the message does not answer what round 2 asks")
+    server, clients = conversation(1, protocol="rounds")
+    PROTOCOL[server] = "rounds"
+    other = changed(clients[0].answer(server.request), "a", lambda message: message._replace(kind=Kind.RANGE))
+    refuse_and_go_on(server, clients, other, "a", "does not answer")
+
+
+def test_another_fit(second_round: Second) -> None:
+    server, clients, answer = second_round
+    bad = changed(answer, "a", lambda message: message._replace(session="0" * 32))
+    refuse_and_go_on(server, clients, bad, "a", "client 'a': the message belongs to another fit")
+
+
+def test_strangers_and_false_names(second_round: Second) -> None:
+    server, clients, answer = second_round
+    with pytest.raises(ProtocolError, match="client 'z' takes no part"):
+        server.receive(answer, sender="z")
+    refuse_and_go_on(server, clients, answer, "b", "client 'b': the message says that it comes from 'a'")
+
+
+def test_after_the_end(second_round: Second) -> None:
+    server, clients, answer = second_round
+    run(server, clients)
+    with pytest.raises(ProtocolError, match="client 'a': the message is late"):
+        server.receive(answer, sender="a")
+    with pytest.raises(ProtocolError, match="nothing is asked any more"):
+        _ = server.request
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [(0, 0, 0), (1, 0, 5), (1, 0, 11)])
+def test_moments_that_are_not_finite(place: tuple[int, ...], value: float) -> None:
+    server, clients = conversation(1, protocol="rounds")
+    PROTOCOL[server] = "rounds"
+    bad = changed(clients[0].answer(server.request), "a", poked(place, value))
+    refuse_and_go_on(server, clients, bad, "a", f"client 'a': column {place[0]} has moments that are not finite")
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        (poked((0, 0, 0), -1.0), "column 0 has moments"),
+        (poked((0, 0, 5), -1.0), "column 0 has moments"),
+        (with_body(np.zeros((1, 1, 12))), "numbers of shape"),
+        (with_body(np.zeros((2, 1, 12), np.uint32)), "numbers of shape"),
+    ],
+)
+def test_moments_that_cannot_be(change: Callable[[Message], Message], match: str) -> None:
+    server, clients = conversation(1, protocol="rounds")
+    PROTOCOL[server] = "rounds"
+    bad = changed(clients[0].answer(server.request), "a", change)
+    refuse_and_go_on(server, clients, bad, "a", f"client 'a': .*{match}")
+
+
+def forged_range(**cells: float) -> bytes:
+    table = pk.sketch.range_of(ROWS).table.copy()
+    for name, value in cells.items():
+        table[1, getattr(kernels, name)] = value
+    return Range("yeo-johnson", table, None, False).to_bytes()
+
+
+@pytest.mark.parametrize(
+    "data, match",
+    [
+        (b"no range", "not a range"),
+        (forged_range(R_MIN=np.nan), "column 1 has a range that is not finite"),
+        (forged_range(R_MAX=np.inf), "column 1 has a range that is not finite"),
+        (forged_range(R_MIN=9.0, R_MAX=8.0), "column 1 has a range"),
+        (forged_range(R_WEIGHT=-1.0), "column 1 has a range"),
+        (forged_range(R_COUNT=0.0), "column 1 has a range"),
+        (forged_range(R_MEAN=np.nan), "column 1 has a range"),
+        (pk.sketch.range_of(ROWS, "box-cox").to_bytes(), "of family 'box-cox'"),
+        (pk.sketch.range_of(ROWS[:, :1]).to_bytes(), "its range has 1 columns, not 2"),
+    ],
+)
+def test_ranges_that_cannot_be(data: bytes, match: str) -> None:
+    server, clients = conversation(0)
+    PROTOCOL[server] = "sketch"
+    bad = changed(clients[0].answer(server.request), "a", with_body(as_body(data)))
+    refuse_and_go_on(server, clients, bad, "a", f"client 'a': .*{match}")
+
+
+def test_sketches_that_cannot_be() -> None:
+    server, clients = conversation(1)
+    PROTOCOL[server] = "sketch"
+    answer = clients[0].answer(server.request)
+    other = sketch(ROWS, pk.sketch.range_of(ROWS).grid(50.0))
+    bad = changed(answer, "a", with_body(as_body(other.to_bytes())))
+    with pytest.raises(ProtocolError, match="client 'a': its sketch is on another grid"):
+        server.receive(bad, sender="a")
+    bad = changed(answer, "a", with_body(as_body(b"PKSK")))
+    refuse_and_go_on(server, clients, bad, "a", "client 'a': not a sketch")
+
+
+# --- drop-out, columns --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+def test_a_client_that_does_not_answer_is_named(rounds: int) -> None:
+    server, clients = conversation(rounds)
+    for client in clients[:2]:
+        server.receive(client.answer(server.request), sender=client.name)
+    assert server.missing == ["c"]
+    with pytest.raises(ProtocolError, match=f"round {rounds + 1} cannot be closed: no answer from client 'c'"):
+        server.close_round()
+    with pytest.raises(ProtocolError, match="there is no fit yet"):
+        _ = server.fit
+    server.receive(clients[2].answer(server.request), sender="c")  # it was only slow
+    server.close_round()
+
+
+def test_clients_with_other_columns() -> None:
+    with pytest.raises(ProtocolError, match="client '1': it has 1 columns, the fit has 2"):
+        fit_federated([ROWS, ROWS[:, 0]])
+    named = [Client(ROWS, name=name, column_names=names) for name, names in (("a", ["x", "y"]), ("b", ["x", "z"]))]
+    with pytest.raises(ProtocolError, match=r"client 'b': column 1 \('z'\) is 'y' in the fit"):
+        fit_federated(named)
+    with pytest.raises(ProtocolError, match=r"client 'a': column 0 \('x'\) is 'v' in the fit"):
+        fit_federated(named, column_names=["v", "y"])
+
+
+@pytest.mark.parametrize("details", [{}, {"n_columns": True}, {"n_columns": 2, "column_names": ["x"]}])
+def test_a_client_that_does_not_say_which_columns(details: dict[str, object]) -> None:
+    server, clients = conversation(0)
+    PROTOCOL[server] = "sketch"
+    bad = changed(clients[0].answer(server.request), "a", lambda message: message._replace(details=details))
+    refuse_and_go_on(server, clients, bad, "a", "client 'a': the message is malformed")
+
+
+# --- what clients refuse ------------------------------------------------------------------------------
+
+
+def test_data_outside_the_domain_name_client_column_and_row() -> None:
+    rows = ROWS.copy()
+    rows[7, 1] = -1.0
+    with pytest.raises(ProtocolError, match=r"client '1': column 1, row 7: the value is -1\.0"):
+        fit_federated([ROWS, rows], "box-cox")
+    rows[7, 1] = np.inf
+    with pytest.raises(ProtocolError, match="client '1': column 1, row 7: the value is inf"):
+        fit_federated([ROWS, rows])
+
+
+def test_few_values_are_not_told_of_and_none_are() -> None:
+    rows = ROWS.copy()
+    rows[4:, 1] = np.nan
+    with pytest.raises(ProtocolError, match="client 'few': column 1 has fewer than 5 values"):
+        fit_federated([Client(ROWS, name="many", min_size=5), Client(rows, name="few", min_size=5)])
+    rows[:, 1] = np.nan
+    fit = fit_federated([Client(ROWS, name="many", min_size=5), Client(rows, name="few", min_size=5)])
+    assert_array_equal(fit.n_obs, [180.0, 90.0])
+
+
+def test_the_same_request_is_answered_alike_and_another_in_its_round_not_at_all() -> None:
+    server, clients = conversation(1, protocol="rounds")
+    request = server.request
+    assert clients[0].answer(request) == clients[0].answer(request)
+    with pytest.raises(ProtocolError, match="client 'a': another request was answered in round 2 already"):
+        clients[0].answer(changed(request, "server", poked((0, 9), 0.123)))
+
+
+@pytest.mark.parametrize(
+    "change, match",
+    [
+        (poked((0, 9), np.nan), "NaN or infinite"),
+        (poked((0, 0), 5.0), "columns other than 0 to 1"),
+        (poked((0, 0), 1.0), "columns other than"),
+        (poked((0, 8), 0.0), "a unit that is not positive"),
+        (poked((0, 2), 1e-9), "column 0 has values outside"),
+        (with_body(np.zeros((1, 9))), "not a table of exponents"),
+        (lambda m: m._replace(kind=Kind.FIT), "is no request"),
+        (lambda m: m._replace(details={**m.details, "clients": ["b"]}), "not among the clients"),
+        (lambda m: m._replace(details={**m.details, "secure": True}), "no secrets"),
+        (lambda m: m._replace(details={**m.details, "family": "log"}), "there is no family 'log'"),
+    ],
+)
+def test_requests_that_make_no_sense(change: Callable[[Message], Message], match: str) -> None:
+    server, clients = conversation(1, protocol="rounds")
+    with pytest.raises(ProtocolError, match=f"client 'a': .*{match}"):
+        clients[0].answer(changed(server.request, "server", change))
+
+
+def test_announcements() -> None:
+    server, clients = conversation(0)
+    with pytest.raises(ProtocolError, match="client 'a': a RANGE request is no announcement"):
+        clients[0].accept(server.request)
+    run(server, clients)
+    with pytest.raises(ProtocolError, match="client 'z': the fit has 2 columns, the client has 1"):
+        site("z", ROWS[:, :1]).accept(server.announcement)
+
+
+# --- what clients with secrets refuse -----------------------------------------------------------------
+
+
+def secret_clients(n: int = 3, **options: object) -> list[Client]:
+    dealt = pairwise_secrets(NAMES)
+    return [site(name, secrets=dealt[name], **options) for name in NAMES[:n]]
+
+
+SECURE = {"bounds": ([0.0, 0.0], [60.0, 60.0]), "secure": True}
+
+
+def test_clients_with_secrets_send_nothing_in_the_open() -> None:
+    with pytest.raises(ProtocolError, match="client 'a': it has masked sums only"):
+        fit_federated(secret_clients())
+    with pytest.raises(ProtocolError, match="client 'a': it has no secrets"):
+        fit_federated([site(name) for name in NAMES], **SECURE)
+
+
+def test_a_range_is_never_asked_under_masks() -> None:
+    with pytest.raises(ValueError, match="secure=True needs bounds"):
+        Server(NAMES, secure=True)
+    client = secret_clients()[0]
+    request = Message(
+        Kind.RANGE, "s", 1, "server", {"family": "box-cox", "clients": NAMES, "secure": True}, np.empty(0)
+    )
+    with pytest.raises(ProtocolError, match="client 'a': a range is no sum"):
+        client.answer(pack(request))
+
+
+def test_too_few_clients_to_hide_among() -> None:
+    with pytest.raises(ProtocolError, match="client 'a': 2 clients take part; its sums need at least 3"):
+        fit_federated(secret_clients(2), **SECURE)
+    fit_federated(secret_clients(2, min_clients=2), **SECURE)
+
+
+def test_strangers_share_no_secret() -> None:
+    with pytest.raises(ProtocolError, match="client 'a': it shares no secret with 'd'"):
+        fit_federated([*secret_clients(), Client(ROWS, name="d", secrets={"a": bytes(16)})], **SECURE)
+
+
+@pytest.mark.parametrize("protocol", ["sketch", "rounds"])
+def test_values_beyond_the_bounds(protocol: str) -> None:
+    with pytest.raises(ProtocolError, match=r"client '[abc]': column 1"):
+        fit_federated(secret_clients(), bounds=([0.0, 0.0], [60.0, 0.5]), secure=True, protocol=protocol)
+
+
+def test_more_rows_than_announced() -> None:
+    with pytest.raises(ProtocolError, match="client 'a': a column has more values, or weight, than 10"):
+        fit_federated(secret_clients(), **SECURE, max_weight=10)
+
+
+def test_weights_that_cannot_be_masked() -> None:
+    dealt = pairwise_secrets(NAMES)
+    heavy = [site(name, secrets=dealt[name], sample_weight=np.full(30, 1e60)) for name in NAMES]
+    with pytest.raises(ProtocolError, match="client 'a': sums are too large to be masked"):
+        fit_federated(heavy, **SECURE, protocol="rounds")
+
+
+# --- arguments ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ({"protocol": "round"}, "protocol must be one of 'sketch', 'rounds', got 'round'"),
+        ({"family": "boxcox"}, "did you mean 'box-cox'"),
+        ({"search": "halley"}, "search must be one of"),
+        ({"grid": -1}, "grid is a number of points"),
+        ({"max_rounds": 2}, "max_rounds must be at least 5"),
+        ({"bounds": 3}, "bounds must be"),
+        ({"bounds": (1.0, 0.0)}, "low < high"),
+        ({"bounds": (0.0, np.inf)}, "finite"),
+        ({"bounds": (0.0, 1.0), "family": "box-cox"}, "must be positive"),
+        ({"bounds": (0.0, 1.0), "column_names": ["x", "y"]}, "bounds are of 1 columns"),
+    ],
+)
+def test_arguments_of_the_server(options: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        Server(NAMES, **options)  # type: ignore[arg-type]
+
+
+def test_names_of_clients() -> None:
+    with pytest.raises(TypeError, match="sequence of names"):
+        Server("abc")
+    with pytest.raises(ValueError, match="'a' more than once"):
+        Server(["a", "a"])
+    with pytest.raises(TypeError, match="name is what others call the client"):
+        Client(ROWS, name="")
+    with pytest.raises(ValueError, match="client 'a': the secret shared with 'b' must be at least 16 bytes"):
+        Client(ROWS, name="a", secrets={"b": b"short"})
