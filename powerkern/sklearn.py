@@ -64,11 +64,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
 
     Attributes
     ----------
-<<<<<<< Updated upstream
     lambdas_ : ndarray, shape (n_features,)
-=======
-    lambdas_ : (n_features,) ndarray
->>>>>>> Stashed changes
         The transformation parameters. May be assigned where ``standardize=False``.
     power_fit_ : PowerFit
         All that is known of the fit: intervals, standard errors and the status of each feature. It does not keep the
@@ -77,11 +73,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Of all rows that `partial_fit` has seen.
     n_features_in_ : int
         Number of features.
-<<<<<<< Updated upstream
     feature_names_in_ : ndarray of str, shape (n_features,)
-=======
-    feature_names_in_ : (n_features,) ndarray of str
->>>>>>> Stashed changes
         Names of the features, where X is a data frame with names.
 
     Notes
