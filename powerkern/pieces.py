@@ -78,14 +78,14 @@ def sketch_matrix(
 
     def job(columns: FloatArray, rows: slice, group: slice) -> None:
         own = starts[group.start : group.stop + 1]
-        part = np.zeros((int(own[-1] - own[0]), sketch.N_POWERS))
+        part = np.zeros(int(own[-1] - own[0]) * sketch.N_POWERS)
         within = np.ones(columns.shape[0], dtype=np.int64)
         sketch.sketch_columns(
             columns, weight[rows], family, cells[group], sketch.new_chunk(), part, own - own[0], within
         )
         quanta = np.rint(np.ldexp(part, -quantum, out=part), out=part).astype(np.int64)
         with adding:
-            totals[own[0] : own[-1]] += quanta
+            totals[own[0] : own[-1]] += quanta.reshape(-1, sketch.N_POWERS)
             inside[group] &= within
 
     for_each_piece(job, values, PIECE, n_threads)

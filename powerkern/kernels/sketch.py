@@ -104,23 +104,6 @@ class Chunk(NamedTuple):
     bins: IntArray
 
 
-@kernel
-def _extremes(found: Scan, n: int) -> tuple[float, float]:
-    """The smallest and the largest of n values."""
-    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    return (low if found.n_negative == 0 else -negative_high, -low if found.n_negative == n else high)
-
-
-@kernel
-def _block(x: FloatArray, weight: FloatArray, chunk: Chunk) -> tuple[FloatArray, Scan]:
-    """The values of a block that are not missing and have a weight (copied if not all of them), and their scan."""
-    found = scan(x)
-    if found.n_nan > 0 or weight.size > 0:
-        x = chunk.packed[: squeeze(x, weight, chunk.packed, chunk.weight)]
-        found = scan(x)
-    return x, found
-
-
 # --- ranges -------------------------------------------------------------------------------------------
 
 
@@ -128,29 +111,38 @@ def _block(x: FloatArray, weight: FloatArray, chunk: Chunk) -> tuple[FloatArray,
 def _range_of(x: FloatArray, weight: FloatArray, family: int, chunk: Chunk, out: FloatArray) -> None:
     out[:] = 0.0
     out[R_MIN], out[R_MAX] = math.inf, -math.inf
-    base = 0.0 if family == BOX_COX else 1.0
-    for start in range(0, x.size, BLOCK):
-        block, found = _block(x[start : start + BLOCK], weight[start : start + BLOCK], chunk)
-        n = block.size
-        if n == 0:
-            continue
-        low, high = _extremes(found, n)
-        if low == -math.inf or high == math.inf:
-            out[R_COUNT] = BAD_INFINITE
-            return
-        if family == BOX_COX and low <= 0.0:
-            out[R_COUNT] = BAD_NOT_POSITIVE
-            return
-        out[R_COUNT] += n
-        out[R_MIN] = min(out[R_MIN], low)
-        out[R_MAX] = max(out[R_MAX], high)
-        if weight.size > 0:
-            for i in range(n):
-                out[R_WEIGHT] += chunk.weight[i]
-        if (start // BLOCK) % max(1, x.size // (BLOCK * SAMPLE)) == 0:
-            _sample(block, base, max(1, n * SAMPLE // x.size), out)
+    found = scan(x)
+    if found.n_nan == 0 and weight.size == 0:
+        _note(x, found, family, SAMPLE, out)
+    else:
+        for start in range(0, x.size, BLOCK):
+            n = squeeze(x[start : start + BLOCK], weight[start : start + BLOCK], chunk.packed, chunk.weight)
+            block = chunk.packed[:n]
+            _note(block, scan(block), family, max(1, n * SAMPLE // x.size), out)
+            if weight.size > 0:
+                for i in range(n):
+                    out[R_WEIGHT] += chunk.weight[i]
     if weight.size == 0:
         out[R_WEIGHT] = out[R_COUNT]
+
+
+@kernel
+def _note(x: FloatArray, found: Scan, family: int, wanted: int, out: FloatArray) -> None:
+    """Add values to a range, and some of their logs to its sample; a range that is out of the domain stays so."""
+    if x.size == 0 or out[R_COUNT] < 0.0:
+        return
+    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
+    x_min = low if found.n_negative == 0 else -negative_high
+    x_max = -low if found.n_negative == x.size else high
+    if max(high, negative_high) == math.inf:
+        out[R_COUNT] = BAD_INFINITE
+    elif family == BOX_COX and x_min <= 0.0:
+        out[R_COUNT] = BAD_NOT_POSITIVE
+    else:
+        out[R_COUNT] += x.size
+        out[R_MIN] = min(out[R_MIN], x_min)
+        out[R_MAX] = max(out[R_MAX], x_max)
+        _sample(x, 0.0 if family == BOX_COX else 1.0, wanted, out)
 
 
 @kernel
@@ -231,66 +223,84 @@ def _place(s: float, first: int, last: int) -> tuple[int, float]:
 
 
 @kernel
-def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> None:
-    """Bins and local coordinates of logs that need no care: of moderate ratios to the reference, not near it."""
+def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
+    """Bins and local coordinates of logs that need no care; returns how many values the grid was made for."""
     widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
+    low, high = grid[G_MIN], grid[G_MAX]
     per_bin = 2.0 ** -grid[G_EXPONENT]
     per_ref = 1.0 / (base + ref)
+    n_inside = 0
     for i in range(x.size):
-        s = log_normal((base + abs(x[i])) * per_ref) * per_bin
-        s = math.copysign(s, x[i]) if both else s
+        inside = (x[i] >= low) & (x[i] <= high)
+        n_inside += inside
+        value = x[i] if inside else low
+        s = log_normal((base + abs(value)) * per_ref) * per_bin
+        s = math.copysign(s, value) if both else s
         bins[i], t[i] = _place(s, first, last)
+    return n_inside
 
 
 @kernel
-def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> None:
-    """Bins and local coordinates for any values."""
+def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
+    """`_places` for any values."""
     widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
+    low, high = grid[G_MIN], grid[G_MAX]
     per_bin = 2.0 ** -grid[G_EXPONENT]
     log_ref = log_base(base, ref)
+    n_inside = 0
     for i in range(x.size):
-        s = centred_log(abs(x[i]), base, ref, log_ref) * per_bin
-        s = -s if both and x[i] < 0.0 else s
+        inside = (x[i] >= low) & (x[i] <= high)
+        n_inside += inside
+        value = x[i] if inside else low
+        s = centred_log(abs(value), base, ref, log_ref) * per_bin
+        s = -s if both and value < 0.0 else s
         bins[i], t[i] = _place(s, first, last)
+    return n_inside
 
 
 @kernel
-def _needs_care(base: float, ref: float, low: float, high: float) -> bool:
-    """Whether magnitudes from low to high are near the reference, or their ratios to it beyond the normal range."""
-    unit = base + ref
-    near = high - ref <= 0.5 * unit and ref - low <= 0.5 * unit
-    return near or not ((base + low) / unit >= _SMALLEST_NORMAL and (base + high) / unit <= _LARGEST)
+def _needs_care(base: float, grid: FloatArray) -> bool:
+    """Whether all magnitudes are near the reference, or some of their ratios to it beyond the normal range."""
+    unit = base + grid[G_REF]
+    largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
+    smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
+    near = largest - grid[G_REF] <= 0.5 * unit and grid[G_REF] - smallest <= 0.5 * unit
+    return near or not ((base + smallest) / unit >= _SMALLEST_NORMAL and (base + largest) / unit <= _LARGEST)
+
+
+# indices of no sign: numba need not look for negative ones, which costs a fifth of the time
+_SHIFT = np.uint64(3)
+_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(k) for k in range(1, N_POWERS))
 
 
 @kernel
 def _add(t: FloatArray, bins: IntArray, sums: FloatArray) -> None:
     for i in range(t.size):
-        row = sums[bins[i]]
+        at = np.uint64(bins[i]) << _SHIFT
         t1 = t[i]
         t2 = t1 * t1
         t3 = t2 * t1
         t4 = t2 * t2
-        row[0] += 1.0
-        row[1] += t1
-        row[2] += t2
-        row[3] += t3
-        row[4] += t4
-        row[5] += t4 * t1
-        row[6] += t4 * t2
-        row[7] += t4 * t3
+        sums[at] += 1.0
+        sums[at + _ONE] += t1
+        sums[at + _TWO] += t2
+        sums[at + _THREE] += t3
+        sums[at + _FOUR] += t4
+        sums[at + _FIVE] += t4 * t1
+        sums[at + _SIX] += t4 * t2
+        sums[at + _SEVEN] += t4 * t3
 
 
 @kernel
 def _add_weighted(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) -> None:
     for i in range(t.size):
-        row = sums[bins[i]]
         power = weight[i]
         for k in range(N_POWERS):
-            row[k] += power
+            sums[bins[i] * N_POWERS + k] += power
             power *= t[i]
 
 
@@ -299,20 +309,21 @@ def _add_column(
     x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
 ) -> bool:
     """Add the column to `sums`; False where a value is beyond the extremes that the grid was made for."""
+    careful = _needs_care(base, grid)
     for start in range(0, x.size, BLOCK):
-        block, found = _block(x[start : start + BLOCK], weight[start : start + BLOCK], chunk)
-        n = block.size
-        if n == 0:
-            continue
-        low, high = _extremes(found, n)
-        if not (grid[G_MIN] <= low and high <= grid[G_MAX]):
-            return False
-        t, bins = chunk.t[:n], chunk.bins[:n]
-        largest = max(float_of(found.high), float_of(found.negative_high))
-        if _needs_care(base, grid[G_REF], float_of(found.low), largest):
-            _careful_places(block, base, grid, t, bins)
-        else:
-            _places(block, base, grid, t, bins)
+        block = x[start : start + BLOCK]
+        squeezed = weight.size > 0
+        while True:  # once, and again where values are missing
+            if squeezed:
+                block = chunk.packed[: squeeze(block, weight[start : start + BLOCK], chunk.packed, chunk.weight)]
+            n = block.size
+            t, bins = chunk.t[:n], chunk.bins[:n]
+            inside = _careful_places(block, base, grid, t, bins) if careful else _places(block, base, grid, t, bins)
+            if inside == n:
+                break
+            if squeezed:
+                return False
+            squeezed = True
         if weight.size > 0:
             _add_weighted(t, chunk.weight[:n], bins, sums)
         else:
@@ -585,9 +596,7 @@ def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins:
             _lay(_base(family), grids[j], exponents[j], max_bins)
 
 
-@entry(
-    f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_CHUNK}, float64[:, ::1], int64[::1], int64[::1])"
-)
+@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_CHUNK}, float64[::1], int64[::1], int64[::1])")
 def sketch_columns(
     columns: FloatArray,
     weight: FloatArray,
@@ -598,9 +607,9 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to their sums, from ``starts[j]`` on; inside[j] is 0 where a value is off the grid."""
+    """Add the rows of `columns` to the sums of their bins, from ``starts[j]`` on; inside[j]: no value is off the grid."""
     for j in range(columns.shape[0]):
-        own = sums[starts[j] : starts[j + 1]]
+        own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
         inside[j] = _add_column(columns[j], weight, _base(family), grids[j], _chunk(chunk), own)
 
 

@@ -40,12 +40,12 @@ def relaid(grid: np.ndarray, family: int, exponent: float, max_bins: int = 10**6
 
 def sums_of(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING) -> tuple[np.ndarray, bool]:
     bins = int(grid[sketch.G_BINS])
-    sums, inside = np.zeros((bins, sketch.N_POWERS)), np.zeros(1, dtype=np.int64)
+    sums, inside = np.zeros(bins * sketch.N_POWERS), np.zeros(1, dtype=np.int64)
     starts = np.array([0, bins])
     sketch.sketch_columns(
         x.reshape(1, -1), weight, family, grid.reshape(1, -1), sketch.new_chunk(), sums, starts, inside
     )
-    return sums, bool(inside[0])
+    return sums.reshape(-1, sketch.N_POWERS), bool(inside[0])
 
 
 def scratch(bins: int) -> tuple:
