@@ -22,7 +22,7 @@ from powerkern.outliers.measures import Strategy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "sensitivity_plot"]
+__all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "search_plot", "sensitivity_plot"]
 
 FloatArray = NDArray[np.float64]
 
@@ -318,6 +318,39 @@ def reliability_plot(
     line = ax.plot(x, y)[0]
     ax.scatter(x, y, s=_MARKERS * diagram.n_scores[full] / diagram.n_scores.sum(), color=line.get_color())
     ax.set(xlabel="mean probability", ylabel="share of outliers")
+    return ax
+
+
+def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
+    """History of a search: the score of every trial, and the best one so far.
+
+    Parameters
+    ----------
+    scores : (k,) array-like
+        Scores in the order of the trials, greater being better; NaN for trials that failed.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first two lines are the trials and the best so far.
+
+    Examples
+    --------
+    >>> from powerkern.plot import search_plot
+    >>> search_plot([0.7, 0.6, 0.9, 0.8]).lines[1].get_ydata().tolist()
+    [0.7, 0.7, 0.9, 0.9]
+    """
+    history = np.asarray(scores, dtype=np.float64)
+    if history.ndim != 1 or history.size == 0:
+        raise ValueError(f"scores must be a one-dimensional array of at least one score, got shape {history.shape}")
+    trials = np.arange(1, history.size + 1)
+    ax = _axes(ax)
+    ax.plot(trials, history, ".", color="0.6", label="trial")
+    ax.plot(trials, np.fmax.accumulate(history), color="C0", drawstyle="steps-post", label="best so far")
+    ax.set(xlabel="trial", ylabel="score")
+    ax.legend()
     return ax
 
 

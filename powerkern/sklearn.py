@@ -141,7 +141,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         PowerTransformer
             Itself.
         """
-        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
+        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite=False)  # the fit says where they are
         fit = fitting.fit(
             matrix,
             self.method,
@@ -215,7 +215,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         matrix = validate_data(
-            self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", force_writeable=not self.copy, reset=False
+            self, X, dtype=FLOAT_DTYPES, ensure_all_finite=False, force_writeable=not self.copy, reset=False
         )
         Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
         constant = self._constant_features()

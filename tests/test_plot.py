@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from powerkern.plot import cell_map, profile_plot, qq_plot, reliability_plot, sensitivity_plot  # noqa: E402
+from powerkern.plot import cell_map, profile_plot, qq_plot, reliability_plot, search_plot, sensitivity_plot  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -168,6 +168,23 @@ def test_reliability_of_each_bin_that_has_scores():
     assert np.allclose(sizes / sizes.sum(), [2 / 6, 1 / 6, 3 / 6])
 
 
+# --- searches -----------------------------------------------------------------------------------------
+
+
+def test_search_plot_shows_trials_and_the_best_so_far():
+    scores = [np.nan, 0.4, 0.2, np.nan, 0.9, 0.5]
+    trials, best = search_plot(scores).lines
+    assert np.array_equal(trials.get_xdata(), [1, 2, 3, 4, 5, 6])
+    assert np.array_equal(trials.get_ydata(), scores, equal_nan=True)
+    assert np.array_equal(best.get_ydata(), [np.nan, 0.4, 0.4, 0.4, 0.9, 0.9], equal_nan=True)
+
+
+@pytest.mark.parametrize("scores", [[], [[0.1, 0.2]]])
+def test_search_plot_takes_one_score_a_trial(scores):
+    with pytest.raises(ValueError, match="one-dimensional array of at least one score"):
+        search_plot(scores)
+
+
 # --- all of them --------------------------------------------------------------------------------------
 
 X = skewed()
@@ -177,6 +194,7 @@ DRAW = {
     "reliability_plot": lambda ax: reliability_plot([0, 1], [0.1, 0.9], ax=ax),
     "profile_plot": lambda ax: profile_plot(FIT, ax=ax),
     "cell_map": lambda ax: cell_map(X, FIT, ax=ax),
+    "search_plot": lambda ax: search_plot([0.1, 0.3], ax=ax),
     "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),
 }
 

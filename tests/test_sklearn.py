@@ -194,6 +194,17 @@ def test_errors_name_the_column():
         PowerTransformer("box-cox").fit(frame)
 
 
+def test_infinite_values_are_named_and_nothing_is_overwritten():
+    X = skewed()
+    transformer = PowerTransformer(copy=False).fit(X)
+    X[7, 2] = np.inf
+    before = X.copy()
+    for method in (transformer.fit, transformer.transform):
+        with pytest.raises(ValueError, match="column 2, row 7: the value is inf"):
+            method(X)
+    assert np.array_equal(X, before)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
