@@ -12,7 +12,7 @@ from powerkern import columns
 from powerkern._validate import as_rows, column_label
 from powerkern.federated import secure
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
-from powerkern.federated.requests import MomentsRequest, read_moments_request
+from powerkern.federated.requests import read_moments_request
 from powerkern.fitting import PowerFit, _weights
 from powerkern.kernels import shares
 from powerkern.sketch import Grid, Range, Sketch, range_of, sketch
@@ -92,7 +92,7 @@ class Client:
             sample_weight = None
         self._sample_weight = sample_weight
         self._weight = _weights(sample_weight, self._matrix.values.shape[0])
-        self._min_size, self._min_clients = min_size, min_clients
+        self._min_size, self._min_clients = _count("min_size", min_size), _count("min_clients", min_clients)
         self._secrets = _checked_secrets(secrets, self.name)
         self._n_threads = columns.thread_count(n_threads)
         self._ranges: dict[str, Range] = {}
@@ -188,6 +188,8 @@ class Client:
             )
         try:
             grid = Grid.from_bytes(request.body.tobytes())
+            if grid.n_features == self.n_columns:
+                self._check_bounds(np.arange(self.n_columns), grid.x_min, grid.x_max, found)
             return sketch(self._matrix.values, grid, sample_weight=self._sample_weight, n_threads=self._n_threads)
         except ValueError as error:
             raise self._error(str(error)) from None
@@ -197,7 +199,7 @@ class Client:
             asked = read_moments_request(request.body, self.n_columns)
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
-        self._check_bounds(asked, found)
+        self._check_bounds(asked.which, asked.low, asked.high, found)
         frames, at = np.zeros((self.n_columns, shares.N_FRAME)), np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
         values, code = self._matrix.values, columns.FAMILIES[family]
@@ -259,20 +261,24 @@ class Client:
             self._ranges[family] = found
         return self._ranges[family]
 
-    def _check_bounds(self, asked: MomentsRequest, found: Range) -> None:
-        outside = (found.x_min[asked.which] < asked.low) | (found.x_max[asked.which] > asked.high)
+    def _check_bounds(self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, found: Range) -> None:
+        outside = (found.count[which] > 0) & ((found.x_min[which] < low) | (found.x_max[which] > high))
         if outside.any():
             k = int(np.argmax(outside))
-            label = column_label(int(asked.which[k]), self._matrix.names)
-            raise self._error(
-                f"{label} has values outside {asked.low[k]:g} to {asked.high[k]:g}, the bounds of this fit"
-            )
+            label = column_label(int(which[k]), self._matrix.names)
+            raise self._error(f"{label} has values outside {low[k]:g} to {high[k]:g}, the bounds of this fit")
 
 
 def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise TypeError(f"name is what others call the client, a string, got {name!r}")
     return name
+
+
+def _count(what: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{what} is a whole number of at least 1, got {value!r}")
+    return int(value)
 
 
 def _checked_secrets(given: Mapping[str, bytes] | None, name: str) -> dict[str, bytes]:

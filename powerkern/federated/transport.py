@@ -65,6 +65,8 @@ def fit_federated(clients: Iterable[Client | Any], family: str = "yeo-johnson", 
     >>> bool(np.abs(fit.lmbda - pk.fit(rows).lmbda).max() < 1e-12)
     True
     """
+    if hasattr(clients, "shape"):
+        raise TypeError("clients is one table; pass a list with the rows of each site, or a Client for each")
     every = [one if isinstance(one, Client) else Client(one, name=str(i)) for i, one in enumerate(clients)]
     if options.get("bounds") is not None and every:
         options["bounds"] = tuple(np.broadcast_to(end, (every[0].n_columns,)) for end in options["bounds"])

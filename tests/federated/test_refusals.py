@@ -342,7 +342,9 @@ def test_strangers_share_no_secret() -> None:
 
 @pytest.mark.parametrize("protocol", ["sketch", "rounds"])
 def test_values_beyond_the_bounds(protocol: str) -> None:
-    with pytest.raises(ProtocolError, match=r"client '[abc]': column 1"):
+    with pytest.raises(
+        ProtocolError, match=r"client '[abc]': column 1 has values outside 0 to 0\.5, the bounds of this fit"
+    ):
         fit_federated(secret_clients(), bounds=([0.0, 0.0], [60.0, 0.5]), secure=True, protocol=protocol)
 
 
@@ -379,6 +381,18 @@ def test_weights_that_cannot_be_masked() -> None:
 def test_arguments_of_the_server(options: dict[str, object], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         Server(NAMES, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("option", ["min_size", "min_clients"])
+@pytest.mark.parametrize("value", [0, 1.5, "3", True])
+def test_arguments_of_the_client(option: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"{option} is a whole number of at least 1"):
+        Client(ROWS, name="a", **{option: value})  # type: ignore[arg-type]
+
+
+def test_one_table_is_not_a_list_of_sites() -> None:
+    with pytest.raises(TypeError, match="clients is one table"):
+        fit_federated(ROWS)
 
 
 def test_names_of_clients() -> None:
