@@ -391,7 +391,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
 
     Attributes
     ----------
-    lambdas_ : (n_features_in_,) ndarray
+    lambdas_ : (p,) ndarray
         The best lambdas; 1 for constant columns, which become 0.
     best_score_ : float
         Their score, and of no other lambdas.
@@ -414,8 +414,9 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     estimators that do not look at scales, and of little for others. New values far below the training data, which
     Box-Cox could not transform, count as 0.99 of a range below their minimum.
 
-    Three things differ from the algorithms as published: starts are scored; a shift does not lose the best point,
-    and the score belongs to the lambdas that are returned; columns that "diagonal" cannot improve keep lambda = 1.
+    What differs from the algorithms as published [1]_ and their code: starts are scored; a shift does not lose the best
+    point, and the score belongs to the lambdas that are returned; "diagonal" compares every column with lambda = 1
+    (there, with the best of the columns before it, and what is not better is left with lambda = 0).
 
     For Gaussian naive Bayes and accuracy, a trial costs a sum over the classes only. Transformed columns are kept
     (up to 256 MB of them).

@@ -32,6 +32,7 @@ PUBLIC = {
         "inv_yeojohnson",
     ],
     "powerkern.sklearn": ["LocationScaler", "PowerTransformer"],
+    "powerkern.supervised": ["SupervisedPowerTransformer", "SearchHistory"],
     "powerkern.plot": ["qq_plot", "profile_plot", "cell_map"],
     "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
     "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],

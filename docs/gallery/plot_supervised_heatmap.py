@@ -1,0 +1,71 @@
+"""
+What a classifier makes of two lambdas
+======================================
+
+The cross-validated accuracy of naive Bayes on two columns, for every pair of lambdas, and where maximum likelihood lies
+on that map.
+"""
+
+# %%
+# Every pair of lambdas
+# ---------------------
+# Two skewed columns of the breast-cancer data; a grid of 61 x 61 lambdas, each pair scored by 5-fold cross-validation.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from powerkern.supervised import SupervisedPowerTransformer
+
+data = load_breast_cancer()
+names = ["area error", "worst concave points"]
+X = data.data[:, [list(data.feature_names).index(name) for name in names]]
+y = data.target
+
+grid = np.linspace(-20.0, 10.0, 61)
+tuned = SupervisedPowerTransformer(GaussianNB(), search="grid", grid=grid).fit(X, y)
+likely = SupervisedPowerTransformer(GaussianNB(), starts="mle", n_epochs=0).fit(X, y)
+print(f"best pair {tuned.lambdas_}: accuracy {tuned.best_score_:.4f}")
+print(f"maximum likelihood {likely.lambdas_.round(2)}: accuracy {likely.best_score_:.4f}")
+
+# %%
+# The map
+# -------
+# The accuracy is a step function of the lambdas, with a broad plateau: many pairs are as good as the best to within a
+# few of the 569 patients.
+
+fig, ax = plt.subplots(figsize=(6.5, 5), layout="constrained")
+picture = ax.pcolormesh(grid, grid, tuned.grid_scores_.T, cmap="viridis")
+fig.colorbar(picture, label="accuracy, 5-fold cross-validation")
+ax.plot(*tuned.lambdas_, "r*", markersize=14, label="best pair")
+ax.plot(*likely.lambdas_, "wo", label="maximum likelihood")
+ax.plot(1, 1, "wx", label="no transform")
+ax.set(xlabel=f"lambda of {names[0]}", ylabel=f"lambda of {names[1]}", title="Accuracy of naive Bayes")
+ax.legend(loc="lower right", facecolor="gray")
+
+# %%
+# Is the best pair worth it?
+# --------------------------
+# The best of 3721 scores flatters itself. Honest accuracies come from data that the search has not seen: ten times
+# tenfold cross-validation of whole pipelines. In each fold the lambdas are found anew.
+
+folds = RepeatedStratifiedKFold(n_splits=10, n_repeats=2, random_state=0)
+coarse = np.linspace(-20.0, 10.0, 31)
+candidates = {
+    "standardised only": StandardScaler(),
+    "maximum likelihood": SupervisedPowerTransformer(GaussianNB(), starts="mle", n_epochs=0),
+    "best pair of a grid": SupervisedPowerTransformer(GaussianNB(), search="grid", grid=coarse),
+}
+accuracies = {
+    name: cross_val_score(make_pipeline(transformer, GaussianNB()), X, y, cv=folds)
+    for name, transformer in candidates.items()
+}
+for name, values in accuracies.items():
+    print(f"{name:20s} {values.mean():.4f}")
+difference = accuracies["best pair of a grid"] - accuracies["maximum likelihood"]
+error = difference.std(ddof=1) / np.sqrt(difference.size)
+print(f"best pair less maximum likelihood: {difference.mean():+.4f}, standard error {error:.4f}")
