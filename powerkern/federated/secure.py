@@ -27,9 +27,10 @@ Digits = NDArray[np.uint32]
 
 #: Bits behind the point, and digits of 32 bits in all.
 FRACTION = 256
-DIGITS = 12
-#: Numbers are smaller than this, so that 2**40 of them can be added.
-_LIMIT = 1 << (32 * DIGITS - 42)
+DIGITS = 14
+#: Numbers are smaller than this: 2**40 of them can be added, and what masks leave behind is as small as such a sum by a
+#: chance of 2**-64.
+_LIMIT = 1 << (32 * DIGITS - 106)
 #: Bytes of a seed, at least.
 SEED_BYTES = 16
 

@@ -607,7 +607,7 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to the sums of their bins, from ``starts[j]`` on; inside[j]: no value is off the grid."""
+    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j]: no value is off the grid."""
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
         inside[j] = _add_column(columns[j], weight, _base(family), grids[j], _chunk(chunk), own)
