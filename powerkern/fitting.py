@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames, columns
+from powerkern import _frames, columns, pieces
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
@@ -407,7 +407,7 @@ class PowerFit:
             g = self._sums.profile(points_1d, threads)
         else:
             values, weight = self._remembered(X, sample_weight)
-            g = columns.profile_matrix(values, self._family, points_1d, weight, threads)
+            g = pieces.profile_matrix(values, self._family, points_1d, weight, threads)
         g *= self.n_obs[:, None]
         return g[:, 0] if points.ndim == 0 else g
 
@@ -452,7 +452,7 @@ class PowerFit:
             ends = self._sums.interval(self.lmbda, drop, threads)
         else:
             values, weight = self._remembered(X, sample_weight)
-            ends = columns.interval_matrix(values, self._family, self.lmbda, drop, weight, threads)
+            ends = pieces.interval_matrix(values, self._family, self.lmbda, drop, weight, threads)
         ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
         ends[self.status != Status.OK] = np.nan
         return Interval(ends[:, 0], ends[:, 1])
@@ -670,14 +670,14 @@ def fit(
     given = _given_lambdas(lmbda, p)
     limit = _limit(ymax, standardize, matrix.values.dtype)
     threads = columns.thread_count(n_threads)
-    results = columns.fit_matrix(matrix.values, code, given, weight, threads, progress)
+    results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
     if outside.size:
         raise _domain_error(matrix, int(outside[0]), matrix.names, weight)
     if limit < math.inf:
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            return columns.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)
+            return pieces.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)[0]
 
         _apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
     _warn_unfitted(results[:, mle.STATUS], matrix.names)
@@ -688,6 +688,7 @@ def fit(
         standardize=bool(standardize),
         column_names=matrix.names,
         data=(matrix.values, weight),
+        sums=sums,
         was_vector=matrix.was_vector,
     )
     if lmbda is not None and not standardize:

@@ -1,4 +1,7 @@
-"""The row driver: ranges and power sums of pieces of rows on a pool of threads, and fits from the sums.
+"""The row driver: ranges and power sums of pieces of rows on a pool of threads, and what follows from the sums.
+
+Fits of few long columns, and profiles and intervals of long ones, take this way: a sketch costs what two evaluations of
+the likelihood cost, and uses all threads for one column.
 
 The sums of a piece are rounded to whole numbers of a quantum, a power of two some 2**58 times smaller than the total
 weight. Whole numbers add up to the same bits in any order: results depend neither on the number of threads nor on
@@ -14,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern import columns
+from powerkern._status import Status
 from powerkern.columns import for_each_group, for_each_piece
 from powerkern.kernels import mle, sketch
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
@@ -27,14 +32,98 @@ PIECE = 65_536
 _BITS = 59
 _NO_WEIGHT = 2.0**-1000
 
+#: Columns as long as _TALL are fitted from sketches when there are at most _FEW of them. (Not by the number of threads,
+#: on which no result may depend.)
+_TALL = 2**22
+_FEW = 2
+#: Profiles of columns as long as _LONG at _MANY lambdas, and intervals, come from sketches.
+_LONG = 32_768
+_MANY = 4
+
+
+def fit_matrix(
+    values: NDArray[Any],
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    progress: bool = False,
+) -> tuple[FloatArray, Sums | None]:
+    """`columns.fit_matrix`; few long columns from power sums, which come with the result where they sufficed."""
+    n, p = values.shape
+    if n < _TALL or p > _FEW:
+        return columns.fit_matrix(values, family, lmbda, weight, n_threads, progress), None
+    found = range_matrix(values, family, weight, n_threads)
+    if (found[:, sketch.R_COUNT] < 0.0).any():
+        results = np.full((p, mle.N_RESULTS), np.nan)
+        results[:, mle.STATUS] = np.minimum(found[:, sketch.R_COUNT], Status.OK)
+        return results, None
+    sums = _summed(values, family, found, weight, n_threads)
+    results, _ = sums.fit(lmbda, n_threads)
+    unresolved = results[:, mle.STATUS] == Status.UNRESOLVED
+    if not unresolved.any():
+        return results, sums
+    results[unresolved] = columns.fit_matrix(
+        values[:, unresolved], family, lmbda[unresolved], weight, n_threads, progress
+    )
+    return results, None
+
+
+def profile_matrix(
+    values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """`columns.profile_matrix`, from power sums where that is faster."""
+    if values.shape[0] < _LONG or lmbdas.size < _MANY:
+        return columns.profile_matrix(values, family, lmbdas, weight, n_threads)
+    largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
+    found = range_matrix(values, family, weight, n_threads)
+    sums = _summed(values, family, found, weight, n_threads, largest)
+    g = sums.profile(lmbdas, n_threads)
+    coarse = np.ldexp(largest, sums.cells[:, sketch.G_EXPONENT].astype(np.int64)) > sketch.WIDTH
+    if coarse.any():
+        g[coarse] = columns.profile_matrix(values[:, coarse], family, lmbdas, weight, n_threads)
+    return g
+
+
+def interval_matrix(
+    values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """`columns.interval_matrix`, from power sums where that is faster."""
+    if values.shape[0] < _LONG:
+        return columns.interval_matrix(values, family, lmbda, drop, weight, n_threads)
+    sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
+    ends = sums.interval(lmbda, drop, n_threads)
+    coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, mle.STATUS] == Status.UNRESOLVED
+    if coarse.any():
+        ends[coarse] = columns.interval_matrix(
+            values[:, coarse], family, lmbda[coarse], drop[coarse], weight, n_threads
+        )
+    return ends
+
+
+def _summed(
+    values: NDArray[Any],
+    family: int,
+    found: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    largest_exponent: float = 0.0,
+) -> Sums:
+    """Power sums of all columns, on grids for their ranges."""
+    cells = np.empty((len(found), sketch.N_GRID))
+    sketch.grid_columns(found, family, largest_exponent, np.zeros(len(found), dtype=np.int64), cells)
+    quantum = quantum_for(float(found[:, sketch.R_WEIGHT].max()))
+    totals, _ = sketch_matrix(values, family, cells, quantum, weight, n_threads)
+    return Sums(totals, family, cells, quantum)
+
 
 def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
     n, p = values.shape
     parts = np.empty((-(-n // PIECE), p, sketch.N_RANGE))
 
-    def job(columns: FloatArray, rows: slice, group: slice) -> None:
-        sketch.range_columns(columns, weight[rows], family, sketch.new_chunk(), parts[rows.start // PIECE, group])
+    def job(block: FloatArray, rows: slice, group: slice) -> None:
+        sketch.range_columns(block, weight[rows], family, sketch.new_chunk(), parts[rows.start // PIECE, group])
 
     for_each_piece(job, values, PIECE, n_threads)
     total: FloatArray = parts[0]
@@ -76,13 +165,11 @@ def sketch_matrix(
     inside = np.ones(len(cells), dtype=np.int64)
     adding = threading.Lock()
 
-    def job(columns: FloatArray, rows: slice, group: slice) -> None:
+    def job(block: FloatArray, rows: slice, group: slice) -> None:
         own = starts[group.start : group.stop + 1]
         part = np.zeros(int(own[-1] - own[0]) * sketch.N_POWERS)
-        within = np.ones(columns.shape[0], dtype=np.int64)
-        sketch.sketch_columns(
-            columns, weight[rows], family, cells[group], sketch.new_chunk(), part, own - own[0], within
-        )
+        within = np.ones(block.shape[0], dtype=np.int64)
+        sketch.sketch_columns(block, weight[rows], family, cells[group], sketch.new_chunk(), part, own - own[0], within)
         quanta = np.rint(np.ldexp(part, -quantum, out=part), out=part).astype(np.int64)
         with adding:
             totals[own[0] : own[-1]] += quanta.reshape(-1, sketch.N_POWERS)

@@ -68,7 +68,7 @@ N_GRID = 7
 SAMPLE = 256
 
 #: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
-_WIDTH = 0.16
+WIDTH = 0.16
 _EXPECTED = 2.0
 #: A spread is at least its range over this.
 _LARGEST_RANGE = 400.0
@@ -204,11 +204,11 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, signed: bo
     first, last = _log_range(base, grid)
     spread = math.sqrt(found[R_SQUARES] / found[R_SAMPLE])
     spread = min(max(spread, (last - first) / _LARGEST_RANGE), 0.5 * (last - first))
-    width = _WIDTH / _EXPECTED * spread
+    width = WIDTH / _EXPECTED * spread
     if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
         largest_exponent = max(largest_exponent, _EXPECTED)
     if largest_exponent > 0.0:
-        width = min(width, _WIDTH / largest_exponent)
+        width = min(width, WIDTH / largest_exponent)
     _lay(base, grid, math.floor(math.log2(width)) if width > 0.0 else 0.0, MAX_BINS)
 
 
