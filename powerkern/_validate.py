@@ -73,13 +73,12 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 
 def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str] | None]:
     """X as a real array of one or two dimensions, and the names of its columns."""
-    library = _library(X)
-    _reject_foreign(X, library, what)
+    library = refuse_foreign(X, what)
     table = _table(X, library)
     if table is not None:
         return _table_values(table, what), table.names
     if isinstance(X, np.ma.MaskedArray):
-        X = _filled(X)
+        X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
     if values.ndim not in (1, 2):
         described = f"has {values.ndim} dimensions" if values.ndim else f"is a {type(X).__name__}"
@@ -116,7 +115,7 @@ def _length(row: Any) -> int | None:
         return None
 
 
-def _filled(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
+def filled(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
     """Masked entries as NaN."""
     if not np.ma.is_masked(X) or _kind(X.dtype) != "number":
         return np.asarray(X.data)
@@ -146,10 +145,11 @@ def is_numeric(dtype: Any) -> bool:
     return _kind(dtype) == "number"
 
 
-def _reject_foreign(X: object, library: str, what: str) -> None:
-    """Refuse what `np.asarray` would load, densify or misread behind the user's back."""
+def refuse_foreign(X: object, what: str = "X") -> str:
+    """Refuse what `np.asarray` would load, densify or misread behind the user's back; the library of anything else."""
+    library = _library(X)
     if library == "xarray":
-        return _reject_foreign(held := getattr(X, "data", None), _library(held), what)
+        refuse_foreign(getattr(X, "data", None), what)
     if library in ("dask", "dask_expr"):
         raise TypeError(
             f"{what} is a Dask collection; use powerkern.dask, or load it into memory with {what}.compute()"
@@ -159,7 +159,7 @@ def _reject_foreign(X: object, library: str, what: str) -> None:
     if hasattr(X, "toarray") or (library == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"
         raise TypeError(f"{what} is sparse, and a power transform is dense; pass {what}.{method}()")
-    return None
+    return library
 
 
 # --- tables of pandas, polars and pyarrow -------------------------------------------------------------

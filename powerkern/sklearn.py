@@ -17,19 +17,15 @@ try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
     from sklearn.utils._param_validation import Interval, StrOptions
     from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import FLOAT_DTYPES, check_array, check_is_fitted, validate_data
+    from sklearn.utils.validation import check_array, check_is_fitted
+
+    from powerkern._estimators import FLOATS, feature_names, read, refuse_values
 except ImportError as error:
     raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
 __all__ = ["LocationScaler", "PowerTransformer"]
 
 _N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
-
-
-def _names(estimator: Any) -> list[str] | None:
-    """Names of the features for messages, where there are any and all differ."""
-    names = list(getattr(estimator, "feature_names_in_", []))
-    return names if names and len(set(names)) == len(names) else None
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -141,14 +137,14 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         PowerTransformer
             Itself.
         """
-        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite=False)  # the fit says where they are
+        matrix = read(self, X)
         fit = fitting.fit(
             matrix,
             self.method,
             self.estimator,
             standardize=self.standardize,
             sample_weight=sample_weight,
-            column_names=_names(self),
+            column_names=feature_names(self),
             n_threads=self.n_threads,
             **(self.estimator_options or {}),
         )
@@ -182,13 +178,13 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             Itself, fitted to all rows seen by this method.
         """
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
-        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", reset=seen is None)
+        matrix = read(self, X, reset=seen is None)
         total = sketch.extend(
             seen,
             matrix,
             self.method,
             sample_weight=sample_weight,
-            column_names=_names(self),
+            column_names=feature_names(self),
             n_threads=self.n_threads,
         )
         self.power_fit_ = sketch.finish(total, standardize=self.standardize, n_threads=self.n_threads)
@@ -214,9 +210,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             Infinite values, or values that are not positive under Box-Cox.
         """
         check_is_fitted(self)
-        matrix = validate_data(
-            self, X, dtype=FLOAT_DTYPES, ensure_all_finite=False, force_writeable=not self.copy, reset=False
-        )
+        matrix = read(self, X, force_writeable=not self.copy, reset=False)
         Z: NDArray[np.floating] = self.power_fit_.transform(matrix, out=self._target(matrix), n_threads=self.n_threads)
         constant = self._constant_features()
         Z[:, constant] -= self.power_fit_.x_min[constant]
@@ -241,7 +235,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             Values beyond the range of the transform, which have no inverse, became NaN (``out_of_range="nan"``).
         """
         check_is_fitted(self)
-        Z = check_array(X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan", force_writeable=not self.copy)
+        Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan", force_writeable=not self.copy)
         if Z.shape[1] != self.power_fit_.n_features:
             raise ValueError(
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
@@ -360,7 +354,8 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         LocationScaler
             Itself.
         """
-        matrix = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
+        matrix = read(self, X)
+        refuse_values(self, matrix)
         estimate = location_scale(
             matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **(self.constants or {})
         )
@@ -409,15 +404,8 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     def _values(self, X: object) -> NDArray[np.floating]:
         """The array to work in."""
-        values: NDArray[np.floating] = validate_data(
-            self,
-            X,
-            dtype=(np.float64, np.float32),
-            ensure_all_finite="allow-nan",
-            copy=self.copy,
-            force_writeable=True,
-            reset=False,
-        )
+        values: NDArray[np.floating] = read(self, X, copy=self.copy, force_writeable=True, reset=False)
+        refuse_values(self, values)
         return values
 
     def __sklearn_tags__(self) -> Any:

@@ -30,7 +30,9 @@ try:
     from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.parallel import Parallel, delayed
-    from sklearn.utils.validation import FLOAT_DTYPES, check_array, check_is_fitted, validate_data
+    from sklearn.utils.validation import check_array, check_is_fitted
+
+    from powerkern._estimators import FLOATS, read, refuse_values
 except ImportError as error:
     raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
@@ -207,7 +209,8 @@ class _NaiveBayes:
     def _log_densities(self, columns: FloatArray) -> FloatArray:
         parts = []
         for members, (train, test) in zip(self._members, self._splits, strict=True):
-            smoothing = self._smoothing * columns[:, train].var(axis=1, keepdims=True)
+            spread = columns[:, train].var(axis=1, keepdims=True)
+            smoothing = self._smoothing * np.where(spread > 0.0, spread, 1.0)  # a rare value may be in no other split
             z = columns[:, test]
             part = np.zeros((columns.shape[0], len(members), test.size))
             for c, rows in enumerate(members):
@@ -495,7 +498,8 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
         """Search the lambdas for `X` (n, p), with which `estimator` predicts `y` (n,) best."""
-        X, y = validate_data(self, X, y, dtype=FLOAT_DTYPES, ensure_all_finite=self._finite, ensure_min_samples=2)
+        X, y = read(self, X, y=y, ensure_min_samples=2)
+        refuse_values(self, X, self._needs_all)
         grid = self._checked_grid()
         values = np.asarray(X, dtype=np.float64)
         self._scaling = _scaling(values, self.family)
@@ -517,7 +521,8 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def transform(self, X: Any) -> NDArray[np.floating]:
         """The columns of `X` scaled, transformed and standardised as those of the training data."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=FLOAT_DTYPES, ensure_all_finite=self._finite, reset=False)
+        X = read(self, X, reset=False)
+        refuse_values(self, X, self._needs_all)
         varied = self._scaling.varies
         scaled = self._scaling.forwards(np.asarray(X, dtype=np.float64))[:, varied]
         out = np.zeros(X.shape, dtype=X.dtype)
@@ -527,7 +532,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def inverse_transform(self, X: object) -> NDArray[np.floating]:
         """Undo `transform`; values without an inverse become NaN, with one warning."""
         check_is_fitted(self)
-        Z = check_array(X, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
+        Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan")
         check_n_features(Z, self.n_features_in_, None, None)
         varied = self._scaling.varies
         scaled = np.full(Z.shape, self._scaling.base)
@@ -537,9 +542,9 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return self._scaling.backwards(scaled).astype(Z.dtype, copy=False)
 
     @property
-    def _finite(self) -> bool | str:
-        """What scikit-learn is to check: NaN is for the estimator to take or to refuse."""
-        return "allow-nan" if get_tags(self.estimator).input_tags.allow_nan else True
+    def _needs_all(self) -> Any:
+        """The estimator, if it takes no missing values."""
+        return None if get_tags(self.estimator).input_tags.allow_nan else self.estimator
 
     def _checked_grid(self) -> FloatArray:
         grid = _GRID if self.grid is None else np.asarray(self.grid, dtype=np.float64)

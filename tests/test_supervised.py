@@ -234,6 +234,16 @@ def test_a_class_that_a_split_has_not_seen():
         assert model.best_score_ == 0.0
 
 
+def test_a_value_that_a_split_has_not_seen():
+    X, y = load_iris(return_X_y=True)
+    X[:, 3] = np.arange(150) == 70
+    fits = [
+        SupervisedPowerTransformer(kind(), grid=GRID, n_epochs=1).fit(X, y) for kind in (GaussianNB, SlowNaiveBayes)
+    ]
+    assert fits[0].lambdas_.tolist() == fits[1].lambdas_.tolist()
+    assert fits[0].history_.score.tolist() == fits[1].history_.score.tolist()
+
+
 def test_large_smoothing_takes_no_shortcut(wine):
     X, y = wine
     estimator = GaussianNB(var_smoothing=0.5)

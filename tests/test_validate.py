@@ -87,7 +87,7 @@ def test_vectors_become_one_column_without_copy(x: np.ndarray) -> None:
         ([np.float32(1.5), np.int8(2)], [[1.5], [2]]),
         ([np.arange(2), np.arange(2)], [[0, 1], [0, 1]]),
         ([2**63, 1], [[2.0**63], [1]]),
-        (np.asmatrix(np.eye(2)), np.eye(2)),
+        (np.eye(2).view(np.matrix), np.eye(2)),
     ],
 )
 def test_sequences(X: Any, expected: Any) -> None:

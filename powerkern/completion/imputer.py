@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import FLOAT_DTYPES, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
+from powerkern._estimators import read, refuse_values
 from powerkern.completion.decomposition import uv_decompose
 
 
@@ -129,14 +130,15 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return self
 
     def transform(self, X: Any) -> NDArray[np.floating]:
-        """`X` with its missing values filled in, in the type of `X` (float64 unless float32 or longer)."""
+        """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
         check_is_fitted(self)
         values = self._values(X, reset=False)
         return self.decomposition_.fold_in(values, n_threads=self.n_threads).astype(values.dtype, copy=False)
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
-        values = validate_data(self, X, reset=reset, dtype=FLOAT_DTYPES, ensure_all_finite="allow-nan")
-        return np.asarray(values)
+        values: NDArray[np.floating] = read(self, X, reset=reset)
+        refuse_values(self, values)
+        return values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
