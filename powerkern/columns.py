@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern.kernels import mle, shares, tiles
+from powerkern.kernels import mle, robust, shares, tiles
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
@@ -280,6 +280,28 @@ def fit_matrix(
     return _on_columns(fit, values, mle.N_RESULTS, n_threads, progress)
 
 
+def robust_matrix(
+    values: NDArray[Any], family: int, options: FloatArray, n_threads: int, progress: bool = False
+) -> FloatArray:
+    """Fit every column robustly (see `kernels.robust.Options`); returns what `fit_matrix` does."""
+    scratch = _RobustScratch(values.shape[0])
+
+    def fit(block: FloatArray, group: slice) -> FloatArray:
+        out = np.empty((block.shape[0], mle.N_RESULTS))
+        block.sort(axis=1)  # numpy's is vectorised and releases the GIL; NaN come last
+        robust.fit_sorted_columns(block, family, options, scratch.work, out)
+        return out
+
+    return column_figures(fit, values, mle.N_RESULTS, n_threads, progress)
+
+
+class _RobustScratch(threading.local):
+    """Each thread's arrays of `robust.RobustWork`."""
+
+    def __init__(self, n: int) -> None:
+        self.work = robust.new_robust_work(new_work(n), n)
+
+
 def profile_matrix(
     values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
@@ -367,7 +389,7 @@ Repair = Callable[[int, NDArray[Any], FloatArray], int]
 def transform_matrix(
     values: NDArray[Any],
     out: NDArray[Any] | None,
-    family: int,
+    family: NDArray[np.int64],
     what: int,
     results: FloatArray,
     n_threads: int,
@@ -375,9 +397,8 @@ def transform_matrix(
 ) -> NDArray[np.int64]:
     """Apply `what` (see `tiles`) to every column; returns how many values of each column have no image.
 
-    `out` may be `values`, or None to count only.
+    `out` may be `values`, or None to count only. `family` has one entry a column.
     """
-    apply = tiles.APPLY[family, what]
     n, p = values.shape
     height, width = _tile(values)
     failures = np.zeros((p, -(-n // height)), dtype=np.int64)
@@ -390,7 +411,8 @@ def transform_matrix(
             block = scratch.block(source.shape[1], source.shape[0])
             _gather(source, block)
             counts = np.zeros(source.shape[1], dtype=np.int64)
-            apply(block, results[group], counts)
+            for code, run in _runs(family[group]):
+                tiles.APPLY[code, what](block[run], results[group][run], counts[run])
             if repair is not None:
                 if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
                     counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
@@ -418,7 +440,16 @@ def _tile(values: NDArray[Any]) -> tuple[int, int]:
     return min(n, _TILE // columns), columns
 
 
-def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> NDArray[np.int64]:
+def _runs(family: NDArray[np.int64]) -> Iterable[tuple[int, slice]]:
+    """Stretches of columns of one family."""
+    ends = [*(np.flatnonzero(np.diff(family)) + 1).tolist(), family.size]
+    for start, stop in zip([0, *ends], ends, strict=False):
+        yield int(family[start]), slice(start, stop)
+
+
+def count_outside(
+    values: NDArray[Any], family: NDArray[np.int64], results: FloatArray, n_threads: int
+) -> NDArray[np.int64]:
     """How many values of each column are outside the domain of its fit."""
     failures = np.zeros(values.shape[1], dtype=np.int64)
 
@@ -427,7 +458,8 @@ def count_outside(values: NDArray[Any], family: int, results: FloatArray, n_thre
         if not _is_native(part):
             with np.errstate(over="ignore"):
                 part = part.astype(np.float64)
-        tiles.count_outside(part, family, results[group], failures[group])
+        for code, run in _runs(family[group]):
+            tiles.count_outside(part[:, run], code, results[group][run], failures[group][run])
 
     for_each_group(job, values.shape, n_threads)
     return failures

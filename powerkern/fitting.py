@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames, columns, pieces
+from powerkern._robust import ESTIMATORS, QUANTILE, Robust, cutoff_of, robust_estimator
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
@@ -33,8 +34,15 @@ OutOfRange = Literal["nan", "raise", "clip"]
 #: Version of the JSON text that `PowerFit.to_json` writes; it reads every version up to it.
 JSON_VERSION = 2
 
-_ESTIMATORS = ("mle",)
 _NO_WEIGHTS = np.empty(0)
+
+#: The better one of both families, column by column.
+_BEST = "best"
+_FAMILIES = (*columns.FAMILIES, _BEST)
+#: Estimators that leave values out altogether.
+_KEEPS = ("rewml", "rewml-nr", "mtl")
+#: Columns compared at a time when both families are fitted robustly.
+_COMPARED = 64
 
 #: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
 _SAFETY = 1e4
@@ -55,9 +63,13 @@ class PowerFit:
     Attributes
     ----------
     family : str
-        "box-cox" or "yeo-johnson".
+        "box-cox", "yeo-johnson" or "best".
+    families : list of str
+        The transform of each column.
     estimator : str
-        "mle".
+        "mle", "rewml", "rewml-nr", "carroll" or "mtl".
+    quantile : float
+        Of the normal distribution, where the cut-off for outliers is.
     standardize : bool
         Whether `transform` standardises to mean 0 and standard deviation 1.
     column_names : list of str or None
@@ -68,8 +80,8 @@ class PowerFit:
         The transformation parameter. 1 for a column that could not be fitted, which is passed through unchanged.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
-        transformed values. `log_factor` is 0 unless they would overflow. Standardised output does not pass
-        through them: see Notes.
+        transformed values, for robust fits of those that were kept. `log_factor` is 0 unless they would overflow.
+        Standardised output does not pass through them: see Notes.
     nll : ndarray
         Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`.
     information : ndarray
@@ -82,6 +94,12 @@ class PowerFit:
         A `powerkern.Status` each; `status_text` has them in words.
     x_min, x_max : ndarray
         Smallest and largest value of the fitted data.
+    lmbda0 : ndarray
+        Of robust fits: where reweighting started from; else `lmbda`.
+    n_kept : ndarray
+        Of robust fits: how many values the final fit is to; else `n_obs`.
+    centre, divisor : ndarray
+        Of robust Yeo-Johnson fits: what is transformed is ``(x - centre)/divisor``; else 0 and 1.
 
     Notes
     -----
@@ -96,6 +114,8 @@ class PowerFit:
         results: FloatArray,
         *,
         estimator: str = "mle",
+        families: NDArray[np.int64] | None = None,
+        quantile: float = QUANTILE,
         standardize: bool = True,
         column_names: list[str] | None = None,
         data: tuple[NDArray[Any], FloatArray] | None = None,
@@ -104,9 +124,11 @@ class PowerFit:
     ) -> None:
         self.family = family
         self.estimator = estimator
+        self.quantile = quantile
         self.standardize = standardize
         self.column_names = column_names
         self._results = results
+        self._families = np.full(len(results), columns.FAMILIES[family]) if families is None else families
         self._was_vector = was_vector
         self._data = data
         self._sums = sums
@@ -145,12 +167,12 @@ class PowerFit:
     @property
     def nll(self) -> FloatArray:
         """Negative log-likelihood at `lmbda`."""
-        return self._results[:, mle.NLL] * self.n_obs
+        return self._results[:, mle.NLL] * self.n_kept
 
     @property
     def information(self) -> FloatArray:
         """Second derivative of `nll` in lambda."""
-        return self._results[:, mle.CURVATURE] * self.n_obs
+        return self._results[:, mle.CURVATURE] * self.n_kept
 
     @property
     def n_obs(self) -> FloatArray:
@@ -181,6 +203,32 @@ class PowerFit:
     def x_max(self) -> FloatArray:
         """Largest value of the fitted data."""
         return self._column(mle.X_MAX)
+
+    @property
+    def families(self) -> list[str]:
+        """The transform of each column."""
+        names = {code: name for name, code in columns.FAMILIES.items()}
+        return [names[code] for code in self._families.tolist()]
+
+    @property
+    def lmbda0(self) -> FloatArray:
+        """Where the reweighting of a robust fit started from."""
+        return self._column(mle.LMBDA0)
+
+    @property
+    def n_kept(self) -> FloatArray:
+        """Number of values (or total weight) that the final fit is to."""
+        return self._column(mle.N_KEPT)
+
+    @property
+    def centre(self) -> FloatArray:
+        """What robust Yeo-Johnson fits subtract before they transform."""
+        return self._column(mle.CENTRE)
+
+    @property
+    def divisor(self) -> FloatArray:
+        """What they divide by."""
+        return self._column(mle.DIVISOR)
 
     def __repr__(self) -> str:
         fitted = sum(not Status(code).failed for code in self.status)
@@ -243,10 +291,10 @@ class PowerFit:
         n_threads = columns.thread_count(n_threads)
         if out is not None:
             if np.shares_memory(target, matrix.values):  # nothing half-done: look before overwriting
-                counts = columns.count_outside(matrix.values, self._family, self._results, n_threads)
+                counts = columns.count_outside(matrix.values, self._families, self._results, n_threads)
                 self._refuse(matrix, counts)
             self._forget(target)
-        counts = columns.transform_matrix(matrix.values, target, self._family, what, self._results, n_threads)
+        counts = columns.transform_matrix(matrix.values, target, self._families, what, self._results, n_threads)
         self._refuse(matrix, counts)
         return result if out is not None else _frames.restored(X, part, result)
 
@@ -296,7 +344,7 @@ class PowerFit:
 
         def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
             lost = columns.transform_matrix(
-                matrix.values, to, self._family, what, self._results, columns.thread_count(n_threads), repair
+                matrix.values, to, self._families, what, self._results, columns.thread_count(n_threads), repair
             )
             return np.flatnonzero(lost)
 
@@ -358,9 +406,106 @@ class PowerFit:
         if self._data is not None and np.shares_memory(target, self._data[0]):
             self._data = None
 
-    @property
-    def _family(self) -> int:
-        return columns.FAMILIES[self.family]
+    # --- outliers ---------------------------------------------------------------------------------------
+
+    def weights(self, X: object) -> FloatArray:
+        """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
+
+        RewML keeps what is within the cut-off of Huber's location and scale of the transformed data, the trimmed
+        likelihood its stretch of order statistics, and the other estimators everything.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            The fitted data, or new ones. Missing values, and all values of a column that could not be fitted, have
+            weight 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            0 or 1; same shape as `X`. On the fitted data, column sums are `n_kept`.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+        >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
+        0
+        """
+        matrix = as_matrix(X)
+        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+        values = matrix.values
+        if self.estimator in _KEEPS:
+            low, high = self._results[:, mle.KEPT_LOW], self._results[:, mle.KEPT_HIGH]
+            failed = np.isin(self.status, [status for status in Status if status.failed])
+            kept = (values >= low) & (values <= high) | (failed & ~np.isnan(values))
+        else:
+            kept = ~np.isnan(values)
+        weights: FloatArray = kept.astype(np.float64)
+        return weights.reshape(-1) if matrix.was_vector else weights
+
+    def outliers(self, X: object, *, quantile: float | None = None) -> NDArray[np.bool_]:
+        """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > Phi^-1(quantile) scale``.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            The fitted data, or new ones. Missing values are no outliers, nor are values of columns not fitted.
+        quantile : float, optional
+            Default: `quantile` of the fit, 0.995 unless given, which flags 1 % of normal data.
+
+        Returns
+        -------
+        ndarray of bool
+            Same shape as `X`.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+        >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
+        True
+        """
+        matrix = as_matrix(X)
+        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+        low, high = self.cutoffs(quantile=quantile)
+        with np.errstate(invalid="ignore"):
+            beyond = (matrix.values < low) | (matrix.values > high)
+        return beyond.reshape(-1) if matrix.was_vector else beyond
+
+    def cutoffs(self, *, quantile: float | None = None) -> Interval:
+        """The cut-offs for outliers in the units of the data.
+
+        Parameters
+        ----------
+        quantile : float, optional
+            Default: `quantile` of the fit.
+
+        Returns
+        -------
+        Interval
+            Arrays `low` and `high`: values with ``psi = loc -+ Phi^-1(quantile) scale``; -inf (0 under Box-Cox) and
+            inf beyond the range of the transform; NaN for columns that could not be fitted.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=1000)
+        >>> low, high = pk.fit(x, "box-cox", "rewml").cutoffs()
+        >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
+        True
+        """
+        cutoff = cutoff_of(self.quantile if quantile is None else quantile)
+        ends = np.repeat([[-cutoff], [cutoff]], self.n_features, axis=1)
+        families, results = self._families, self._results
+        columns.transform_matrix(ends, ends, families, tiles.INVERSE_STANDARDIZED, results, 1)
+        low, high = ends
+        lowest = np.where(families == mle.BOX_COX, 0.0, -np.inf)
+        low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
+        for status in Status:
+            if status.failed:
+                low[self.status == status] = high[self.status == status] = np.nan
+        return Interval(low, high)
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -400,6 +545,7 @@ class PowerFit:
         True
         """
         points = _reals("lmbdas", lmbdas)
+        self._refuse_robust("the profile likelihood")
         if points.ndim > 1 or not np.isfinite(points).all():
             raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
         threads, points_1d = columns.thread_count(n_threads), np.atleast_1d(points)
@@ -407,7 +553,9 @@ class PowerFit:
             g = self._sums.profile(points_1d, threads)
         else:
             values, weight = self._remembered(X, sample_weight)
-            g = pieces.profile_matrix(values, self._family, points_1d, weight, threads)
+            g = np.empty((self.n_features, points_1d.size))
+            for code, chosen in self._by_family():
+                g[chosen] = pieces.profile_matrix(values[:, chosen], code, points_1d, weight, threads)
         g *= self.n_obs[:, None]
         return g[:, 0] if points.ndim == 0 else g
 
@@ -441,6 +589,7 @@ class PowerFit:
         >>> bool(low[0] < 0.0 < high[0])
         True
         """
+        self._refuse_robust("a likelihood interval")
         if _reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
             raise ValueError(f"level must be between 0 and 1, got {level!r}")
         from scipy.special import chdtri  # costs a third of the time to import powerkern
@@ -452,10 +601,22 @@ class PowerFit:
             ends = self._sums.interval(self.lmbda, drop, threads)
         else:
             values, weight = self._remembered(X, sample_weight)
-            ends = pieces.interval_matrix(values, self._family, self.lmbda, drop, weight, threads)
+            ends = np.empty((self.n_features, 2))
+            for code, chosen in self._by_family():
+                args = values[:, chosen], code, self.lmbda[chosen], drop[chosen], weight, threads
+                ends[chosen] = pieces.interval_matrix(*args)
         ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
         ends[self.status != Status.OK] = np.nan
         return Interval(ends[:, 0], ends[:, 1])
+
+    def _by_family(self) -> list[tuple[int, slice | NDArray[np.intp]]]:
+        """Each family in use, and its columns."""
+        codes = np.unique(self._families).tolist()
+        return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self._families == code)) for code in codes]
+
+    def _refuse_robust(self, what: str) -> None:
+        if self.estimator != "mle":
+            raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
 
     def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray]:
         if X is not None:
@@ -463,7 +624,7 @@ class PowerFit:
             check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
             weight = _weights(sample_weight, matrix.values.shape[0])
             weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
-            counts = columns.count_outside(weighted, self._family, self._results, 1)
+            counts = columns.count_outside(weighted, self._families, self._results, 1)
             if counts.any():
                 raise _domain_error(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names, weight)
             return matrix.values, weight
@@ -496,6 +657,8 @@ class PowerFit:
             "standardize": self.standardize,
             "column_names": self.column_names,
             "vector": self._was_vector,
+            "families": self.families if self.family == _BEST else None,
+            "quantile": self.quantile,
         }
         return json.dumps({**head, "columns": table}, allow_nan=False)
 
@@ -527,9 +690,12 @@ class PowerFit:
                 table = {**added, **table}
             rows = [[_from_json(v) for v in table[name]] for name in _FIELDS]
             results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
+            families = record.get("families")
             fit = cls(
                 record["family"],
                 results,
+                families=None if families is None else np.array([columns.FAMILIES[name] for name in families]),
+                quantile=record.get("quantile", QUANTILE),
                 estimator=record["estimator"],
                 standardize=record["standardize"],
                 column_names=record["column_names"],
@@ -546,8 +712,11 @@ class PowerFit:
         names = self.column_names
         used = self._results[:, [mle.LMBDA, mle.SLOPE, mle.INTERCEPT, mle.REF, mle.LOG_FACTOR, mle.CENTRE, mle.DIVISOR]]
         return (
-            self.family in columns.FAMILIES
-            and self.estimator in _ESTIMATORS
+            self.family in _FAMILIES
+            and len(self._families) == self.n_features
+            and self.estimator in ("mle", *ESTIMATORS)
+            and isinstance(self.quantile, float)
+            and 0.5 < self.quantile < 1.0
             and isinstance(self.standardize, bool)
             and isinstance(self._was_vector, bool)
             and bool(np.isin(self._results[:, mle.STATUS], list(Status)).all())
@@ -589,8 +758,9 @@ def fit(
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
+    **estimator_options: Any,
 ) -> PowerFit:
-    """Fit a power transform to every column by maximum likelihood.
+    """Fit a power transform to every column, by maximum likelihood or robustly.
 
     lambda minimises ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` with
 
@@ -606,10 +776,17 @@ def fit(
     X : (n, p) or (n,) array-like
         Numbers of any real dtype: arrays of any order and strides, lists, pandas or polars data frames, masked
         arrays. Not changed and not copied. NaN (masked, null) is missing and ignored.
-    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform.
-    estimator : {"mle"}, default "mle"
-        Maximum likelihood.
+    family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
+        The transform; "best" takes, column by column, the one with the larger likelihood of the data (for robust fits:
+        of the values that both keep), Yeo-Johnson where values are not positive.
+    estimator : {"mle", "rewml", "rewml-nr", "carroll", "mtl"}, default "mle"
+        Maximum likelihood, or one of these, that resist outliers [3]_:
+
+        * "rewml": reweighted maximum likelihood. lambda0 brings the centre of the data closest to normal quantiles;
+          then, twice, lambda is the maximum likelihood estimate from the values within the cut-off.
+        * "rewml-nr": the same without rectification of the transform in the search for lambda0.
+        * "carroll": maximum likelihood with Huber's scale in the place of the standard deviation [4]_.
+        * "mtl": maximum trimmed likelihood, of the best `h` consecutive order statistics.
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, optional
@@ -629,6 +806,16 @@ def fit(
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
         Show a progress bar (needs tqdm) when the work takes more than about a second.
+    **estimator_options
+        Of the robust estimators; they take no `sample_weight`, `lmbda` or `ymax`.
+
+        * quantile (0.995, all): values further from the centre than this normal quantile are outliers.
+        * prestandardize ("mad", all): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks at the logs, less
+          their median, over their MAD. "median": ``x/median``; "none". `lmbda` of Box-Cox is always that of the data.
+        * n_reweight (2, RewML): number of reweighting steps.
+        * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
+        * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
+        * h (0.95, "mtl"): share of the values kept, more than a half.
 
     Returns
     -------
@@ -651,6 +838,9 @@ def fit(
     .. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252, eq. (1).
     .. [2] I.-K. Yeo and R. A. Johnson, "A new family of power transformations to improve normality or symmetry",
        Biometrika 87, 2000, 954-959, eq. (2.1).
+    .. [3] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+    .. [4] R. J. Carroll, "A robust method for testing transformations to achieve approximate normality", JRSS B 42,
+       1980, 71-78.
 
     Examples
     --------
@@ -660,8 +850,15 @@ def fit(
     >>> np.abs(fit.lmbda).max() < 0.1
     np.True_
     """
-    code = columns.FAMILIES[as_choice("family", family, columns.FAMILIES)]
-    as_choice("estimator", estimator, _ESTIMATORS)
+    as_choice("family", family, _FAMILIES)
+    robust = robust_estimator(estimator, estimator_options)
+    given_only = {"sample_weight": sample_weight, "lmbda": lmbda, "ymax": ymax} if robust else {}
+    if family == _BEST:
+        given_only["lmbda"] = lmbda
+    for name, value in given_only.items():
+        if value is not None:
+            choice = f"estimator={estimator!r}" if robust else f"family={family!r}"
+            raise ValueError(f"{name} cannot be given with {choice}")
     if not isinstance(standardize, bool | np.bool_):
         raise TypeError(f"standardize must be True or False, got {standardize!r}")
     matrix = as_matrix(_frames.numeric_columns(X, non_numeric), column_names)
@@ -670,28 +867,41 @@ def fit(
     given = _given_lambdas(lmbda, p)
     limit = _limit(ymax, standardize, matrix.values.dtype)
     threads = columns.thread_count(n_threads)
-    results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
+
+    def fitted_as(code: int) -> tuple[FloatArray, pieces.Sums | None]:
+        if robust is not None:
+            return columns.robust_matrix(matrix.values, code, robust.for_family(code), threads, progress), None
+        results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
+        if limit < math.inf:
+
+            def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+                return pieces.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)[0]
+
+            _apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
+        return results, sums
+
+    families, sums = None, None
+    if family == _BEST:
+        results, families = _best_family(fitted_as, matrix, robust, threads)
+    else:
+        results, sums = fitted_as(columns.FAMILIES[family])
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
     if outside.size:
         raise _domain_error(matrix, int(outside[0]), matrix.names, weight)
-    if limit < math.inf:
-
-        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            return pieces.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)[0]
-
-        _apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
     _warn_unfitted(results[:, mle.STATUS], matrix.names)
     fitted = PowerFit(
         family,
         results,
         estimator=estimator,
+        families=families,
+        quantile=QUANTILE if robust is None else robust.quantile,
         standardize=bool(standardize),
         column_names=matrix.names,
         data=(matrix.values, weight),
         sums=sums,
         was_vector=matrix.was_vector,
     )
-    if lmbda is not None and not standardize:
+    if (lmbda is not None or robust is not None) and not standardize:
         _warn_overflow(fitted)
     return fitted
 
@@ -765,6 +975,48 @@ def _reals(what: str, value: object) -> FloatArray:
     return array.astype(np.float64)
 
 
+# --- the better one of both families ------------------------------------------------------------------
+
+
+def _best_family(
+    fitted_as: Callable[[int], tuple[FloatArray, object]], matrix: Matrix, robust: Robust | None, n_threads: int
+) -> tuple[FloatArray, NDArray[np.int64]]:
+    """Results of the family with the larger likelihood, and which one it is, for every column."""
+    (results, _), (other, _) = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
+    usable = other[:, mle.STATUS] >= 0
+    usable &= ~np.isin(other[:, mle.STATUS], [status for status in Status if status.failed])
+    at = np.flatnonzero(usable)
+    if robust is None:
+        better = other[at, mle.NLL] < results[at, mle.NLL]
+    else:
+        better = _likelier(matrix.values, at, other[at], results[at], n_threads)
+    families = np.full(len(results), mle.YEO_JOHNSON)
+    families[at[better]] = mle.BOX_COX
+    results[at[better]] = other[at[better]]
+    return results, families
+
+
+def _likelier(
+    values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray, n_threads: int
+) -> NDArray[np.bool_]:
+    """Whether Box-Cox gives the values that both fits keep a larger likelihood, each with its lambda."""
+    low = np.maximum(box_cox[:, mle.KEPT_LOW], yeo_johnson[:, mle.KEPT_LOW])
+    high = np.minimum(box_cox[:, mle.KEPT_HIGH], yeo_johnson[:, mle.KEPT_HIGH])
+    better = np.zeros(at.size, dtype=np.bool_)
+    for start in range(0, at.size, _COMPARED):
+        part = slice(start, start + _COMPARED)
+        x = values[:, at[part]].astype(np.float64)
+        x[~((x >= low[part]) & (x <= high[part]))] = np.nan
+        nll = []
+        for code, fit in ((mle.BOX_COX, box_cox[part]), (mle.YEO_JOHNSON, yeo_johnson[part])):
+            scaled = (x - fit[:, mle.CENTRE]) / fit[:, mle.DIVISOR]
+            lmbda = np.ascontiguousarray(fit[:, mle.LMBDA])
+            refit = columns.fit_matrix(scaled, code, lmbda, _NO_WEIGHTS, n_threads)
+            nll.append(refit[:, mle.NLL] + np.log(fit[:, mle.DIVISOR]))
+        better[part] = nll[0] < nll[1]
+    return better
+
+
 # --- the bound on lambda (NUMERICS 6) -----------------------------------------------------------------
 
 
@@ -826,5 +1078,5 @@ def _warn_overflow(fit: PowerFit) -> None:
     ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
     overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
     if overflows.size:
-        text = f"{column_labels(overflows, fit.column_names)}: raw values overflow at the given lambda"
+        text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
         warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)

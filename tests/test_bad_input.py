@@ -552,10 +552,10 @@ def test_inverse_of_infinity_never_is_a_number(value: float, fitted: PowerFit) -
 BAD_ARGUMENTS: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "family near": ({"family": "boxcox"}, ValueError, "family must be one of .*got 'boxcox'; did you mean 'box-cox'"),
     "family other near": ({"family": "Yeo_Johnson"}, ValueError, "did you mean 'yeo-johnson'"),
-    "family far": ({"family": "log"}, ValueError, "family must be one of 'box-cox', 'yeo-johnson', got 'log'$"),
+    "family far": ({"family": "log"}, ValueError, "family must be one of 'box-cox', 'yeo-johnson', 'best', got 'log'$"),
     "family None": ({"family": None}, ValueError, "family must be one of"),
     "family list": ({"family": ["box-cox"]}, ValueError, "family must be one of"),
-    "estimator near": ({"estimator": "ml"}, ValueError, "estimator must be one of .*did you mean 'mle'"),
+    "estimator near": ({"estimator": "mlee"}, ValueError, "estimator must be one of .*did you mean 'mle'"),
     "estimator far": ({"estimator": "magic"}, ValueError, "estimator must be one of"),
     "n_threads 0": ({"n_threads": 0}, ValueError, "n_threads must be at least 1"),
     "n_threads -1": ({"n_threads": -1}, ValueError, "n_threads must be at least 1"),

@@ -3,17 +3,29 @@
 from powerkern.kernels.location import huber_location, huber_proposal2, huber_scale
 from powerkern.kernels.minimize import brent, golden_section, newton_root
 from powerkern.kernels.moments import chan_merge, log_mean, log_var, logsumexp, welford_update
+from powerkern.kernels.qq import bisquare_objective
+from powerkern.kernels.rectified import (
+    inv_rectified_boxcox,
+    inv_rectified_yeojohnson,
+    rectified_boxcox,
+    rectified_yeojohnson,
+)
 
 __all__ = [
+    "bisquare_objective",
     "brent",
     "chan_merge",
     "golden_section",
     "huber_location",
     "huber_proposal2",
     "huber_scale",
+    "inv_rectified_boxcox",
+    "inv_rectified_yeojohnson",
     "log_mean",
     "log_var",
     "logsumexp",
     "newton_root",
+    "rectified_boxcox",
+    "rectified_yeojohnson",
     "welford_update",
 ]

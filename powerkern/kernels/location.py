@@ -326,16 +326,14 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
     y, center = col.y, col.center
     left = position_of(y, center, point, col.middle)
     if col.w.size == 0:
-        lower = _distance_of_rank(y, center, point, left, math.ceil(weight))
-        if weight != math.floor(weight) or weight >= y.size:
-            return lower
-        return 0.5 * (lower + _distance_of_rank(y, center, point, left, math.floor(weight) + 1))
+        lower, upper = _distances_of_rank(y, center, point, left, math.ceil(weight))
+        return lower if weight != math.floor(weight) or weight >= y.size else 0.5 * (lower + upper)
     return _weighted_distance(col, point, left, weight)
 
 
 @kernel
-def _distance_of_rank(y: np.ndarray, center: float, point: float, left: int, rank: int) -> float:
-    """The rank-th smallest of two ascending lists: distances to the left and to the right of the point."""
+def _distances_of_rank(y: np.ndarray, center: float, point: float, left: int, rank: int) -> tuple[float, float]:
+    """The rank-th smallest, and the next, of two ascending lists: distances to the left and right of the point."""
     rank = min(max(rank, 1), y.size)
     low, high = max(0, rank - (y.size - left)), min(rank, left)  # how many come from the left
     while low < high:
@@ -349,7 +347,12 @@ def _distance_of_rank(y: np.ndarray, center: float, point: float, left: int, ran
         distance = point - (y[left - low] - center)
     if rank > low:
         distance = max(distance, (y[left + rank - low - 1] - center) - point)
-    return distance
+    following = math.inf
+    if low < left:
+        following = point - (y[left - 1 - low] - center)
+    if left + rank - low < y.size:
+        following = min(following, (y[left + rank - low] - center) - point)
+    return distance, following
 
 
 @kernel

@@ -32,16 +32,21 @@ def line(x):
 
 #: arguments by position and by name, for every public kernel
 CALLS = {
+    "bisquare_objective": ((LOGS, LOGS, 0.1, 1.5), {"c": 0.6}),
     "brent": ((parabola, -4.0, 6.0), {"xtol": 1e-6, "max_eval": 50}),
     "chan_merge": ((STATE, Moments(1.0, 5.0, 0.0)), {}),
     "golden_section": ((parabola, -4.0, 6.0), {"xtol": 1e-6, "max_eval": 50}),
     "huber_location": ((SORTED,), {"scale": 2.0, "k": 1.345}),
     "huber_proposal2": ((SORTED,), {"k": 1.5, "k_location": 1.345}),
     "huber_scale": ((SORTED,), {"center": 0.5, "k": 1.345, "ddof": 1}),
+    "inv_rectified_boxcox": ((2.0, 0.5, 0.5, 2.0), {}),
+    "inv_rectified_yeojohnson": ((-2.0, 1.5, -0.5, 2.0), {}),
     "log_mean": ((LOGS,), {"signs": ONES}),
     "log_var": ((LOGS,), {"signs": ONES}),
     "logsumexp": ((LOGS,), {"weights": np.array([1.0, 2.0, 0.5])}),
     "newton_root": ((line, 1.0), {"max_step": 2.0, "xtol": 1e-9, "max_eval": 50}),
+    "rectified_boxcox": ((3.0, 0.5, 0.5, 2.0), {}),
+    "rectified_yeojohnson": ((-3.0, 1.5, -0.5, 2.0), {}),
     "welford_update": ((STATE, 4.0), {"w": 2.0}),
 }
 names = pytest.mark.parametrize("name", sorted(CALLS))

@@ -1,0 +1,160 @@
+"""The robust estimators by name, and their options.
+
+Each function below is an estimator: its keyword arguments are the options that `powerkern.fit` takes for it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._validate import as_choice
+from powerkern.kernels.mle import BOX_COX
+from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.robust import BRENT, CARROLL, GLOBAL, MAD, MEDIAN, QQ, RAW, TRIMMED, Options
+
+#: Share of normal values below the cut-off beyond which a value is an outlier.
+QUANTILE = 0.995
+
+_CONVENTIONS = ("paper", "cellwise")
+_SEARCHES = {"global": GLOBAL, "brent": BRENT}
+_PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
+#: Where lambda of the prestandardised column is looked for.
+_LOW, _HIGH = -4.0, 6.0
+
+
+class Robust(NamedTuple):
+    """A robust estimator with its options: what the kernel is asked to do, and the quantile of the cut-off."""
+
+    options: Options
+    quantile: float
+
+    def for_family(self, family: int) -> NDArray[np.float64]:
+        """The options as the kernel takes them; R's cellWise divides Box-Cox columns by their medians only."""
+        options = self.options
+        if options.cellwise and options.prestandardize == MAD and family == BOX_COX:
+            options = options._replace(prestandardize=MEDIAN)
+        return np.array(options, dtype=np.float64)
+
+
+def _rewml(
+    rectified: bool,
+    convention: str = "paper",
+    search: str | None = None,
+    quantile: float = QUANTILE,
+    n_reweight: int = 2,
+    prestandardize: str = "mad",
+) -> Robust:
+    cellwise = as_choice("convention", convention, _CONVENTIONS) == "cellwise"
+    rule = CELLWISE if cellwise else QUARTILES
+    if search is None:
+        search = "brent" if cellwise else "global"
+    if isinstance(n_reweight, bool) or not isinstance(n_reweight, int | np.integer) or not 0 <= n_reweight <= 100:
+        raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+    return _robust(
+        QQ,
+        rule if rectified else NOT_RECTIFIED,
+        prestandardize,
+        quantile,
+        search=_SEARCHES[as_choice("search", search, _SEARCHES)],
+        cellwise=cellwise,
+        n_reweight=int(n_reweight),
+    )
+
+
+def rewml(
+    *,
+    convention: str = "paper",
+    search: str | None = None,
+    quantile: float = QUANTILE,
+    n_reweight: int = 2,
+    prestandardize: str = "mad",
+) -> Robust:
+    """Reweighted maximum likelihood."""
+    return _rewml(True, convention, search, quantile, n_reweight, prestandardize)
+
+
+def rewml_nr(
+    *,
+    convention: str = "paper",
+    search: str | None = None,
+    quantile: float = QUANTILE,
+    n_reweight: int = 2,
+    prestandardize: str = "mad",
+) -> Robust:
+    """Reweighted maximum likelihood from a start without rectification."""
+    return _rewml(False, convention, search, quantile, n_reweight, prestandardize)
+
+
+def carroll(*, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
+    """Likelihood with Huber's scale in the place of the standard deviation."""
+    return _robust(CARROLL, NOT_RECTIFIED, prestandardize, quantile)
+
+
+def mtl(*, h: float = 0.95, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
+    """Maximum trimmed likelihood."""
+    share = _number("h", h)
+    if not 0.5 < share <= 1.0:
+        raise ValueError(f"h, the share of values kept, must be above 0.5 and at most 1, got {h!r}")
+    return _robust(TRIMMED, NOT_RECTIFIED, prestandardize, quantile, share=share)
+
+
+ESTIMATORS: Mapping[str, Callable[..., Robust]] = {
+    "rewml": rewml,
+    "rewml-nr": rewml_nr,
+    "carroll": carroll,
+    "mtl": mtl,
+}
+
+
+def robust_estimator(name: str, options: Mapping[str, Any]) -> Robust | None:
+    """The estimator of that name with its options; None for maximum likelihood, which has no options."""
+    function = ESTIMATORS.get(as_choice("estimator", name, ("mle", *ESTIMATORS)))
+    known = list(inspect.signature(function).parameters) if function is not None else []
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise TypeError(f"estimator {name!r} has no option {option!r}: {has}{hint}")
+    return None if function is None else function(**options)
+
+
+def _robust(
+    criterion: int,
+    rule: int,
+    prestandardize: str,
+    quantile: float,
+    *,
+    search: int = GLOBAL,
+    cellwise: bool = False,
+    n_reweight: int = 0,
+    share: float = 1.0,
+) -> Robust:
+    how = _PRESTANDARDIZE[as_choice("prestandardize", prestandardize, _PRESTANDARDIZE)]
+    options = Options(
+        criterion, rule, how, search, cellwise, _LOW, _HIGH, cutoff_of(quantile), n_reweight, share
+    )  # fmt: skip
+    return Robust(options, float(quantile))
+
+
+def cutoff_of(quantile: float) -> float:
+    """Phi^-1(quantile): standardised values further from 0 are outliers."""
+    value = _number("quantile", quantile)
+    if not 0.5 < value < 1.0:
+        raise ValueError(f"quantile must be between 0.5 and 1, got {quantile!r}")
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    return float(ndtri(value))
+
+
+def _number(what: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or math.isnan(value):
+        raise TypeError(f"{what} must be a number, got {value!r}")
+    return float(value)

@@ -1,0 +1,702 @@
+"""Robust power transforms of one column: RewML, Carroll's estimator and maximum trimmed likelihood.
+
+The road of a column (`fit_sorted`), sorted and without missing values:
+
+1. `_prestandardized` divides out its scale and takes signed logs; every transform is then one exponential a value, and
+   leaves the column sorted, so that medians are lookups and the values kept are a stretch.
+2. `_search` minimises the estimator's objective over lambda: a scan on a few order statistics, Brent's method in the
+   cells of its local minima, and once more on all values; or Brent's method from the full interval, as in R.
+3. `_refitted` fits the values within the cut-off by maximum likelihood (`powerkern.kernels.mle`), as often as asked.
+
+References
+----------
+.. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+.. [2] R. J. Carroll, "A robust method for testing transformations to achieve approximate normality", JRSS B 42, 1980.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import entry, kernel, reduction, widest_vectors
+from powerkern._status import Status
+from powerkern.kernels.elementary import exp, log, log1p
+from powerkern.kernels.likelihood import FloatArray
+from powerkern.kernels.location import (
+    CELLWISE_BETA,
+    LocScale,
+    huber,
+    huber_one_step,
+    mad_about,
+    position_of,
+    sorted_column,
+    table_width,
+)
+from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
+from powerkern.kernels.mle import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    BOX_COX,
+    CENTRE,
+    DIVISOR,
+    INTERCEPT,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA,
+    LMBDA0,
+    LOC,
+    N_EVAL,
+    N_KEPT,
+    NLL,
+    SCALE,
+    SLOPE,
+    STATUS,
+    WORK,
+    Work,
+    centred_log,
+    fit_column,
+    is_identity,
+    unpack,
+    write_identity,
+    write_range,
+)
+from powerkern.kernels.qq import bisquare_objective_of, normal_scores
+from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, log_at, transform_sorted, value_at
+
+# what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
+QQ, CARROLL, TRIMMED = range(3)
+# how a column is brought to a common scale
+RAW, MEDIAN, MAD = range(3)
+# how lambda is searched for
+GLOBAL, BRENT = range(2)
+
+_OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
+_UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
+_MULTIMODAL, _NO_SPREAD = int(Status.MULTIMODAL), int(Status.NO_SPREAD)
+
+#: The constant of R's mad(), which prestandardises.
+_MAD_FACTOR = 1.4826
+#: Huber's constant for location and scale.
+_HUBER_K = 1.5
+#: R's default tolerance of optimize(): the fourth root of the rounding unit.
+CELLWISE_XTOL = 0.0001220703125
+
+#: Order statistics that the scan looks at; longer columns than _ALL are searched on them, too, before all values are.
+SAMPLE, _ALL = 128, 512
+#: Spacing of the scan.
+_STEP = 0.25
+#: Most points of a scan.
+_MAX_SCAN = 64
+#: Points of its continuation outwards, in doubling steps.
+_N_OUTWARD = 14
+#: Local minima that are followed up.
+_MAX_CELLS = 8
+#: Local minima this close to the best one make the objective multimodal; those on the sample are refined on all values.
+_MARGIN = 0.02
+#: Points of the scan this close to it are followed up.
+_RIVAL = 0.1
+#: Tolerances on the sample and on all values, and half the interval that is searched on all values,
+#: and the widest it grows to.
+_COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
+_MAX_EVAL = 100
+_EPS = 2.220446049250313e-16
+#: Fits in ever wider intervals (convention "cellwise"), and windows tried by the trimmed likelihood.
+_MAX_FITS, _MAX_WINDOWS = 20, 50
+#: R widens the interval where lambda is that near to an end, as a share of its length.
+_END = 0.05
+
+
+# a cell: its ends, the least value known in it, and where its minimum was found (NaN: not searched)
+LOW, HIGH, VALUE, MINIMISER = range(4)
+
+
+class Options(NamedTuple):
+    """What `fit_sorted` is asked to do; `low`, `high` bound the search in lambda of the prestandardised column."""
+
+    criterion: int
+    rule: int  #: change points of `powerkern.kernels.rectified`
+    prestandardize: int
+    search: int
+    cellwise: bool  #: R's conventions: the interval is searched as it is and widened afterwards; n - 1
+    low: float
+    high: float
+    cutoff: float  #: values further from the centre are left out
+    n_reweight: int
+    share: float  #: of the values that the trimmed likelihood keeps
+
+
+N_OPTIONS = len(Options._fields)
+
+
+class RobustWork(NamedTuple):
+    """Scratch: of `mle`, four arrays of the column's length, small ones, and the sizes that the scores are for."""
+
+    mle: Work
+    values: FloatArray
+    logs: FloatArray
+    y: FloatArray
+    scores: FloatArray
+    scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
+    table: FloatArray  #: of `powerkern.kernels.location`
+    sample: FloatArray  #: (4, SAMPLE): values, logs, scores, y
+    grid: FloatArray  #: (2, _MAX_SCAN): points of the scan and values there
+    cells: FloatArray  #: (_MAX_CELLS, 4): where local minima are, see LOW ...
+
+
+class _Sorted(NamedTuple):
+    """What an objective is evaluated on: a column, its normal scores, its mean log, and room for its transform."""
+
+    column: SortedColumn
+    scores: FloatArray
+    jacobian: float
+    y: FloatArray
+    table: FloatArray
+    outward: tuple[FloatArray, FloatArray, FloatArray]
+
+
+class _Frame(NamedTuple):
+    """Prestandardisation: ``(x - centre)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+
+    centre: float
+    divisor: float
+    power: float
+    status: int
+
+
+class Scan(NamedTuple):
+    """Number of cells found, evaluations, and whether the lowest value is not at an end."""
+
+    n_cells: int
+    n_eval: int
+    inside: bool
+
+
+class Found(NamedTuple):
+    """Result of a search."""
+
+    lmbda: float
+    n_eval: int
+    n_minima: int
+    inside: bool
+
+
+class Kept(NamedTuple):
+    """The stretch of values within the cut-off, and the location and scale it was told by."""
+
+    start: int
+    stop: int
+    loc: float
+    scale: float
+
+
+# --- prestandardisation -------------------------------------------------------------------------------
+
+
+@kernel
+def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> tuple[_Frame, SortedColumn]:
+    """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
+    n = x.size
+    values, logs = work.values[:n], work.logs[:n]
+    seen = sorted_column(x, _none(x), work.table)
+    centre, divisor, power = seen.center + seen.median, 1.0, 1.0
+    status = _OK if mad_about(seen, seen.median) > 0.0 else _NO_SPREAD
+    if family == BOX_COX:
+        divisor = centre if how != RAW else 1.0
+        centre = 0.0
+        log_divisor = log(divisor)
+        for i in range(n):
+            logs[i] = centred_log(x[i], 0.0, divisor, log_divisor)
+        if how == MAD:
+            seen = sorted_column(logs, _none(x), work.table)
+            middle = seen.center + seen.median
+            power = _MAD_FACTOR * mad_about(seen, seen.median)
+            divisor = divisor * exp(middle)
+            for i in range(n):
+                logs[i] = (logs[i] - middle) / power
+            _exponentials(logs, values)
+        else:
+            for i in range(n):
+                values[i] = x[i] / divisor
+        return _Frame(centre, divisor, power, status), SortedColumn(values, logs, 0, 0.0)
+    if how == MAD:
+        divisor = _MAD_FACTOR * mad_about(seen, seen.median)
+    else:
+        centre, divisor = 0.0, seen.center + seen.median if how == MEDIAN else 1.0
+    for i in range(n):
+        values[i] = (x[i] - centre) / divisor
+    _signed_logs(values, logs)
+    return _Frame(centre, divisor, power, status), SortedColumn(values, logs, position_of(logs, 0.0, 0.0, n // 2), 2.0)
+
+
+@kernel
+def _none(x: FloatArray) -> FloatArray:
+    """No weights."""
+    return x[:0]
+
+
+@kernel
+def _exponentials(logs: FloatArray, values: FloatArray) -> None:
+    widest_vectors()
+    for i in range(logs.size):
+        values[i] = exp(logs[i])
+
+
+@kernel
+def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
+    widest_vectors()
+    for i in range(logs.size):
+        logs[i] = math.copysign(log1p(abs(values[i])), values[i])
+
+
+@reduction
+def _mean(x: FloatArray) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(x.size):
+        total += x[i]
+    return total / x.size
+
+
+# --- objectives ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _huber(y: FloatArray, table: FloatArray, criterion: int) -> LocScale:
+    """One step from median and MAD: iterated to the end, RewML resists fewer outliers.
+
+    Carroll's likelihood needs the end: a scale that follows the MAD vanishes as half of the values are made to crowd.
+    """
+    if criterion == CARROLL:
+        return huber(y, y[:0], table, _HUBER_K)
+    return huber_one_step(y, y[:0], table, _HUBER_K, CELLWISE_BETA)
+
+
+@kernel
+def _objective(at: _Sorted, lmbda: float, options: Options) -> float:
+    """What the estimator minimises; NaN where it is not defined."""
+    transform_sorted(at.column, lmbda, options.rule, at.y)
+    if options.criterion == TRIMMED:
+        return _best_window(at, lmbda, _window_size(at.y.size, options.share))[1]
+    estimate = _huber(at.y, at.table, options.criterion)
+    if not estimate.scale > 0.0:
+        return math.nan
+    if options.criterion == CARROLL:
+        return log(estimate.scale) - (lmbda - 1.0) * at.jacobian
+    return bisquare_objective_of(at.y, at.scores, estimate.loc, estimate.scale)
+
+
+@kernel
+def _window_size(n: int, share: float) -> int:
+    return min(max(math.ceil(share * n), n // 2 + 1), n)
+
+
+@kernel
+def _best_window(at: _Sorted, lmbda: float, size: int) -> tuple[int, float]:
+    """Start and objective of the `size` consecutive values with the largest likelihood.
+
+    Every window has the values from n - size to size in common. Sums about their mean, cumulated outwards from there,
+    only grow: nothing is subtracted, and infinite values spoil only the windows that they are in.
+    """
+    n = at.y.size
+    y, logs = at.y, at.column.logs
+    first, last = n - size, size
+    centre = _mean(y[first:last])
+    unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
+    total, squares, jacobian = 0.0, 0.0, 0.0
+    for i in range(first, last):
+        d = (y[i] - centre) * unit
+        total += d
+        squares += d * d
+        jacobian += logs[i]
+    left, left_squares, left_jacobian = at.outward
+    left[0] = left_squares[0] = left_jacobian[0] = 0.0
+    for k in range(first):
+        d = (y[first - 1 - k] - centre) * unit
+        left[k + 1] = left[k] + d
+        left_squares[k + 1] = left_squares[k] + d * d
+        left_jacobian[k + 1] = left_jacobian[k] + logs[first - 1 - k]
+    best, best_start = math.inf, first
+    for start in range(first + 1):
+        if start > 0:
+            d = (y[last + start - 1] - centre) * unit
+            total += d
+            squares += d * d
+            jacobian += logs[last + start - 1]
+        k = first - start
+        mean = (total + left[k]) / size
+        variance = (squares + left_squares[k]) / size - mean * mean
+        if variance > 0.0:
+            value = 0.5 * log(variance) - (lmbda - 1.0) * (jacobian + left_jacobian[k]) / size
+            if value < best:
+                best, best_start = value, start
+    return best_start, best - log(unit)
+
+
+# --- search -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _sampled(every: _Sorted, work: RobustWork) -> _Sorted:
+    """SAMPLE evenly spaced order statistics of a column, with their scores."""
+    n = every.y.size
+    values, logs, scores, y = work.sample[0], work.sample[1], work.sample[2], work.sample[3]
+    n_negative = 0
+    for k in range(SAMPLE):
+        i = ((2 * k + 1) * n) // (2 * SAMPLE)
+        values[k], logs[k], scores[k] = every.column.x[i], every.column.logs[i], every.scores[i]
+        n_negative += i < every.column.n_negative
+    column = SortedColumn(values, logs, n_negative, every.column.below)
+    return _Sorted(column, scores, _mean(logs), y, every.table, every.outward)
+
+
+@kernel
+def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Scan:
+    """Local minima of the objective on a grid, as cells in `work.cells` after the first.
+
+    Where the lowest value is at an end of the interval, a second grid goes on outwards from there in doubling steps;
+    R's conventions take the interval as it is.
+    """
+    points, values = work.grid[0], work.grid[1]
+    count = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1) + 1
+    step = (high - low) / (count - 1)
+    end, direction = low, 1.0
+    n_cells, n_eval = 1, 0
+    for outward in range(2):
+        for k in range(count):
+            points[k] = end + direction * step * (2.0**k * 0.5 - 1.0 if outward else k)
+            value = _objective(at, points[k], options)
+            values[k] = value if value == value else math.inf
+        n_eval += count
+        best = 0
+        for k in range(count):
+            if values[k] < values[best]:
+                best = k
+            is_end = k in (0, count - 1)
+            falls = k > 0 and not values[k - 1] >= values[k]
+            rises = k < count - 1 and not values[k + 1] > values[k]
+            if not (falls or rises) and (options.cellwise or not is_end) and n_cells < _MAX_CELLS:
+                _write_cell(work.cells[n_cells], points[max(k - 1, 0)], points[min(k + 1, count - 1)], values[k])
+                n_cells += 1
+        if options.cellwise or 0 < best < count - 1:
+            return Scan(n_cells, n_eval, True)
+        if outward == 0:
+            end, direction = points[best], 1.0 if best > 0 else -1.0
+            count = _N_OUTWARD
+    return Scan(n_cells, n_eval, False)
+
+
+@kernel
+def _write_cell(cell: FloatArray, one_end: float, other_end: float, value: float) -> None:
+    cell[LOW], cell[HIGH], cell[VALUE], cell[MINIMISER] = (
+        min(one_end, other_end),
+        max(one_end, other_end),
+        value,
+        math.nan,
+    )
+
+
+@kernel
+def _search(every: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Found:
+    """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
+
+    The first cell is the full interval: the answer is never worse than Brent's method alone would find.
+    """
+    cells = work.cells
+    _write_cell(cells[0], low, high, -math.inf)
+    n = every.y.size
+    scan = Scan(1, 0, True)
+    if options.search == GLOBAL:
+        scan = _scan(_sampled(every, work) if n > SAMPLE else every, low, high, options, work)
+    n_eval = scan.n_eval
+    best, at_best = math.nan, math.inf
+    long = n > _ALL and options.search == GLOBAL
+    for stage in range(0 if long else 1, 2):  # the sample, then all values
+        refine = long and stage == 1
+        at = _sampled(every, work) if stage == 0 else every
+        xtol = _COARSE_XTOL if stage == 0 else CELLWISE_XTOL if options.search == BRENT else _FINE_XTOL
+        limit = at_best + _MARGIN if refine else math.inf
+        best, at_best = math.nan, math.inf
+        for k in range(scan.n_cells):
+            a, b = cells[k, LOW], cells[k, HIGH]
+            if not (cells[k, VALUE] <= min(limit, at_best + _RIVAL)) or _is_known(cells, k):
+                continue
+            state = brent_start(a, b, xtol, _MAX_EVAL)
+            while state.status == RUNNING:
+                state = brent_step(state, _objective(at, state.x, options))
+                at_end = min(state.x - a, b - state.x) < 2.0 * xtol
+                if state.status != RUNNING and refine and at_end and b - a < _WIDEST:
+                    # the minimum on the sample was not that near: look further
+                    n_eval += state.n_eval
+                    a, b = a - (b - a), b + (b - a)
+                    state = brent_start(a, b, xtol, _MAX_EVAL)
+            n_eval += state.n_eval
+            if not state.fun >= at_best:
+                best, at_best = state.x, state.fun
+            cells[k, VALUE], cells[k, MINIMISER] = state.fun, state.x
+        for k in range(scan.n_cells if stage == 0 else 0):
+            x = cells[k, MINIMISER]
+            _write_cell(cells[k], x - _REACH, x + _REACH, cells[k, VALUE] if x == x else math.inf)
+    n_minima = 0
+    for k in range(scan.n_cells):
+        n_minima += cells[k, MINIMISER] == cells[k, MINIMISER] and cells[k, VALUE] <= at_best + _MARGIN
+    return Found(best, n_eval, n_minima, scan.inside)
+
+
+@kernel
+def _is_known(cells: FloatArray, k: int) -> bool:
+    """Whether an earlier search ended in this cell, no higher than the cell's own value."""
+    for j in range(k):
+        if cells[k, LOW] <= cells[j, MINIMISER] <= cells[k, HIGH] and cells[j, VALUE] <= cells[k, VALUE]:
+            return True
+    return False
+
+
+# --- reweighting --------------------------------------------------------------------------------------
+
+
+@kernel
+def _kept(at: _Sorted, lmbda: float, rule: int, options: Options) -> Kept:
+    """The best window, or the values with ``|psi - loc| <= cutoff scale``; psi of all values stays in `at.y`."""
+    y = at.y
+    transform_sorted(at.column, lmbda, rule, y)
+    if options.criterion == TRIMMED:
+        size = _window_size(y.size, options.share)
+        start = _best_window(at, lmbda, size)[0]
+        return Kept(start, start + size, math.nan, math.nan)
+    estimate = _huber(y, at.table, options.criterion)
+    reach = options.cutoff * estimate.scale
+    if not 0.0 < reach < math.inf:
+        return Kept(0, 0, estimate.loc, estimate.scale)
+    start = position_of(y, estimate.loc, -reach, 0)
+    # the smallest number above reach: those at the cut-off itself are kept
+    stop = position_of(y, estimate.loc, reach * (1.0 + _EPS), y.size)
+    return Kept(start, stop, estimate.loc, estimate.scale)
+
+
+@kernel
+def _refitted(
+    at: _Sorted,
+    values: FloatArray,
+    family: int,
+    power: float,
+    lmbda0: float,
+    options: Options,
+    work: RobustWork,
+    row: FloatArray,
+) -> Kept:
+    """Maximum likelihood on the values kept, in turns with the choice of what is kept; ends with the moments of those.
+
+    `values` are what is fitted: their exponent times `power` is lambda of the column. What is beyond the cut-off is
+    told by the rectified transform at first, on which outliers stand out. Every turn raises the trimmed likelihood.
+    """
+    trimmed = options.criterion == TRIMMED
+    n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
+    last = Kept(0, 0, math.nan, math.nan)
+    lmbda, status, n_eval = lmbda0, float(_OK), 0.0
+    row[LMBDA], row[STATUS] = lmbda0 / power, status
+    for turn in range(n_turns + 1):
+        rectified = turn == 0 and n_turns > 0 and not trimmed
+        kept = _kept(at, lmbda, options.rule if rectified else NOT_RECTIFIED, options)
+        if kept.stop - kept.start < 2 or (kept.start == last.start and kept.stop == last.stop):
+            break
+        part = values[kept.start : kept.stop]
+        given = row[LMBDA] if turn == n_turns and not trimmed else math.nan
+        fit_column(part, part[:0], family, given, work.mle, row)
+        n_eval += row[N_EVAL]
+        if is_identity(row) or row[STATUS] < 0.0:
+            break
+        row[STATUS] = status = status if given == given else row[STATUS]
+        lmbda, last = row[LMBDA] * power, kept
+    row[N_EVAL] = n_eval
+    return kept
+
+
+@kernel
+def _restandardize(row: FloatArray, y: FloatArray, loc: float, scale: float) -> None:
+    """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
+    mean = _mean(y)
+    sd = 0.0
+    for i in range(y.size):
+        sd += (y[i] - mean) * (y[i] - mean)
+    sd = math.sqrt(sd / y.size)
+    shift, factor = (loc - mean) / sd, scale / sd
+    row[LOC] += shift * row[SCALE]
+    row[SCALE] *= factor
+    row[INTERCEPT] = (row[INTERCEPT] - shift) / factor
+    row[SLOPE] /= factor
+
+
+# --- one column ---------------------------------------------------------------------------------------
+
+
+@kernel
+def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, row: FloatArray) -> None:
+    """Fit one sorted column, NaN last, into a row of results."""
+    n = _count(x)
+    x = x[:n]
+    status = _refusal(x, family)
+    if status != _OK:
+        _write_unfitted(x, status, row)
+        return
+    frame, column = _prestandardized(x, family, options.prestandardize, work)
+    if frame.status != _OK:
+        _write_unfitted(x, frame.status, row)
+        return
+    scores = work.scores[:n]
+    if work.scores_of[0] != n:  # one table serves all columns of a length
+        normal_scores(scores)
+        work.scores_of[0] = n
+    outward = (work.mle.spare, work.mle.split, work.mle.weight)
+    every = _Sorted(column, scores, _mean(column.logs), work.y[:n], work.table, outward)
+    values = x if family == BOX_COX else column.x
+    low, high, n_eval = options.low, options.high, 0.0
+    found, kept, widened = Found(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
+    for _ in range(_MAX_FITS):
+        found = _search(every, low, high, options, work)
+        kept = _refitted(every, values, family, frame.power, found.lmbda, options, work, row)
+        n_eval += found.n_eval + row[N_EVAL]
+        if is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2:  # overflowed when prestandardised
+            _write_unfitted(x, _UNREPRESENTABLE, row)
+            return
+        low, high, widened = _widened(low, high, row[LMBDA] * frame.power)
+        if not (options.cellwise and widened):
+            break
+    row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
+        row[STATUS] = _NOT_CERTIFIED
+    _finish(x, every, frame, found, kept, options, row)
+
+
+@kernel
+def _widened(low: float, high: float, lmbda: float) -> tuple[float, float, bool]:
+    """A wider interval where lambda ended close to an end, as in R, and whether it did."""
+    margin = _END * (high - low)
+    if lmbda - low < margin:
+        return 1.0 + 2.0 * (low - 1.0), high, True
+    if high - lmbda < margin:
+        return low, 1.0 + 2.0 * (high - 1.0), True
+    return low, high, False
+
+
+@kernel
+def _count(x: FloatArray) -> int:
+    """How many values come before the NaN that end a sorted column."""
+    low, high = 0, x.size
+    while low < high:
+        middle = (low + high) // 2
+        if x[middle] == x[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def _refusal(x: FloatArray, family: int) -> int:
+    """Why a sorted column cannot be fitted, or OK."""
+    n = x.size
+    if n == 0:
+        return _EMPTY
+    if x[0] == -math.inf or x[n - 1] == math.inf:
+        return BAD_INFINITE
+    if family == BOX_COX and x[0] <= 0.0:
+        return BAD_NOT_POSITIVE
+    return _CONSTANT if x[0] == x[n - 1] else _OK
+
+
+@kernel
+def _write_unfitted(x: FloatArray, status: int, row: FloatArray) -> None:
+    n = x.size
+    write_range(row, float(n), x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
+    write_identity(row, status)
+
+
+@kernel
+def _finish(
+    x: FloatArray, every: _Sorted, frame: _Frame, found: Found, kept: Kept, options: Options, row: FloatArray
+) -> None:
+    """Complete a row: what belongs to the column as a whole, and its location and scale by the estimator's rule."""
+    n, n_kept = x.size, kept.stop - kept.start
+    nll = row[NLL] + log(frame.divisor) if every.column.below > 0.0 else row[NLL]
+    write_range(row, float(n), x[0], x[n - 1])
+    row[NLL], row[LMBDA0], row[CENTRE] = nll, found.lmbda / frame.power, frame.centre
+    row[DIVISOR] = frame.divisor if every.column.below > 0.0 else 1.0
+    if row[STATUS] == _OK and found.n_minima > 1:
+        row[STATUS] = _MULTIMODAL
+    if options.criterion == CARROLL:
+        _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
+        return
+    row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_kept, x[kept.start], x[kept.stop - 1]
+    if options.cellwise:
+        correction = math.sqrt(n_kept / (n_kept - 1.0))
+        row[SCALE] *= correction
+        row[INTERCEPT] /= correction
+        row[SLOPE] /= correction
+    if options.criterion == QQ:
+        reach = options.cutoff * kept.scale
+        lmbda = row[LMBDA] * frame.power
+        row[KEPT_LOW] = _limit(x, kept.start, _original(kept.loc - reach, lmbda, every.column.below, frame), -1.0)
+        row[KEPT_HIGH] = _limit(x, kept.stop - 1, _original(kept.loc + reach, lmbda, every.column.below, frame), 1.0)
+
+
+@kernel
+def _original(y: float, lmbda: float, below: float, frame: _Frame) -> float:
+    """The value of the column whose transform is y; the end of the range beyond it."""
+    at = log_at(y, lmbda, below)
+    if below == 0.0:
+        return frame.divisor * exp(frame.power * at)
+    return frame.centre + frame.divisor * value_at(at, below)
+
+
+@kernel
+def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
+    """A bound that keeps x[last] but, however it was rounded, not its neighbour on that side (-1 or 1)."""
+    if not (bound - x[last]) * side >= 0.0:
+        return float(x[last])
+    beyond = last + int(side)
+    if 0 <= beyond < x.size and not (x[beyond] - bound) * side > 0.0:
+        return float(x[last])
+    return bound
+
+
+# --- entry --------------------------------------------------------------------------------------------
+
+_ROBUST_WORK = (
+    f"Tuple(({WORK}, float64[::1], float64[::1], float64[::1], float64[::1], int64[::1], "
+    "float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1]))"
+)
+
+
+@entry(f"void(float64[:, ::1], int64, float64[::1], {_ROBUST_WORK}, float64[:, ::1])")
+def fit_sorted_columns(
+    columns: FloatArray, family: int, options: FloatArray, work: tuple[Any, ...], out: FloatArray
+) -> None:
+    """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
+    ml, values, logs, y, scores, scores_of, table, sample, grid, cells = work
+    each = RobustWork(unpack(ml), values, logs, y, scores, scores_of, table, sample, grid, cells)
+    o = options
+    asked = Options(
+        int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
+    )  # fmt: skip
+    for j in range(columns.shape[0]):
+        fit_sorted(columns[j], family, asked, each, out[j])
+
+
+def new_robust_work(mle_work: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+    """The arrays of `RobustWork` for columns of up to `n` values."""
+    columns = tuple(np.empty(n) for _ in range(4))
+    scores_of = np.full(1, -1)
+    table = np.empty((6, table_width(max(n, SAMPLE))))
+    return (
+        mle_work,
+        *columns,
+        scores_of,
+        table,
+        np.empty((4, SAMPLE)),
+        np.empty((2, _MAX_SCAN)),
+        np.empty((_MAX_CELLS, 4)),
+    )
