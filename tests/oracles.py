@@ -509,3 +509,13 @@ def huber_one_step(x: np.ndarray, k: float, beta: float) -> tuple[float, float]:
     mu = np.sum(w * x) / np.sum(w)
     s = factor * np.median(abs(x - mu))
     return float(mu), float(s * np.sqrt(np.mean(np.minimum(((x - mu) / s) ** 2, k * k)) / beta))
+
+
+def filliben_quantiles(n: int) -> np.ndarray:
+    """Normal quantiles of the medians of uniform order statistics (Filliben 1975), as a vector of length 1."""
+    from scipy.stats import norm
+
+    ranks = [0.5 ** (1.0 / n) if i == n else (i - 0.3175) / (n + 0.365) for i in range(1, n + 1)]
+    ranks[0] = 1.0 - ranks[-1]
+    q = norm.ppf(ranks)
+    return np.asarray(q / np.linalg.norm(q))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import COLUMN, ROWS, entry, kernel, widest_vectors
+from powerkern._jit import COLUMN, ROWS, bits_of, entry, float_of, kernel, reduction, widest_vectors
 from powerkern.kernels.elementary import FloatArray
 from powerkern.kernels.erf import erf
 from powerkern.kernels.moments import moments_of
@@ -12,29 +12,23 @@ from powerkern.kernels.moments import moments_of
 _SQRT_HALF = 0.7071067811865476
 
 
-@kernel
-def _to_probabilities(x: FloatArray, loc: float, scale: float) -> None:
-    widest_vectors()
-    for i in range(x.size):
-        x[i] = 0.5 + 0.5 * erf((x[i] - loc) / scale * _SQRT_HALF)
-
-
-@kernel
+@reduction
 def ks_of(x: FloatArray, loc: float, scale: float) -> float:
     """Largest distance between the empirical distribution of ascending values and N(loc, scale**2).
 
-    With F_i = Phi((x_i - loc)/scale), max_i max(i/n - F_i, F_i - (i - 1)/n). The F_i replace the values.
+    With F_i = Phi((x_i - loc)/scale), max_i max(i/n - F_i, F_i - (i - 1)/n) = 1/(2n) + max_i abs(F_i - (i - 1/2)/n).
     """
-    _to_probabilities(x, loc, scale)
+    widest_vectors()
     n = float(x.size)
-    largest = 0.0
+    largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
     for i in range(x.size):
-        largest = max(largest, (i + 1) / n - x[i], x[i] - i / n)
-    return largest
+        below = 0.5 + 0.5 * erf((x[i] - loc) / scale * _SQRT_HALF)
+        largest = max(largest, bits_of(abs(below - (i + 0.5) / n)))
+    return float_of(largest) + 0.5 / n
 
 
 @kernel
-def _n_present(x: FloatArray) -> int:
+def n_present(x: FloatArray) -> int:
     """How many values of a sorted column are not NaN."""
     n = x.size
     while n > 0 and math.isnan(x[n - 1]):
@@ -49,7 +43,7 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
     NaN where there are no values, or a scale to fit and no two distinct values; inf where a value is infinite.
     """
     for j in range(block.shape[0]):
-        x = block[j, : _n_present(block[j])]
+        x = block[j, : n_present(block[j])]
         n = x.size
         fitted = math.isnan(scale[j])
         out[j] = math.nan
