@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import warnings
 
+import joblib
 import numpy as np
 import processes
 import pytest
@@ -19,7 +20,7 @@ from sklearn.compose import ColumnTransformer  # noqa: E402
 from sklearn.datasets import load_breast_cancer, load_wine  # noqa: E402
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E402
 from sklearn.impute import SimpleImputer  # noqa: E402
-from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
 from sklearn.preprocessing import PowerTransformer as Peer  # noqa: E402
@@ -411,22 +412,42 @@ def test_missing_values_may_be_imputed_afterwards():
     assert np.isfinite(out).all()
 
 
-def _threads(_):
-    from powerkern.columns import default_threads
+class CountsThreads(PowerTransformer):
+    """Knows how many threads its fit started, and how many BLAS and OpenMP may use."""
 
-    return default_threads()
+    def fit(self, X, y=None):
+        import threading
+
+        from threadpoolctl import threadpool_info
+
+        started, start = [], threading.Thread.start
+        threading.Thread.start = lambda thread: (started.append(thread), start(thread))
+        try:
+            super().fit(X)
+        finally:
+            threading.Thread.start = start
+        self.n_started_ = len(started)
+        self.n_pooled_ = max(library["num_threads"] for library in threadpool_info())
+        return self
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_workers_of_joblib_share_the_cpus(monkeypatch):
-    joblib = pytest.importorskip("joblib")
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
-    n_jobs = joblib.cpu_count()
-    assert set(joblib.Parallel(n_jobs=n_jobs)(joblib.delayed(_threads)(i) for i in range(n_jobs))) == {1}
+    X, y = skewed(800, 100), np.arange(800) % 2
+    columns = ColumnTransformer([("numbers", CountsThreads(), slice(0, 100))])
+    pipeline = make_pipeline(columns, LinearDiscriminantAnalysis())
+    n_cpus = joblib.cpu_count()
+
+    def counted(n_jobs):
+        fits = cross_validate(pipeline, X, y, cv=4, n_jobs=n_jobs, return_estimator=True)["estimator"]
+        return [fit[0].named_transformers_["numbers"] for fit in fits]
+
+    assert min(fit.n_started_ for fit in counted(1)) > 1 or n_cpus == 1  # the main thread waits
+    assert {(fit.n_started_, fit.n_pooled_) for fit in counted(n_cpus)} == {(1, 1)}
 
 
 def test_large_fits_survive_joblibs_memory_maps(tmp_path):
-    joblib = pytest.importorskip("joblib")
     X = skewed()
     transformer = PowerTransformer().fit(X)
     joblib.dump(transformer, tmp_path / "fit")
