@@ -244,7 +244,7 @@ class _SourceHashCache(FunctionCache):  # type: ignore[misc]
             return
 
 
-# --- what plain numba lacks: bit casts, fused multiply-add, prefetching, vector width ------------------------------
+# --- what plain numba lacks: bit casts, fused multiply-add, prefetching, vectors ----------------------------------
 
 
 def bits_of(x: float) -> int:
@@ -286,6 +286,12 @@ def widest_vectors() -> None:
 
 def prefetch(matrix: npt.NDArray[np.float64], i: int, j: int) -> None:
     """Ask the CPU to fetch ``matrix[i, j]``, which may lie beyond the matrix (no effect in plain Python)."""
+
+
+def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
+    """``sums[8 row + k] += weight t**k`` for k = 0..7, as one vector."""
+    for k in range(8):
+        sums[8 * row + k] += weight * t**k
 
 
 @intrinsic
@@ -345,6 +351,35 @@ def _prefetch(typing_context, matrix, i, j):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
+def _add_powers(typing_context, sums, row, t, weight):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
+        array = make_array(signature.args[0])(context, builder, args[0])
+
+        def all_are(x):  # type: ignore[no-untyped-def]
+            single = builder.insert_element(ir.Constant(eight, ir.Undefined), x, index(0))
+            return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(index, 8), [0] * 8))
+
+        def where_bit(bit, x, otherwise):  # type: ignore[no-untyped-def]
+            mask = ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)])
+            return builder.select(mask, x, otherwise)
+
+        one, weights = ir.Constant(eight, [1.0] * 8), all_are(args[3])
+        second = builder.fmul(args[2], args[2])
+        fourth = all_are(builder.fmul(builder.fmul(second, second), args[3]))
+        powers = builder.fmul(where_bit(0, all_are(args[2]), one), where_bit(1, all_are(second), one))
+        powers = builder.fmul(powers, where_bit(2, fourth, weights))
+        first = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
+        target = builder.bitcast(first, eight.as_pointer())
+        before = builder.load(target)
+        before.align = 8
+        builder.store(builder.fadd(before, powers), target).align = 8
+        return context.get_dummy_value()
+
+    return types.none(sums, types.int64, types.float64, types.float64), codegen
+
+
+@intrinsic
 def _widest_vectors(typing_context):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
@@ -382,6 +417,11 @@ def _overload_fma(a, b, c):  # type: ignore[no-untyped-def]
 @overload(prefetch)
 def _overload_prefetch(matrix, i, j):  # type: ignore[no-untyped-def]
     return lambda matrix, i, j: _prefetch(matrix, i, j)
+
+
+@overload(add_powers)
+def _overload_add_powers(sums, row, t, weight):  # type: ignore[no-untyped-def]
+    return lambda sums, row, t, weight: _add_powers(sums, row, t, weight)
 
 
 @overload(widest_vectors, inline="always")

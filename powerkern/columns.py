@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
@@ -157,19 +157,25 @@ def _run(
     pool.shutdown()
 
 
+#: Rows of a piece, from top to bottom: some columns of them, made contiguous, and which rows they are.
+Tiles = Iterator[tuple[FloatArray, slice]]
+
+
 def for_each_piece(
-    job: Callable[[FloatArray, slice, slice], None], values: NDArray[Any], n_rows: int, n_threads: int
+    job: Callable[[Tiles, slice, slice], None], values: NDArray[Any], n_rows: int, n_threads: int
 ) -> None:
-    """Call ``job(columns, rows, group)`` for pieces of at most `n_rows` rows of a group of columns, made contiguous."""
+    """Call ``job(tiles, rows, group)`` for pieces of at most `n_rows` rows of a group of columns."""
     n, p = values.shape
+    height, width = _tile(values[:n_rows])
     scratch = _Scratch()
 
-    def gathered(rows: slice, group: slice) -> None:
-        job(_columns_of(values[rows], group, scratch), rows, group)
+    def tiles_of(rows: slice, group: slice) -> Tiles:
+        contiguous = values[rows, group].T.flags.c_contiguous
+        for some in _slices(rows, n_rows if contiguous else height):
+            yield _columns_of(values[some], group, scratch), some
 
-    pieces = [slice(start, min(start + n_rows, n)) for start in range(0, n, n_rows)]
-    groups = _groups((min(n, n_rows), p), 1)
-    _run(gathered, [(rows, group) for group in groups for rows in pieces], values.shape, n_threads)
+    pieces = [(rows, group) for rows in _slices(slice(0, n), n_rows) for group in _slices(slice(0, p), width)]
+    _run(lambda rows, group: job(tiles_of(rows, group), rows, group), pieces, values.shape, n_threads)
 
 
 def _groups(shape: tuple[int, int], n_threads: int) -> list[slice]:

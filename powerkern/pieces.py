@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from powerkern import columns
 from powerkern._status import Status
-from powerkern.columns import for_each_group, for_each_piece
+from powerkern.columns import Tiles, for_each_group, for_each_piece
 from powerkern.kernels import mle, sketch
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 
@@ -30,7 +30,9 @@ IntArray = NDArray[np.int64]
 PIECE = 65_536
 #: Whole numbers stay below 2**_BITS; two bits more are room for data that were not announced.
 _BITS = 59
-_NO_WEIGHT = 2.0**-1000
+_NO_WEIGHT = 2.0**-960
+#: Values of a column in a piece that are looked at to learn the spread of the logs.
+SAMPLE = 256
 
 #: Columns as long as _TALL are fitted from sketches when there are at most _FEW of them. (Not by the number of threads,
 #: on which no result may depend.)
@@ -120,29 +122,35 @@ def _summed(
 def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
     n, p = values.shape
-    parts = np.empty((-(-n // PIECE), p, sketch.N_RANGE))
+    parts = np.zeros((-(-n // PIECE), p, sketch.N_RANGE))
+    parts[..., sketch.R_MIN], parts[..., sketch.R_MAX] = np.inf, -np.inf
 
-    def job(block: FloatArray, rows: slice, group: slice) -> None:
-        sketch.range_columns(block, weight[rows], family, sketch.new_chunk(), parts[rows.start // PIECE, group])
+    def job(tiles: Tiles, rows: slice, group: slice) -> None:
+        stride = max(1, (rows.stop - rows.start) // SAMPLE)
+        own, chunk = parts[rows.start // PIECE, group], sketch.new_chunk()
+        for block, at in tiles:
+            first = -(at.start - rows.start) % stride
+            sketch.range_columns(block, weight[at], family, first, stride, chunk, own)
 
     for_each_piece(job, values, PIECE, n_threads)
+    while len(parts) > 1:
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = np.concatenate([merge_ranges(parts[: len(parts) - len(odd) : 2], parts[1::2]), odd])
     total: FloatArray = parts[0]
-    for part in parts[1:]:
-        total = merge_ranges(total, part)
     return total
 
 
 def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The ranges of the rows of both; what is out of the domain stays so."""
+    """The ranges, in the last axis, of the rows of both; what is out of the domain stays so."""
     merged = a + b
-    merged[:, sketch.R_MIN] = np.minimum(a[:, sketch.R_MIN], b[:, sketch.R_MIN])
-    merged[:, sketch.R_MAX] = np.maximum(a[:, sketch.R_MAX], b[:, sketch.R_MAX])
-    outside = np.minimum(a[:, sketch.R_COUNT], b[:, sketch.R_COUNT])
-    merged[:, sketch.R_COUNT] = np.where(outside < 0, outside, merged[:, sketch.R_COUNT])
-    share = b[:, sketch.R_SAMPLE] / np.maximum(merged[:, sketch.R_SAMPLE], 1.0)
-    delta = b[:, sketch.R_MEAN] - a[:, sketch.R_MEAN]
-    merged[:, sketch.R_MEAN] = a[:, sketch.R_MEAN] + delta * share
-    merged[:, sketch.R_SQUARES] += delta * delta * share * a[:, sketch.R_SAMPLE]
+    merged[..., sketch.R_MIN] = np.minimum(a[..., sketch.R_MIN], b[..., sketch.R_MIN])
+    merged[..., sketch.R_MAX] = np.maximum(a[..., sketch.R_MAX], b[..., sketch.R_MAX])
+    outside = np.minimum(a[..., sketch.R_COUNT], b[..., sketch.R_COUNT])
+    merged[..., sketch.R_COUNT] = np.where(outside < 0, outside, merged[..., sketch.R_COUNT])
+    share = b[..., sketch.R_SAMPLE] / np.maximum(merged[..., sketch.R_SAMPLE], 1.0)
+    delta = b[..., sketch.R_MEAN] - a[..., sketch.R_MEAN]
+    merged[..., sketch.R_MEAN] = a[..., sketch.R_MEAN] + delta * share
+    merged[..., sketch.R_SQUARES] += delta * delta * share * a[..., sketch.R_SAMPLE]
     return merged
 
 
@@ -165,18 +173,25 @@ def sketch_matrix(
     inside = np.ones(len(cells), dtype=np.int64)
     adding = threading.Lock()
 
-    def job(block: FloatArray, rows: slice, group: slice) -> None:
+    def job(tiles: Tiles, rows: slice, group: slice) -> None:
         own = starts[group.start : group.stop + 1]
-        part = np.zeros(int(own[-1] - own[0]) * sketch.N_POWERS)
-        within = np.ones(block.shape[0], dtype=np.int64)
-        sketch.sketch_columns(block, weight[rows], family, cells[group], sketch.new_chunk(), part, own - own[0], within)
-        quanta = np.rint(np.ldexp(part, -quantum, out=part), out=part).astype(np.int64)
+        part, chunk = _aligned_zeros(int(own[-1] - own[0]) * sketch.N_POWERS), sketch.new_chunk()
+        for block, at in tiles:
+            sketch.sketch_columns(block, weight[at], family, cells[group], chunk, part, own - own[0], inside[group])
+        part *= 2.0**-quantum
+        quanta = np.rint(part, out=part).astype(np.int64).reshape(-1, sketch.N_POWERS)
         with adding:
-            totals[own[0] : own[-1]] += quanta.reshape(-1, sketch.N_POWERS)
-            inside[group] &= within
+            totals[own[0] : own[-1]] += quanta
 
     for_each_piece(job, values, PIECE, n_threads)
     return totals, inside.astype(bool)
+
+
+def _aligned_zeros(n: int) -> FloatArray:
+    """Zeros whose rows of eight are cache lines."""
+    room = np.zeros(n + 8)
+    start = -room.ctypes.data // room.itemsize % 8
+    return room[start : start + n]
 
 
 class Sums:

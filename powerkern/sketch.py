@@ -38,8 +38,6 @@ BYTES_VERSION = 1
 
 #: Bins of a column of a stream, whose grid is as fine as they allow.
 _STREAM_BINS = 1024
-#: The spread of logs that lie between bounds is taken to be this part of their distance.
-_BOUNDS_SPREAD = 16.0
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
 _MAGIC = b"PKSK"
@@ -198,7 +196,7 @@ class Range(_Summary):
         table[:, [kernels.R_MIN, kernels.R_MAX]] = ends.T
         logs = np.log(ends) if family == "box-cox" else np.sign(ends) * np.log1p(np.abs(ends))
         table[:, kernels.R_MEAN] = logs.mean(axis=0)
-        table[:, kernels.R_SQUARES] = ((logs[1] - logs[0]) / _BOUNDS_SPREAD) ** 2
+        table[:, kernels.R_SQUARES] = ((logs[1] - logs[0]) / kernels.EXPECTED_RANGE) ** 2
         return cls(family, table, column_names, False)
 
     def to_bytes(self) -> bytes:

@@ -23,7 +23,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, float_of, inlined, kernel, widest_vectors
+from powerkern._jit import (
+    COLUMN,
+    COUNTS,
+    INTEGER,
+    REAL,
+    ROWS,
+    add_powers,
+    entry,
+    float_of,
+    inlined,
+    kernel,
+    widest_vectors,
+)
 from powerkern._status import Status
 from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
 from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs, Scratch
@@ -64,8 +76,8 @@ N_RANGE = 7
 G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX = range(7)
 N_GRID = 7
 
-#: Values of a column that a range looks at to learn the spread of the logs.
-SAMPLE = 256
+#: The spread of logs of which only the ends are known is taken to be this part of their distance.
+EXPECTED_RANGE = 16.0
 
 #: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
 WIDTH = 0.16
@@ -108,48 +120,51 @@ class Chunk(NamedTuple):
 
 
 @kernel
-def _range_of(x: FloatArray, weight: FloatArray, family: int, chunk: Chunk, out: FloatArray) -> None:
-    out[:] = 0.0
-    out[R_MIN], out[R_MAX] = math.inf, -math.inf
+def _range_of(
+    x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, chunk: Chunk, out: FloatArray
+) -> None:
+    """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
     found = scan(x)
     if found.n_nan == 0 and weight.size == 0:
-        _note(x, found, family, SAMPLE, out)
+        _note(x.size, found, family, out)
     else:
         for start in range(0, x.size, BLOCK):
             n = squeeze(x[start : start + BLOCK], weight[start : start + BLOCK], chunk.packed, chunk.weight)
-            block = chunk.packed[:n]
-            _note(block, scan(block), family, max(1, n * SAMPLE // x.size), out)
+            _note(n, scan(chunk.packed[:n]), family, out)
             if weight.size > 0:
                 for i in range(n):
                     out[R_WEIGHT] += chunk.weight[i]
     if weight.size == 0:
         out[R_WEIGHT] = out[R_COUNT]
+    if out[R_COUNT] > 0.0:
+        _sample(x, weight, 0.0 if family == BOX_COX else 1.0, first, stride, out)
 
 
 @kernel
-def _note(x: FloatArray, found: Scan, family: int, wanted: int, out: FloatArray) -> None:
-    """Add values to a range, and some of their logs to its sample; a range that is out of the domain stays so."""
-    if x.size == 0 or out[R_COUNT] < 0.0:
+def _note(n: int, found: Scan, family: int, out: FloatArray) -> None:
+    """Add the extremes of n values to a range; one that is out of the domain stays so."""
+    if n == 0 or out[R_COUNT] < 0.0:
         return
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     x_min = low if found.n_negative == 0 else -negative_high
-    x_max = -low if found.n_negative == x.size else high
+    x_max = -low if found.n_negative == n else high
     if max(high, negative_high) == math.inf:
         out[R_COUNT] = BAD_INFINITE
     elif family == BOX_COX and x_min <= 0.0:
         out[R_COUNT] = BAD_NOT_POSITIVE
     else:
-        out[R_COUNT] += x.size
+        out[R_COUNT] += n
         out[R_MIN] = min(out[R_MIN], x_min)
         out[R_MAX] = max(out[R_MAX], x_max)
-        _sample(x, 0.0 if family == BOX_COX else 1.0, wanted, out)
 
 
 @kernel
-def _sample(block: FloatArray, base: float, wanted: int, out: FloatArray) -> None:
+def _sample(x: FloatArray, weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
     """Add signed logs of evenly spaced values to the sample's moments (Welford)."""
-    for i in range(0, block.size, max(1, block.size // wanted)):
-        a = math.copysign(log_base(base, abs(block[i])), block[i]) if base == 1.0 else log_base(base, block[i])
+    for i in range(first, x.size, stride):
+        if x[i] != x[i] or (weight.size > 0 and not weight[i] > 0.0):
+            continue
+        a = math.copysign(log_base(base, abs(x[i])), x[i]) if base == 1.0 else log_base(base, x[i])
         out[R_SAMPLE] += 1.0
         delta = a - out[R_MEAN]
         out[R_MEAN] += delta / out[R_SAMPLE]
@@ -202,7 +217,9 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, signed: bo
         typical = expm1(abs(found[R_MEAN])) if base == 1.0 else exp(found[R_MEAN])
         grid[G_REF] = min(max(typical, smallest), largest)
     first, last = _log_range(base, grid)
-    spread = math.sqrt(found[R_SQUARES] / found[R_SAMPLE])
+    spread = (last - first) / EXPECTED_RANGE
+    if found[R_SAMPLE] > 1.0:
+        spread = math.sqrt(found[R_SQUARES] / found[R_SAMPLE])
     spread = min(max(spread, (last - first) / _LARGEST_RANGE), 0.5 * (last - first))
     width = WIDTH / _EXPECTED * spread
     if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
@@ -272,36 +289,14 @@ def _needs_care(base: float, grid: FloatArray) -> bool:
     return near or not ((base + smallest) / unit >= _SMALLEST_NORMAL and (base + largest) / unit <= _LARGEST)
 
 
-# indices of no sign: numba need not look for negative ones, which costs a fifth of the time
-_SHIFT = np.uint64(3)
-_ONE, _TWO, _THREE, _FOUR, _FIVE, _SIX, _SEVEN = (np.uint64(k) for k in range(1, N_POWERS))
-
-
 @kernel
-def _add(t: FloatArray, bins: IntArray, sums: FloatArray) -> None:
-    for i in range(t.size):
-        at = np.uint64(bins[i]) << _SHIFT
-        t1 = t[i]
-        t2 = t1 * t1
-        t3 = t2 * t1
-        t4 = t2 * t2
-        sums[at] += 1.0
-        sums[at + _ONE] += t1
-        sums[at + _TWO] += t2
-        sums[at + _THREE] += t3
-        sums[at + _FOUR] += t4
-        sums[at + _FIVE] += t4 * t1
-        sums[at + _SIX] += t4 * t2
-        sums[at + _SEVEN] += t4 * t3
-
-
-@kernel
-def _add_weighted(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) -> None:
-    for i in range(t.size):
-        power = weight[i]
-        for k in range(N_POWERS):
-            sums[bins[i] * N_POWERS + k] += power
-            power *= t[i]
+def _add(t: FloatArray, weight: FloatArray, bins: IntArray, sums: FloatArray) -> None:
+    if weight.size == 0:
+        for i in range(t.size):
+            add_powers(sums, bins[i], t[i], 1.0)
+    else:
+        for i in range(t.size):
+            add_powers(sums, bins[i], t[i], weight[i])
 
 
 @kernel
@@ -324,10 +319,7 @@ def _add_column(
             if squeezed:
                 return False
             squeezed = True
-        if weight.size > 0:
-            _add_weighted(t, chunk.weight[:n], bins, sums)
-        else:
-            _add(t, bins, sums)
+        _add(t, chunk.weight[:n] if weight.size > 0 else weight, bins, sums)
     return True
 
 
@@ -572,13 +564,19 @@ def _base(family: int) -> float:
     return 0.0 if family == BOX_COX else 1.0
 
 
-@entry(f"void(float64[:, ::1], float64[::1], int64, {_CHUNK}, float64[:, ::1])")
+@entry(f"void(float64[:, ::1], float64[::1], int64, int64, int64, {_CHUNK}, float64[:, ::1])")
 def range_columns(
-    columns: FloatArray, weight: FloatArray, family: int, chunk: tuple[Any, ...], out: FloatArray
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    first: int,
+    stride: int,
+    chunk: tuple[Any, ...],
+    out: FloatArray,
 ) -> None:
-    """Ranges of the rows of `columns`, each one column of a matrix; a negative count says what is out of domain."""
+    """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`."""
     for j in range(columns.shape[0]):
-        _range_of(columns[j], weight, family, _chunk(chunk), out[j])
+        _range_of(columns[j], weight, family, first, stride, _chunk(chunk), out[j])
 
 
 @entry((ROWS, INTEGER, REAL, COUNTS, ROWS))
@@ -607,10 +605,11 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j]: no value is off the grid."""
+    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: some are off the grid."""
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
-        inside[j] = _add_column(columns[j], weight, _base(family), grids[j], _chunk(chunk), own)
+        if not _add_column(columns[j], weight, _base(family), grids[j], _chunk(chunk), own):
+            inside[j] = 0
 
 
 @entry(
