@@ -355,22 +355,19 @@ def _add_powers(typing_context, sums, row, t, weight):  # type: ignore[no-untype
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
         array = make_array(signature.args[0])(context, builder, args[0])
-
-        def all_are(x):  # type: ignore[no-untyped-def]
-            single = builder.insert_element(ir.Constant(eight, ir.Undefined), x, index(0))
-            return builder.shuffle_vector(single, single, ir.Constant(ir.VectorType(index, 8), [0] * 8))
-
-        def where_bit(bit, x, otherwise):  # type: ignore[no-untyped-def]
-            mask = ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)])
-            return builder.select(mask, x, otherwise)
-
-        one, weights = ir.Constant(eight, [1.0] * 8), all_are(args[3])
-        second = builder.fmul(args[2], args[2])
-        fourth = all_are(builder.fmul(builder.fmul(second, second), args[3]))
-        powers = builder.fmul(where_bit(0, all_are(args[2]), one), where_bit(1, all_are(second), one))
-        powers = builder.fmul(powers, where_bit(2, fourth, weights))
-        first = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
-        target = builder.bitcast(first, eight.as_pointer())
+        first_of_eight = ir.Constant(ir.VectorType(index, 8), [0] * 8)
+        mask = [ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)]) for bit in range(3)]
+        one, undefined = ir.Constant(eight, [1.0] * 8), ir.Constant(eight, ir.Undefined)
+        t, weight = args[2:]
+        square = builder.fmul(t, t)
+        t, square, weight, fourth = (
+            builder.shuffle_vector(builder.insert_element(undefined, x, index(0)), undefined, first_of_eight)
+            for x in (t, square, weight, builder.fmul(builder.fmul(square, square), weight))
+        )
+        powers = builder.fmul(builder.select(mask[0], t, one), builder.select(mask[1], square, one))
+        powers = builder.fmul(powers, builder.select(mask[2], fourth, weight))
+        target = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
+        target = builder.bitcast(target, eight.as_pointer())
         before = builder.load(target)
         before.align = 8
         builder.store(builder.fadd(before, powers), target).align = 8

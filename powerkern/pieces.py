@@ -27,7 +27,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 #: Rows of a piece.
-PIECE = 65_536
+PIECE = 131_072
 #: Whole numbers stay below 2**_BITS; two bits more are room for data that were not announced.
 _BITS = 59
 _NO_WEIGHT = 2.0**-960

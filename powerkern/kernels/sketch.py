@@ -307,11 +307,13 @@ def _add_column(
     careful = _needs_care(base, grid)
     for start in range(0, x.size, BLOCK):
         block = x[start : start + BLOCK]
-        squeezed = weight.size > 0
+        squeezed = weight.size > 0 or grid[G_BINS] == 0.0
         while True:  # once, and again where values are missing
             if squeezed:
                 block = chunk.packed[: squeeze(block, weight[start : start + BLOCK], chunk.packed, chunk.weight)]
             n = block.size
+            if n > 0 and grid[G_BINS] == 0.0:
+                return False
             t, bins = chunk.t[:n], chunk.bins[:n]
             inside = _careful_places(block, base, grid, t, bins) if careful else _places(block, base, grid, t, bins)
             if inside == n:

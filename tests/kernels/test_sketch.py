@@ -168,6 +168,15 @@ def test_values_beyond_the_range_are_refused(value):
     assert not sums_of(np.array([1.5, value]), YEO_JOHNSON, grid)[1]
 
 
+def test_a_grid_without_bins_takes_missing_values_only():
+    grid = grid_row(np.full(3, np.nan), YEO_JOHNSON)
+    some = np.array([np.nan, 1.0])
+    assert sums_of(some[:1], YEO_JOHNSON, grid)[1]
+    assert sums_of(some, YEO_JOHNSON, grid, np.array([1.0, 0.0]))[1]
+    assert not sums_of(some, YEO_JOHNSON, grid)[1]
+    assert not sums_of(some, YEO_JOHNSON, grid, np.ones(2))[1]
+
+
 # --- Gauss rules --------------------------------------------------------------------------------------
 
 
