@@ -1,4 +1,4 @@
-"""The robust estimators by name, and their options.
+"""The estimators other than maximum likelihood by name, and their options.
 
 Each function below is an estimator: its keyword arguments are the options that `powerkern.fit` takes for it.
 """
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._validate import as_choice
+from powerkern.kernels.criteria import KS, PPCC
 from powerkern.kernels.mle import BOX_COX
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.robust import BRENT, CARROLL, GLOBAL, MAD, MEDIAN, QQ, RAW, TRIMMED, Options
@@ -41,6 +42,13 @@ class Robust(NamedTuple):
         if options.cellwise and options.prestandardize == MAD and family == BOX_COX:
             options = options._replace(prestandardize=MEDIAN)
         return np.array(options, dtype=np.float64)
+
+
+class NearestNormal(NamedTuple):
+    """A criterion of normality in the place of the likelihood, and the quantile of the cut-off."""
+
+    criterion: int
+    quantile: float
 
 
 def _rewml(
@@ -105,15 +113,29 @@ def mtl(*, h: float = 0.95, quantile: float = QUANTILE, prestandardize: str = "m
     return _robust(TRIMMED, NOT_RECTIFIED, prestandardize, quantile, share=share)
 
 
-ESTIMATORS: Mapping[str, Callable[..., Robust]] = {
+def ks(*, quantile: float = QUANTILE) -> NearestNormal:
+    """Least Kolmogorov-Smirnov distance from the fitted normal distribution."""
+    cutoff_of(quantile)
+    return NearestNormal(KS, float(quantile))
+
+
+def ppcc(*, quantile: float = QUANTILE) -> NearestNormal:
+    """Largest probability plot correlation coefficient."""
+    cutoff_of(quantile)
+    return NearestNormal(PPCC, float(quantile))
+
+
+ESTIMATORS: Mapping[str, Callable[..., Robust | NearestNormal]] = {
     "rewml": rewml,
     "rewml-nr": rewml_nr,
     "carroll": carroll,
     "mtl": mtl,
+    "ks": ks,
+    "ppcc": ppcc,
 }
 
 
-def robust_estimator(name: str, options: Mapping[str, Any]) -> Robust | None:
+def other_estimator(name: str, options: Mapping[str, Any]) -> Robust | NearestNormal | None:
     """The estimator of that name with its options; None for maximum likelihood, which has no options."""
     function = ESTIMATORS.get(as_choice("estimator", name, ("mle", *ESTIMATORS)))
     known = list(inspect.signature(function).parameters) if function is not None else []

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern.kernels import mle, robust, shares, tiles
+from powerkern._status import Status
+from powerkern.kernels import criteria, mle, robust, shares, tiles
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
@@ -306,6 +307,49 @@ class _RobustScratch(threading.local):
 
     def __init__(self, n: int) -> None:
         self.work = robust.new_robust_work(new_work(n), n)
+
+
+def criterion_matrix(
+    values: NDArray[Any], family: int, criterion: int, n_threads: int, progress: bool = False
+) -> FloatArray:
+    """`fit_matrix` with lambdas that minimise a criterion of `kernels.criteria`, searched for from the likeliest."""
+    likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NOTHING, n_threads)
+    usable = np.isin(likely[:, mle.STATUS], (Status.OK, Status.NOT_CERTIFIED))
+    if not usable.any():
+        return likely
+    start = np.where(usable, likely[:, mle.LMBDA], np.nan)
+    width = criteria.N_FOUND
+
+    def search(block: FloatArray, group: slice) -> FloatArray:
+        n = block.shape[1]
+        block.sort(axis=1)  # NaN last
+        quantiles = _unit_quantiles(block) if criterion == criteria.PPCC else block
+        out = np.empty((block.shape[0], width))
+        criteria.criterion_columns(block, family, criterion, start[group], quantiles, np.empty((2, n)), out)
+        return out
+
+    found = column_figures(search, values, width, n_threads, progress)
+    results = fit_matrix(values, family, found[:, criteria.FOUND_LMBDA].copy(), _NOTHING, n_threads)
+    results[~usable] = likely[~usable]
+    done = results[:, mle.STATUS] == Status.FIXED
+    results[done, mle.STATUS] = found[done, criteria.FOUND_STATUS]
+    results[usable, mle.N_EVAL] = likely[usable, mle.N_EVAL] + found[usable, criteria.FOUND_N_EVAL]
+    return results
+
+
+def _unit_quantiles(block: FloatArray) -> FloatArray:
+    """Normal quantiles at Filliben's median ranks of the values of each row, NaN last, as vectors of length 1."""
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    quantiles = np.zeros_like(block)
+    counts = block.shape[1] - np.isnan(block).sum(axis=1)
+    for n in np.unique(counts[counts > 1]):
+        ranks = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
+        ranks[-1] = 0.5 ** (1.0 / n)
+        ranks[0] = 1.0 - ranks[-1]
+        q = ndtri(ranks)
+        quantiles[counts == n, :n] = q / np.sqrt(q @ q)
+    return quantiles
 
 
 def profile_matrix(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames, columns, pieces
-from powerkern._robust import ESTIMATORS, QUANTILE, Robust, cutoff_of, robust_estimator
+from powerkern._robust import ESTIMATORS, QUANTILE, Robust, cutoff_of, other_estimator
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
@@ -67,7 +67,7 @@ class PowerFit:
     families : list of str
         The transform of each column.
     estimator : str
-        "mle", "rewml", "rewml-nr", "carroll" or "mtl".
+        "mle", "rewml", "rewml-nr", "carroll", "mtl", "ks" or "ppcc".
     quantile : float
         Of the normal distribution, where the cut-off for outliers is.
     standardize : bool
@@ -779,7 +779,7 @@ def fit(
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best" takes, column by column, the one with the larger likelihood of the data (for robust fits:
         of the values that both keep), Yeo-Johnson where values are not positive.
-    estimator : {"mle", "rewml", "rewml-nr", "carroll", "mtl"}, default "mle"
+    estimator : {"mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"}, default "mle"
         Maximum likelihood, or one of these, that resist outliers [3]_:
 
         * "rewml": reweighted maximum likelihood. lambda0 brings the centre of the data closest to normal quantiles;
@@ -787,6 +787,11 @@ def fit(
         * "rewml-nr": the same without rectification of the transform in the search for lambda0.
         * "carroll": maximum likelihood with Huber's scale in the place of the standard deviation [4]_.
         * "mtl": maximum trimmed likelihood, of the best `h` consecutive order statistics.
+
+        or one of these, by which the transformed data look most normal (see Notes):
+
+        * "ks": least Kolmogorov-Smirnov distance from the normal distribution with their mean and standard deviation.
+        * "ppcc": largest correlation with normal quantiles, that is, the straightest QQ plot [5]_.
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, optional
@@ -807,11 +812,12 @@ def fit(
     progress : bool, default False
         Show a progress bar (needs tqdm) when the work takes more than about a second.
     **estimator_options
-        Of the robust estimators; they take no `sample_weight`, `lmbda` or `ymax`.
+        Of the estimators other than "mle"; they take no `sample_weight`, `lmbda` or `ymax`.
 
         * quantile (0.995, all): values further from the centre than this normal quantile are outliers.
-        * prestandardize ("mad", all): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks at the logs, less
-          their median, over their MAD. "median": ``x/median``; "none". `lmbda` of Box-Cox is always that of the data.
+        * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
+          at the logs, less their median, over their MAD. "median": ``x/median``; "none". `lmbda` of Box-Cox is always
+          that of the data.
         * n_reweight (2, RewML): number of reweighting steps.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
@@ -841,6 +847,21 @@ def fit(
     .. [3] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
     .. [4] R. J. Carroll, "A robust method for testing transformations to achieve approximate normality", JRSS B 42,
        1980, 71-78.
+    .. [5] J. J. Filliben, "The probability plot correlation coefficient test for normality", Technometrics 17, 1975,
+       111-117.
+
+    Notes
+    -----
+    The Kolmogorov-Smirnov distance is ``max_i max(i/n - Phi(z_i), Phi(z_i) - (i - 1)/n)`` of the ascending transformed
+    values, less their mean, over their standard deviation (with n - 1), see `powerkern.outliers.ks_distance`. The
+    correlation is that of the ascending transformed values with normal quantiles at Filliben's median ranks, as in
+    `scipy.stats.boxcox_normmax(x, method="pearsonr")`; tied values share their quantiles. Neither depends on how lambda
+    was found, and neither resists outliers: a value far out moves the mean and the standard deviation.
+
+    Both can have several minima, and the distance has kinks. They are scanned on both sides of the most likely lambda,
+    as far as 4/sd(logs) and on as long as they fall; around the lowest point Brent's method finds lambda to about 1e-8.
+    The status says whether the scan saw more than one minimum. Two distinct values look equally normal under any
+    lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
     Examples
     --------
@@ -851,13 +872,13 @@ def fit(
     np.True_
     """
     as_choice("family", family, _FAMILIES)
-    robust = robust_estimator(estimator, estimator_options)
-    given_only = {"sample_weight": sample_weight, "lmbda": lmbda, "ymax": ymax} if robust else {}
+    other = other_estimator(estimator, estimator_options)
+    given_only = {"sample_weight": sample_weight, "lmbda": lmbda, "ymax": ymax} if other else {}
     if family == _BEST:
         given_only["lmbda"] = lmbda
     for name, value in given_only.items():
         if value is not None:
-            choice = f"estimator={estimator!r}" if robust else f"family={family!r}"
+            choice = f"estimator={estimator!r}" if other else f"family={family!r}"
             raise ValueError(f"{name} cannot be given with {choice}")
     if not isinstance(standardize, bool | np.bool_):
         raise TypeError(f"standardize must be True or False, got {standardize!r}")
@@ -869,8 +890,10 @@ def fit(
     threads = columns.thread_count(n_threads)
 
     def fitted_as(code: int) -> tuple[FloatArray, pieces.Sums | None]:
-        if robust is not None:
-            return columns.robust_matrix(matrix.values, code, robust.for_family(code), threads, progress), None
+        if isinstance(other, Robust):
+            return columns.robust_matrix(matrix.values, code, other.for_family(code), threads, progress), None
+        if other is not None:
+            return columns.criterion_matrix(matrix.values, code, other.criterion, threads, progress), None
         results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
         if limit < math.inf:
 
@@ -882,7 +905,7 @@ def fit(
 
     families, sums = None, None
     if family == _BEST:
-        results, families = _best_family(fitted_as, matrix, robust, threads)
+        results, families = _best_family(fitted_as, matrix, isinstance(other, Robust), threads)
     else:
         results, sums = fitted_as(columns.FAMILIES[family])
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
@@ -894,14 +917,14 @@ def fit(
         results,
         estimator=estimator,
         families=families,
-        quantile=QUANTILE if robust is None else robust.quantile,
+        quantile=QUANTILE if other is None else other.quantile,
         standardize=bool(standardize),
         column_names=matrix.names,
         data=(matrix.values, weight),
         sums=sums,
         was_vector=matrix.was_vector,
     )
-    if (lmbda is not None or robust is not None) and not standardize:
+    if (lmbda is not None or other is not None) and not standardize:
         _warn_overflow(fitted)
     return fitted
 
@@ -979,14 +1002,14 @@ def _reals(what: str, value: object) -> FloatArray:
 
 
 def _best_family(
-    fitted_as: Callable[[int], tuple[FloatArray, object]], matrix: Matrix, robust: Robust | None, n_threads: int
+    fitted_as: Callable[[int], tuple[FloatArray, object]], matrix: Matrix, robust: bool, n_threads: int
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Results of the family with the larger likelihood, and which one it is, for every column."""
     (results, _), (other, _) = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
     usable = other[:, mle.STATUS] >= 0
     usable &= ~np.isin(other[:, mle.STATUS], [status for status in Status if status.failed])
     at = np.flatnonzero(usable)
-    if robust is None:
+    if not robust:
         better = other[at, mle.NLL] < results[at, mle.NLL]
     else:
         better = _likelier(matrix.values, at, other[at], results[at], n_threads)

@@ -19,12 +19,16 @@ from powerkern.kernels.normality import ks_of, n_present
 #: Criteria.
 KS, PPCC = 0, 1
 
+# what `criterion_columns` finds for a column
+FOUND_LMBDA, FOUND_VALUE, FOUND_N_EVAL, FOUND_STATUS = range(4)
+N_FOUND = 4
+
 _OK, _NOT_CERTIFIED, _MULTIMODAL = int(Status.OK), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
 #: A scan goes this many steps up and down from where it starts, each this share of 1/sd(logs), and at most so far.
 _STEPS, _STEP, _FARTHEST = 16, 0.25, 400
 #: The criteria of columns shorter than this have kinks closer together: their steps are divided, up to so many times.
-_SHORT, _FINEST = 4096, 16
+_SHORT, _FINEST = 1024, 16
 #: A criterion that changes by less over the scan does not tell lambdas apart: two distinct values.
 _FLAT = 1e-9
 _MAX_EVAL = 100
@@ -146,21 +150,21 @@ def _search(
             best, lowest = k, value
         highest = max(highest, value)
         k += 1
-    out[0], out[1], out[2] = start, lowest, k - low * fine
+    out[FOUND_LMBDA], out[FOUND_VALUE], out[FOUND_N_EVAL] = start, lowest, k - low * fine
     if highest - lowest < _FLAT:
-        out[3] = _OK
+        out[FOUND_STATUS] = _OK
         return
     centre = start + best * step
     state = brent_start(-step, step, _XTOL * coarse, _MAX_EVAL)
     while state.status == RUNNING:
         state = brent_step(state, _criterion(d, border, centre + state.x, which, q, y))
     better = state.fun < lowest
-    out[0] = centre + state.best if better else centre
-    out[1] = state.fun if better else lowest
-    out[2] += state.n_eval
-    out[3] = _MULTIMODAL if minima > 1 else _OK
+    out[FOUND_LMBDA] = centre + state.best if better else centre
+    out[FOUND_VALUE] = state.fun if better else lowest
+    out[FOUND_N_EVAL] += state.n_eval
+    out[FOUND_STATUS] = _MULTIMODAL if minima > 1 else _OK
     if state.status != CONVERGED or abs(best) >= _FARTHEST * fine:
-        out[3] = _NOT_CERTIFIED
+        out[FOUND_STATUS] = _NOT_CERTIFIED
 
 
 @kernel
@@ -199,7 +203,7 @@ def criterion_columns(
         For PPCC: normal quantiles of the positions of each row's values, as a vector of unit length.
     work : (2, n)
         Scratch.
-    out : (p, 4)
+    out : (p, N_FOUND)
         Receives lambda, the criterion there, how often it was evaluated, and a `powerkern.Status`. Where all lambdas
         are equally good, as for two distinct values, lambda is the start.
     """

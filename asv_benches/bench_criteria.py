@@ -1,0 +1,55 @@
+"""Fits by normality criteria: least Kolmogorov-Smirnov distance and straightest QQ plot, beside SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.stats
+
+import powerkern as pk
+
+from ._measure import FAMILIES, PEER_COLUMNS, InTurns, matrix
+from .common import exp_units
+
+ESTIMATORS = ["ks", "ppcc"]
+
+
+class Criterion:
+    """Fits of many columns by one thread, in passes of np.exp over the matrix."""
+
+    params = (ESTIMATORS, FAMILIES, [200, 10_000])
+    param_names = ("estimator", "family", "n")
+
+    def setup(self, estimator: str, family: str, n: int) -> None:
+        self.x = matrix(family, n, 100_000 // n)
+        pk.fit(self.x, family, estimator)  # compiles
+
+    def time_fit(self, estimator: str, family: str, n: int) -> None:
+        pk.fit(self.x, family, estimator, n_threads=1)
+
+    def track_exp_passes(self, estimator: str, family: str, n: int) -> float:
+        return exp_units(lambda: pk.fit(self.x, family, estimator, n_threads=1), self.x.size)
+
+
+class OverScipy(InTurns):
+    """How many times faster than scipy.stats.boxcox_normmax(method="pearsonr"), column by column, one thread."""
+
+    params = ([200, 10_000],)
+    param_names = ("n",)
+
+    def setup(self, n: int) -> None:
+        self.x = matrix("box-cox", n, PEER_COLUMNS)
+        pk.fit(self.x, "box-cox", "ppcc")  # compiles
+
+    def track_speedup(self, n: int) -> float:
+        self.compare(
+            {
+                "powerkern": lambda: pk.fit(self.x, "box-cox", "ppcc", n_threads=1),
+                "scipy": lambda: [scipy.stats.boxcox_normmax(c, method="pearsonr") for c in self.x.T],
+            }
+        )
+        return self.ratio("scipy", "powerkern")
+
+    def track_difference(self, n: int) -> float:
+        """Largest difference of lambda from SciPy's, whose search is good to some 1e-8."""
+        expected = [scipy.stats.boxcox_normmax(c, method="pearsonr") for c in self.x.T]
+        return float(abs(pk.fit(self.x, "box-cox", "ppcc").lmbda - np.array(expected)).max())
