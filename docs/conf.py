@@ -39,6 +39,7 @@ sphinx_gallery_conf = {
 }
 
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
+nitpicky = True  # a reference that leads nowhere is a warning, and so an error
 numpydoc_show_class_members = False  # autodoc lists them; both together warn
 
 html_theme = "pydata_sphinx_theme"

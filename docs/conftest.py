@@ -2,5 +2,5 @@
 
 import os
 
-collect_ignore_glob = ["*gallery"]
+collect_ignore_glob = ["*gallery", "images", "_build"]
 os.environ.setdefault("MPLBACKEND", "Agg")  # no screen is needed

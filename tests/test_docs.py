@@ -1,0 +1,85 @@
+"""The code of README and pages that is no doctest runs as it stands, and what they point at is there.
+
+Doctests are collected from every page of docs/ and every docstring by pytest itself; examples of the gallery run when the
+documentation is built.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import powerkern
+from powerkern.__main__ import main
+
+ROOT = Path(__file__).resolve().parents[1]
+WRITTEN = (page for folder in (".", "api", "guide") for page in sorted((ROOT / "docs" / folder).glob("*.rst")))
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for page in WRITTEN if page.stem != "sg_execution_times")]
+IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
+
+FENCED = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+INDENTED = re.compile(r"^\.\. code-block:: (?P<language>\w+)\n\n(?P<code>(?:   .*\n|\n)+)", re.MULTILINE)
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    pattern = FENCED if page.suffix == ".md" else INDENTED
+    found = pattern.finditer(page.read_text(encoding="utf-8"))
+    return [textwrap.dedent(match["code"]) for match in found if match["language"] in languages]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_python_runs(page: Path) -> None:
+    pytest.importorskip("sklearn")
+    names: dict[str, object] = {}
+    for block in blocks(page, "python"):
+        exec(compile(block, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "bash", "console")], ids=lambda page: page.name)
+def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).lognormal(size=(20, 2))
+    np.savetxt(tmp_path / "data.csv", rows, delimiter=",", header="a,b", comments="")
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page, "bash", "console"):
+        for line in block.splitlines():
+            command, *arguments = shlex.split(line, comments=True) or [""]
+            if command == "powerkern" and arguments != ["demo"]:  # which the tests of the command line run
+                assert main(arguments) == 0, line
+
+
+def test_every_block_is_of_a_kind_that_runs() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        languages = set(re.findall(r"^ *(?:```|\.\. code-block:: )(\w+)", text, re.MULTILINE))
+        assert languages <= {"python", "bash", "console"}, page
+        assert not re.search(r"[^.:]::\n\n +(import|from) ", text), page  # Python that nothing runs
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_files_and_names_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
+    for command, argument in re.findall(r"python (-m )?((?:asv_benches|examples|docs)[\w./]*\w)", text):
+        path = argument.replace(".", "/") + ".py" if command else argument
+        assert (ROOT / path).exists(), argument
+    for dotted in re.findall(r"`(powerkern(?:\.\w+)+)", text):
+        assert exists(dotted), dotted
+
+
+def exists(dotted: str) -> bool:
+    """Whether a module or something in it has this name."""
+    thing: object = powerkern
+    parts = dotted.split(".")
+    for k, part in enumerate(parts[1:], start=1):
+        try:
+            thing = getattr(thing, part, None) or importlib.import_module(".".join(parts[: k + 1]))
+        except ImportError:
+            return False
+    return True
