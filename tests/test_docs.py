@@ -1,7 +1,7 @@
 """The code of README and pages that is no doctest runs as it stands, and what they point at is there.
 
-Doctests are collected from every page of docs/ and every docstring by pytest itself; examples of the gallery run when the
-documentation is built.
+Doctests are collected from every page of docs/ and every docstring by pytest itself; examples of the gallery run when
+the documentation is built.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def test_python_runs(page: Path) -> None:
         exec(compile(block, str(page), "exec"), names)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "bash", "console")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "bash", "console")], ids=lambda page: page.name
+)
 def test_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.random.default_rng(0).lognormal(size=(20, 2))
     np.savetxt(tmp_path / "data.csv", rows, delimiter=",", header="a,b", comments="")

@@ -58,7 +58,9 @@ def test_so_it_is_in_new_data(estimator):
 
 def test_names_that_are_not_unique(estimator):
     repeated = pandas.DataFrame({"a": A, "b": B}).set_axis(["a", "a"], axis=1)
-    with pytest.raises((TypeError, ValueError), match="the name 'a' is that of more than one column; give each its own"):
+    with pytest.raises(
+        (TypeError, ValueError), match="the name 'a' is that of more than one column; give each its own"
+    ):
         estimator.fit(repeated, Y)
 
 

@@ -463,7 +463,7 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
 
     See Also
     --------
-    powerkern.kernels.minimize.golden_section_start, powerkern.kernels.minimize.golden_section_step : the same search, stepped from outside.
+    powerkern.kernels.minimize.golden_section_start : the same search, stepped from outside.
 
     References
     ----------
@@ -514,7 +514,7 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
 
     See Also
     --------
-    powerkern.kernels.minimize.brent_start, powerkern.kernels.minimize.brent_step : the same search, stepped from outside.
+    powerkern.kernels.minimize.brent_start : the same search, stepped from outside.
 
     References
     ----------
@@ -580,7 +580,7 @@ def newton_root(
 
     See Also
     --------
-    powerkern.kernels.minimize.newton_start, powerkern.kernels.minimize.newton_step : the same iteration, stepped from outside; its state keeps the bracket.
+    powerkern.kernels.minimize.newton_start : the same iteration, stepped from outside; its state keeps the bracket.
 
     References
     ----------
