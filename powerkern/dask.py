@@ -30,8 +30,6 @@ except ImportError:
 
 #: How many summaries one task merges.
 _FAN_IN = 16
-#: Times that columns which their grid does not resolve are read again, on a finer one.
-_REFINEMENTS = 3
 
 
 class _Chunk(NamedTuple):
@@ -52,6 +50,7 @@ class _Columns(NamedTuple):
 def fit(
     X: Any,
     family: str = "yeo-johnson",
+    estimator: str = "mle",
     *,
     standardize: bool = True,
     sample_weight: Any = None,
@@ -70,6 +69,8 @@ def fit(
         Numbers of any real dtype; NaN is missing. Chunk sizes need not be known.
     family, standardize, lmbda, ymax, column_names
         As for `powerkern.fit`.
+    estimator : {"mle"}
+        Maximum likelihood. Robust estimators need the order of all values, which sums over chunks do not hold.
     sample_weight : (n,) dask array or series, or (n,) array-like, optional
         Non-negative weights of the rows. Of a data frame whose partitions have unknown lengths: a dask series or array
         with the same partitions.
@@ -101,6 +102,7 @@ def fit(
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
     as_choice("family", family, FAMILIES)
+    sketches.check_estimator(estimator)
     if column_names is not None and _is_frame(X):
         X = X.copy()
         X.columns, column_names = list(column_names), None
@@ -109,12 +111,7 @@ def fit(
     if not ranges or ranges[0] is None:
         raise ValueError("X has no rows or no columns; there is nothing to do")
     grid = sketches.beside(ranges, column_names).grid()
-    total = _sketched(blocks, grid, np.ones(grid.n_features, dtype=bool))
-    for _ in range(_REFINEMENTS):
-        unresolved = sketches.unresolved(total)
-        if not unresolved.any():
-            break
-        total = sketches.replaced(total, _sketched(blocks, total.grid.refined(unresolved), unresolved), unresolved)
+    total = sketches.resolved(grid, functools.partial(_sketched, blocks))
     return sketches.finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax)
 
 
@@ -174,11 +171,8 @@ def _on_chunk(function: Callable[..., Any], data: Any, weight: Any, name: str, *
     """Call a function with a chunk; None for one without rows. Errors name the chunk, from whose start they count."""
     if len(data) == 0:
         return None
-    try:
+    with sketches.naming(name):
         return function(data, weight, *arguments)
-    except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in {name}: {error}") from None
 
 
 def _merged(parts: list[Any]) -> Any:

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit, Status
-from powerkern.sketch import Grid, Range, Sketch, extend, finish, merge, range_of, sketch
+from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
 
 FAMILIES = ("yeo-johnson", "box-cox")
 rng = np.random.default_rng(20240601)
@@ -289,3 +289,71 @@ def test_what_does_not_merge():
     total = sketch(np.arange(1.0, 9.0), grid)
     with pytest.raises(ValueError, match="more rows than the grid was made for"):
         functools.reduce(merge, [total] * 20)
+
+
+# --- chunks that can be read again --------------------------------------------------------------------
+
+
+class Passes:
+    """Chunks that are made anew whenever they are asked for, and counted."""
+
+    def __init__(self, *chunks: object) -> None:
+        self.chunks, self.n_passes = chunks, 0
+
+    def __call__(self):
+        self.n_passes += 1
+        yield from self.chunks
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_chunks_are_read_twice(family):
+    X = columns(family)
+    chunks = Passes(*np.array_split(X, 5), X[:1])
+    fit, expected = fit_chunks(chunks, family), pk.fit(np.concatenate([X, X[:1]]), family)
+    assert chunks.n_passes == 2
+    assert_array_equal(fit.n_obs, expected.n_obs)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+    assert_array_equal(fit_chunks(list(chunks.chunks), family, n_threads=1)._results, fit._results)
+
+
+def test_columns_that_are_not_resolved_are_read_again():
+    X = np.column_stack([rng.normal(size=10_000), np.arange(10_000) == 77])
+    chunks = Passes(X[:6000], X[6000:])
+    fit = fit_chunks(chunks)
+    assert 2 < chunks.n_passes <= 5
+    assert_array_equal(fit.status, Status.OK)
+    assert relative(fit.lmbda, pk.fit(X).lmbda).max() < 1e-10
+
+
+def test_chunks_with_options():
+    X = columns("box-cox")[:, :3]
+    weight = rng.integers(0, 3, size=len(X)).astype(float)
+    chunks, weights = np.array_split(X, 4), np.array_split(weight, 4)
+    options = {"lmbda": [0.5, np.nan, np.nan], "standardize": False, "ymax": 1e30, "column_names": ["a", "b", "c"]}
+    fit = fit_chunks(chunks, "box-cox", sample_weight=weights, **options)
+    expected = pk.fit(X, "box-cox", sample_weight=weight, **options)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
+    assert fit.column_names == expected.column_names
+
+
+def test_chunks_that_cannot_be_fitted():
+    X = np.arange(1.0, 9.0).reshape(4, 2)
+    with pytest.raises(TypeError, match="chunks is an iterator, which can be read only once"):
+        fit_chunks(iter([X]))
+    with pytest.raises(TypeError, match="chunks must be a list of chunks, .*, got ndarray; all rows in one array"):
+        fit_chunks(X)
+    with pytest.raises(ValueError, match="there are no chunks"):
+        fit_chunks([])
+    with pytest.raises(ValueError, match=r"in chunk 1: column 1, row 0: the value is -1\.0"):
+        fit_chunks([X, [[2.0, -1.0]]], "box-cox")
+    with pytest.raises(ValueError, match="in chunk 1: one has 2 columns, the other 1"):
+        fit_chunks([X, X[:, :1]])
+    with pytest.raises(ValueError, match="in chunk 0: sample_weight"):
+        fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
+    with pytest.raises(ValueError, match="shorter"):
+        fit_chunks([X, X], sample_weight=[np.ones(4)])
+    with pytest.raises(ValueError, match="estimator='rewml' needs the order of all values.* draw rows at random"):
+        fit_chunks([X], estimator="rewml")
+    with pytest.raises(ValueError, match="did you mean 'rewml'"):
+        fit_chunks([X], estimator="rewm")
