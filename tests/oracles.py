@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import mpmath
 import numpy as np
@@ -519,3 +520,219 @@ def filliben_quantiles(n: int) -> np.ndarray:
     ranks[0] = 1.0 - ranks[-1]
     q = norm.ppf(ranks)
     return np.asarray(q / np.linalg.norm(q))
+
+
+# --- robust fits --------------------------------------------------------------------------------------
+
+#: Phi^-1(0.995), and the constants of R's one-step Huber estimates.
+CUTOFF = 2.5758293035489004
+HUBER_K, HUBER_BETA = 1.5, 1.556931 / 2
+
+
+def power_transforms(family: str, x: np.ndarray, lmbda: float) -> np.ndarray:
+    """psi of many values, in long double."""
+    x, m = np.asarray(x, dtype=np.longdouble), np.longdouble(lmbda)
+
+    def branch_of(m: np.longdouble, a: np.ndarray) -> np.ndarray:
+        return np.expm1(m * a) / m if m else a
+
+    if family == "box-cox":
+        return branch_of(m, np.log(x))
+    with np.errstate(over="ignore"):  # of the side that is not taken
+        a = np.log1p(np.abs(x))
+        return np.where(x >= 0, branch_of(m, a), -branch_of(2 - m, a))
+
+
+def quartiles(x: np.ndarray) -> tuple[float, float]:
+    """Order statistics number ceil(n/4) and n - ceil(n/4) + 1."""
+    k = math.ceil(len(x) / 4)
+    ordered = np.sort(x)
+    return float(ordered[k - 1]), float(ordered[len(x) - k])
+
+
+def change_point(family: str, x: np.ndarray, lmbda: float, rule: str) -> float:
+    """Where the rectified transform of a column becomes linear: a quartile ("paper"), or as R has it ("cellwise").
+
+    R: psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range of psi, and the result inside the data.
+    """
+    quartile = quartiles(x)[int(lmbda < 1)]
+    if rule == "paper":
+        return quartile
+    m = np.longdouble(lmbda)
+    target = np.longdouble(1.5) * power_transforms(family, np.longdouble(quartile), lmbda)[()]
+    below = family == "yeo-johnson" and target < 0
+    exponent = m - 2 if below else m  # of psi = b_m(signed log)
+    if exponent:
+        end = -1 / exponent
+        target = min(target, end - np.longdouble("1e-5")) if exponent < 0 else max(target, end + np.longdouble("1e-5"))
+    log = np.log1p(exponent * target) / exponent if exponent else target
+    c = np.exp(log) if family == "box-cox" else np.copysign(np.expm1(abs(log)), log)
+    return float(min(max(c, x.min()), x.max()))
+
+
+def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: float) -> np.ndarray:
+    """psi up to the change point on the side that lambda flattens, and its tangent there beyond."""
+    y = power_transforms(family, x, lmbda)
+    if lmbda == 1:
+        return y
+    c = np.longdouble(upper if lmbda < 1 else lower)
+    beyond = x > c if lmbda < 1 else x < c
+    log_base = np.log(c) if family == "box-cox" else np.sign(c) * np.log1p(abs(c))
+    slope = np.exp((np.longdouble(lmbda) - 1) * log_base)
+    return np.where(beyond, power_transforms(family, c, lmbda) + (x - c) * slope, y)
+
+
+def rectified_by_rule(family: str, x: np.ndarray, lmbda: float, rule: str) -> np.ndarray:
+    """The rectified transform with the change point of a rule; "none" for the plain transform."""
+    if rule == "none" or lmbda == 1:
+        return power_transforms(family, x, lmbda)
+    c = change_point(family, x, lmbda, rule)
+    return rectified(family, x, lmbda, c, c)
+
+
+def normal_scores(n: int) -> np.ndarray:
+    """Phi^-1((i - 1/3)/(n + 1/3)), from 40 digits."""
+    with mpmath.workdps(40):
+        p = [(i - mpmath.mpf(1) / 3) / (n + mpmath.mpf(1) / 3) for i in range(1, n + 1)]
+        return np.array([float(mpmath.sqrt(2) * mpmath.erfinv(2 * v - 1)) for v in p])
+
+
+def bisquare_distance(y: np.ndarray, scores: np.ndarray, loc: float, scale: float, c: float) -> float:
+    """Mean of rho((y - loc)/scale - scores), rho(t) = 1 - (1 - (t/c)^2)^3 for abs(t) <= c and 1 beyond."""
+    total = mpmath.mpf(0)
+    with mpmath.workdps(40):
+        for value, score in zip(y, scores, strict=True):
+            t = ((mpmath.mpf(float(value)) - loc) / scale - mpmath.mpf(float(score))) / c
+            total += 1 - (1 - t * t) ** 3 if abs(t) <= 1 else 1
+        return float(total / len(y))
+
+
+def qq_objective(family: str, x: np.ndarray, lmbda: float, rule: str, scores: np.ndarray) -> float:
+    """What RewML minimises at first, of a sorted prestandardised column."""
+    y = rectified_by_rule(family, x, lmbda, rule)
+    loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
+    t = ((y - loc) / scale - scores) / 0.5
+    return float(np.mean(np.where(abs(t) <= 1, 1 - (1 - t * t) ** 3, 1)))
+
+
+def carroll_objective(family: str, x: np.ndarray, lmbda: float) -> float:
+    """ln s - (lambda - 1) mean(J), s the M-scale of Huber's least favourable density, location along with it.
+
+    Minimises ln s + c^-1 mean rho((y - mu)/s) over mu and s, c = P(abs(Z) < k), by reweighting from median and MAD.
+    """
+    y = power_transforms(family, x, lmbda)
+    c = math.erf(HUBER_K / math.sqrt(2))
+    mu = np.median(y)
+    s = np.median(abs(y - mu))
+    for _ in range(2000):
+        w = np.minimum(1, HUBER_K / np.maximum(abs(y - mu) / s, 1e-30))
+        last, mu = (mu, s), np.sum(w * y) / np.sum(w)
+        s = np.sqrt(np.mean(w * (y - mu) ** 2) / c)
+        if abs(s - last[1]) + abs(mu - last[0]) < 1e-13 * s:
+            break
+    return float(np.log(s)) - (lmbda - 1) * mean_log_slope(family, x)
+
+
+def mean_log_slope(family: str, x: np.ndarray) -> float:
+    """Mean of J = ln x, or sign(x) log1p(abs(x))."""
+    return float(np.mean(np.log(x) if family == "box-cox" else np.sign(x) * np.log1p(np.abs(x))))
+
+
+def trimmed_objective(family: str, x: np.ndarray, lmbda: float, size: int) -> tuple[float, int]:
+    """The least 1/2 ln Var(psi) - (lambda - 1) mean(J) of `size` consecutive order statistics, and where they start."""
+    y = power_transforms(family, x, lmbda)
+    starts = range(len(x) - size + 1)
+    values = [
+        float(np.log(np.var(y[i : i + size])) / 2) - (lmbda - 1) * mean_log_slope(family, x[i : i + size])
+        for i in starts
+    ]
+    return min(zip(values, starts, strict=True))
+
+
+def lowest(f: Callable[[float], float], low: float = -4.0, high: float = 6.0, step: float = 0.02) -> float:
+    """The least value of f on a grid, continued where it falls at an end, and near the lowest points of the grid."""
+    grid = list(np.arange(low, high + step / 2, step))
+    values = [f(v) for v in grid]
+    while values[0] == min(values) and grid[0] > -1e3:
+        grid.insert(0, grid[0] - max(step, 0.1 * abs(grid[0])))
+        values.insert(0, f(grid[0]))
+    while values[-1] == min(values) and grid[-1] < 1e3:
+        grid.append(grid[-1] + max(step, 0.1 * abs(grid[-1])))
+        values.append(f(grid[-1]))
+    best = min(values)
+    for i in np.argsort(values)[:3]:
+        a, b = grid[max(i - 1, 0)], grid[min(i + 1, len(grid) - 1)]
+        best = min(best, *(f(v) for v in netlib_fmin(f, a, b, 1e-6)))
+    return best
+
+
+class RobustFit(NamedTuple):
+    """RewML from a given start: kept values (as a mask) at first, of the last fit, and at last; lambdas; moments."""
+
+    kept: list[np.ndarray]
+    lmbdas: list[float]
+    loc: float
+    scale: float
+    huber: tuple[float, float]
+
+
+def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, float, float, float]:
+    """A column brought to a common scale, and what did it: centre, divisor, and power (Box-Cox).
+
+    "mad": (x - median)/MAD, or exp((ln x - median)/MAD of the logs); "median": x/median; MAD with R's 1.4826.
+    """
+    x = np.asarray(x, dtype=np.longdouble)
+    median = np.median(x)
+    if how == "none":
+        return x, 0.0, 1.0, 1.0
+    if how == "median":
+        return x / median, 0.0, float(median), 1.0
+    if family == "yeo-johnson":
+        mad = np.longdouble(1.4826) * np.median(abs(x - median))
+        return (x - median) / mad, float(median), float(mad), 1.0
+    logs = np.log(x)
+    middle = np.median(logs)
+    power = np.longdouble(1.4826) * np.median(abs(logs - middle))
+    return np.exp((logs - middle) / power), 0.0, float(np.exp(middle)), float(power)
+
+
+def reweighted(
+    family: str, u: np.ndarray, lmbda0: float, rule: str, n_reweight: int = 2, cutoff: float = CUTOFF, ddof: int = 0
+) -> RobustFit:
+    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021, section 2.4)."""
+
+    def within(y: np.ndarray) -> np.ndarray:
+        loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
+        return abs(y - loc) <= cutoff * scale
+
+    kept, lmbdas = [], [lmbda0]
+    for step in range(n_reweight):
+        kept.append(within(rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none")))
+        lmbdas.append(likeliest_lambda(family, u[kept[-1]], lmbdas[-1]))
+    y = power_transforms(family, u, lmbdas[-1])
+    kept.append(within(y))
+    part = y[kept[-1]]
+    return RobustFit(
+        kept, lmbdas, float(part.mean()), float(part.std(ddof=ddof)), huber_one_step(y, HUBER_K, HUBER_BETA)
+    )
+
+
+def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
+    """The root of `longdouble_score`, by bisection."""
+    low = high = np.longdouble(start)
+    step = np.longdouble(0.25)
+    while longdouble_score(family, low, x) >= 0:
+        low, step = low - step, 2 * step
+    step = np.longdouble(0.25)
+    while longdouble_score(family, high, x) <= 0:
+        high, step = high + step, 2 * step
+    for _ in range(70):
+        middle = (low + high) / 2
+        low, high = (low, middle) if longdouble_score(family, middle, x) > 0 else (middle, high)
+    return float((low + high) / 2)
+
+
+def normal_quantile(p: float) -> float:
+    """Phi^-1(p)."""
+    with mpmath.workdps(40):
+        return float(mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1))

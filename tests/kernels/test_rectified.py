@@ -1,0 +1,238 @@
+"""Rectified transforms: one value against many digits, sorted columns against one value, change points against R."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from powerkern._jit import COLUMN, INTEGER, REAL, entry
+from powerkern.kernels import (
+    inv_rectified_boxcox,
+    inv_rectified_yeojohnson,
+    rectified_boxcox,
+    rectified_yeojohnson,
+)
+from powerkern.kernels import rectified as rect
+
+FORWARD = {"box-cox": rectified_boxcox, "yeo-johnson": rectified_yeojohnson}
+INVERSE = {"box-cox": inv_rectified_boxcox, "yeo-johnson": inv_rectified_yeojohnson}
+RULES = {"none": rect.NOT_RECTIFIED, "paper": rect.QUARTILES, "cellwise": rect.CELLWISE}
+LAMBDAS = (-40.0, -3.0, -1.0, -1e-9, 0.0, 0.3, 0.999, 1.0, 1.001, 1.7, 2.0, 2.5, 4.0, 40.0)
+#: Change points, lower and upper.
+POINTS = {"box-cox": (0.4, 3.0), "yeo-johnson": (-0.8, 1.5)}
+VALUES = {
+    "box-cox": (1e-300, 1e-5, 0.39, 0.4, 0.41, 1.0, 2.99, 3.0, 3.01, 50.0, 1e9, 1e300),
+    "yeo-johnson": (-1e300, -1e9, -3.0, -0.8, -0.79, -1e-12, 0.0, 1e-300, 1.49, 1.5, 1.51, 80.0, 1e12),
+}
+families = pytest.mark.parametrize("family", FORWARD)
+
+
+@entry((COLUMN, COLUMN, INTEGER, REAL, REAL, INTEGER, COLUMN))
+def transformed(x, logs, n_negative, below, lmbda, rule, y):
+    column = rect.SortedColumn(x, logs, n_negative, below)
+    rect.transform_sorted(column, lmbda, rule, y)
+    return rect.change_point(column, lmbda, rule if rule != rect.NOT_RECTIFIED else rect.QUARTILES)
+
+
+def by_kernel(family, x, lmbda, rule):
+    """The transformed column, and the change point."""
+    x = np.asarray(x, dtype=float)
+    if family == "box-cox":
+        logs, n_negative, below = np.log(x), 0, 0.0
+    else:
+        logs, n_negative, below = np.copysign(np.log1p(abs(x)), x), int(np.sum(x < 0)), 2.0
+    y = np.full_like(x, np.nan)
+    return y, transformed(x, logs, n_negative, below, lmbda, RULES[rule], y)
+
+
+def exactly(family, x, lmbda):
+    """The transform of one value, and the size of what it is a sum of."""
+    lower, upper = POINTS[family]
+    beyond = x > upper if lmbda < 1 else lmbda > 1 and x < lower
+    if not beyond:
+        y = oracles.power_transform(family, x, lmbda)
+        return y, abs(y)
+    c = upper if lmbda < 1 else lower
+    at, slope = oracles.power_transform(family, c, lmbda), oracles.power_transform_slope(family, c, lmbda)
+    rise = (mpmath.mpf(x) - mpmath.mpf(c)) * slope
+    return at + rise, abs(at) + abs(rise)
+
+
+def columns():
+    rng = np.random.default_rng(3)
+    for n in (1, 2, 3, 4, 5, 8, 31, 100):
+        yield f"{n} values", np.sort(rng.normal(size=n))
+    yield "outliers", np.sort(np.append(rng.normal(size=30), [25.0, 26.0, -40.0]))
+    yield "ties", np.sort(rng.integers(-2, 3, 40).astype(float))
+    yield "negative", np.sort(-0.1 - rng.exponential(size=25))
+    yield "positive", np.sort(0.1 + rng.exponential(size=25))
+
+
+NAMED = dict(columns())
+
+
+def column_of(family, name):
+    return np.exp(NAMED[name]) if family == "box-cox" else NAMED[name]
+
+
+# --- one value ----------------------------------------------------------------------------------------
+
+
+@families
+@pytest.mark.parametrize("lmbda", LAMBDAS)
+def test_one_value_is_exact(family, lmbda):
+    with mpmath.workdps(60):
+        for x in VALUES[family]:
+            y, size = exactly(family, x, lmbda)
+            found = FORWARD[family](x, lmbda, *POINTS[family])
+            if size < 1e300:
+                assert abs(found - y) <= 2e-15 * (size + mpmath.mpf("1e-290")), x
+            else:
+                assert abs(found) > 1e299, x
+
+
+@families
+@pytest.mark.parametrize("lmbda", LAMBDAS)
+def test_inverse_is_exact(family, lmbda):
+    """To what an error of half an ulp in y, and in psi at the change point, is worth."""
+    with mpmath.workdps(60):
+        for x in VALUES[family]:
+            exact, size = exactly(family, x, lmbda)
+            y = float(exact)
+            if not 1e-290 < size < 1e290 or abs(x) > 1e290:
+                continue
+            back = INVERSE[family](y, lmbda, *POINTS[family])
+            lower, upper = POINTS[family]
+            at = min(x, upper) if lmbda < 1 else max(x, lower) if lmbda > 1 else x
+            slope = oracles.power_transform_slope(family, at, lmbda)
+            worth = 4e-16 * size / slope
+            if worth > 1e-3 * abs(x):  # psi is flat there: y does not tell x
+                continue
+            assert abs(back - mpmath.mpf(x)) <= 4 * worth + 1e-14 * abs(x), x
+
+
+@families
+def test_inverse_exists_for_every_value(family):
+    """On the flat side the range is the whole line; the other is bounded where psi is."""
+    lower, upper = POINTS[family]
+    for lmbda in LAMBDAS:
+        if abs(lmbda) > 4.0:
+            continue
+        for y in (1e3, 1e6) if lmbda < 1 else (-1e3, -1e6) if lmbda > 1 else (1e3,):
+            x = INVERSE[family](y, lmbda, lower, upper)
+            assert math.isfinite(x)
+            if lmbda == 1 or family == "yeo-johnson" or x > 0:
+                assert FORWARD[family](x, lmbda, lower, upper) == pytest.approx(y, rel=1e-13)
+
+
+@families
+@given(data=st.data())
+def test_increasing_and_continuous(family, data):
+    lmbda = data.draw(st.floats(-4.0, 6.0))
+    lower, upper = POINTS[family]
+    low = 1e-3 if family == "box-cox" else -50.0
+    x, step = data.draw(st.floats(low, 50.0)), data.draw(st.floats(1e-9, 10.0))
+    transform = FORWARD[family]
+    assert transform(x, lmbda, lower, upper) <= transform(x + step, lmbda, lower, upper)
+    for c in (lower, upper):
+        below, above = (transform(float(np.nextafter(c, end)), lmbda, lower, upper) for end in (-np.inf, np.inf))
+        assert above - below <= 1e-14 * (1.0 + abs(above)) + 1e-13
+
+
+@families
+@pytest.mark.parametrize("x", [0.01, 0.5, 1.0, 20.0])
+def test_continuous_in_lambda_at_1(family, x):
+    lower, upper = POINTS[family]
+    identity = x - 1.0 if family == "box-cox" else x
+    for lmbda in (1.0 - 1e-13, 1.0, 1.0 + 1e-13):
+        assert FORWARD[family](x, lmbda, lower, upper) == pytest.approx(identity, abs=1e-11)
+
+
+@families
+def test_differentiable_at_the_change_point(family):
+    lower, upper = POINTS[family]
+    for lmbda in (-2.0, 0.5, 1.5, 3.0):
+        c = upper if lmbda < 1 else lower
+        h = 1e-6
+        left, at, right = (FORWARD[family](c + d, lmbda, lower, upper) for d in (-h, 0.0, h))
+        assert (right - at) / h == pytest.approx((at - left) / h, rel=1e-4)
+
+
+@families
+def test_nan_in_nan_out(family):
+    for position in range(4):
+        arguments = [2.0, 0.5, *POINTS[family]]
+        arguments[position] = math.nan
+        if position == 2:  # the change point of the other side is not looked at
+            continue
+        arguments[0] = 4.0 if position == 3 else arguments[0]
+        if position != 3:
+            assert math.isnan(FORWARD[family](*arguments))
+            assert math.isnan(INVERSE[family](*arguments))
+
+
+def test_box_cox_knows_no_negative_values_but_on_the_line():
+    assert math.isnan(rectified_boxcox(-1.0, 0.5, 0.4, 3.0))
+    assert rectified_boxcox(-1.0, 2.0, 0.4, 3.0) == pytest.approx(float(exactly("box-cox", -1.0, 2.0)[0]))
+
+
+# --- sorted columns -----------------------------------------------------------------------------------
+
+
+@families
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("name", NAMED)
+def test_columns_are_as_their_values(family, rule, name):
+    x = column_of(family, name)
+    for lmbda in (-3.0, -0.5, 0.0, 0.3, 1.0, 1.7, 2.0, 4.0):
+        y, change = by_kernel(family, x, lmbda, rule)
+        expected = oracles.rectified_by_rule(family, x, lmbda, rule)
+        size = np.max(np.abs(expected[np.abs(expected) < np.inf]), initial=1.0)
+        assert_allclose(y, expected.astype(float), rtol=1e-13, atol=1e-14 * float(size))
+        assert np.all(np.diff(y) >= 0.0)
+        if rule != "none" and lmbda != 1.0:
+            at = oracles.change_point(family, x, lmbda, rule)
+            assert change.x == pytest.approx(at, rel=1e-9, abs=1e-12)
+
+
+@families
+def test_change_points_of_the_paper_are_quartiles(family):
+    for name in NAMED:
+        x = column_of(family, name)
+        assert [by_kernel(family, x, lmbda, "paper")[1].x for lmbda in (1.5, 0.5)] == list(oracles.quartiles(x))
+
+
+def test_transforms_and_change_points_are_those_of_cellwise(shared):
+    for unit in json.loads((shared / "refs/cellwise/units.json").read_text())["units"]:
+        path = shared / f"refs/cellwise/inputs/syn_{unit['column']}.csv"
+        if not path.exists():  # one vector is not on file
+            continue
+        x = np.sort(np.loadtxt(path, skiprows=1))
+        columns = {"yeo-johnson": ("yj", (x - unit["median"]) / unit["mad"]), "box-cox": ("bc", x / unit["median"])}
+        for family, (key, u) in columns.items():
+            if family == "box-cox" and u[0] <= 0:
+                continue
+            for record in unit[key]:
+                plain, rectified = (by_kernel(family, u, record["lambda"], rule)[0] for rule in ("none", "cellwise"))
+                assert_allclose(plain, record[key], rtol=1e-12, atol=1e-12)
+                assert_allclose(rectified, record[f"{key}r"], rtol=1e-10, atol=1e-10)
+                if record["lambda"] != 1.0:
+                    change = by_kernel(family, u, record["lambda"], "cellwise")[1].x
+                    assert change == pytest.approx(record["chg"], rel=1e-10)
+
+
+def test_outliers_do_not_move_the_rest():
+    x = NAMED["outliers"]
+    far = x.copy()
+    far[-2:] *= 1e6
+    for lmbda in (0.2, 1.8):
+        near, away = (by_kernel("yeo-johnson", values, lmbda, "paper")[0] for values in (x, far))
+        assert_array_equal(near[:-2], away[:-2])

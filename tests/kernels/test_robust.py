@@ -1,0 +1,122 @@
+"""One sorted column, by the kernel: against the slow procedure, R's Huber estimates, and edge cases of its input."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import oracles
+import pytest
+
+from powerkern import Status
+from powerkern._jit import COLUMN, ROWS, entry
+from powerkern._robust import robust_estimator
+from powerkern.columns import new_work
+from powerkern.kernels import location, mle, robust
+from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+
+CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
+families = pytest.mark.parametrize("family", CODES)
+
+
+@entry((COLUMN, ROWS))
+def one_step(y, table):
+    return location.huber_one_step(y, y[:0], table, 1.5, location.CELLWISE_BETA)
+
+
+def fitted(x, family, estimator="rewml", **options):
+    """The row of results of one column, sorted, NaN last."""
+    x = np.sort(np.asarray(x, dtype=float))[None, :]
+    work = robust.new_robust_work(new_work(x.size), x.size)
+    out = np.full((1, mle.N_RESULTS), np.nan)
+    asked = robust_estimator(estimator, options).for_family(CODES[family])
+    robust.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
+    return out[0]
+
+
+def sample(family, n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.append(rng.normal(size=n - 4), [9.0, 9.5, 10.0, 10.0])
+    return np.exp(0.5 * y) if family == "box-cox" else y
+
+
+@families
+@pytest.mark.parametrize("estimator, options", [("rewml", {}), ("rewml", {"convention": "cellwise"}), ("rewml-nr", {})])
+def test_reweighting_is_as_defined(family, estimator, options):
+    x = np.sort(sample(family))
+    row = fitted(x, family, estimator, **options)
+    rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
+    how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
+    u, _, _, power = oracles.prestandardized(family, x, how)
+    expected = oracles.reweighted(family, u, row[mle.LMBDA0] * power, rule, ddof=int(rule == "cellwise"))
+    kept = (row[mle.KEPT_LOW] <= x) & (x <= row[mle.KEPT_HIGH])
+    np.testing.assert_array_equal(kept, expected.kept[-1])
+    assert row[mle.LMBDA] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    if family == "yeo-johnson":
+        assert row[mle.LOC] == pytest.approx(expected.loc, abs=1e-9)
+        assert row[mle.SCALE] == pytest.approx(expected.scale, rel=1e-8)
+
+
+@families
+def test_longer_columns_are_searched_on_a_sample_first(family):
+    x = sample(family, n=robust._ALL + 88, seed=3)
+    row = fitted(x, family)
+    u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
+    scores = oracles.normal_scores(x.size)
+
+    def objective(lmbda):
+        return oracles.qq_objective(family, u, lmbda, "paper", scores)
+
+    around = min(objective(row[mle.LMBDA0] * power + d) for d in (-0.2, -0.05, -1e-3, 1e-3, 0.05, 0.2))
+    assert objective(row[mle.LMBDA0] * power) <= around + 1e-6
+
+
+@families
+@pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
+@pytest.mark.parametrize(
+    "x, status",
+    [
+        ([], Status.EMPTY),
+        ([np.nan, np.nan], Status.EMPTY),
+        ([2.0], Status.CONSTANT),
+        ([2.0, 2.0, np.nan], Status.CONSTANT),
+        ([2.0, 2.0, 2.0, 5.0], Status.NO_SPREAD),
+    ],
+)
+def test_columns_that_have_no_fit(family, estimator, x, status):
+    row = fitted(x, family, estimator)
+    assert row[mle.STATUS] == status
+    assert row[mle.LMBDA] == 1.0
+    assert row[mle.N_OBS] == np.sum(~np.isnan(x))
+
+
+def test_values_outside_the_domain():
+    assert fitted([1.0, 2.0, np.inf], "yeo-johnson")[mle.STATUS] == mle.BAD_INFINITE
+    assert fitted([-np.inf, 2.0, 3.0], "box-cox")[mle.STATUS] == mle.BAD_INFINITE
+    assert fitted([0.0, 2.0, 3.0], "box-cox")[mle.STATUS] == mle.BAD_NOT_POSITIVE
+
+
+def test_work_serves_columns_of_any_length():
+    """Scores are kept from one column to the next of its length."""
+    xs = [sample("yeo-johnson", n, seed=n) for n in (30, 30, 12, 31)]
+    columns = np.full((4, 31), np.nan)
+    for row, x in zip(columns, xs, strict=True):
+        row[: x.size] = np.sort(x)
+    work = robust.new_robust_work(new_work(31), 31)
+    out = np.full((4, mle.N_RESULTS), np.nan)
+    robust.fit_sorted_columns(columns, YEO_JOHNSON, robust_estimator("rewml", {}).for_family(YEO_JOHNSON), work, out)
+    for row, x in zip(out, xs, strict=True):
+        np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
+
+
+def test_huber_estimates_of_transformed_columns_are_those_of_cellwise(shared):
+    seen = 0
+    for unit in json.loads((shared / "refs/cellwise/units.json").read_text())["units"]:
+        for kind in ("yj", "bc"):
+            for record in unit[kind]:
+                for values, huber in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
+                    y = np.sort(record[values])
+                    found = one_step(y, np.empty((6, location.table_width(y.size))))
+                    assert found[:2] == pytest.approx(record[huber], rel=1e-10, abs=1e-10)
+                    seen += 1
+    assert seen >= 150
