@@ -699,7 +699,7 @@ def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, f
 def reweighted(
     family: str, u: np.ndarray, lmbda0: float, rule: str, n_reweight: int = 2, cutoff: float = CUTOFF, ddof: int = 0
 ) -> RobustFit:
-    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021, section 2.4)."""
+    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021)."""
 
     def within(y: np.ndarray) -> np.ndarray:
         loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)

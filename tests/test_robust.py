@@ -236,7 +236,7 @@ def test_sensitivity_ends_where_values_are_left_out():
                 curve = 100 * (
                     fitted(data, family, name, **options).lmbda - fitted(base, family, name, **options).lmbda
                 )
-                assert_allclose(curve[far], curve[far][0], atol=zero)
+                assert_allclose(curve[far], curve[far][0], atol=2.0 * zero)
                 if (family, name) != ("box-cox", "rewml"):  # which leaves out some of the sample itself
                     assert_allclose(curve[far], 0.0, atol=zero)
                     assert_allclose(curve[near], ml[near], atol=0.35)
@@ -564,10 +564,10 @@ def test_bad_values_are_named(name):
     estimator, options = ESTIMATORS[name]
     x = contaminated(30, 3)
     x[7, 1] = np.inf
-    with pytest.raises(ValueError, match="column 1.*row 7"):
+    with pytest.raises(ValueError, match=r"column 1.*row 7"):
         pk.fit(x, "yeo-johnson", estimator, **options)
     x[7, 1] = -2.0
-    with pytest.raises(ValueError, match="column 1.*row 7"):
+    with pytest.raises(ValueError, match=r"column 1.*row 7"):
         pk.fit(x, "box-cox", estimator, **options)
 
 
@@ -619,7 +619,7 @@ NASTY = _nasty()
 @estimators
 @families
 def test_nasty_columns_have_an_answer_or_a_status(family, name):
-    """In a capped number of evaluations; with finite lambda and finite images of the data, whose inverses are theirs."""
+    """In a capped number of evaluations; with finite lambda, and finite images of the values kept."""
     chosen = {key: x for key, x in NASTY.items() if family == "yeo-johnson" or not (x <= 0.0).any()}
     x = np.column_stack(list(chosen.values()))
     fit = fitted(x, family, name)

@@ -1,4 +1,4 @@
-"""``convention="cellwise"`` beside R's cellWise 2.5.3, record by record; and published values of the paper's default."""
+"""``convention="cellwise"`` beside R's cellWise 2.5.3, record by record; and values that the paper prints."""
 
 from __future__ import annotations
 
