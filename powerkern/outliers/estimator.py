@@ -67,7 +67,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         center: str = "mean",
         scale: str = "nmad",
         method: str = "gaussian",
-        estimator: str = "mle",
+        estimator: str = "rewml",
         threshold: float = 0.5,
         greater_is_outlier: bool | None = None,
         n_threads: int | None = None,

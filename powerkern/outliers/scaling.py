@@ -126,7 +126,7 @@ def fit_scaling(
     scale: str = "nmad",
     method: str = "gaussian",
     *,
-    estimator: str = "mle",
+    estimator: str = "rewml",
     n_threads: int | None = None,
 ) -> ScoreScaling:
     """Make the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
@@ -160,7 +160,7 @@ def outlier_probability(
     scale: str = "nmad",
     method: str = "gaussian",
     *,
-    estimator: str = "mle",
+    estimator: str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
     """Outlier scores as probabilities of being an outlier, without a guess at the share of outliers.
@@ -196,9 +196,10 @@ def outlier_probability(
             ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, F the gamma distribution with the mean and the variance (with n - 1)
             of the scores [1]_; for scores with a positive mean.
         "yeo-johnson"
-            Yeo-Johnson transform of the scores, then "gaussian": for scores that are skewed even without outliers.
-    estimator : str, default "mle"
-        How the Yeo-Johnson transform is fitted, as in `powerkern.fit`.
+            Yeo-Johnson transform of the scores [3]_, then "gaussian": for scores that are skewed even without outliers.
+    estimator : str, default "rewml"
+        How "yeo-johnson" fits its transform, any of `powerkern.fit`. By default robustly: maximum likelihood ("mle")
+        takes outliers for skewness, and transforms them away.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
 
@@ -234,6 +235,7 @@ def outlier_probability(
     .. [1] H.-P. Kriegel, P. Kröger, E. Schubert, A. Zimek, "Interpreting and unifying outlier scores", SDM 2011, 13-24.
     .. [2] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek, F. Rothlauf, "Robust statistical scaling of
        outlier scores: improving the quality of outlier probabilities for outliers", SISAP 2024.
+    .. [3] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
 
     Examples
     --------
@@ -273,7 +275,9 @@ def _fitted(
 def _proposal2(scores: object, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
     """Huber's proposal 2, started from median and nMAD, which must not be 0."""
     name, constants = _PROPOSALS[method]
-    start, spread = location_scale(scores, "median-mad", n_threads=n_threads)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the other call says the same
+        start, spread = location_scale(scores, "median-mad", n_threads=n_threads)
     mu, sigma = location_scale(scores, name, n_threads=n_threads, **constants)
     return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
 
@@ -296,6 +300,7 @@ def _warn(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | Non
         troubles.append((np.isnan(mu), "no scores"))
     if method == "gamma":
         troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))
+        troubles.append((np.isnan(sigma) & ~np.isnan(mu), "the gamma rule needs two scores: probabilities are NaN"))
     parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]
     if parts:
         warnings.warn("; ".join(parts), stacklevel=4)

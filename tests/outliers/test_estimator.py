@@ -75,10 +75,15 @@ def test_high_scores_are_outliers_in_pyod():
     assert model.predict(NEW).tolist() == [1, -1]
 
 
-def test_detector_of_pyod():
-    knn = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed").KNN
-    model = OutlierProbability(knn(), center="median").fit(X)
-    assert np.array_equal(model.probability_, outlier_probability(model.detector_.decision_scores_, center="median"))
+@pytest.mark.parametrize("name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", "hbos.HBOS"])
+def test_detectors_of_pyod(name):
+    module, kind = name.split(".")
+    models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
+    model = OutlierProbability(getattr(models, kind)(), center="median").fit(X)
+    scores = model.detector_.decision_scores_
+    assert np.array_equal(model.probability_, outlier_probability(scores, center="median"))
+    expected = model.scaling_.probability(model.detector_.decision_function(NEW))
+    assert np.array_equal(model.predict_proba(NEW)[:, 1], expected)
     assert model.predict(NEW).tolist() == [1, -1]
 
 

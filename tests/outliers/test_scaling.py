@@ -77,14 +77,26 @@ def test_rule_with_one_formula_each():
     assert outlier_probability(s, method="gamma") == pytest.approx(expected, rel=1e-9, abs=1e-13)
 
 
-def test_power_transform_route():
+@pytest.mark.parametrize("options", [{}, {"estimator": "mle"}, {"estimator": "ks", "center": "median"}])
+def test_power_transform_route(options):
     s = SCORES[:, 0]
-    z = pk.fit(s).transform(s)
-    assert outlier_probability(s, method="yeo-johnson") == pytest.approx(outlier_probability(z), rel=1e-12)
-    scaling = fit_scaling(s, method="yeo-johnson")
+    center = {"center": options["center"]} if "center" in options else {}
+    fit = pk.fit(s, estimator=options.get("estimator", "rewml"))
+    z = fit.transform(s)
+    expected = outlier_probability(z, **center)
+    assert outlier_probability(s, method="yeo-johnson", **options) == pytest.approx(expected, rel=1e-12)
+    scaling = fit_scaling(s, method="yeo-johnson", **options)
     new = np.array([0.1, 2.0, 50.0])
-    expected = fit_scaling(z).probability(scaling.power.transform(new))
+    expected = fit_scaling(z, **center).probability(fit.transform(new))
     assert scaling.probability(new) == pytest.approx(expected, rel=1e-12)
+
+
+def test_robust_power_transform_tells_outliers_from_skewness():
+    scores = np.append(np.random.default_rng(1).lognormal(size=190), np.full(10, 200.0))
+    assert outlier_probability(scores, method="yeo-johnson")[190:].min() > 0.999
+    assert outlier_probability(scores, method="yeo-johnson", estimator="mle")[190:].max() < 0.99
+    alarms = [(outlier_probability(scores[:190], method=m) > 0.9).mean() for m in ("yeo-johnson", "gaussian")]
+    assert alarms[0] < 0.05 < alarms[1]
 
 
 # --- laws ----------------------------------------------------------------------------------------------
@@ -224,6 +236,15 @@ def test_gamma_rule_needs_a_positive_mean():
     with pytest.warns(UserWarning, match="column 1: the gamma rule needs a positive mean"):
         p = outlier_probability(np.column_stack([SCORES[:, 0], -SCORES[:, 0]]), method="gamma")
     assert np.isnan(p[:, 1]).all()
+    with pytest.warns(UserWarning, match="the gamma rule needs two scores"):
+        assert np.isnan(outlier_probability([3.0], method="gamma")).all()
+
+
+@pytest.mark.parametrize("rule", RULES.values())
+def test_one_warning_a_column(rule):
+    with pytest.warns(UserWarning, match="no values|no scores") as caught:
+        outlier_probability([math.nan] * 3, **rule)
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize("rule", ALL_RULES)
