@@ -795,7 +795,8 @@ def fit(
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows; integer weights act as if rows were repeated.
+        Non-negative weights of the rows; integer weights act as if rows were repeated. Estimators other than "mle" take
+        whole numbers only, and do repeat the rows.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
     ymax : float, optional
@@ -812,7 +813,7 @@ def fit(
     progress : bool, default False
         Show a progress bar (needs tqdm) when the work takes more than about a second.
     **estimator_options
-        Of the estimators other than "mle"; they take no `sample_weight`, `lmbda` or `ymax`.
+        Of the estimators other than "mle"; they take no `lmbda` or `ymax`.
 
         * quantile (0.995, all): values further from the centre than this normal quantile are outliers.
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
@@ -873,7 +874,7 @@ def fit(
     """
     as_choice("family", family, _FAMILIES)
     other = other_estimator(estimator, estimator_options)
-    given_only = {"sample_weight": sample_weight, "lmbda": lmbda, "ymax": ymax} if other else {}
+    given_only = {"lmbda": lmbda, "ymax": ymax} if other else {}
     if family == _BEST:
         given_only["lmbda"] = lmbda
     for name, value in given_only.items():
@@ -888,12 +889,13 @@ def fit(
     given = _given_lambdas(lmbda, p)
     limit = _limit(ymax, standardize, matrix.values.dtype)
     threads = columns.thread_count(n_threads)
+    counted = matrix._replace(values=_repeated(matrix.values, weight, estimator)) if other else matrix
 
     def fitted_as(code: int) -> tuple[FloatArray, pieces.Sums | None]:
         if isinstance(other, Robust):
-            return columns.robust_matrix(matrix.values, code, other.for_family(code), threads, progress), None
+            return columns.robust_matrix(counted.values, code, other.for_family(code), threads, progress), None
         if other is not None:
-            return columns.criterion_matrix(matrix.values, code, other.criterion, threads, progress), None
+            return columns.criterion_matrix(counted.values, code, other.criterion, threads, progress), None
         results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
         if limit < math.inf:
 
@@ -905,7 +907,7 @@ def fit(
 
     families, sums = None, None
     if family == _BEST:
-        results, families = _best_family(fitted_as, matrix, isinstance(other, Robust), threads)
+        results, families = _best_family(fitted_as, counted, isinstance(other, Robust), threads)
     else:
         results, sums = fitted_as(columns.FAMILIES[family])
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
@@ -963,6 +965,20 @@ def _domain_error(matrix: Matrix, j: int, names: list[str] | None, weight: Float
 def _weights(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Weights as the kernels want them: contiguous and writable; empty for none."""
     return _NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+
+
+def _repeated(values: NDArray[Any], weight: FloatArray, estimator: str) -> NDArray[Any]:
+    """Rows as often as their weights say, for estimators that go by order statistics."""
+    if not weight.size:
+        return values
+    broken = weight != np.floor(weight)
+    if broken.any():
+        i = int(np.argmax(broken))
+        raise ValueError(
+            f"sample_weight, row {i}: the weight is {weight[i]}; estimator={estimator!r} takes whole numbers, as which "
+            "it repeats the rows"
+        )
+    return np.repeat(values, weight.astype(np.int64), axis=0)
 
 
 def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
