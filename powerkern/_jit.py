@@ -75,14 +75,16 @@ def reduction(function: F) -> F:
     return cast(F, register_jitable(**_REDUCTION_OPTIONS)(function))
 
 
-# Types for signatures that a string cannot say: these two take any order and strides of native float64
+# Types for signatures that a string cannot say: the first two take any order and strides of native float64
 READ_MATRIX = types.Array(types.float64, 2, "A", readonly=True)
 WRITE_MATRIX = types.Array(types.float64, 2, "A")
+READ_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
 ROWS = types.float64[:, ::1]
 COLUMN = types.float64[::1]
 COUNTS = types.int64[::1]
 INTEGER = types.int64
 REAL = types.float64
+BOOLEAN = types.boolean
 
 
 def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:

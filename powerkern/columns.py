@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._status import Status
-from powerkern.kernels import criteria, mle, robust, shares, tiles
+from powerkern.kernels import criteria, mle, robust, rows, shares, tiles
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
@@ -39,6 +39,10 @@ _LONG = 8_000_000
 _TILE = 98_304
 _TILE_ROWS = 8192
 _TILE_COLUMNS = 192
+#: Along whole rows, fewer than _NARROW columns are repeated to that many, more than _WIDE are divided.
+_NARROW, _WIDE = 512, 1024
+#: So are matrices with at least this share of columns that have ordinary values: others' columns are gathered apart.
+_ORDINARY = 0.9
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
 #: Seconds between looks at the pool.
@@ -450,34 +454,88 @@ def transform_matrix(
     `out` may be `values`, or None to count only. `family` has one entry a column.
     """
     n, p = values.shape
-    height, width = _tile(values)
+    lanes = _lanes(values, values if out is None else out, family, what, results)
+    height, width = _tile(values) if lanes is None else (max(1, _TILE // min(p, _WIDE)), p)
     failures = np.zeros((p, -(-n // height)), dtype=np.int64)
     scratch = _Scratch()
     largest = np.finfo(np.float64 if out is None else out.dtype).max
 
-    def job(rows: slice, columns: slice) -> None:
+    def transformed(source: NDArray[Any], numbers: NDArray[np.intp], top: int) -> FloatArray:
+        """The columns with these numbers, from row `top` on, as the rows of a block."""
+        block = scratch.block(source.shape[1], source.shape[0])
+        _gather(source, block)
+        counts = np.zeros(numbers.size, dtype=np.int64)
+        for code, run in _runs(family[numbers]):
+            tiles.APPLY[code, what](block[run], results[numbers[run]], counts[run])
+        if repair is not None:
+            if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
+                counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
+                block[abs(block) > largest] = np.inf
+            for j in np.flatnonzero(counts):
+                counts[j] = repair(int(numbers[j]), source[:, j], block[j])
+        failures[numbers, top // height] = counts
+        return block
+
+    def by_column(tile: slice, columns: slice) -> None:
         for group in _slices(columns, width):
-            source = values[rows, group]
-            block = scratch.block(source.shape[1], source.shape[0])
-            _gather(source, block)
-            counts = np.zeros(source.shape[1], dtype=np.int64)
-            for code, run in _runs(family[group]):
-                tiles.APPLY[code, what](block[run], results[group][run], counts[run])
-            if repair is not None:
-                if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
-                    counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
-                    block[abs(block) > largest] = np.inf
-                for j in np.flatnonzero(counts):
-                    counts[j] = repair(group.start + int(j), source[:, j], block[j])
-            failures[group, rows.start // height] = counts
+            block = transformed(values[tile, group], np.arange(group.start, group.stop), tile.start)
             if out is not None:
-                _scatter(block, out[rows, group])
+                _scatter(block, out[tile, group])
+
+    def by_row(tile: slice, columns: slice) -> None:
+        for lane in lanes or ():
+            source = values[tile, columns]
+            extreme = lane.extreme_columns(source)
+            block = transformed(source[:, extreme], extreme, tile.start) if extreme.size else None
+            if out is not None:
+                target = out[tile, columns]
+                apply = rows.APPLY[family[0], what]
+                apply(source.reshape(-1), lane.stride, lane.left, lane.constants, target.reshape(-1))
+                if block is not None:
+                    target[:, extreme] = block.T
 
     blocks = _slices(slice(0, n), height)
     # a thread that writes whole rows has the new pages of the output for itself
     groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
-    _run(job, [(rows, group) for rows in blocks for group in groups], values.shape, n_threads)
+    job = by_column if lanes is None else by_row
+    _run(job, [(tile, group) for tile in blocks for group in groups], values.shape, n_threads)
     return np.asarray(failures.sum(axis=1))
+
+
+class _Lane(NamedTuple):
+    """Columns of a C-contiguous matrix, from `left` on, that are transformed along its rows.
+
+    `stride` is the length of a row, of several where rows are short; there are constants for as many columns.
+    """
+
+    stride: int
+    left: int
+    width: int
+    constants: FloatArray
+
+    def extreme_columns(self, tile: FloatArray) -> NDArray[np.intp]:
+        """The numbers of those columns of the matrix that have a value in the `tile` which is not ordinary."""
+        found = np.zeros(self.constants.shape[1], dtype=np.int64)
+        rows.find_extreme(tile.reshape(-1), self.stride, self.left, self.constants, found)
+        return self.left + np.flatnonzero(found.reshape(-1, self.width).any(axis=0))
+
+
+def _lanes(
+    values: NDArray[Any], out: NDArray[Any], family: NDArray[np.int64], what: int, results: FloatArray
+) -> list[_Lane] | None:
+    """How to go along the rows of both, or None where columns are better gathered."""
+    n, p = values.shape
+    along = all(_is_native(x) and x.flags.c_contiguous for x in (values, out))
+    if min(n, p) == 1 or not along or (family != family[0]).any():
+        return None
+    times = min(n, -(-_NARROW // p)) if p < _NARROW else 1
+    lanes = []
+    for group in _slices(slice(0, p), _WIDE):
+        width = group.stop - group.start
+        constants = rows.constants(int(family[0]), what, results[group])
+        lanes.append(_Lane(times * p, group.start, width, np.tile(constants, (1, times))))
+    ordinary = sum(np.count_nonzero(lane.constants[rows.LOW] <= lane.constants[rows.HIGH]) for lane in lanes)
+    return lanes if ordinary >= _ORDINARY * times * p else None
 
 
 def _tile(values: NDArray[Any]) -> tuple[int, int]:

@@ -19,6 +19,7 @@ from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
 from powerkern.kernels.branch import (
     LINEAR,
     LOG_END,
+    NOISELESS,
     Exponent,
     branch_of_parts,
     exponent,
@@ -36,6 +37,7 @@ from powerkern.kernels.elementary import (
     exp_less,
     exp_parts,
     exp_scaled,
+    log,
     log1p_finite,
     log_series,
     log_sum,
@@ -145,13 +147,20 @@ def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, ex
 
 
 @kernel
+def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
+    """Between which nothing that `_boxcox` does can overflow."""
+    span = reach(e, abs(lmbda))
+    return max(1.0 / span, _SMALL), min(span, _LARGE)
+
+
+@kernel
 def boxcox_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = boxcox(x, lmbda)."""
     e = exponent(lmbda)
-    span = reach(e, abs(lmbda))
+    low, high = _ordinary_range(lmbda, e)
     if not moderate_forwards(lmbda):
         _boxcox_blocks(x, lmbda, e, out, True, False)
-    elif all_within(x, max(1.0 / span, _SMALL), min(span, _LARGE)):
+    elif all_within(x, low, high):
         _boxcox_blocks(x, lmbda, e, out, False, True)
     else:
         _boxcox_blocks(x, lmbda, e, out, False, False)
@@ -278,6 +287,14 @@ def _standardized_blocks(
 
 
 @kernel
+def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
+    """Between which nothing that `boxcox_standardized` does can overflow."""
+    span = reach(e, abs(lmbda))
+    low, high = ref / span, ref * span
+    return low if low > _SMALL else _SMALL, high if high < _LARGE else _LARGE
+
+
+@kernel
 def boxcox_standardized(x: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
     """`out` = a b_lmbda(ln(x/ref)) + b, for positive finite `ref`.
 
@@ -287,9 +304,8 @@ def boxcox_standardized(x: FloatArray, lmbda: float, ref: float, a: float, b: fl
     """
     e = exponent(lmbda)
     frame = _reference(ref)
-    span = reach(e, abs(lmbda))
-    low, high = ref / span, ref * span
-    if all_within(x, low if low > _SMALL else _SMALL, high if high < _LARGE else _LARGE):
+    low, high = _ordinary_range_about(ref, lmbda, e)
+    if all_within(x, low, high):
         _standardized_blocks(x, lmbda, frame, a, b, e, out, True)
     else:
         _standardized_blocks(x, lmbda, frame, a, b, e, out, False)
@@ -323,6 +339,124 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
             d[i] = log_v if v >= outside else math.nan
         for i in range(block.size):
             block[i] = exp_scaled(d[i], ref_k, ref_m)
+
+
+# --- rows of a matrix -------------------------------------------------------------------------------
+#
+# A row of a C-contiguous matrix is transformed where it lies: with the constants of its columns in arrays, the
+# operations are those of a column, to the same bits. This holds for ordinary values and moderate exponents; a column's
+# other values are for the loops above. `x` and `out` hold rows of `stride` values, of which those from `left` on are
+# transformed, as many as `c` has columns (fewer at the end of `x`).
+
+#: Rows of the array of constants that `boxcox_constants` writes: between what bounds values are ordinary (no bounds:
+#: low > high); an `Exponent`, a `_Reference`; a and b of the standardised value.
+LOW, HIGH, _LMBDA, _M, _M_LO, _INVERSE, _INVERSE_LO, _UNIT, _ROUNDER = range(9)
+_REF, _REF_K, _REF_M, _REF_M_INVERSE, _REF_UP, _REF_INVERSE, _SLOPE, _SLOPE_INVERSE, _OFFSET = range(9, 18)
+N_CONSTANTS = 18
+
+
+@kernel
+def boxcox_constants(
+    lmbda: float, ref: float, a: float, b: float, inverse: bool, standardized: bool, c: FloatArray
+) -> None:
+    """Write the constants of a column into `c`: for psi or its inverse, raw or as in `boxcox_standardized`."""
+    e = exponent(lmbda)
+    frame = _reference(ref if standardized else 1.0)
+    if standardized and inverse:
+        log_ref = log(ref)
+        low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
+        low, high = a * low + b, a * high + b
+        moderate = abs(lmbda * b) <= NOISELESS * a
+    elif standardized:
+        low, high = _ordinary_range_about(ref, lmbda, e)
+        moderate = True
+    elif inverse:
+        low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
+        moderate = moderate_backwards(lmbda)
+    else:
+        low, high = _ordinary_range(lmbda, e)
+        moderate = moderate_forwards(lmbda)
+    moderate = moderate and low <= high
+    c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
+    c[_LMBDA], c[_M], c[_M_LO], c[_INVERSE], c[_INVERSE_LO] = lmbda, e.m, e.m_lo, e.inverse, e.inverse_lo
+    c[_UNIT], c[_ROUNDER] = e.unit, e.rounder
+    c[_REF], c[_REF_M_INVERSE], c[_REF_UP], c[_REF_INVERSE] = frame.value, frame.m_inverse, frame.up, frame.inverse
+    c[_REF_K], c[_REF_M] = split(frame.value)
+    c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = a, 1.0 / a, b
+
+
+@inlined
+def _exponent_of(c: FloatArray, j: int) -> Exponent:
+    return Exponent(
+        c[_M, j], c[_M_LO, j], c[_INVERSE, j], c[_INVERSE_LO, j], c[_UNIT, j], c[_ROUNDER, j], -math.inf, math.inf
+    )
+
+
+@kernel
+def boxcox_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`boxcox` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    scratch = np.empty(2 * width)
+    a, a_lo = scratch[:width], scratch[width:]
+    for start in range(left, x.size, stride):
+        row, target = x[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            log_x, a_lo[j] = _log(row[j], False, True)
+            a[j] = log_x if row[j] == row[j] else row[j]
+        for j in range(row.size):
+            target[j] = branch_of_parts(a[j], a_lo[j], _exponent_of(c, j), True)
+
+
+@kernel
+def inv_boxcox_rows(y: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`inv_boxcox` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    scratch = np.empty(2 * width)
+    a, a_lo = scratch[:width], scratch[width:]
+    for start in range(left, y.size, stride):
+        row, target = y[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            log_x, a_lo[j] = inverse_branch_parts(row[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
+            a[j] = log_x if row[j] == row[j] else row[j]
+        for j in range(row.size):
+            target[j] = exp_parts(a[j], a_lo[j], True)
+
+
+@kernel
+def boxcox_standardized_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`boxcox_standardized` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    d = np.empty(width)
+    for start in range(left, x.size, stride):
+        row, target = x[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            ref = _Reference(c[_REF, j], c[_REF_K, j] - 1.0, c[_REF_M_INVERSE, j], c[_REF_UP, j], c[_REF_INVERSE, j])
+            ratio = _log_ratio(row[j], ref, True)
+            d[j] = ratio if row[j] == row[j] else row[j]
+        for j in range(row.size):
+            value = exp_less(c[_M, j] * d[j], c[_ROUNDER, j], c[_UNIT, j]) * c[_INVERSE, j]
+            target[j] = c[_SLOPE, j] * value + c[_OFFSET, j]
+
+
+@kernel
+def boxcox_unstandardized_rows(z: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`boxcox_unstandardized` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    d = np.empty(width)
+    for start in range(left, z.size, stride):
+        row, target = z[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            y = (row[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
+            v = c[_LMBDA, j] * y
+            log_v = log1p_finite(v) * (c[_INVERSE, j] * c[_UNIT, j])
+            log_v = y if abs(v) < LINEAR else log_v
+            d[j] = log_v if y == y else y
+        for j in range(row.size):
+            target[j] = exp_scaled(d[j], c[_REF_K, j], c[_REF_M, j])
 
 
 # --- for Python -------------------------------------------------------------------------------------

@@ -25,6 +25,9 @@ _FLAT = 2.0**-100
 #: Below this |t|, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65
 LINEAR = 2.0**-64
 
+#: Up to this |m b/a|, the rounding of z = a y + b is felt in no digit of 1 + m y that `inverse_reach` leaves.
+NOISELESS = 2.0**10
+
 #: ln(1 + m y) where 1 + m y has been lost to rounding: the end of the range that is told apart.
 LOG_END = -54.0 * _LN2
 
@@ -37,6 +40,9 @@ _LARGEST_SCALE = 965.0
 
 # e**t is an ordinary number for |t| up to this
 _LARGEST = 680.0
+
+#: Down to e**-DEEP, 1 + m y has digits left.
+DEEP = 27.0
 
 
 class Exponent(NamedTuple):
@@ -150,11 +156,11 @@ def branch_of_parts(a: float, a_lo: float, e: Exponent, ordinary: bool) -> float
 
 @kernel
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
-    """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-27 and e**680, where 1 + m y has digits left."""
+    """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
     if m > 0.0:
-        low, high = max(low, -27.0 / m), min(high, _LARGEST / m)
+        low, high = max(low, -DEEP / m), min(high, _LARGEST / m)
     elif m < 0.0:
-        low, high = max(low, _LARGEST / m), min(high, -27.0 / m)
+        low, high = max(low, _LARGEST / m), min(high, -DEEP / m)
     return (expm1(m * low) / m, expm1(m * high) / m) if m != 0.0 else (low, high)
 
 

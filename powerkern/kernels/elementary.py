@@ -379,6 +379,26 @@ def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, 
 
 
 @inlined
+def log1p_ratio(x: float, centre: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
+    """Return ln((1 + x)/(1 + centre)) for finite x, centre >= 0: from (x - centre)/(1 + centre) where x is near.
+
+    `inverse` = 1/(1 + centre); (base_k, m) = split(1 + centre), `base_m_inverse` = 1/(2 m), for the product with 1 + x
+    not to overflow. The same bits as `log1p_finite` where centre = 0.
+    """
+    larger = x if x > 1.0 else 1.0
+    smaller = 1.0 if x > 1.0 else x
+    u = 1.0 + x
+    bits = bits_of(u * base_m_inverse)
+    exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
+    k = _unbiased(exponent) - (base_k - 1.0)
+    f = (x - centre) * inverse if k == 0.0 else float_of(bits - exponent + _ONE_BITS) - 1.0
+    lost = 0.0 if k == 0.0 else (smaller - (u - larger)) * base_m_inverse
+    f_lo = 0.5 * lost * float_of(_EXPONENT_MASK - exponent)
+    correction = f_lo * (f * (f - 1.0) + 1.0)
+    return k * _LN2_HI + (f + (_log_tail(f) + (k * _LN2_LO + correction)))
+
+
+@inlined
 def log1p_finite(x: float) -> float:
     """Return ln(1 + x) for finite x > -1; nothing is checked."""
     k, f, f_lo = split_one_plus(x, 0.0, False)

@@ -16,8 +16,10 @@ import numpy as np
 
 from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
 from powerkern.kernels.branch import (
+    DEEP,
     LINEAR,
     LOG_END,
+    NOISELESS,
     Exponent,
     branch_of_parts,
     exponent_pair,
@@ -40,8 +42,8 @@ from powerkern.kernels.elementary import (
     log,
     log1p,
     log1p_finite,
+    log1p_ratio,
     log_series,
-    log_sum,
     own_block,
     rounder_of,
     split,
@@ -95,9 +97,8 @@ def _yeojohnson(
         limit = _limit(2.0 - lmbda) if negative else _limit(lmbda)
         y = y if size < math.inf else limit
     y = -y if negative else y
-    # below this, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
-    smallest = 2.0**-55 / (1.0 + abs(lmbda))
-    return y if size > smallest else x * (1.0 + 0.0 * lmbda)
+    # where |x| is tiny, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
+    return y if size * (1.0 + abs(lmbda)) > 2.0**-55 else x * (1.0 + 0.0 * lmbda)
 
 
 @inlined
@@ -188,11 +189,22 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
 
 
 @kernel
+def _steepest(lmbda: float) -> float:
+    """The larger of both exponents."""
+    return max(abs(lmbda), abs(2.0 - lmbda))
+
+
+@kernel
+def _ordinary_size(lmbda: float, e: Exponent) -> float:
+    """Up to what |x| nothing that `_yeojohnson` does can overflow; e is either of the exponents."""
+    return reach(e, _steepest(lmbda)) - 1.0
+
+
+@kernel
 def yeojohnson_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = yeojohnson(x, lmbda)."""
-    steepest = max(abs(lmbda), abs(2.0 - lmbda))
-    size = reach(exponent_pair(lmbda)[0], steepest) - 1.0
-    if not moderate_forwards(steepest):
+    size = _ordinary_size(lmbda, exponent_pair(lmbda)[0])
+    if not moderate_forwards(_steepest(lmbda)):
         _yeojohnson_blocks(x, lmbda, out, True, False)
     elif all_within(x, -size, size):
         _yeojohnson_blocks(x, lmbda, out, False, True)
@@ -216,9 +228,15 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
 
 
 @kernel
+def _ordinary_image(lmbda: float) -> float:
+    """Up to what |y| both branches can be inverted without looking."""
+    return min(inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1])
+
+
+@kernel
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
-    size = min(inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1])
+    size = _ordinary_image(lmbda)
     if not (moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda)):
         _inv_yeojohnson_blocks(y, lmbda, out, True, False)
     elif all_within(y, -size, size):
@@ -405,10 +423,9 @@ def _standardized_blocks(
                 d[i] = log1p_finite(size)
             else:
                 side = _selected_side(negative, upper, lower, False)
-                k, m = split((1.0 + size) * (lower_m_inverse if negative else upper_m_inverse))
-                k = k - (side.base_k - 1.0)
-                w = (size - side.centre) * (lower_inverse if negative else upper_inverse)
-                d[i] = log_sum(k, w if k == 0.0 else m - 1.0)
+                inverse = lower_inverse if negative else upper_inverse
+                m_inverse = lower_m_inverse if negative else upper_m_inverse
+                d[i] = log1p_ratio(size, side.centre, inverse, side.base_k, m_inverse)
         for i in range(block.size):
             negative = below if one_sided else block[i] < 0.0
             side = _selected_side(negative, upper, lower, mixed)
@@ -433,15 +450,15 @@ def _standardized_blocks(
 
 
 @kernel
-def _is_ordinary(x: FloatArray, lmbda: float, ref: float, shift: float, e: Exponent) -> bool:
-    """Whether all x but NaN are on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
+def _ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
+    """Between which x are on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
     if ref == 0.0:
-        size = reach(e, max(abs(lmbda), abs(2.0 - lmbda))) - 1.0
-        return shift == 0.0 and all_within(x, -size, size)
+        size = _ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
+        return -size, size
     span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
     low = max((1.0 + abs(ref)) / span - 1.0, _SMALLEST if ref < 0.0 else 0.0)
     high = min((1.0 + abs(ref)) * span - 1.0, _LARGE)
-    return all_within(x, low, high) if ref > 0.0 else all_within(x, -high, -low)
+    return (low, high) if ref > 0.0 else (-high, -low)
 
 
 @kernel
@@ -460,7 +477,8 @@ def yeojohnson_standardized(
     """
     e, e_lower = exponent_pair(lmbda)
     upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
-    ordinary = _is_ordinary(x, lmbda, ref, upper.shift, e)
+    low, high = _ordinary_range(lmbda, ref, upper.shift, e)
+    ordinary = all_within(x, low, high)
     if ref == 0.0 and ordinary:
         _standardized_blocks(x, lmbda, e, upper, lower, out, True, True)
     elif ref == 0.0:
@@ -554,6 +572,203 @@ def yeojohnson_unstandardized(
         _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, True, False)
     else:
         _unstandardized_blocks(z, lmbda, ref, a, b, log_factor, out, False, False)
+
+
+# --- rows of a matrix -------------------------------------------------------------------------------
+#
+# As in `powerkern.kernels.boxcox`.
+
+#: Rows of the array of constants that `yeojohnson_constants` writes. Of pairs, the first is for x >= 0.
+LOW, HIGH, _LMBDA, _UNIT, _ROUNDER = range(5)
+_M, _M_LO, _INVERSE, _INVERSE_LO = range(5, 13, 2)
+_REF, _ZERO, _SLOPE, _SLOPE_INVERSE, _OFFSET, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = range(13, 21)
+_CENTRE, _LOG_BASE, _GROWTH = range(21, 27, 2)
+N_CONSTANTS = 27
+
+
+@kernel
+def yeojohnson_constants(
+    lmbda: float,
+    ref: float,
+    a: float,
+    b: float,
+    log_factor: float,
+    inverse: bool,
+    standardized: bool,
+    c: FloatArray,
+) -> None:
+    """Write the constants of a column into `c`: for psi or its inverse, raw or as in `yeojohnson_standardized`."""
+    if not standardized:
+        ref = log_factor = 0.0
+    e, e_lower = exponent_pair(lmbda)
+    upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
+    shift = _shift(lmbda, ref, log_factor)
+    zero = _at_zero(lmbda, ref, shift)
+    growth, lower_growth = exp(upper.shift), exp(lower.shift)
+    if standardized and inverse:
+        low, high = _ordinary_image_about(lmbda, ref, zero, growth, lower_growth)
+        low, high = a * low + b, a * high + b
+        steepness = max(abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth)
+        moderate = shift <= DEEP and steepness * abs(b) <= NOISELESS * a
+    elif standardized:
+        low, high = _ordinary_range(lmbda, ref, shift, e)
+        moderate = True
+    elif inverse:
+        high = _ordinary_image(lmbda)
+        low, moderate = -high, moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda)
+    else:
+        high = _ordinary_size(lmbda, e)
+        low, moderate = -high, moderate_forwards(_steepest(lmbda))
+    moderate = moderate and low <= high
+    c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
+    c[_LMBDA], c[_UNIT], c[_ROUNDER] = lmbda, e.unit, e.rounder
+    # values in the range are on the side of ref, for which alone z is counted from ref
+    one_sided = ref != 0.0 and not inverse
+    first = lower if one_sided and ref < 0.0 else upper
+    second = upper if one_sided and ref > 0.0 else lower
+    c[_M], c[_M + 1] = first.m, second.m
+    c[_M_LO], c[_M_LO + 1] = e.m_lo, e_lower.m_lo
+    c[_INVERSE], c[_INVERSE + 1] = first.inverse, second.inverse
+    c[_INVERSE_LO], c[_INVERSE_LO + 1] = e.inverse_lo, e_lower.inverse_lo
+    c[_REF], c[_ZERO], c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = ref, zero, a, 1.0 / a, b
+    base_k, base_m = split(1.0 + abs(ref))
+    c[_SIZE_INVERSE], c[_BASE_K], c[_BASE_M_INVERSE] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
+    c[_CENTRE], c[_CENTRE + 1] = upper.centre, lower.centre
+    c[_LOG_BASE], c[_LOG_BASE + 1] = upper.log_base, lower.log_base
+    c[_GROWTH], c[_GROWTH + 1] = growth, lower_growth
+
+
+@kernel
+def _ordinary_image_about(
+    lmbda: float, ref: float, zero: float, growth: float, lower_growth: float
+) -> tuple[float, float]:
+    """Between which Psi, both its branches can be inverted without looking."""
+    log_base = log1p(abs(ref))
+    other = 2.0 - lmbda
+    if ref < 0.0:  # counted from ref, below 0 and then above
+        end = inverse_reach(other, -log_base, _LOG_LARGE - log_base)[1]
+        return -end, inverse_reach(lmbda, 0.0, _LOG_LARGE)[1] / growth - zero
+    end = inverse_reach(lmbda, -log_base, _LOG_LARGE - log_base)[1]
+    return zero - inverse_reach(other, 0.0, _LOG_LARGE)[1] / lower_growth, end
+
+
+@inlined
+def _upper_of(c: FloatArray, j: int) -> Exponent:
+    return Exponent(
+        c[_M, j], c[_M_LO, j], c[_INVERSE, j], c[_INVERSE_LO, j], c[_UNIT, j], c[_ROUNDER, j], -math.inf, math.inf
+    )
+
+
+@inlined
+def _lower_of(c: FloatArray, j: int) -> Exponent:
+    return Exponent(
+        c[_M + 1, j],
+        c[_M_LO + 1, j],
+        c[_INVERSE + 1, j],
+        c[_INVERSE_LO + 1, j],
+        c[_UNIT, j],
+        c[_ROUNDER, j],
+        -math.inf,
+        math.inf,
+    )
+
+
+@inlined
+def _of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
+    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
+    upper, lower = float(c[k, j]), float(c[k + 1, j])
+    return lower if negative else upper
+
+
+@kernel
+def yeojohnson_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`yeojohnson` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    scratch = np.empty(3 * width)
+    kept, a, a_lo = scratch[:width], scratch[width : 2 * width], scratch[2 * width :]
+    for start in range(left, x.size, stride):
+        row, target = x[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            kept[j] = row[j]
+            a[j], a_lo[j] = _log1p(abs(row[j]), False)
+        for j in range(row.size):
+            target[j] = _yeojohnson(kept[j], a[j], a_lo[j], c[_LMBDA, j], _upper_of(c, j), _lower_of(c, j), True)
+
+
+@kernel
+def inv_yeojohnson_rows(y: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`inv_yeojohnson` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    scratch = np.empty(3 * width)
+    kept, a, a_lo = scratch[:width], scratch[width : 2 * width], scratch[2 * width :]
+    for start in range(left, y.size, stride):
+        row, target = y[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            kept[j] = row[j]
+            a[j], a_lo[j] = _inverse_log(row[j], c[_LMBDA, j], _upper_of(c, j), _lower_of(c, j), False, True)
+        for j in range(row.size):
+            value = _expm1_signed(a[j], a_lo[j], kept[j], True)
+            target[j] = value if kept[j] == kept[j] else kept[j]
+
+
+@kernel
+def yeojohnson_standardized_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`yeojohnson_standardized` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    scratch = np.empty(2 * width)
+    kept, d = scratch[:width], scratch[width:]
+    for start in range(left, x.size, stride):
+        row, target = x[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            kept[j] = row[j]
+            d[j] = log1p_ratio(abs(row[j]), abs(c[_REF, j]), c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j])
+        for j in range(row.size):
+            negative = kept[j] < 0.0
+            t = _of_side(c, _M, j, negative) * d[j]
+            value = exp_less(t, c[_ROUNDER, j], c[_UNIT, j]) * _of_side(c, _INVERSE, j, negative)
+            value = d[j] if abs(t) < LINEAR else value
+            slope = c[_SLOPE, j]
+            z = (-slope if negative else slope) * value + c[_OFFSET, j]
+            target[j] = z if kept[j] == kept[j] else kept[j]
+
+
+@kernel
+def yeojohnson_unstandardized_rows(z: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
+    """`yeojohnson_unstandardized` of rows."""
+    widest_vectors()
+    width = c.shape[1]
+    scratch = np.empty(2 * width)
+    d, signs = scratch[:width], scratch[width:]
+    for start in range(left, z.size, stride):
+        row, target = z[start : start + width], out[start : start + width]
+        for j in range(row.size):
+            lmbda, zero = c[_LMBDA, j], c[_ZERO, j]
+            psi = (row[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
+            below = c[_REF, j] < 0.0
+            signed = -psi if below else psi
+            beyond = signed < zero
+            size = zero - signed if beyond else signed
+            negative = beyond != below
+            scaled = size * _of_side(c, _GROWTH, j, negative)
+            v = (2.0 - lmbda if negative else lmbda) * scaled
+            log_base = log1p_finite(v) * (_of_side(c, _INVERSE, j, negative) * c[_UNIT, j])
+            log_base = scaled if abs(v) < LINEAR else log_base
+            d[j] = log_base if psi == psi else psi
+            signs[j] = -1.0 if negative else 1.0
+        for j in range(row.size):
+            negative = signs[j] < 0.0
+            centre = _of_side(c, _CENTRE, j, negative)
+            near = abs(d[j]) < 0.35
+            beside_zero = d[j] + _of_side(c, _LOG_BASE, j, negative)
+            exponent = d[j] if near else beside_zero
+            exponent = 710.0 if exponent > 710.0 else exponent
+            exponent = -50.0 if exponent < -50.0 else exponent
+            value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
+            close = centre + (1.0 + centre) * value
+            target[j] = signs[j] * (close if near else value)
 
 
 # --- for Python -------------------------------------------------------------------------------------

@@ -1,0 +1,118 @@
+"""Transforms along rows: the bits of the transforms of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from powerkern import Status
+from powerkern.columns import fit_matrix
+from powerkern.kernels import mle, rows, tiles
+
+FAMILIES = [mle.BOX_COX, mle.YEO_JOHNSON]
+WHATS = range(4)
+
+
+def columns(family, n=40):
+    """Skewed to either side, one-signed (up, down, with zeros), tight, far from 1; NaN among them."""
+    rng = np.random.default_rng(7)
+    z = rng.normal(size=(12, n))
+    x = np.exp(z * np.linspace(0.2, 1.5, 12)[:, np.newaxis])
+    x[1] = 1.0 / x[1]
+    x[2] = 30.0 + 1e-7 * z[2]
+    x[3] *= 1e100
+    x[4] *= 1e-100
+    if family == mle.YEO_JOHNSON:
+        x[5] = np.floor(x[5])
+        x[6:9] *= -1.0
+        x[9:] = z[9:] * 3.0
+    x[:, 5] = np.nan
+    return x
+
+
+def fits(x, family):
+    return fit_matrix(x.T, family, np.full(len(x), np.nan), np.empty(0), 1)
+
+
+def by_column(family, what, block, results):
+    block, failures = block.copy(), np.zeros(len(block), dtype=np.int64)
+    tiles.APPLY[family, what](block, results, failures)
+    return block, failures
+
+
+def cases(family, what, values):
+    """Fits, and what a column of `values` and its image are turned into by the loops of `tiles`."""
+    results = fits(columns(family), family)
+    if what in (tiles.INVERSE, tiles.INVERSE_STANDARDIZED):
+        values = by_column(family, what - 1, values, results)[0]
+    return results, values, *by_column(family, what, values, results)
+
+
+def ordinary_columns(family, what, results, values):
+    c = rows.constants(family, what, results)
+    found = np.zeros(len(results), dtype=np.int64)
+    rows.find_extreme(np.ascontiguousarray(values.T).ravel(), len(results), 0, c, found)
+    return c, found == 0
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_bits_are_those_of_columns(family, what):
+    results, values, expected, failures = cases(family, what, columns(family))
+    c, ordinary = ordinary_columns(family, what, results, values)
+    assert ordinary.sum() >= len(results) // 3
+    x = np.ascontiguousarray(values.T)
+    out = np.empty_like(x)
+    rows.APPLY[family, what](x.ravel(), x.shape[1], 0, c, out.ravel())
+    np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
+    assert not failures[ordinary].any()
+    in_place = x.copy()
+    rows.APPLY[family, what](in_place.ravel(), x.shape[1], 0, c, in_place.ravel())
+    np.testing.assert_array_equal(in_place.T[ordinary], expected[ordinary])
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_part_of_a_row_and_several_rows_in_one(family, what):
+    results, values, expected, _ = cases(family, what, columns(family))
+    c, ordinary = ordinary_columns(family, what, results, values)
+    x = np.ascontiguousarray(values.T)
+    n, p = x.shape
+    left, right = 3, 10
+    out = np.full_like(x, -7.0)
+    rows.APPLY[family, what](x.ravel(), p, left, np.ascontiguousarray(c[:, left:right]), out.ravel())
+    inside = ordinary[left:right]
+    np.testing.assert_array_equal(out.T[left:right][inside], expected[left:right][inside])
+    assert (np.delete(out, np.s_[left:right], axis=1) == -7.0).all()
+    times = 3  # does not divide n: the last piece is shorter
+    assert n % times != 0
+    rows.APPLY[family, what](x.ravel(), times * p, 0, np.tile(c, (1, times)), out.ravel())
+    np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_without_an_image_are_extreme(family, what):
+    """Whatever the loops over columns count as a failure, or might handle apart, is found."""
+    results = fits(columns(family), family)
+    nasty = [np.inf, -np.inf, 0.0, -0.0, -1.0, 1e308, -1e308, 5e-324, -1e5, 1e5, 0.5]
+    for value in nasty:
+        values = np.full((len(results), 1), value)
+        expected, failures = by_column(family, what, values, results)
+        c, ordinary = ordinary_columns(family, what, results, values)
+        assert not failures[ordinary].any()
+        out = np.empty(len(results))
+        rows.APPLY[family, what](values.ravel(), len(results), 0, c, out)
+        np.testing.assert_array_equal(out[ordinary], expected[ordinary, 0])
+
+
+@pytest.mark.parametrize("what", WHATS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_columns_that_pass_or_are_rescaled_have_no_ordinary_value(family, what):
+    results = fits(columns(family), family)
+    results[0, mle.STATUS] = Status.CONSTANT
+    results[1, mle.CENTRE] = 1.0
+    results[2, mle.DIVISOR] = 2.0
+    c = rows.constants(family, what, results)
+    n = 3 if family == mle.YEO_JOHNSON else 1  # scale is nothing to Box-Cox
+    assert (c[rows.LOW, :n] > c[rows.HIGH, :n]).all()
