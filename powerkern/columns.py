@@ -542,7 +542,7 @@ def _tile(values: NDArray[Any]) -> tuple[int, int]:
     """How many rows, and how many columns, are transformed at once."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):
-        rows = min(n, _TILE_ROWS)
+        rows = max(1, min(n, _TILE_ROWS))
         return rows, min(p, _TILE // rows)
     columns = min(p, _TILE_COLUMNS)
     return min(n, _TILE // columns), columns

@@ -122,7 +122,7 @@ def _summed(
 def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
     n, p = values.shape
-    parts = np.zeros((-(-n // PIECE), p, sketch.N_RANGE))
+    parts = np.zeros((max(1, -(-n // PIECE)), p, sketch.N_RANGE))
     parts[..., sketch.R_MIN], parts[..., sketch.R_MAX] = np.inf, -np.inf
 
     def job(tiles: Tiles, rows: slice, group: slice) -> None:

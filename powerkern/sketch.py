@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import fitting, pieces
 from powerkern._robust import ESTIMATORS
 from powerkern._status import Status
-from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, check_n_features, column_label
+from powerkern._validate import Matrix, as_choice, as_rows, as_weights, check_n_features, column_label
 from powerkern.columns import FAMILIES, thread_count
 from powerkern.fitting import PowerFit
 from powerkern.kernels import mle
@@ -392,7 +392,7 @@ def range_of(
     Parameters
     ----------
     chunk : (n, p) or (n,) array-like
-        Some of the rows, as for `powerkern.fit`. NaN is missing.
+        Some of the rows, as for `powerkern.fit`, or none. NaN is missing.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform that is to be fitted.
     sample_weight : (n,) array-like, optional
@@ -419,7 +419,7 @@ def range_of(
     array([8.])
     """
     code = FAMILIES[as_choice("family", family, FAMILIES)]
-    matrix = as_matrix(chunk, column_names, what="chunk")
+    matrix = as_rows(chunk, column_names, what="chunk")
     weight = _weights(sample_weight, matrix)
     table = pieces.range_matrix(matrix.values, code, weight, thread_count(n_threads))
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
@@ -465,7 +465,7 @@ def sketch(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    matrix = as_matrix(chunk, what="chunk")
+    matrix = as_rows(chunk, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
     weight = _weights(sample_weight, matrix)
     _check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])

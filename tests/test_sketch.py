@@ -196,6 +196,84 @@ def test_streams_merge():
     assert_allclose(finish(merge(a, b)).lmbda, expected.lmbda, rtol=0, atol=1e-11)
 
 
+def streams(*chunks: np.ndarray) -> list[Sketch]:
+    """Each chunk as a stream of its own."""
+    return [extend(None, chunk) for chunk in chunks]
+
+
+NARROW, WIDE = rng.normal(size=(300, 2)), 1e6 * rng.normal(size=(300, 2)) + 5.0
+MISSING = np.full((4, 2), np.nan)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [NARROW, WIDE],
+        [WIDE, NARROW],
+        [MISSING, NARROW[:1], MISSING, WIDE, NARROW[1:]],
+        [NARROW[:0], NARROW, NARROW[:0], -np.abs(WIDE), np.abs(WIDE)],
+    ],
+)
+def test_a_stream_whose_range_grows_a_millionfold(chunks):
+    expected = pk.fit(np.concatenate(chunks))
+    grown = functools.reduce(extend, chunks, None)
+    for total in (grown, functools.reduce(merge, streams(*chunks))):
+        fit = finish(total)
+        assert_array_equal(fit.status, Status.OK)
+        assert_array_equal(fit.n_obs, expected.n_obs)
+        assert_array_equal([fit.x_min, fit.x_max], [expected.x_min, expected.x_max])
+        assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+
+
+def test_growing_streams_merge_in_any_order_and_grouping():
+    parts = streams(NARROW, WIDE, MISSING, 1e-3 * NARROW[:7], NARROW[:0])
+    expected = pk.fit(np.concatenate([NARROW, WIDE, 1e-3 * NARROW[:7]])).lmbda
+    a, b, c, d, e = parts
+    totals = [
+        functools.reduce(merge, parts),
+        functools.reduce(merge, parts[::-1]),
+        merge(merge(a, b), merge(c, merge(d, e))),
+        merge(e, merge(merge(d, b), merge(a, c))),
+    ]
+    for total in totals:
+        assert total.grid == totals[0].grid
+        assert_array_equal(total.n_obs, totals[0].n_obs)
+        assert relative(finish(total).lmbda, expected).max() < 1e-13
+    assert merge(a, b) == merge(b, a)
+
+
+def test_weighted_streams_with_rows_of_no_weight():
+    x = np.concatenate([NARROW, WIDE])
+    weight = np.tile([0.0, 0.5, 2.0], 200)
+    weight[:300] *= 1e-3
+    x[weight == 0.0] = np.inf  # never looked at
+    total = None
+    for chunk, w in zip(np.array_split(x, 7), np.array_split(weight, 7), strict=True):
+        total = extend(total, chunk, sample_weight=w)
+    total = extend(total, x[:3], sample_weight=np.zeros(3))
+    fit, expected = finish(total), pk.fit(x, sample_weight=weight)
+    assert_allclose(fit.n_obs, expected.n_obs, rtol=1e-15)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+
+
+def test_a_stream_that_cannot_tell_its_values_apart_says_so():
+    """Streams hold the logs of values of both signs, about 0: here 9.2, of which the last seven digits differ."""
+    x = 1e4 + 1e-3 * rng.normal(size=(1000, 1))
+    with pytest.warns(UserWarning, match="column 0: the grid of the sketch does not resolve the column"):
+        assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
+    assert relative(fit_chunks([x[:500], x[500:]]).lmbda, pk.fit(x).lmbda).max() < 1e-9
+
+
+def test_chunks_without_rows_change_nothing():
+    X = NARROW
+    assert merge(range_of(X), range_of(X[:0])) == range_of(X)
+    grid = range_of(X).grid()
+    assert merge(sketch(X[:0], grid), sketch(X, grid)) == sketch(X, grid)
+    assert_array_equal(fit_chunks([X[:0], X, X[:0]])._results, fit_chunks([X])._results)
+    with pytest.warns(UserWarning, match="no values"):
+        assert_array_equal(fit_chunks([X[:0]]).status, Status.EMPTY)
+
+
 @pytest.mark.parametrize("n_threads", [2, 5])
 def test_any_number_of_threads_gives_the_same_bits(n_threads):
     x = rng.normal(size=(300_000, 2))
@@ -341,7 +419,7 @@ def test_chunks_that_cannot_be_fitted():
     X = np.arange(1.0, 9.0).reshape(4, 2)
     with pytest.raises(TypeError, match="chunks is an iterator, which can be read only once"):
         fit_chunks(iter([X]))
-    with pytest.raises(TypeError, match="chunks must be a list of chunks, .*, got ndarray; all rows in one array"):
+    with pytest.raises(TypeError, match=r"chunks must be a list of chunks, .*, got ndarray; all rows in one array"):
         fit_chunks(X)
     with pytest.raises(ValueError, match="there are no chunks"):
         fit_chunks([])
@@ -353,7 +431,7 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
     with pytest.raises(ValueError, match="shorter"):
         fit_chunks([X, X], sample_weight=[np.ones(4)])
-    with pytest.raises(ValueError, match="estimator='rewml' needs the order of all values.* draw rows at random"):
+    with pytest.raises(ValueError, match=r"estimator='rewml' needs the order of all values.* draw rows at random"):
         fit_chunks([X], estimator="rewml")
     with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")

@@ -100,7 +100,7 @@ _FEWER_NODES = 1e-13
 #: Nodes are at most this far from the middle of the bin.
 _BEYOND = 1.0 + 1e-6
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
-_UNRESOLVED = int(Status.UNRESOLVED)
+_UNRESOLVED, _NOT_CERTIFIED = int(Status.UNRESOLVED), int(Status.NOT_CERTIFIED)
 
 _EPS = 2.220446049250313e-16
 _SMALLEST_NORMAL = 2.2250738585072014e-308
@@ -436,11 +436,15 @@ def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
 
 
 class Sample(NamedTuple):
-    """A column's bins as weighted logs; `sign` is 1, -1, or 0 for both, `half` is half a bin in units of the logs."""
+    """A column's bins as weighted logs; `sign` is 1, -1, or 0 for both.
+
+    In units of the logs, `half` is half a bin, and `rounding` the rounding error of a log that is 0.
+    """
 
     centred: Centred
     sign: float
     half: float
+    rounding: float
     n_bins: int
     n_bins_below: int
     weight: float
@@ -502,12 +506,13 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         sigma,
     )
     centred = Centred(logs, log_ref, base, smallest, largest)
-    return Sample(centred, sign, half, n_bins, n_bins_below, total)
+    rounding = 0.0 if _needs_care(base, grid) else _EPS / sigma
+    return Sample(centred, sign, half, rounding, n_bins, n_bins_below, total)
 
 
 @kernel
 def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
-    """A bound of the error of an optimum: that of the Gauss rules, and of rounding within the bins."""
+    """A bound of the error of an optimum: that of the Gauss rules, and of rounding of the logs and within the bins."""
     logs = sample.centred.logs
     mu, shift = best.exponent * logs.sigma, 0.0
     if sample.sign != 0.0:
@@ -528,7 +533,23 @@ def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
         if grows > 0.0:
             products += weight * rule * 3.0 / abs(exponent)
     variance = (best.sd / logs.sigma) ** 2 * sample.weight
-    return (products + abs(logs.jacobian - shift) * squares) * logs.sigma / (variance * best.curvature)
+    return (products + abs(logs.jacobian - shift) * squares) * logs.sigma / (variance * best.curvature) + _noise(sample)
+
+
+@kernel
+def _noise(sample: Sample) -> float:
+    """What rounding of the logs does to lambda, whose unit is one over their spread."""
+    logs = sample.centred.logs
+    spread = noise = 0.0
+    for k in range(logs.pos.size):
+        spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2
+        noise += logs.pos_weight[k] * (_EPS * abs(logs.pos[k]) + sample.rounding) ** 2
+    for k in range(logs.neg.size):
+        spread += logs.neg_weight[k] * (logs.neg[k] + logs.jacobian) ** 2
+        noise += logs.neg_weight[k] * (_EPS * logs.neg[k] + sample.rounding) ** 2
+    if not spread > 0.0:
+        return math.inf
+    return 4.0 * math.sqrt(sample.weight * noise) / (spread * logs.sigma)
 
 
 # --- entries ------------------------------------------------------------------------------------------
@@ -661,7 +682,7 @@ def _fit_column(
     write_fit(row, best, sample.sign)
     if row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda
-    if row[STATUS] != _OK:
+    if row[STATUS] != _OK and row[STATUS] != _NOT_CERTIFIED:
         return 0.0
     error = error_of_lambda(sample, best, nodes)
     if not error <= TOLERANCE * max(1.0, abs(row[LMBDA])):
