@@ -141,6 +141,6 @@ axes[1].set_ylabel("rank of mean + nMAD")
 # - The score rewards extremes: an error of exactly 0, such as that of outliers that all get probability 1, wins
 #   against everything else. By the Brier score, which counts the many inliers, rules that decide less do better: linear
 #   scaling and mean + sd, which miss the most outliers. Look at the errors themselves before relying on a rank.
-# - The power transform route makes probabilities that are graded where the others jump to 1, and ranks last here for that
-#   reason: its Brier score is that of mean + nMAD. The robust fit is better than maximum likelihood, which takes outliers
-#   for skewness and draws them towards the others.
+# - The power transform route makes probabilities that are graded where the others jump to 1, and ranks last here for
+#   that reason: its Brier score is that of mean + nMAD. The robust fit is better than maximum likelihood, which takes
+#   outliers for skewness and draws them towards the others.
