@@ -10,6 +10,8 @@ from powerkern.kernels.erf import erf
 from powerkern.kernels.moments import moments_of
 
 _SQRT_HALF = 0.7071067811865476
+#: Sums of squares neither over- nor underflow where the binary exponents of the largest values are below this.
+_MODERATE = 400
 
 
 @reduction
@@ -36,6 +38,17 @@ def n_present(x: FloatArray) -> int:
     return n
 
 
+@kernel
+def _scale_down(x: FloatArray) -> int:
+    """Divide ascending values by the power of 2 that is returned, 0 where their squares are in range without."""
+    exponent = math.frexp(max(abs(x[0]), abs(x[x.size - 1])))[1]
+    if abs(exponent) < _MODERATE:
+        return 0
+    for i in range(x.size):
+        x[i] = math.ldexp(x[i], -exponent)
+    return exponent
+
+
 @entry((ROWS, COLUMN, COLUMN, COLUMN))
 def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: FloatArray) -> None:
     """`ks_of` each row, sorted, NaN last; loc and scale that are NaN are fitted.
@@ -50,6 +63,7 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
         if n > 0 and not (x[n - 1] < math.inf and x[0] > -math.inf):
             out[j] = math.inf
         elif n > 0 and not (fitted and x[0] == x[n - 1]):
+            exponent = _scale_down(x) if fitted else 0
             sample = moments_of(x)
-            centre = sample.mean if math.isnan(loc[j]) else loc[j]
+            centre = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
             out[j] = ks_of(x, centre, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])

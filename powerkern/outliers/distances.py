@@ -64,7 +64,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     Warns
     -----
     UserWarning
-        Once, listing the columns whose scale is 0.
+        Once, listing the columns whose scale is 0, and those with fewer values than their scale needs.
 
     See Also
     --------
@@ -84,9 +84,10 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     loc, scale = location_scale(X, method, n_threads=threads, **constants)
     if method.endswith("-sd"):
         scale = scale * bessel_factor(matrix.values, ddof, threads)
-    flat = np.flatnonzero(scale == 0.0)
-    if flat.size:
-        warnings.warn(f"{column_labels(flat, matrix.names)}: the scale is 0, z-scores are NaN", stacklevel=2)
+    troubles = ((scale == 0.0, "the scale is 0"), (np.isnan(scale) & ~np.isnan(loc), "too few values for a scale"))
+    parts = [f"{column_labels(np.flatnonzero(has), matrix.names)}: {what}" for has, what in troubles if has.any()]
+    if parts:
+        warnings.warn(f"{'; '.join(parts)}: z-scores are NaN", stacklevel=2)
     scale = np.where(scale == 0.0, np.nan, scale)
 
     def change(block: FloatArray, group: slice) -> None:
@@ -144,9 +145,11 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
     matrix = as_matrix(X)
     values = finite_values(matrix)
     p = values.shape[1]
+    unit = _units(values) if cov is None else np.ones(p)  # so that no square over- or underflows
+    values = values / unit
     if loc is None or cov is None:
         sample = _spread(values)
-    centre = sample.loc if loc is None else _fitting("loc", loc, (p,))
+    centre = sample.loc if loc is None else _fitting("loc", loc, (p,)) / unit
     covariance = sample.cov if cov is None else _fitting("cov", cov, (p, p))
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")
@@ -209,6 +212,12 @@ def finite_values(matrix: Matrix) -> FloatArray:
         i, j = (int(k) for k in np.argwhere(infinite)[0])
         raise domain_error("infinite", None if matrix.was_vector else j, i, values[i, j], matrix.names)
     return values
+
+
+def _units(values: FloatArray) -> FloatArray:
+    """Powers of 2 near the largest magnitude of each column."""
+    largest = np.fmax.reduce(np.abs(values), axis=0)
+    return np.asarray(np.ldexp(1.0, np.frexp(np.where(largest > 0.0, largest, 1.0))[1] - 1))
 
 
 def _spread(values: FloatArray) -> Spread:

@@ -50,6 +50,15 @@ def test_mahalanobis_does_not_depend_on_affine_maps():
     assert mahalanobis(scaled) == pytest.approx(mahalanobis(CLOUD), rel=1e-8)
 
 
+@pytest.mark.parametrize("factor", [1e300, 1e-300, 1e-305])
+def test_distances_in_any_unit(factor):
+    assert mahalanobis(factor * CLOUD) == pytest.approx(mahalanobis(CLOUD), rel=1e-8)
+    centre = CLOUD[0]
+    assert mahalanobis(factor * CLOUD, loc=factor * centre) == pytest.approx(mahalanobis(CLOUD, loc=centre), rel=1e-8)
+    assert ks_distance(factor * CLOUD) == pytest.approx(ks_distance(CLOUD), rel=1e-8)
+    assert ks_distance(factor * CLOUD, loc=factor) == pytest.approx(ks_distance(CLOUD, loc=1.0), rel=1e-8)
+
+
 def test_mahalanobis_of_one_column_is_a_z_score():
     x = CLOUD[:, 0]
     assert mahalanobis(x) == pytest.approx(abs(x - x.mean()) / x.std(ddof=1), rel=1e-12)

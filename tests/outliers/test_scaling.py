@@ -299,12 +299,18 @@ def test_zscores_with_missing_values():
     np.testing.assert_allclose(zscore(holes), stats.zscore(holes, ddof=1, nan_policy="omit"), rtol=1e-12)
 
 
+def test_zscores_of_one_value():
+    with pytest.warns(UserWarning, match="column 1: too few values for a scale: z-scores are NaN"):
+        z = zscore([[1.0, 2.0], [2.0, math.nan], [4.0, math.nan]])
+    assert np.isnan(z[:, 1]).all()
+    assert zscore([1.0, 3.0]) == pytest.approx([-math.sqrt(0.5), math.sqrt(0.5)])
+
+
 def test_zscores_without_scale():
     with pytest.warns(UserWarning, match="column 1: the scale is 0"):
         found = zscore(np.column_stack([SCORES[:, 0], np.ones(300)]))
     assert np.isnan(found[:, 1]).all()
     assert np.array_equal(found[:, 0], zscore(SCORES[:, 0]))
-    assert np.isnan(zscore([3.0])).all()
 
 
 def test_zscores_refuse_infinite_values():
