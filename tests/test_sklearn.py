@@ -307,8 +307,8 @@ def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
 
 def test_weights_of_other_estimators_are_whole_numbers():
     X, weight = skewed(), np.full(200, 2.0)
-    with pytest.raises(ValueError, match="row 3: the weight is 0.5; estimator='rewml' takes whole numbers"):
-        weight[3] = 0.5
+    weight[3] = 0.5
+    with pytest.raises(ValueError, match=r"row 3: the weight is 0.5; estimator='rewml' takes whole numbers"):
         PowerTransformer(estimator="rewml").fit(X, sample_weight=weight)
 
 
