@@ -432,7 +432,7 @@ class PowerFit:
         >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
         0
         """
-        matrix = as_matrix(X)
+        matrix = as_matrix(_frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
         values = matrix.values
         if self.estimator in _KEEPS:
@@ -466,7 +466,7 @@ class PowerFit:
         >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
         True
         """
-        matrix = as_matrix(X)
+        matrix = as_matrix(_frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
         low, high = self.cutoffs(quantile=quantile)
         with np.errstate(invalid="ignore"):

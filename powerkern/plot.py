@@ -26,9 +26,6 @@ __all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "search_pl
 
 FloatArray = NDArray[np.float64]
 
-#: Cells further out than this are outlying: beyond it lies one standard normal value in a hundred.
-CUTOFF = float(ndtri(0.995))
-
 #: Area of all markers of a reliability diagram together, in square points.
 _MARKERS = 600.0
 
@@ -38,7 +35,8 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
 
     The sorted values, less their mean and divided by their standard deviation, over the normal scores
     ``Phi^-1((i - 1/3)/(n + 1/3))``. What is normal lies on the diagonal. Values after a fit with
-    ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such.
+    ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such: values
+    that it left out are red, and the band holds those that it kept (`PowerFit.weights`).
 
     Parameters
     ----------
@@ -54,7 +52,7 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
     Returns
     -------
     matplotlib Axes
-        Its first two lines are the points before and after.
+        Its first two lines are the points before and after; the third one, the values left out, if there are any.
 
     Examples
     --------
@@ -75,7 +73,12 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
     ax = _axes(ax)
     ax.plot(scores, np.sort(_standardized(before[kept])), ".", label="before", color="0.6")
     shown = after[kept] if fit.standardize else _standardized(after[kept])
-    ax.plot(scores, np.sort(shown), ".", label="after", color="C0")
+    order = np.argsort(shown)
+    shown, left_out = shown[order], fit.weights(matrix.values)[kept, j][order] == 0.0
+    ax.plot(scores, shown, ".", label="after", color="C0")
+    if left_out.any():
+        ax.plot(scores[left_out], shown[left_out], ".", label="left out of the fit", color="C3")
+        ax.axhspan(shown[~left_out][0], shown[~left_out][-1], color="C0", alpha=0.1, linewidth=0.0)
     ax.axline((0.0, 0.0), slope=1.0, color="0.2", linewidth=0.8)
     ax.set(xlabel="normal score", ylabel="standardised value", title=_title(j, matrix, fit))
     ax.legend()
@@ -146,6 +149,7 @@ def profile_plot(
     if np.isfinite(high - low):
         ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color="0.4", linewidth=0.8, linestyle="--")
         ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
+    ax.locator_params(axis="x", nbins=6)
     ax.set(xlabel="lambda", ylabel="log-likelihood", title=column_label(j, fit.column_names))
     ax.legend()
     return ax
@@ -155,7 +159,7 @@ def cell_map(
     X: object,
     fit: PowerFit,
     *,
-    cutoff: float = CUTOFF,
+    cutoff: float | None = None,
     max_shape: tuple[int, int] = (200, 100),
     ax: Axes | None = None,
 ) -> Axes:
@@ -171,8 +175,9 @@ def cell_map(
     fit : PowerFit
         The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
         in a maximum likelihood fit hide themselves.
-    cutoff : float
-        How far out is outlying; default 2.576, beyond which lies one normal value in a hundred.
+    cutoff : float, optional
+        How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
+        one normal value in a hundred.
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw; more are drawn as blocks.
     ax : matplotlib Axes, optional
@@ -199,6 +204,7 @@ def cell_map(
     """
     if not fit.standardize:
         raise ValueError("a cell map needs standardised values: fit with standardize=True")
+    cutoff = float(ndtri(fit.quantile)) if cutoff is None else cutoff
     matrix = _matrix(X, fit)
     z = fit.transform(matrix.values).astype(np.float64)
     z[:, _failed(fit)] = np.nan  # not on a standardised scale
@@ -264,9 +270,11 @@ def sensitivity_plot(
     >>> import numpy as np
     >>> from powerkern.plot import sensitivity_plot
     >>> x = np.random.default_rng(0).normal(size=100)
-    >>> ax = sensitivity_plot(x, np.linspace(-6.0, 6.0, 49), estimators=["mle"])
-    >>> ax.lines[0].get_label()
-    'mle'
+    >>> ax = sensitivity_plot(x, np.linspace(-8.0, 8.0, 33))
+    >>> for line in ax.lines[:2]:
+    ...     print(line.get_label(), abs(line.get_ydata()[-1]).round())
+    mle 42.0
+    rewml 0.0
     """
     sample, z = np.asarray(x, dtype=np.float64), np.asarray(points, dtype=np.float64)
     contaminated = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])

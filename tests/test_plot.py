@@ -50,6 +50,24 @@ def test_qq_plot_of_a_raw_fit_is_standardised():
     assert np.allclose(raw, standardised)
 
 
+def test_qq_plot_shows_what_a_robust_fit_left_out():
+    x = skewed()[:, 0]
+    x[[3, 50]], x[7] = 1e3, np.nan
+    fit = pk.fit(x, "box-cox", "rewml")
+    ax = qq_plot(x, fit)
+    after, left_out = ax.lines[1:3]
+    z = fit.transform(x)
+    assert np.array_equal(after.get_ydata(), np.sort(z)[:-1])
+    dropped = (fit.weights(x) == 0.0) & ~np.isnan(x)
+    assert dropped[[3, 50]].all()
+    assert np.array_equal(left_out.get_ydata(), np.sort(z[dropped]))
+    assert np.array_equal(left_out.get_xdata(), after.get_xdata()[np.isin(after.get_ydata(), z[dropped])])
+    band = ax.patches[0]
+    kept = z[fit.weights(x) == 1.0]
+    assert (band.get_y(), band.get_y() + band.get_height()) == pytest.approx((kept.min(), kept.max()))
+    assert len(qq_plot(x, pk.fit(x, "box-cox")).patches) == 0
+
+
 def test_columns_go_by_position_or_name():
     X = skewed()
     fit = pk.fit(X, column_names=["a", "b", "c"])
@@ -119,6 +137,15 @@ def test_cell_map_colours_what_is_far_out():
     assert (drawn[np.abs(z) <= cutoff] == 0.0).all()
 
 
+def test_the_cell_map_of_a_robust_fit_colours_its_outliers():
+    X = skewed()
+    X[5:9, 1], X[20, 2] = 1e5, np.nan
+    fit = pk.fit(X, "box-cox", "rewml", quantile=0.99)
+    drawn = np.ma.filled(cell_map(X, fit).images[0].get_array(), np.nan)
+    assert np.array_equal(np.abs(drawn) > 0.0, fit.outliers(X))
+    assert (drawn[5:9, 1] == 1.0).all()
+
+
 def test_large_cell_maps_are_block_means():
     X = np.random.default_rng(0).normal(size=(101, 7))
     fit = pk.fit(X, lmbda=1.0)
@@ -155,6 +182,17 @@ def test_sensitivity_is_the_change_times_the_size():
     ax = sensitivity_plot(x, z, estimators=["mle"])
     expected = [31 * (pk.fit(np.append(x, one)).lmbda[0] - pk.fit(x).lmbda[0]) for one in z]
     assert np.allclose(ax.lines[0].get_ydata(), expected)
+
+
+def test_sensitivity_of_a_robust_estimator_is_bounded():
+    x = np.random.default_rng(0).normal(size=60)
+    mle, rewml = sensitivity_plot(x, [5.0, 50.0, 500.0]).lines[:2]
+    assert [mle.get_label(), rewml.get_label()] == ["mle", "rewml"]
+    base = pk.fit(x, estimator="rewml").lmbda[0]
+    expected = 61 * (pk.fit(np.append(x, 5.0), estimator="rewml").lmbda[0] - base)
+    assert rewml.get_ydata()[0] == pytest.approx(expected)
+    assert np.ptp(rewml.get_ydata()) < 1.0  # left out, however far it is
+    assert np.ptp(mle.get_ydata()) > 10.0
 
 
 # --- reliability --------------------------------------------------------------------------------------
