@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from powerkern.completion import uv_decompose
 
 from ._measure import InTurns
 
+_REFERENCE = Path(__file__).resolve().parents[2] / "shared/refs/uv_reference.json"
 METHODS = ("cd", "als")
 #: Ridges that cmfrec is given: its best is over them.
 _RIDGES = (0.05, 0.5, 5.0, 20.0)
@@ -131,6 +134,30 @@ class Lecture:
         ones = np.ones((5, 2)), np.ones((2, 5))
         result = uv_decompose(self.M, 2, init=ones, order=self.visits, max_epochs=1)  # type: ignore[arg-type]
         return float(np.abs([result.U[0, 0], result.V[0, 0], result.U[2, 0]] - self.values).max())
+
+
+class Trajectory:
+    """The same example on and on, beside the reference."""
+
+    def setup(self) -> None:
+        if not _REFERENCE.exists():
+            raise NotImplementedError
+        self.reference = json.loads(_REFERENCE.read_text())
+
+    def track_error(self) -> float:
+        """Largest error after 1, 10 and 5,000 epochs, and of the errors of the first 20."""
+        ones = np.ones((5, 2)), np.ones((2, 5))
+        runs = {epochs: uv_decompose(Lecture.M, 2, init=ones, max_epochs=epochs, tol=0) for epochs in (1, 10, 5000)}
+        first, tenth = self.reference["epoch1_order_U_rowmajor_then_V_rowmajor"], self.reference["epoch10"]
+        pairs = [
+            (runs[1].U, first["U"]),
+            (runs[1].V, first["V"]),
+            (runs[10].U, tenth["U"]),
+            (runs[10].V, tenth["V"]),
+            (runs[5000].reconstruct(), self.reference["epoch5000"]["P"]),
+            (runs[5000].history[:20], self.reference["rmse_history_first20"]),
+        ]
+        return float(max(np.abs(np.subtract(found, expected)).max() for found, expected in pairs))
 
 
 class Threads(_Holes):

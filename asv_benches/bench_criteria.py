@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import scipy.stats
 
@@ -10,6 +13,7 @@ import powerkern as pk
 from ._measure import FAMILIES, PEER_COLUMNS, InTurns, matrix
 from .common import exp_units
 
+_REFERENCE = Path(__file__).resolve().parents[2] / "shared/refs/outlier_basics_reference.json"
 ESTIMATORS = ["ks", "ppcc"]
 
 
@@ -28,6 +32,18 @@ class Criterion:
 
     def track_exp_passes(self, estimator: str, family: str, n: int) -> float:
         return exp_units(lambda: pk.fit(self.x, family, estimator, n_threads=1), self.x.size)
+
+
+class Reference:
+    """Lambdas with the least Kolmogorov-Smirnov distance, beside those of a fine grid."""
+
+    def setup(self) -> None:
+        if not _REFERENCE.exists():
+            raise NotImplementedError
+        self.columns = json.loads(_REFERENCE.read_text())["boxcox_ks"].values()
+
+    def track_difference(self) -> float:
+        return max(abs(pk.fit(case["x"], "box-cox", "ks").lmbda[0] - case["lambda_ks"]) for case in self.columns)
 
 
 class OverScipy(InTurns):

@@ -14,10 +14,14 @@ from sklearn.covariance import EmpiricalCovariance
 
 from powerkern.kernels.erf import erf_array
 from powerkern.outliers import (
+    brier_score,
+    calibration_error,
     fit_scaling,
     ks_distance,
     mahalanobis,
     outlier_probability,
+    refinement_error,
+    sharpness_error,
     stratified_errors,
     zscore,
 )
@@ -43,6 +47,13 @@ RULES: dict[str, dict[str, str]] = {
         for scale in ("sd", "nmad", "niqr")
     },
 }
+
+
+#: The measures of the reference.
+MEASURES = {"brier": brier_score, "sharp": sharpness_error, "refine": refinement_error, "calib": calibration_error}
+STRATA = {"": "all", "_out": "outliers", "_in": "inliers"}
+#: Where rounding put a score of the reference into the wrong bin (tests/outliers/test_measures.py decides exactly).
+_ROUNDED = {("Iris|KNN", "linear"), ("Iris|KNN", "mean+sd"), ("Glass|IForest", "tmean10+sd")}
 
 
 def skewed(n: int, p: int, order: str = "C") -> np.ndarray:
@@ -116,6 +127,28 @@ class Accuracy:
         error = abs(np.array([scaling.mu[0], sigma]) - wanted) / np.maximum(abs(wanted), 1e-300)
         error[wanted == [scaling.mu[0], sigma]] = 0.0
         return float(max(error.max(), abs(scaling.probability(scores) - expected["p"]).max()))
+
+
+class MeasureAccuracy:
+    """Largest error of a measure over the vectors and rules of the reference, overall and by class."""
+
+    params = (list(MEASURES),)
+    param_names = ("measure",)
+
+    def setup(self, measure: str) -> None:
+        if not _REFERENCE.exists():
+            raise NotImplementedError
+        self.vectors = json.loads(_REFERENCE.read_text())["vectors"].items()
+
+    def track_worst(self, measure: str) -> float:
+        binned = measure in ("refine", "calib")
+        return max(
+            abs(MEASURES[measure](vector["labels"], rule["p"], stratum=stratum) - rule["measures"][measure + key])
+            for name, vector in self.vectors
+            for word, rule in vector["variants"].items()
+            if not (binned and (name, word) in _ROUNDED)
+            for key, stratum in STRATA.items()
+        )
 
 
 class Erf:

@@ -15,6 +15,8 @@ def figures() -> Iterator[Figure]:
     """All figures, in their full sizes."""
     error = bench_completion.Lecture, "track_error_of_first_elements"
     yield Figure("lecture example: largest error of u11, v11 and u31", "<= 1e-9", *error)
+    name = "lecture example: largest error over its trajectory (1, 10, 5000 epochs)"
+    yield Figure(name, "<= 1e-9", bench_completion.Trajectory, "track_error")
     for method in bench_completion.METHODS:
         size = (2000, 500, 5)
         what = f"2000 x 500, 30 % missing, rank 5, {method}"
