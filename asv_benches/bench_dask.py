@@ -1,0 +1,104 @@
+"""powerkern.dask beside powerkern.fit of the same rows in memory: time, passes over the data, memory, differences."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import warnings
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+from distributed import Client, LocalCluster
+
+import powerkern as pk
+from powerkern.dask import fit
+
+from ._measure import FAMILIES, InTurns, lap_of, matrix, peak_memory
+
+_THREADS = 2
+
+
+class BesideNumpy(InTurns):
+    """Dask's threads on row chunks of an array against the array itself on as many threads."""
+
+    params = (FAMILIES, [100_000], [20])
+    param_names = ("family", "n", "p")
+
+    def setup(self, family: str, n: int, p: int) -> None:
+        self.x = matrix(family, n, p)
+        self.chunked = da.from_array(self.x, chunks=(n // 20, p))
+        self._fit(family)
+        pk.fit(self.x[:100], family)
+
+    def _fit(self, family: str) -> pk.PowerFit:
+        with dask.config.set(scheduler="threads", num_workers=_THREADS):
+            return fit(self.chunked, family)
+
+    def track_time_over_numpy(self, family: str, n: int, p: int) -> float:
+        self.compare({"dask": lambda: self._fit(family), "numpy": lambda: pk.fit(self.x, family, n_threads=_THREADS)})
+        return self.ratio("dask", "numpy")
+
+    def track_time_over_one_thread(self, family: str, n: int, p: int) -> float:
+        self.compare({"dask": lambda: self._fit(family), "numpy": lambda: pk.fit(self.x, family, n_threads=1)})
+        return self.ratio("dask", "numpy")
+
+
+class Chunks:
+    """Chunks by rows, by columns and by both: differences of lambda from powerkern.fit, and reads of every chunk."""
+
+    params = (FAMILIES, [10_000], [12])
+    param_names = ("family", "n", "p")
+
+    def setup(self, family: str, n: int, p: int) -> None:
+        self.x = matrix(family, n, p)
+        self.x[::7, ::3] = np.nan
+
+    def track_worst(self, family: str, n: int, p: int) -> float:
+        """The largest difference, relative to max(1, |lambda|)."""
+        expected = pk.fit(self.x, family).lmbda
+        sizes = itertools.product((n, n // 3 + 1, 997), (p, 5, 1))
+        with dask.config.set(scheduler="synchronous"):
+            found = [fit(da.from_array(self.x, chunks=size), family).lmbda for size in sizes]
+        return float(np.max(np.abs(found - expected) / np.maximum(1.0, np.abs(expected))))
+
+    def track_passes(self, family: str, n: int, p: int) -> float:
+        """How often a chunk is made, at most."""
+        rows = n // 10
+        reads, lock = np.zeros(10, dtype=int), threading.Lock()
+
+        def read(_: np.ndarray, block_info: Any = None) -> np.ndarray:
+            i = block_info[0]["chunk-location"][0]
+            with lock:
+                reads[i] += 1
+            return self.x[i * rows : (i + 1) * rows].copy()
+
+        empty = da.zeros(self.x.shape, chunks=(rows, p))
+        with dask.config.set(scheduler="threads", num_workers=_THREADS):
+            fit(empty.map_blocks(read, dtype=self.x.dtype, meta=self.x[:0]), family)
+        return float(reads.max())
+
+
+class LargerThanMemory:
+    """A worker process with less memory than the data, which are made chunk by chunk."""
+
+    params = ([600_000], [10], [75_000])
+    param_names = ("n", "p", "rows")
+    timeout = 300
+
+    def track_growth_in_chunks(self, n: int, p: int, rows: int) -> float:
+        """By how many chunks the worker's memory grows at its peak."""
+        data = da.random.default_rng(0).random(size=(n, p), chunks=(rows, p))
+        settings = {"distributed.worker.memory.terminate": False, "distributed.logging.distributed": "error"}
+        with (
+            warnings.catch_warnings(),
+            dask.config.set(settings),
+            LocalCluster(1, 1, processes=True, dashboard_address=None, memory_limit="450MB") as cluster,
+            Client(cluster) as client,
+        ):
+            fit(data[:rows])  # compiles
+            before = client.submit(peak_memory, pure=False).result()
+            self.laps = {"fit": lap_of(lambda: fit(data))}
+            after = client.submit(peak_memory, pure=False).result()
+        return float((after - before) / (8e-6 * rows * p))
