@@ -431,6 +431,14 @@ def test_dtypes(dtype):
     assert given.transform(x).dtype == (np.float32 if dtype == "float32" else np.float64)
 
 
+@estimators
+@pytest.mark.parametrize("family", [*FAMILIES, "best"])
+def test_weights_repeat_rows(family, name):
+    x = contaminated(50, 3)
+    weight = np.random.default_rng(0).integers(0, 4, 50)
+    assert_same(fitted(x, family, name, sample_weight=weight), fitted(np.repeat(x, weight, axis=0), family, name))
+
+
 # --- the better family --------------------------------------------------------------------------------
 
 
@@ -548,7 +556,7 @@ def test_vectors_stay_vectors():
         ({"estimator": "rewml", "convention": "R"}, ValueError, "convention"),
         ({"estimator": "rewml", "search": "grid"}, ValueError, "search"),
         ({"estimator": "rewml", "prestandardize": "sd"}, ValueError, "prestandardize"),
-        ({"estimator": "rewml", "sample_weight": np.ones(30)}, ValueError, "sample_weight cannot be given"),
+        ({"estimator": "rewml", "sample_weight": np.full(30, 0.5)}, ValueError, "takes whole numbers"),
         ({"estimator": "mtl", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),
         ({"estimator": "carroll", "ymax": 10.0}, ValueError, "ymax cannot be given"),
         ({"family": "best", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),

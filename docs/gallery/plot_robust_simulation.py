@@ -1,0 +1,109 @@
+"""
+Bias and error under contamination
+==================================
+
+The simulation of Raymaekers and Rousseeuw (2021, section 3): samples of 100 values whose transforms are normal, but for
+a share of them, all moved to the same place k standard deviations out. How far is lambda from the truth?
+"""
+
+# %%
+# Samples
+# -------
+# Normal values, a share of them set to k (or -k, where lambda > 1), and taken back through the inverse transform. All
+# replicates are the columns of one matrix: each estimator is one call.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+import powerkern as pk
+
+N, REPLICATES = 100, 100
+CASES = {
+    ("yeo-johnson", 0.5): 1,
+    ("yeo-johnson", 1.0): 1,
+    ("yeo-johnson", 1.5): -1,
+    ("box-cox", 0.0): 1,
+    ("box-cox", 1.0): 1,
+}
+ESTIMATORS = {
+    "ML": {},
+    "RewML": {"estimator": "rewml"},
+    "RewML by R's rules": {"estimator": "rewml", "convention": "cellwise"},
+    "trimmed, h = 0.85": {"estimator": "mtl", "h": 0.85},
+}
+rng = np.random.default_rng(99)
+uniform = rng.uniform(size=(N, REPLICATES))
+
+
+def samples(family, lmbda, share, k):
+    if family == "box-cox" and lmbda == 1.0:  # normal about 1, within 0.01 and 1.99; k counts thirds
+        low, high = ndtr([-2.97, 2.97])
+        y = ndtri(low + (high - low) * uniform)
+    else:
+        y = ndtri(uniform)
+    y[: round(N * share)] = k * CASES[family, lmbda]
+    if family == "box-cox":
+        return np.exp(y) if lmbda == 0.0 else 1.0 + y / 3.0
+    m = np.where(y >= 0.0, lmbda, 2.0 - lmbda)
+    return np.sign(y) * np.expm1(np.log1p(m * np.abs(y)) / m)
+
+
+def errors(case, share, k):
+    X = samples(*case, share, k)
+    return {name: pk.fit(X, case[0], **options).lmbda - case[1] for name, options in ESTIMATORS.items()}
+
+
+# %%
+# Tables
+# ------
+# Bias and mean squared error over 100 replicates, the standard error of the bias in brackets.
+
+for case in CASES:
+    print(f"\n{case[0]}, lambda = {case[1]}")
+    print(f"{'':20s}" + "".join(f"{name:>22s}" for name in ESTIMATORS))
+    for share, k in ((0.0, 0.0), (0.05, 10.0), (0.1, 4.0), (0.1, 10.0), (0.15, 6.0), (0.15, 10.0)):
+        cells = [f"{e.mean():7.3f} ({e.std() / 10:.3f}) {np.mean(e**2):6.3f}" for e in errors(case, share, k).values()]
+        print(f"{share:5.0%} at k = {k:4.1f}   " + "".join(f"{cell:>22s}" for cell in cells))
+
+# %%
+# R's cellWise gets, with 10 % at k = 10 and samples of its own, bias -0.036 and error 0.025 (Yeo-Johnson 0.5), -0.039
+# and 0.029 (1), 0.037 and 0.030 (1.5), -0.011 and 0.009 (Box-Cox 0); for maximum likelihood -0.683 and 0.469 (0.5).
+#
+# Against k, with 10 % contamination
+# ----------------------------------
+
+figure, axes = plt.subplots(2, len(CASES), figsize=(13, 6), layout="constrained", sharex=True)
+for case, (above, below) in zip(CASES, axes.T, strict=True):
+    ks = np.arange(0.0, 10.5, 1.0)
+    found = [errors(case, 0.1, k) for k in ks]
+    for name in ESTIMATORS:
+        above.plot(ks, [e[name].mean() for e in found], label=name)
+        below.plot(ks, [np.mean(e[name] ** 2) for e in found], label=name)
+    above.set_title(f"{case[0]}, {case[1]}")
+    below.set_xlabel("k")
+axes[0, 0].set_ylabel("bias")
+axes[1, 0].set_ylabel("mean squared error")
+axes[0, 0].legend(fontsize="small")
+
+# %%
+# Against the share of outliers at k = 10
+# ---------------------------------------
+
+figure, axes = plt.subplots(1, len(CASES), figsize=(13, 3.2), layout="constrained")
+for case, ax in zip(CASES, axes, strict=True):
+    shares = np.arange(0.0, 0.16, 0.025)
+    found = [errors(case, share, 10.0) for share in shares]
+    for name in ESTIMATORS:
+        ax.plot(100 * shares, [e[name].mean() for e in found], label=name)
+    ax.set(title=f"{case[0]}, {case[1]}", xlabel="outliers, %")
+axes[0].set_ylabel("bias")
+
+# %%
+# What this shows
+# ---------------
+# - A few outliers carry maximum likelihood off.
+# - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k = 4
+#   to 6. Change points at the quartiles, as the paper has them, halve the error there against those of R's code.
+# - Without outliers it pays with 1.7 to 2.1 times the error of maximum likelihood.
+# - The trimmed likelihood does well where its share fits, but trims clean samples, too: bias without outliers.
