@@ -103,7 +103,7 @@ axes[0].set_ylabel("bias")
 # What this shows
 # ---------------
 # - A few outliers carry maximum likelihood off.
-# - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k = 4
-#   to 6. Change points at the quartiles, as the paper has them, halve the error there against those of R's code.
+# - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k
+#   = 4 to 6. Change points at the quartiles, as the paper has them, halve the error there against those of R's code.
 # - Without outliers it pays with 1.7 to 2.1 times the error of maximum likelihood.
 # - The trimmed likelihood does well where its share fits, but trims clean samples, too: bias without outliers.
