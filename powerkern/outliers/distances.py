@@ -100,8 +100,13 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
     """What takes a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
-    n = column_figures(lambda block, _: np.count_nonzero(~np.isnan(block), axis=1)[:, None], values, 1, n_threads)[:, 0]
-    return np.sqrt(n / np.where(n > ddof, n - ddof, np.nan))
+
+    def count(block: FloatArray, group: slice) -> FloatArray:
+        return np.count_nonzero(~np.isnan(block), axis=1)[:, None].astype(np.float64)
+
+    n_rows, p = values.shape
+    n = column_figures(count, values, 1, n_threads)[:, 0] if _has_missing(values) else np.full(p, float(n_rows))
+    return np.asarray(np.sqrt(n / np.where(n > ddof, n - ddof, np.nan)))
 
 
 # --- Mahalanobis distances ------------------------------------------------------------------------------
@@ -198,7 +203,7 @@ def robust_covariance(X: ArrayLike, **options: Any) -> Spread:
     except ImportError:
         raise ImportError("robust_covariance needs scikit-learn: pip install 'powerkern[sklearn]'") from None
     values = finite_values(as_matrix(X))
-    complete = values[~np.isnan(values).any(axis=1)]
+    complete = _complete(values)
     _enough(complete)
     found = MinCovDet(**options).fit(complete)
     return Spread(found.location_, found.covariance_)
@@ -214,6 +219,17 @@ def finite_values(matrix: Matrix) -> FloatArray:
     return values
 
 
+def _has_missing(values: NDArray[Any]) -> bool:
+    """Whether there may be NaN: a sum is NaN then, and is faster than a look at each value."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isnan(np.sum(values, dtype=np.float64)))
+
+
+def _complete(values: FloatArray) -> FloatArray:
+    """The rows without missing values."""
+    return values[~np.isnan(values).any(axis=1)] if _has_missing(values) else values
+
+
 def _units(values: FloatArray) -> FloatArray:
     """Powers of 2 near the largest magnitude of each column."""
     largest = np.fmax.reduce(np.abs(values), axis=0)
@@ -222,7 +238,7 @@ def _units(values: FloatArray) -> FloatArray:
 
 def _spread(values: FloatArray) -> Spread:
     """Mean and covariance of the complete rows, with n - 1."""
-    complete = values[~np.isnan(values).any(axis=1)]
+    complete = _complete(values)
     _enough(complete)
     loc = complete.mean(axis=0)
     deviations = complete - loc
@@ -247,7 +263,7 @@ def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
 
 def _whiten(deviations: FloatArray, cov: FloatArray, names: Sequence[str] | None) -> FloatArray:
     """Rows in which the covariance is the identity, as columns."""
-    from scipy.linalg import lapack, solve_triangular  # costs a third of the time to import powerkern
+    from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 
     scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
     if not (scale > 0.0).all():
@@ -258,7 +274,7 @@ def _whiten(deviations: FloatArray, cov: FloatArray, names: Sequence[str] | None
     if stopped or small.any():
         j = stopped - 1 if stopped else int(np.argmax(small))
         raise _singular(j, names, "depends linearly on the columns before it")
-    return cast(FloatArray, solve_triangular(factor, (deviations / scale).T, lower=True, check_finite=False))
+    return cast(FloatArray, blas.dtrsm(1.0, factor, (deviations / scale).T, lower=1, overwrite_b=1))
 
 
 def _singular(j: int, names: Sequence[str] | None, why: str) -> ValueError:
