@@ -102,7 +102,7 @@ def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray
     """What takes a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
-        return np.count_nonzero(~np.isnan(block), axis=1)[:, None].astype(np.float64)
+        return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
 
     n_rows, p = values.shape
     n = column_figures(count, values, 1, n_threads)[:, 0] if _has_missing(values) else np.full(p, float(n_rows))
