@@ -4,67 +4,99 @@ What a transform does for classifiers
 
 Do power transforms help a classifier? Linear and quadratic discriminant analysis assume normal features. Logistic
 regression does not, but a skewed feature with a few huge values makes a line a poor boundary. Here are scikit-learn's
-bundled data as they are, standardised, and transformed, each with three classifiers.
+bundled data as they are, standardised, and transformed, each with three classifiers; first as they come, then with
+some cells gone wrong.
 """
 
 # %%
 # The study
 # ---------
 # The area under the ROC curve, one class against the others where there are more than two, in a stratified
-# cross-validation of ten folds; transforms are fitted in each fold anew.
+# cross-validation of five folds; transforms are fitted in each fold anew. A robust fit shows outliers as what they
+# are, far out. A classifier that cannot bear them needs them brought back, to the cut-off (*robust, clipped*).
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from powerkern.sklearn import PowerTransformer
 
+CUTOFF = 2.576  # one normal value in a hundred is further out
 DATA = {"iris": load_iris, "wine": load_wine, "breast cancer": load_breast_cancer}
 TRANSFORMS = {
     "raw": FunctionTransformer(),
     "standardised": StandardScaler(),
     "ML": PowerTransformer(),
+    "robust": PowerTransformer(estimator="rewml"),
+    "robust, clipped": make_pipeline(
+        PowerTransformer(estimator="rewml"), FunctionTransformer(np.clip, kw_args={"a_min": -CUTOFF, "a_max": CUTOFF})
+    ),
 }
 CLASSIFIERS = {
     "LDA": LinearDiscriminantAnalysis(),
     "QDA": QuadraticDiscriminantAnalysis(reg_param=0.001),
     "logistic": LogisticRegression(solver="newton-cholesky"),
 }
-FOLDS = StratifiedKFold(10, shuffle=True, random_state=0)
+AREA = get_scorer("roc_auc_ovr")
+ROWS = [f"{data}, {classifier}" for data in DATA for classifier in CLASSIFIERS]
 
 
-def area(load, transform, classifier):
-    """Mean area under the curve over the folds."""
-    X, y = load(return_X_y=True)
-    pipeline = make_pipeline(transform, classifier)
-    return cross_val_score(pipeline, X, y, cv=FOLDS, scoring="roc_auc_ovr").mean()
+def areas(wrong, n_splits=5):
+    """Mean area under the curve over the folds, where this share of the cells is ten times the largest value."""
+    table = np.zeros((len(DATA), len(CLASSIFIERS), len(TRANSFORMS)))
+    for data, load in enumerate(DATA.values()):
+        X, y = load(return_X_y=True)
+        X = np.where(np.random.default_rng(0).uniform(size=X.shape) < wrong, 10.0 * X.max(axis=0), X)
+        for train, test in StratifiedKFold(n_splits, shuffle=True, random_state=0).split(X, y):
+            for k, transform in enumerate(TRANSFORMS.values()):
+                Z, new = transform.fit_transform(X[train]), transform.transform(X[test])
+                for i, classifier in enumerate(CLASSIFIERS.values()):
+                    table[data, i, k] += AREA(classifier.fit(Z, y[train]), new, y[test]) / n_splits
+    return table.reshape(len(ROWS), -1)
 
 
-table = np.array(
-    [
-        [area(load, transform, classifier) for transform in TRANSFORMS.values()]
-        for load in DATA.values()
-        for classifier in CLASSIFIERS.values()
-    ]
-)
-rows = [f"{data}, {classifier}" for data in DATA for classifier in CLASSIFIERS]
-print(f"{'area under the curve':24s}", *(f"{name:>13s}" for name in TRANSFORMS))
-for row, areas in zip(rows, table, strict=True):
-    print(f"{row:24s}", *(f"{value:13.4f}" for value in areas))
+def show(table):
+    print(f"{'area under the curve':24s}", *(f"{name:>15s}" for name in TRANSFORMS))
+    for row, values in zip(ROWS, table, strict=True):
+        print(f"{row:24s}", *(f"{value:15.4f}" for value in values))
+
+
+clean = areas(wrong=0.0)
+show(clean)
+
+# %%
+# Cells gone wrong
+# ----------------
+# The same with 2 % of the cells ten times the largest value of their column: a decimal point slipped, a sensor failed.
+
+dirty = areas(wrong=0.02)
+show(dirty)
 
 # %%
 # What to make of it
 # ------------------
 # One minus the area, on a logarithmic scale: further left is better.
 
-figure, ax = plt.subplots(figsize=(8, 4.5), layout="constrained")
-for k, name in enumerate(TRANSFORMS):
-    ax.plot(np.maximum(1.0 - table[:, k], 1e-5), range(len(rows)), "o", label=name, alpha=0.7)
-ax.set(xscale="log", xlabel="1 - area under the curve (1e-5: perfect)", yticks=range(len(rows)), yticklabels=rows)
-ax.invert_yaxis()
-ax.legend()
+figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")
+for ax, table, title in zip(panels, (clean, dirty), ("as they come", "2 % of the cells wrong"), strict=True):
+    for k, name in enumerate(TRANSFORMS):
+        ax.plot(np.maximum(1.0 - table[:, k], 1e-5), range(len(ROWS)), "o", label=name, alpha=0.7)
+    ax.set(xscale="log", xlabel="1 - area under the curve (1e-5: perfect)", title=title)
+panels[0].set(yticks=range(len(ROWS)), yticklabels=ROWS)
+panels[0].invert_yaxis()
+panels[1].legend()
+
+# %%
+# - These data are easy, and clean: every transform is as good as another to the third decimal. LDA does not even notice
+#   scales. QDA of the breast-cancer data is better without a transform.
+# - With wrong cells a transform decides. Maximum likelihood bends lambda until the outliers look less far out, which is
+#   what classifiers without any resistance of their own want. A robust fit leaves the outliers where they are, which
+#   alone helps such a classifier little, and may harm. Clipped at its cut-off, it is the best of all here.
+# - So: a robust fit *finds* what is wrong (``PowerFit.outliers``, ``powerkern.plot.cell_map``). Clip it, impute it, or
+#   leave it out, before a method that cannot bear it.
