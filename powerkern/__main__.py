@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("data", type=Path, help=".csv, .tsv (also gzipped), .parquet or .npy")
     fit.add_argument("-o", "--output", type=Path, metavar="FIT.json", help="where to write the fit")
     fit.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
-    fit.add_argument("--family", choices=FAMILIES, default=FAMILIES[0], help="default: %(default)s")
+    fit.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     fit.add_argument("--estimator", default="mle", help="default: %(default)s")
     fit.add_argument("--no-standardize", action="store_true", help="leave mean and standard deviation as they come")
     fit.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
@@ -182,7 +182,7 @@ def _run_fit(args: argparse.Namespace) -> None:
         [
             [
                 r["column"],
-                fit.family,
+                r["family"],
                 _short(r["lmbda"]),
                 _short(r["loc"], r["log_factor"]),
                 _short(r["scale"], r["log_factor"]),
@@ -276,12 +276,14 @@ def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     return [
         {
             "column": name,
+            "family": fit.families[j],
             "lmbda": _finite(fit.lmbda[j]),
             "loc": _finite(fit.loc[j]),
             "scale": _finite(fit.scale[j]),
             "log_factor": _finite(fit.log_factor[j]),
             "nll": _finite(fit.nll[j]),
             "n_obs": int(fit.n_obs[j]),
+            "n_kept": int(fit.n_kept[j]),
             "n_iter": int(fit.n_iter[j]),
             "status": fit.status_text[j],
         }

@@ -252,6 +252,16 @@ def test_fit_json_for_programs(run, table, numbers):
     assert [record["column"] for record in report["columns"]] == ["income", "length, cm"]
 
 
+def test_fit_takes_the_better_family_robustly(run, table, numbers):
+    code, out, _ = run("fit", table, "--json", "--family", "best", "--estimator", "rewml")
+    records = json.loads(out)["columns"]
+    fit = pk.fit(numbers, "best", "rewml")
+    assert code == 0
+    assert [record["family"] for record in records] == fit.families
+    assert [record["lmbda"] for record in records] == fit.lmbda.tolist()
+    assert [record["n_kept"] for record in records] == fit.n_kept.tolist()
+
+
 def test_a_constant_column_warns_and_the_others_are_fitted(run, tmp_path):
     (tmp_path / "x.csv").write_text("a,b\n1,5\n2,5\n4,5\n")
     code, out, err = run("fit", tmp_path / "x.csv", "--json")
