@@ -104,6 +104,56 @@ class Proposal2(InTurns):
         return p / PEER_COLUMNS * self.ratio("statsmodels", "powerkern")
 
 
+class OverPyOD(InTurns):
+    """How many times faster than PyOD's predict_proba, which has two of the rules, a detector at a time, one thread."""
+
+    params = (["unify", "linear"], [10_000], [50])
+    param_names = ("rule", "n", "p")
+
+    def setup(self, rule: str, n: int, p: int) -> None:
+        try:
+            from pyod.models.base import BaseDetector
+        except ImportError:
+            raise NotImplementedError from None
+
+        class Scores(BaseDetector):  # type: ignore[misc]  # PyOD has no types
+            """A detector whose data are its scores."""
+
+            def __init__(self) -> None:
+                super().__init__()
+
+            def fit(self, X: np.ndarray, y: None = None) -> Any:
+                self._set_n_classes(y)
+                self.decision_scores_ = self.decision_function(X)
+                self._process_decision_scores()
+                return self
+
+            def decision_function(self, X: np.ndarray) -> np.ndarray:
+                return X.ravel()
+
+        self.scores = skewed(n, p, "F")
+        self.detector = Scores()
+        self.options = {"scale": "sd"} if rule == "unify" else {"method": "linear"}
+        outlier_probability(self.scores, **self.options)  # compiles
+
+    def _pyod(self, rule: str) -> np.ndarray:
+        columns = [self.detector.fit(c).predict_proba(c, method=rule)[:, 1] for c in self.scores.T[:, :, None]]
+        return np.column_stack(columns)
+
+    def track_speedup(self, rule: str, n: int, p: int) -> float:
+        self.compare(
+            {
+                "powerkern": lambda: outlier_probability(self.scores, **self.options, n_threads=1),
+                "PyOD": lambda: self._pyod(rule),
+            }
+        )
+        return self.ratio("PyOD", "powerkern")
+
+    def track_difference(self, rule: str, n: int, p: int) -> float:
+        """Largest difference of any probability."""
+        return float(abs(outlier_probability(self.scores, **self.options) - self._pyod(rule)).max())
+
+
 class Accuracy:
     """Largest error of parameters (relative) and probabilities over the vectors of the reference."""
 

@@ -25,6 +25,10 @@ def figures() -> Iterator[Figure]:
         yield Figure(name, "<= 5", bench_outliers.Probabilities, "track_medians", ("mean+nmad", order, 10_000, 200))
     name = "proposal 2 of 10000 x 200 scores, one thread, over statsmodels"
     yield Figure(name, ">= 9 x", bench_outliers.Proposal2, "track_speedup", (10_000, 200))
+    for rule in ("unify", "linear"):
+        name = f"10000 x 50 scores, one thread, rule {rule!r} of PyOD"
+        yield Figure(f"{name}: times faster", ">= 1 x", bench_outliers.OverPyOD, "track_speedup", (rule, 10_000, 50))
+        yield Figure(f"{name}: difference", "<= 1e-9", bench_outliers.OverPyOD, "track_difference", (rule, 10_000, 50))
     name = 'estimator="ks": largest difference of lambda from the reference, a grid with steps of 1e-6'
     yield Figure(name, "<= 2e-6", bench_criteria.Reference, "track_difference")
     for n in (200, 10_000):

@@ -87,6 +87,14 @@ def test_detectors_of_pyod(name):
     assert model.predict(NEW).tolist() == [1, -1]
 
 
+@pytest.mark.parametrize("options, method", [({"scale": "sd"}, "unify"), ({"method": "linear"}, "linear")])
+def test_rules_of_pyod(options, method):
+    models = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed")
+    expected = models.KNN().fit(X).predict_proba(NEW, method=method)
+    found = OutlierProbability(models.KNN(), **options).fit(X).predict_proba(NEW)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
 def test_sense_of_the_scores_can_be_said():
     class Distance(PyODLike):
         def fit(self, X, y=None):
