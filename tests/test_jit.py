@@ -87,6 +87,23 @@ def test_an_entry_says_what_it_is():
     assert callable(mle.fit_columns.__wrapped__)
 
 
+@needs_jit
+@pytest.mark.parametrize("releases", ["('0.', '1.')", "()"])
+def test_kernels_without_machine_code_of_their_own(releases, tmp_path):
+    """An entry that allocates, and then a user's function that calls the same kernel: in releases known and unknown."""
+    code = (
+        f"import numba, numpy as np; from powerkern import _jit; _jit._LINKS_KERNELS = {releases}\n"
+        "from numba.core.registry import cpu_target; from powerkern.kernels import boxcox\n"
+        "x, out, again = np.linspace(1.0, 9.0, 999), np.empty(999), np.empty(999)\n"
+        "boxcox.boxcox_array(x, 0.5, out)\n"
+        "assert not {'_library_class', 'set_env'} & set(vars(cpu_target.target_context.codegen()))\n"
+        "loop = boxcox.boxcox_loop\n"
+        "numba.njit(lambda x, y: loop(x, 0.5, y))(x, again)\n"
+        "print((out == again).all(), np.allclose(out, 2.0 * (np.sqrt(x) - 1.0)))"
+    )
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True True"
+
+
 def test_importing_compiles_nothing():
     modules = sorted(f"powerkern.kernels.{info.name}" for info in pkgutil.iter_modules(powerkern.kernels.__path__))
     code = (
