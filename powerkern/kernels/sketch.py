@@ -281,12 +281,14 @@ def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray,
 
 @kernel
 def _needs_care(base: float, grid: FloatArray) -> bool:
-    """Whether all magnitudes are near the reference, or some of their ratios to it beyond the normal range."""
+    """Whether all magnitudes are near the reference, or its inverse or some of their ratios beyond the normal range."""
     unit = base + grid[G_REF]
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
     smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
     near = largest - grid[G_REF] <= 0.5 * unit and grid[G_REF] - smallest <= 0.5 * unit
-    return near or not ((base + smallest) / unit >= _SMALLEST_NORMAL and (base + largest) / unit <= _LARGEST)
+    invertible = _SMALLEST_NORMAL <= unit <= 1.0 / _SMALLEST_NORMAL
+    normal = (base + smallest) / unit >= _SMALLEST_NORMAL and (base + largest) / unit <= _LARGEST
+    return near or not (invertible and normal)
 
 
 @kernel

@@ -236,6 +236,18 @@ def test_a_fit_from_sums_is_the_direct_fit(family, shape):
     assert_allclose([given[mle.LOC], given[mle.SCALE]], [at_half.loc, at_half.scale], rtol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "x", [5e-324 * np.array([1, 2, 3, 10]), 5e-324 * np.arange(1.0, 90.0), 1.7e308 * np.array([1e-3, 0.4, 0.7, 1])]
+)
+def test_values_at_the_ends_of_the_range_of_floats(x):
+    """Multiples of the smallest number are exact, and their ratios are those of 1, 2, 3, 10."""
+    row, error = fit(x, BOX_COX, grid_row(x, BOX_COX))
+    expected = fit_vector(x / x[0] if x[0] < 1.0 else x * 2.0**-1000, BOX_COX)  # Box-Cox's lambda knows no scale
+    assert row[mle.STATUS] == Status.OK
+    assert error <= 1e-11
+    assert row[mle.LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)
+
+
 @pytest.mark.parametrize("coarser", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize(
     "family, shape",
