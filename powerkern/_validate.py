@@ -158,7 +158,7 @@ def refuse_foreign(X: object, what: str = "X") -> str:
         raise TypeError(f"{what} is a polars LazyFrame; pass {what}.collect()")
     if hasattr(X, "toarray") or (library == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"
-        raise TypeError(f"{what} is sparse, and a power transform is dense; pass {what}.{method}()")
+        raise TypeError(f"{what} is sparse, and what becomes of it is dense; pass {what}.{method}()")
     return library
 
 

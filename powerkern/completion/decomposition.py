@@ -359,7 +359,7 @@ def rank_profile(
     3
     """
     matrix = as_matrix(M, what="M")
-    tried = range(1, min(*matrix.values.shape, 10) + 1) if ranks is None else ranks
+    tried = range(1, min(*matrix.values.shape, 10) + 1) if ranks is None else np.atleast_1d(ranks).tolist()
     if len(tried) == 0 or any(low >= high for low, high in itertools.pairwise(tried)):
         raise ValueError(f"ranks must be increasing whole numbers, got {ranks!r}")
     if _real("validation_fraction", validation_fraction) == 0.0:

@@ -81,6 +81,8 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     """
     matrix = as_matrix(X)
     threads = thread_count(n_threads)
+    if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or ddof < 0:
+        raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
     loc, scale = location_scale(X, method, n_threads=threads, **constants)
     if method.endswith("-sd"):
         scale = scale * bessel_factor(matrix.values, ddof, threads)

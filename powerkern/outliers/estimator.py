@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -95,6 +96,8 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         -------
         self
         """
+        if not isinstance(self.threshold, Real) or not 0.0 <= self.threshold <= 1.0:
+            raise ValueError(f"threshold must be a probability, from 0 to 1, got {self.threshold!r}")
         detector = self._unfitted()
         self.detector_ = detector.fit(X) if y is None else detector.fit(X, y)
         scores = self._training_scores(X)
@@ -149,7 +152,12 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        score = getattr(self.detector_, "score_samples", None) or self.detector_.decision_function
+        score = getattr(self.detector_, "score_samples", None) or getattr(self.detector_, "decision_function", None)
+        if score is None:
+            raise TypeError(
+                f"{self.detector_!r} has no scores for new data: neither score_samples nor decision_function"
+                " (LocalOutlierFactor needs novelty=True)"
+            )
         greater = self.greater_is_outlier
         if greater is None:
             greater = hasattr(self.detector_, "decision_scores_")

@@ -454,7 +454,7 @@ _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]
 
 
 def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
-    numbers = [n_bins] if isinstance(n_bins, int | np.integer) else list(n_bins)
+    numbers = list(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
     for k in numbers:
         if isinstance(k, bool) or not isinstance(k, int | np.integer):
             raise TypeError(f"n_bins must be a whole number, or several, got {k!r}")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern import _frames
+from powerkern._robust import other_estimator
 from powerkern._validate import as_choice, as_matrix, check_n_features, column_labels
 from powerkern.columns import changed_matrix, column_figures, thread_count
 from powerkern.fitting import PowerFit, fit
@@ -253,6 +254,7 @@ def _fitted(
     as_choice("method", method, _METHODS)
     as_choice("center", center, _CENTERS)
     as_choice("scale", scale, _SCALES)
+    other_estimator(estimator, {})  # raises where there is none
     matrix = as_matrix(scores, what="scores")
     threads = thread_count(n_threads)
     values, power = matrix.values, None

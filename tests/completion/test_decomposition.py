@@ -336,6 +336,12 @@ def test_ranks_increase(ranks):
         rank_profile(LECTURE, ranks)
 
 
+def test_one_rank_is_a_list_of_one():
+    assert rank_profile(LECTURE, 1, random_state=0).ranks.tolist() == [1]
+    with pytest.raises(TypeError, match=r"rank must be a whole number, got 1\.5"):
+        rank_profile(LECTURE, [1.5])
+
+
 def test_ranks_need_entries_held_out():
     with pytest.raises(ValueError, match="ranks are compared on entries held out"):
         rank_profile(LECTURE, validation_fraction=0)

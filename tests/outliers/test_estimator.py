@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import pickle
 import sys
 
@@ -12,6 +13,7 @@ from sklearn.base import clone
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -110,6 +112,17 @@ def test_decision_function_and_threshold():
     loose = OutlierProbability(DETECTORS[0], threshold=0.1).fit(X)
     assert (strict.predict(X) == -1).sum() < (loose.predict(X) == -1).sum()
     assert strict.decision_function(X) == pytest.approx(0.999 - strict.predict_proba(X)[:, 1])
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan, "high"])
+def test_threshold_is_a_probability(threshold):
+    with pytest.raises(ValueError, match="threshold must be a probability"):
+        OutlierProbability(threshold=threshold).fit(X)
+
+
+def test_detectors_without_scores_for_new_data():
+    with pytest.raises(TypeError, match="neither score_samples nor decision_function"):
+        OutlierProbability(StandardScaler()).fit(X)
 
 
 def test_pickle_and_clone():

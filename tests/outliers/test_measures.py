@@ -211,3 +211,5 @@ def test_what_is_refused(call, message):
 def test_number_of_bins_is_a_whole_number():
     with pytest.raises(TypeError, match="whole number"):
         refinement_error([0, 1], [0.1, 0.2], n_bins=[2.5])
+    with pytest.raises(TypeError, match="whole number"):
+        refinement_error([0, 1], [0.1, 0.2], n_bins=2.5)

@@ -262,6 +262,7 @@ def test_infinite_scores_are_refused(rule):
         ({"center": "trimmed-mean"}, "center must be one of"),
         ({"scale": "mad"}, "did you mean 'nmad'"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
+        ({"estimator": "rewlm"}, "did you mean 'rewml'"),
     ],
 )
 def test_unknown_words(options, message):
@@ -297,6 +298,12 @@ def test_zscores_with_missing_values():
     holes = SCORES.copy()
     holes[4, 1] = math.nan
     np.testing.assert_allclose(zscore(holes), stats.zscore(holes, ddof=1, nan_policy="omit"), rtol=1e-12)
+
+
+@pytest.mark.parametrize("ddof", [-1, 0.5, True, "1"])
+def test_ddof_is_a_whole_number(ddof):
+    with pytest.raises(ValueError, match="ddof must be a whole number"):
+        zscore(SCORES, ddof=ddof)
 
 
 def test_zscores_of_one_value():
