@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -96,8 +95,9 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         -------
         self
         """
-        if not isinstance(self.threshold, Real) or not 0.0 <= self.threshold <= 1.0:
-            raise ValueError(f"threshold must be a probability, from 0 to 1, got {self.threshold!r}")
+        threshold: object = self.threshold
+        if not (isinstance(threshold, int | float) and 0.0 <= threshold <= 1.0):
+            raise ValueError(f"threshold must be a probability, from 0 to 1, got {threshold!r}")
         detector = self._unfitted()
         self.detector_ = detector.fit(X) if y is None else detector.fit(X, y)
         scores = self._training_scores(X)
