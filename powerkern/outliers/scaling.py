@@ -29,6 +29,9 @@ _PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
     "tukey": ("bisquare-proposal2", {"k": 1.5, "c": 4.685}),
 }
 
+#: Transformed scores further out, even infinite in units of a robust scale, count as this.
+_FAR = 1e300
+
 
 class ScoreScaling:
     """A map from outlier scores to probabilities, made from scores by `fit_scaling`.
@@ -260,7 +263,7 @@ def _fitted(
     values, power = matrix.values, None
     if method == "yeo-johnson":
         power = fit(scores, "yeo-johnson", estimator, n_threads=threads)
-        values = power.transform(values, n_threads=threads)
+        values = np.clip(power.transform(values, n_threads=threads), -_FAR, _FAR)
     if method == "linear":
         mu, sigma = _range(finite_values(matrix), threads)
     elif method == "gamma":
