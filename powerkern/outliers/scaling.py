@@ -29,9 +29,6 @@ _PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
     "tukey": ("bisquare-proposal2", {"k": 1.5, "c": 4.685}),
 }
 
-#: Transformed scores further out, even infinite in units of a robust scale, count as this.
-_FAR = 1e300
-
 
 class ScoreScaling:
     """A map from outlier scores to probabilities, made from scores by `fit_scaling`.
@@ -263,7 +260,8 @@ def _fitted(
     values, power = matrix.values, None
     if method == "yeo-johnson":
         power = fit(scores, "yeo-johnson", estimator, n_threads=threads)
-        values = np.clip(power.transform(values, n_threads=threads), -_FAR, _FAR)
+        # infinite in units of a robust scale: as far as numbers go
+        values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
     if method == "linear":
         mu, sigma = _range(finite_values(matrix), threads)
     elif method == "gamma":
