@@ -106,7 +106,8 @@ class Spectra(InTurns):
 def _transform(
     x: np.ndarray, logs: np.ndarray, n_negative: int, below: float, lmbda: float, rule: int, y: np.ndarray
 ) -> None:
-    kernels.transform_sorted(kernels.SortedColumn(x, logs, n_negative, below), lmbda, rule, y)
+    n = x.size - kernels.ROOM
+    kernels.transform_sorted(kernels.SortedColumn(x, logs, n, n_negative, below), lmbda, rule, y)
 
 
 @entry((COLUMN, ROWS))
@@ -126,10 +127,12 @@ class _Column:
             self.n_negative, self.below = int(np.sum(self.x < 0.0)), 2.0
         n = self.x.size
         self.scores = ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
-        self.y, self.table = np.empty(n), np.empty((6, location_kernels.table_width(n)))
+        room = np.ones(kernels.ROOM)
+        self.x, self.logs, self._y = np.append(self.x, room), np.append(self.logs, room), np.ones(n + room.size)
+        self.y, self.table = self._y[:n], np.empty((6, location_kernels.table_width(n)))
 
     def transform(self, lmbda: float, rule: int) -> None:
-        _transform(self.x, self.logs, self.n_negative, self.below, lmbda, rule, self.y)
+        _transform(self.x, self.logs, self.n_negative, self.below, lmbda, rule, self._y)
 
     def huber(self) -> location_kernels.LocScale:
         return _huber(self.y, self.table)

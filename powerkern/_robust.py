@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from powerkern._validate import as_choice
 from powerkern.kernels.criteria import KS, PPCC
-from powerkern.kernels.mle import BOX_COX
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.robust import BRENT, CARROLL, GLOBAL, MAD, MEDIAN, QQ, RAW, TRIMMED, Options
 
@@ -36,12 +35,10 @@ class Robust(NamedTuple):
     options: Options
     quantile: float
 
-    def for_family(self, family: int) -> NDArray[np.float64]:
-        """The options as the kernel takes them; R's cellWise divides Box-Cox columns by their medians only."""
-        options = self.options
-        if options.cellwise and options.prestandardize == MAD and family == BOX_COX:
-            options = options._replace(prestandardize=MEDIAN)
-        return np.array(options, dtype=np.float64)
+    @property
+    def array(self) -> NDArray[np.float64]:
+        """The options as the kernel takes them."""
+        return np.array(self.options, dtype=np.float64)
 
 
 class NearestNormal(NamedTuple):
@@ -57,12 +54,14 @@ def _rewml(
     search: str | None = None,
     quantile: float = QUANTILE,
     n_reweight: int = 2,
-    prestandardize: str = "mad",
+    prestandardize: str | None = None,
 ) -> Robust:
     cellwise = as_choice("convention", convention, _CONVENTIONS) == "cellwise"
     rule = CELLWISE if cellwise else QUARTILES
     if search is None:
         search = "brent" if cellwise else "global"
+    if prestandardize is None:
+        prestandardize = "median" if cellwise else "mad"
     if isinstance(n_reweight, bool) or not isinstance(n_reweight, int | np.integer) or not 0 <= n_reweight <= 100:
         raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
     return _robust(
@@ -82,7 +81,7 @@ def rewml(
     search: str | None = None,
     quantile: float = QUANTILE,
     n_reweight: int = 2,
-    prestandardize: str = "mad",
+    prestandardize: str | None = None,
 ) -> Robust:
     """Reweighted maximum likelihood."""
     return _rewml(True, convention, search, quantile, n_reweight, prestandardize)
@@ -94,7 +93,7 @@ def rewml_nr(
     search: str | None = None,
     quantile: float = QUANTILE,
     n_reweight: int = 2,
-    prestandardize: str = "mad",
+    prestandardize: str | None = None,
 ) -> Robust:
     """Reweighted maximum likelihood from a start without rectification."""
     return _rewml(False, convention, search, quantile, n_reweight, prestandardize)

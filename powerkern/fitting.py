@@ -245,9 +245,14 @@ class PowerFit:
     def part(self, columns: slice) -> PowerFit:
         """The fit of some of the columns, without data."""
         names = None if self.column_names is None else self.column_names[columns]
-        results = self._results[columns].copy()
         return PowerFit(
-            self.family, results, estimator=self.estimator, standardize=self.standardize, column_names=names
+            self.family,
+            self._results[columns].copy(),
+            estimator=self.estimator,
+            families=self._families[columns].copy(),
+            quantile=self.quantile,
+            standardize=self.standardize,
+            column_names=names,
         )
 
     # --- applying ---------------------------------------------------------------------------------------
@@ -370,7 +375,8 @@ class PowerFit:
             lost = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
             at = z[lost].astype(np.float64)
             inside = (low - rounding <= at) & (at <= high + rounding)
-            nearest = np.where(abs(at - high) < abs(at - low), self.x_max[j], self.x_min[j])
+            with np.errstate(invalid="ignore", over="ignore"):  # images of outliers may be infinite
+                nearest = np.where((at >= high) | (at - low > high - at), self.x_max[j], self.x_min[j])
             x[lost] = np.where(inside | clip, nearest, np.nan)
             return 0 if clip else int(np.count_nonzero(~inside))
 
@@ -423,7 +429,8 @@ class PowerFit:
         Returns
         -------
         ndarray
-            0 or 1; same shape as `X`. On the fitted data, column sums are `n_kept`.
+            0 or 1; same shape as `X`, columns in the order of the fit. On the fitted data, their sums are `n_kept`,
+            or more where values tie with the last ones that the trimmed likelihood keeps.
 
         Examples
         --------
@@ -457,7 +464,7 @@ class PowerFit:
         Returns
         -------
         ndarray of bool
-            Same shape as `X`.
+            Same shape as `X`, the columns in the order of the fit.
 
         Examples
         --------
@@ -817,8 +824,8 @@ def fit(
 
         * quantile (0.995, all): values further from the centre than this normal quantile are outliers.
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
-          at the logs, less their median, over their MAD. "median": ``x/median``; "none". `lmbda` of Box-Cox is always
-          that of the data.
+          at the logs, less their median, over their MAD. "median": Box-Cox looks at ``x/median``. "none": both look
+          at x. `lmbda` of Box-Cox is always that of the data.
         * n_reweight (2, RewML): number of reweighting steps.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
@@ -893,7 +900,7 @@ def fit(
 
     def fitted_as(code: int) -> tuple[FloatArray, pieces.Sums | None]:
         if isinstance(other, Robust):
-            return columns.robust_matrix(counted.values, code, other.for_family(code), threads, progress), None
+            return columns.robust_matrix(counted.values, code, other.array, threads, progress), None
         if other is not None:
             return columns.criterion_matrix(counted.values, code, other.criterion, threads, progress), None
         results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)

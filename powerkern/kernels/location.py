@@ -27,6 +27,7 @@ import numpy.typing as npt
 
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._status import LocationStatus
+from powerkern.kernels.elementary import log
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 
 CONVERGED, ZERO_SCALE = int(LocationStatus.CONVERGED), int(LocationStatus.ZERO_SCALE)
@@ -324,34 +325,33 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
     the total, the median. O(log n) without weights, O(n) with them.
     """
     y, center = col.y, col.center
-    left = position_of(y, center, point, col.middle)
     if col.w.size == 0:
-        lower, upper = _distances_of_rank(y, center, point, left, math.ceil(weight))
+        lower, upper = _distances_of_rank(y, center, point, math.ceil(weight))
         return lower if weight != math.floor(weight) or weight >= y.size else 0.5 * (lower + upper)
-    return _weighted_distance(col, point, left, weight)
+    return _weighted_distance(col, point, position_of(y, center, point, col.middle), weight)
 
 
 @kernel
-def _distances_of_rank(y: np.ndarray, center: float, point: float, left: int, rank: int) -> tuple[float, float]:
-    """The rank-th smallest, and the next, of two ascending lists: distances to the left and right of the point."""
-    rank = min(max(rank, 1), y.size)
-    low, high = max(0, rank - (y.size - left)), min(rank, left)  # how many come from the left
+def _distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> tuple[float, float]:
+    """The rank-th smallest of the distances ``|y - center - point|``, and the next.
+
+    The `rank` values nearest the point are consecutive; where they start is found by bisection.
+    """
+    n = y.size
+    rank = min(max(rank, 1), n)
+    low, high = 0, n - rank
     while low < high:
-        i = (low + high) // 2
-        if point - (y[left - 1 - i] - center) < (y[left + rank - i - 1] - center) - point:
+        i = (low + high) >> 1
+        if point - (y[i] - center) > (y[i + rank] - center) - point:
             low = i + 1
         else:
             high = i
-    distance = 0.0
-    if low > 0:
-        distance = point - (y[left - low] - center)
-    if rank > low:
-        distance = max(distance, (y[left + rank - low - 1] - center) - point)
+    distance = max(point - (y[low] - center), (y[low + rank - 1] - center) - point)
     following = math.inf
-    if low < left:
-        following = point - (y[left - 1 - low] - center)
-    if left + rank - low < y.size:
-        following = min(following, (y[left + rank - low] - center) - point)
+    if low > 0:
+        following = point - (y[low - 1] - center)
+    if low + rank < n:
+        following = min(following, (y[low + rank] - center) - point)
     return distance, following
 
 
@@ -381,6 +381,20 @@ def _weighted_distance(col: Sorted, point: float, left: int, weight: float) -> f
 def mad_about(col: Sorted, point: float) -> float:
     """Median of ``|y - center - point|``, without consistency factor."""
     return distance_at(col, point, 0.5 * (col.left_weight + col.right_weight))
+
+
+@kernel
+def mad_of(y: np.ndarray) -> float:
+    """Median distance from the median of a sorted column of at least one value, without consistency factor."""
+    center = y[(y.size - 1) >> 1]
+    return _middle_distance(y, center, 0.5 * (y[y.size >> 1] - center))
+
+
+@kernel
+def _middle_distance(y: np.ndarray, center: float, point: float) -> float:
+    """`mad_about` without weights."""
+    lower, upper = _distances_of_rank(y, center, point, (y.size + 1) >> 1)
+    return lower if y.size & 1 else 0.5 * (lower + upper)
 
 
 # --- Huber's M-estimators -----------------------------------------------------------------------------
@@ -502,6 +516,8 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     """
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
+    if w.size == 0:
+        return one_step_of(y, k, beta)
     col = _without_sums(y, w, table)
     total = col.left_weight + col.right_weight
     s0 = MAD_FACTOR * mad_about(col, col.median)
@@ -512,9 +528,9 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     lo = position_of(y, col.center, col.median - reach, tail)
     hi = position_of(y, col.center, col.median + reach, y.size - tail)
     sums = _stretch(y, w, lo, hi, col.center)  # two stretches are cheaper than a table of sums
-    below = float(lo) if w.size == 0 else _stretch(y, w, 0, lo, col.center).weight
+    below = _stretch(y, w, 0, lo, col.center).weight
     origin = col.center + col.median
-    outer = _inverse_distances(y[:lo], w[:lo], origin) + _inverse_distances(y[hi:], w[hi:], origin)
+    outer = _weighted_inverses(y[:lo], w[:lo], origin) + _weighted_inverses(y[hi:], w[hi:], origin)
     pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
     mu = col.median + pull / (sums.weight + reach * outer)
     s1 = MAD_FACTOR * mad_about(col, mu)
@@ -527,16 +543,105 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
 
 
+@kernel
+def one_step_of(y: np.ndarray, k: float, beta: float) -> LocScale:
+    """`huber_one_step` of values that have no weights, at least one: an objective of robust fits calls it often."""
+    n = y.size
+    center = y[(n - 1) >> 1]
+    median = 0.5 * (y[n >> 1] - center)
+    origin = center + median
+    s0 = MAD_FACTOR * _middle_distance(y, center, median)
+    if s0 == 0.0:
+        return LocScale(origin, 0.0, 0, ZERO_SCALE)
+    reach = k * s0
+    lo = position_of(y, center, median - reach, int(_TAIL * n))
+    hi = position_of(y, center, median + reach, n - lo)
+    pull = _sum_about(y[lo:hi], center, median) + reach * (n - hi - lo)
+    mu = median + pull / (hi - lo + reach * (_inverse_distances(y[:lo], origin) + _inverse_distances(y[hi:], origin)))
+    s1 = MAD_FACTOR * _middle_distance(y, center, mu)
+    scale = math.sqrt(_clipped_squares(y, center, mu, k * s1) / (n * beta))
+    return LocScale(center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+
+
+@kernel
+def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
+    """Location and scale of greatest likelihood under Huber's least favourable density, of values without weights.
+
+    They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
+    ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
+    D = sum (y - m) of those above less that of those below, these are::
+
+        n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
+
+    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, settle.
+    """
+    n = y.size
+    center = y[(n - 1) >> 1]
+    mu, s = 0.5 * (y[n >> 1] - center), MAD_FACTOR * mad_of(y)
+    if not s > 0.0:
+        return LocScale(center + mu, s, 0, ZERO_SCALE)
+    dof = n * math.erf(k / math.sqrt(2.0))
+    lo, hi = int(_TAIL * n), n - int(_TAIL * n)
+    solved = (-1, -1)
+    before_mu, before_s, before = mu, s, math.inf
+    for n_iter in range(1, _MAX_ITER + 1):
+        lo, hi = position_of(y, center, mu - k * s, lo), position_of(y, center, mu + k * s, hi)
+        if (lo, hi) == solved:
+            return LocScale(center + mu, s, n_iter, CONVERGED)
+        near, excess = hi - lo, n - hi - lo
+        m = _sum_about(y[lo:hi], center, 0.0) / near if near > 0 else mu
+        squares = _clipped_squares(y[lo:hi], center, m, math.inf)
+        apart = k * (_sum_about(y[hi:], center, m) - _sum_about(y[:lo], center, m))
+        gap = (m - mu) / s
+        rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (n - near)) + apart / s + k * excess * gap
+        value = log(s) + rho / dof
+        if value > before + _EPS * (1.0 + abs(before)):  # halfway back in mu/s and 1/s
+            a, b = 0.5 * (mu / s + before_mu / before_s), 0.5 * (1.0 / s + 1.0 / before_s)
+            mu, s, solved = a / b, 1.0 / b, (-1, -1)
+        else:
+            before_mu, before_s, before = mu, s, value
+            s = (apart + math.sqrt(apart * apart + 4.0 * dof * squares)) / (2.0 * dof)
+            mu, solved = m + s * k * excess / near if near > 0 else m, (lo, hi)
+        if not s < math.inf or (abs(s - before_s) <= 4.0 * _EPS * s and abs(mu - before_mu) <= 4.0 * _EPS * s):
+            return LocScale(center + mu, s, n_iter, CONVERGED if s < math.inf else MAX_ITER)
+    return LocScale(center + mu, s, _MAX_ITER, MAX_ITER)
+
+
 @reduction
-def _inverse_distances(part: np.ndarray, w: np.ndarray, origin: float) -> float:
+def _sum_about(part: np.ndarray, center: float, point: float) -> float:
     widest_vectors()
     total = 0.0
-    if w.size == 0:
-        for i in range(part.size):
-            total += 1.0 / abs(part[i] - origin)
-    else:
-        for i in range(part.size):
-            total += w[i] / abs(part[i] - origin)
+    for i in range(part.size):
+        total += (part[i] - center) - point
+    return total
+
+
+@reduction
+def _inverse_distances(part: np.ndarray, origin: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        total += 1.0 / abs(part[i] - origin)
+    return total
+
+
+@reduction
+def _weighted_inverses(part: np.ndarray, w: np.ndarray, origin: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        total += w[i] / abs(part[i] - origin)
+    return total
+
+
+@reduction
+def _clipped_squares(part: np.ndarray, center: float, point: float, reach: float) -> float:
+    """Sum of ``min((y - center - point)**2, reach**2)``."""
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        d = min(abs((part[i] - center) - point), reach)
+        total += d * d
     return total
 
 

@@ -277,20 +277,26 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 # --- a sorted column ----------------------------------------------------------------------------------
 
 
-class SortedColumn(NamedTuple):
-    """Sorted values and their signed logs; for the first `n_negative` the exponent loses `below`: 2, Box-Cox 0."""
+#: Arrays of a sorted column have room for this many values more: loops over whole vectors need no scalar remainder.
+ROOM = 8
 
-    x: FloatArray
+
+class SortedColumn(NamedTuple):
+    """`n` sorted values and their signed logs; for the first `n_negative` the exponent loses `below`: 2, Box-Cox 0."""
+
+    x: FloatArray  #: at least n + ROOM values, as the logs
     logs: FloatArray
+    n: int
     n_negative: int
     below: float
 
 
 class ChangePoint(NamedTuple):
-    """Where a transform becomes linear: the value and its log."""
+    """Where a transform becomes linear: the value, its log, and how many values come before."""
 
     x: float
     log: float
+    position: int
 
 
 #: Change points: none, the quartiles (as in the paper), or as in R's cellWise 2.5.3.
@@ -336,11 +342,11 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     The quartiles are order statistics number ceil(n/4) and n - ceil(n/4) + 1. The paper's rule takes them as they are;
     R's takes C = psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range and C inside the data.
     """
-    n = column.x.size
-    rank = -(-n // 4) - 1
+    n = column.n
+    rank = (n + 3) // 4 - 1
     k = n - 1 - rank if lmbda < 1.0 else rank
     if rule == QUARTILES:
-        return ChangePoint(column.x[k], column.logs[k])
+        return ChangePoint(column.x[k], column.logs[k], k)
     target = 1.5 * psi_at(column.logs[k], lmbda, column.below)
     m = exponent_at(column.logs[k], lmbda, column.below)
     if m < -_FLAT:
@@ -349,44 +355,42 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
         target = max(target, -1.0 / m + 1e-5)
     at = log_at(target, lmbda, column.below)
     if not at < column.logs[n - 1]:
-        return ChangePoint(column.x[n - 1], column.logs[n - 1])
+        return ChangePoint(column.x[n - 1], column.logs[n - 1], n - 1)
     if not at > column.logs[0]:
-        return ChangePoint(column.x[0], column.logs[0])
-    return ChangePoint(value_at(at, column.below), at)
+        return ChangePoint(column.x[0], column.logs[0], 0)
+    return ChangePoint(value_at(at, column.below), at, _count_below(column.logs[:n], at))
 
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
-    """y = psi, or the rectified psi by `rule`, of a sorted column."""
-    n = column.x.size
-    first, last = 0, n
-    change = ChangePoint(0.0, 0.0)
+    """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM values more are overwritten."""
+    n = column.n
+    first, last = 0, n  # the stretch that is not linear
+    change = ChangePoint(0.0, 0.0, 0)
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)
         if lmbda < 1.0:
-            last = _count_below(column.x, change.x)
+            last = change.position
         else:
-            first = _count_below(column.x, change.x)
+            first = change.position
     border = min(max(column.n_negative, first), last)
-    logs = column.logs
-    exponent, part = lmbda - column.below, slice(first, border)
-    for _ in range(2):  # not two calls, which would double the compiled code
-        _powers(logs[part], exponent, y[part])
-        exponent, part = lmbda, slice(border, last)
+    _powers(column.logs, lmbda - column.below, first, border, y)
+    _powers(column.logs, lmbda, border, last, y)
     at, slope = psi_at(change.log, lmbda, column.below), exp((lmbda - 1.0) * change.log)
-    part = slice(0, first) if first > 0 else slice(last, n)
-    _tangents(column.x[part], change.x, at, slope, y[part])
+    start, stop = (0, first) if first > 0 else (last, n)
+    _tangents(column.x[start:stop], change.x, at, slope, y[start:stop])
 
 
 @kernel
-def _powers(logs: FloatArray, m: float, y: FloatArray) -> None:
-    """y = b_m(log)."""
+def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
+    """y = b_m(log) from `start` on so far that vectors are full; what comes later overwrites the surplus."""
     widest_vectors()
+    n = (stop - start + ROOM - 1) // ROOM * ROOM
+    logs, y = logs[start : start + n], y[start : start + n]
     if abs(m) < _FLAT:
-        y[:] = logs
-        return
+        m = _FLAT
     inverse = 1.0 / m
-    for i in range(y.size):
+    for i in range(n):
         y[i] = expm1(m * logs[i]) * inverse
 
 

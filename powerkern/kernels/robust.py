@@ -29,12 +29,11 @@ from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.location import (
     CELLWISE_BETA,
     LocScale,
-    huber,
-    huber_one_step,
-    mad_about,
+    huber_likelihood_of,
+    mad_of,
+    median_of,
+    one_step_of,
     position_of,
-    sorted_column,
-    table_width,
 )
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.mle import (
@@ -65,7 +64,7 @@ from powerkern.kernels.mle import (
     write_range,
 )
 from powerkern.kernels.qq import bisquare_objective_of, normal_scores
-from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, log_at, transform_sorted, value_at
+from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 
 # what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
 QQ, CARROLL, TRIMMED = range(3)
@@ -141,8 +140,7 @@ class RobustWork(NamedTuple):
     y: FloatArray
     scores: FloatArray
     scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
-    table: FloatArray  #: of `powerkern.kernels.location`
-    sample: FloatArray  #: (4, SAMPLE): values, logs, scores, y
+    sample: FloatArray  #: (4, SAMPLE + ROOM): values, logs, scores, y
     grid: FloatArray  #: (2, _MAX_SCAN): points of the scan and values there
     cells: FloatArray  #: (_MAX_CELLS, 4): where local minima are, see LOW ...
 
@@ -153,8 +151,7 @@ class _Sorted(NamedTuple):
     column: SortedColumn
     scores: FloatArray
     jacobian: float
-    y: FloatArray
-    table: FloatArray
+    y: FloatArray  #: as long as the arrays of `column`
     outward: tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -173,6 +170,14 @@ class Scan(NamedTuple):
     n_cells: int
     n_eval: int
     inside: bool
+
+
+class Minimum(NamedTuple):
+    """A minimum of the objective."""
+
+    lmbda: float
+    value: float
+    n_eval: int
 
 
 class Found(NamedTuple):
@@ -200,42 +205,41 @@ class Kept(NamedTuple):
 def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> tuple[_Frame, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
     n = x.size
-    values, logs = work.values[:n], work.logs[:n]
-    seen = sorted_column(x, _none(x), work.table)
-    centre, divisor, power = seen.center + seen.median, 1.0, 1.0
-    status = _OK if mad_about(seen, seen.median) > 0.0 else _NO_SPREAD
+    values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
+    values[n:] = 1.0
+    logs[n:] = 0.0
+    median, mad = median_of(x), _MAD_FACTOR * mad_of(x)
+    status = _OK if mad > 0.0 else _NO_SPREAD
     if family == BOX_COX:
-        divisor = centre if how != RAW else 1.0
-        centre = 0.0
-        log_divisor = log(divisor)
-        for i in range(n):
-            logs[i] = centred_log(x[i], 0.0, divisor, log_divisor)
-        if how == MAD:
-            seen = sorted_column(logs, _none(x), work.table)
-            middle = seen.center + seen.median
-            power = _MAD_FACTOR * mad_about(seen, seen.median)
-            divisor = divisor * exp(middle)
-            for i in range(n):
-                logs[i] = (logs[i] - middle) / power
-            _exponentials(logs, values)
-        else:
-            for i in range(n):
-                values[i] = x[i] / divisor
-        return _Frame(centre, divisor, power, status), SortedColumn(values, logs, 0, 0.0)
-    if how == MAD:
-        divisor = _MAD_FACTOR * mad_about(seen, seen.median)
-    else:
-        centre, divisor = 0.0, seen.center + seen.median if how == MEDIAN else 1.0
-    for i in range(n):
-        values[i] = (x[i] - centre) / divisor
-    _signed_logs(values, logs)
-    return _Frame(centre, divisor, power, status), SortedColumn(values, logs, position_of(logs, 0.0, 0.0, n // 2), 2.0)
+        divisor, power = median if how != RAW else 1.0, 1.0
+        _logs_about(x, divisor, logs)
+        if how == MAD:  # exp((ln x - median)/MAD)
+            middle, power = median_of(logs[:n]), _MAD_FACTOR * mad_of(logs[:n])
+            _standardize(logs[:n], middle, power, logs)
+            divisor *= exp(middle)
+        _exponentials(logs[:n], values)
+        return _Frame(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0)
+    centre, divisor = (0.0, 1.0) if how == RAW else (median, mad)
+    _standardize(x, centre, divisor, values)
+    _signed_logs(values[:n], logs)
+    n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
+    return _Frame(centre, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
 
 
 @kernel
-def _none(x: FloatArray) -> FloatArray:
-    """No weights."""
-    return x[:0]
+def _standardize(x: FloatArray, centre: float, divisor: float, out: FloatArray) -> None:
+    widest_vectors()
+    for i in range(x.size):
+        out[i] = (x[i] - centre) / divisor
+
+
+@kernel
+def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
+    """logs = ln(x/divisor)."""
+    widest_vectors()
+    log_divisor = log(divisor)
+    for i in range(x.size):
+        logs[i] = centred_log(x[i], 0.0, divisor, log_divisor)
 
 
 @kernel
@@ -248,7 +252,7 @@ def _exponentials(logs: FloatArray, values: FloatArray) -> None:
 @kernel
 def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
     widest_vectors()
-    for i in range(logs.size):
+    for i in range(values.size):
         logs[i] = math.copysign(log1p(abs(values[i])), values[i])
 
 
@@ -265,28 +269,29 @@ def _mean(x: FloatArray) -> float:
 
 
 @kernel
-def _huber(y: FloatArray, table: FloatArray, criterion: int) -> LocScale:
+def _huber(y: FloatArray, criterion: int) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers.
 
-    Carroll's likelihood needs the end: a scale that follows the MAD vanishes as half of the values are made to crowd.
+    Carroll's likelihood [2]_ has the density that is normal in the centre and falls off more slowly beyond.
     """
     if criterion == CARROLL:
-        return huber(y, y[:0], table, _HUBER_K)
-    return huber_one_step(y, y[:0], table, _HUBER_K, CELLWISE_BETA)
+        return huber_likelihood_of(y, _HUBER_K)
+    return one_step_of(y, _HUBER_K, CELLWISE_BETA)
 
 
 @kernel
 def _objective(at: _Sorted, lmbda: float, options: Options) -> float:
     """What the estimator minimises; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
+    y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        return _best_window(at, lmbda, _window_size(at.y.size, options.share))[1]
-    estimate = _huber(at.y, at.table, options.criterion)
+        return _best_window(at, lmbda, _window_size(y.size, options.share))[1]
+    estimate = _huber(y, options.criterion)
     if not estimate.scale > 0.0:
         return math.nan
     if options.criterion == CARROLL:
         return log(estimate.scale) - (lmbda - 1.0) * at.jacobian
-    return bisquare_objective_of(at.y, at.scores, estimate.loc, estimate.scale)
+    return bisquare_objective_of(y, at.scores, estimate.loc, estimate.scale)
 
 
 @kernel
@@ -301,8 +306,7 @@ def _best_window(at: _Sorted, lmbda: float, size: int) -> tuple[int, float]:
     Every window has the values from n - size to size in common. Sums about their mean, cumulated outwards from there,
     only grow: nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
-    n = at.y.size
-    y, logs = at.y, at.column.logs
+    n, y, logs = at.column.n, at.y, at.column.logs
     first, last = n - size, size
     centre = _mean(y[first:last])
     unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
@@ -342,15 +346,15 @@ def _best_window(at: _Sorted, lmbda: float, size: int) -> tuple[int, float]:
 @kernel
 def _sampled(every: _Sorted, work: RobustWork) -> _Sorted:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
-    n = every.y.size
+    n = every.column.n
     values, logs, scores, y = work.sample[0], work.sample[1], work.sample[2], work.sample[3]
     n_negative = 0
     for k in range(SAMPLE):
         i = ((2 * k + 1) * n) // (2 * SAMPLE)
         values[k], logs[k], scores[k] = every.column.x[i], every.column.logs[i], every.scores[i]
         n_negative += i < every.column.n_negative
-    column = SortedColumn(values, logs, n_negative, every.column.below)
-    return _Sorted(column, scores, _mean(logs), y, every.table, every.outward)
+    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below)
+    return _Sorted(column, scores[:SAMPLE], _mean(logs[:SAMPLE]), y, every.outward)
 
 
 @kernel
@@ -403,47 +407,65 @@ def _write_cell(cell: FloatArray, one_end: float, other_end: float, value: float
 def _search(every: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Found:
     """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
 
-    The first cell is the full interval: the answer is never worse than Brent's method alone would find.
+    The first cell is the full interval: the answer is never worse than Brent's method alone would find. In long
+    columns the minima are found on the sample, and those that may be the lowest are refined on all values.
     """
-    cells = work.cells
+    cells, n = work.cells, every.column.n
     _write_cell(cells[0], low, high, -math.inf)
-    n = every.y.size
-    scan = Scan(1, 0, True)
+    scan, xtol, limit, widest = Scan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
-        scan = _scan(_sampled(every, work) if n > SAMPLE else every, low, high, options, work)
-    n_eval = scan.n_eval
-    best, at_best = math.nan, math.inf
-    long = n > _ALL and options.search == GLOBAL
-    for stage in range(0 if long else 1, 2):  # the sample, then all values
-        refine = long and stage == 1
-        at = _sampled(every, work) if stage == 0 else every
-        xtol = _COARSE_XTOL if stage == 0 else CELLWISE_XTOL if options.search == BRENT else _FINE_XTOL
-        limit = at_best + _MARGIN if refine else math.inf
-        best, at_best = math.nan, math.inf
-        for k in range(scan.n_cells):
-            a, b = cells[k, LOW], cells[k, HIGH]
-            if not (cells[k, VALUE] <= min(limit, at_best + _RIVAL)) or _is_known(cells, k):
-                continue
-            state = brent_start(a, b, xtol, _MAX_EVAL)
-            while state.status == RUNNING:
-                state = brent_step(state, _objective(at, state.x, options))
-                at_end = min(state.x - a, b - state.x) < 2.0 * xtol
-                if state.status != RUNNING and refine and at_end and b - a < _WIDEST:
-                    # the minimum on the sample was not that near: look further
-                    n_eval += state.n_eval
-                    a, b = a - (b - a), b + (b - a)
-                    state = brent_start(a, b, xtol, _MAX_EVAL)
-            n_eval += state.n_eval
-            if not state.fun >= at_best:
-                best, at_best = state.x, state.fun
-            cells[k, VALUE], cells[k, MINIMISER] = state.fun, state.x
-        for k in range(scan.n_cells if stage == 0 else 0):
-            x = cells[k, MINIMISER]
-            _write_cell(cells[k], x - _REACH, x + _REACH, cells[k, VALUE] if x == x else math.inf)
+        xtol = _FINE_XTOL
+        sample = _sampled(every, work) if n > SAMPLE else every
+        scan = _scan(sample, low, high, options, work)
+        if n > _ALL:
+            coarse = _descend(sample, cells[: scan.n_cells], _COARSE_XTOL, limit, widest, options)
+            _close_in(cells[: scan.n_cells])
+            scan = Scan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
+            limit, widest = coarse.value + _MARGIN, _WIDEST
+    cells = cells[: scan.n_cells]
+    best = _descend(every, cells, xtol, limit, widest, options)
     n_minima = 0
     for k in range(scan.n_cells):
-        n_minima += cells[k, MINIMISER] == cells[k, MINIMISER] and cells[k, VALUE] <= at_best + _MARGIN
-    return Found(best, n_eval, n_minima, scan.inside)
+        n_minima += cells[k, MINIMISER] == cells[k, MINIMISER] and cells[k, VALUE] <= best.value + _MARGIN
+    return Found(best.lmbda, scan.n_eval + best.n_eval, n_minima, scan.inside)
+
+
+@kernel
+def _close_in(cells: FloatArray) -> None:
+    """Cells around the minima found in them."""
+    for k in range(cells.shape[0]):
+        x = cells[k, MINIMISER]
+        _write_cell(cells[k], x - _REACH, x + _REACH, cells[k, VALUE] if x == x else math.inf)
+
+
+@kernel
+def _descend(at: _Sorted, cells: FloatArray, xtol: float, limit: float, widest: float, options: Options) -> Minimum:
+    """The lowest of the minima in the cells that are not higher than `limit`, nor much higher than one found."""
+    best = Minimum(math.nan, math.inf, 0)
+    n_eval = 0
+    for k in range(cells.shape[0]):
+        if cells[k, VALUE] <= min(limit, best.value + _RIVAL) and not _is_known(cells, k):
+            found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
+            cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
+            n_eval += found.n_eval
+            if found.value < best.value or best.lmbda != best.lmbda:
+                best = found
+    return Minimum(best.lmbda, best.value, n_eval)
+
+
+@kernel
+def _minimum(at: _Sorted, low: float, high: float, xtol: float, widest: float, options: Options) -> Minimum:
+    """Brent's method in an interval; again in one three times as wide, up to `widest`, while it ends at an end."""
+    n_eval = 0
+    while True:
+        state = brent_start(low, high, xtol, _MAX_EVAL)
+        while state.status == RUNNING:
+            state = brent_step(state, _objective(at, state.x, options))
+        n_eval += state.n_eval
+        width = high - low
+        if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
+            return Minimum(state.x, state.fun, n_eval)
+        low, high = low - width, high + width
 
 
 @kernel
@@ -461,13 +483,13 @@ def _is_known(cells: FloatArray, k: int) -> bool:
 @kernel
 def _kept(at: _Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     """The best window, or the values with ``|psi - loc| <= cutoff scale``; psi of all values stays in `at.y`."""
-    y = at.y
-    transform_sorted(at.column, lmbda, rule, y)
+    transform_sorted(at.column, lmbda, rule, at.y)
+    y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
         size = _window_size(y.size, options.share)
         start = _best_window(at, lmbda, size)[0]
         return Kept(start, start + size, math.nan, math.nan)
-    estimate = _huber(y, at.table, options.criterion)
+    estimate = _huber(y, options.criterion)
     reach = options.cutoff * estimate.scale
     if not 0.0 < reach < math.inf:
         return Kept(0, 0, estimate.loc, estimate.scale)
@@ -551,8 +573,8 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
         normal_scores(scores)
         work.scores_of[0] = n
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = _Sorted(column, scores, _mean(column.logs), work.y[:n], work.table, outward)
-    values = x if family == BOX_COX else column.x
+    every = _Sorted(column, scores, _mean(column.logs[:n]), work.y[: n + ROOM], outward)
+    values = x if family == BOX_COX else column.x[:n]
     low, high, n_eval = options.low, options.high, 0.0
     found, kept, widened = Found(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
     for _ in range(_MAX_FITS):
@@ -587,7 +609,7 @@ def _count(x: FloatArray) -> int:
     """How many values come before the NaN that end a sorted column."""
     low, high = 0, x.size
     while low < high:
-        middle = (low + high) // 2
+        middle = (low + high) >> 1
         if x[middle] == x[middle]:
             low = middle + 1
         else:
@@ -667,7 +689,7 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 
 _ROBUST_WORK = (
     f"Tuple(({WORK}, float64[::1], float64[::1], float64[::1], float64[::1], int64[::1], "
-    "float64[:, ::1], float64[:, ::1], float64[:, ::1], float64[:, ::1]))"
+    "float64[:, ::1], float64[:, ::1], float64[:, ::1]))"
 )
 
 
@@ -676,8 +698,8 @@ def fit_sorted_columns(
     columns: FloatArray, family: int, options: FloatArray, work: tuple[Any, ...], out: FloatArray
 ) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
-    ml, values, logs, y, scores, scores_of, table, sample, grid, cells = work
-    each = RobustWork(unpack(ml), values, logs, y, scores, scores_of, table, sample, grid, cells)
+    ml, values, logs, y, scores, scores_of, sample, grid, cells = work
+    each = RobustWork(unpack(ml), values, logs, y, scores, scores_of, sample, grid, cells)
     o = options
     asked = Options(
         int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
@@ -688,15 +710,13 @@ def fit_sorted_columns(
 
 def new_robust_work(mle_work: tuple[Any, ...], n: int) -> tuple[Any, ...]:
     """The arrays of `RobustWork` for columns of up to `n` values."""
-    columns = tuple(np.empty(n) for _ in range(4))
+    columns = tuple(np.ones(n + ROOM) for _ in range(4))
     scores_of = np.full(1, -1)
-    table = np.empty((6, table_width(max(n, SAMPLE))))
     return (
         mle_work,
         *columns,
         scores_of,
-        table,
-        np.empty((4, SAMPLE)),
+        np.ones((4, SAMPLE + ROOM)),
         np.empty((2, _MAX_SCAN)),
         np.empty((_MAX_CELLS, 4)),
     )

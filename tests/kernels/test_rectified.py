@@ -35,9 +35,9 @@ VALUES = {
 families = pytest.mark.parametrize("family", FORWARD)
 
 
-@entry((COLUMN, COLUMN, INTEGER, REAL, REAL, INTEGER, COLUMN))
-def transformed(x, logs, n_negative, below, lmbda, rule, y):
-    column = rect.SortedColumn(x, logs, n_negative, below)
+@entry((COLUMN, COLUMN, INTEGER, INTEGER, REAL, REAL, INTEGER, COLUMN))
+def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
+    column = rect.SortedColumn(x, logs, n, n_negative, below)
     rect.transform_sorted(column, lmbda, rule, y)
     return rect.change_point(column, lmbda, rule if rule != rect.NOT_RECTIFIED else rect.QUARTILES)
 
@@ -49,8 +49,11 @@ def by_kernel(family, x, lmbda, rule):
         logs, n_negative, below = np.log(x), 0, 0.0
     else:
         logs, n_negative, below = np.copysign(np.log1p(abs(x)), x), int(np.sum(x < 0)), 2.0
-    y = np.full_like(x, np.nan)
-    return y, transformed(x, logs, n_negative, below, lmbda, RULES[rule], y)
+    room = np.full(rect.ROOM, np.nan)
+    y = np.full(x.size + rect.ROOM, np.nan)
+    columns = np.append(x, room), np.append(logs, room)
+    change = transformed(*columns, x.size, n_negative, below, lmbda, RULES[rule], y)
+    return y[: x.size], change
 
 
 def exactly(family, x, lmbda):

@@ -29,7 +29,7 @@ def fitted(x, family, estimator="rewml", **options):
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = robust.new_robust_work(new_work(x.size), x.size)
     out = np.full((1, mle.N_RESULTS), np.nan)
-    asked = ESTIMATORS[estimator](**options).for_family(CODES[family])
+    asked = ESTIMATORS[estimator](**options).array
     robust.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
     return out[0]
 
@@ -104,7 +104,7 @@ def test_work_serves_columns_of_any_length():
         row[: x.size] = np.sort(x)
     work = robust.new_robust_work(new_work(31), 31)
     out = np.full((4, mle.N_RESULTS), np.nan)
-    robust.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().for_family(YEO_JOHNSON), work, out)
+    robust.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().array, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
 
