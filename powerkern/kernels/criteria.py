@@ -7,6 +7,7 @@ sign, relative to the end from which every exponent is negative; of both signs, 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._status import Status
@@ -25,15 +26,15 @@ N_FOUND = 4
 
 _OK, _NOT_CERTIFIED, _MULTIMODAL = int(Status.OK), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
-#: A scan goes this many steps up and down from where it starts, each this share of 1/sd(logs), and at most so far.
+#: A scan goes this many steps up and down from where it starts, each this share of 1/scale, and at most so far.
 _STEPS, _STEP, _FARTHEST = 16, 0.25, 400
 #: The criteria of columns shorter than this have kinks closer together: their steps are divided, up to so many times.
 _SHORT, _FINEST = 1024, 16
 #: A criterion that changes by less over the scan does not tell lambdas apart: two distinct values.
 _FLAT = 1e-9
 _MAX_EVAL = 100
-#: Of lambda, in units of a step.
-_XTOL = 1e-9
+#: Of lambda, in units of 1/scale.
+_XTOL = 2.5e-10
 #: Exponents of values of both signs need no common factor up to here.
 _MODERATE = 300.0
 _WORST = 2.0
@@ -42,12 +43,20 @@ _WORST = 2.0
 # --- the transform ------------------------------------------------------------------------------------
 
 
-@kernel
-def _logs(x: FloatArray, family: int, d: FloatArray) -> int:
-    """Logs of the magnitudes (plus 1 under Yeo-Johnson) of ascending values; returns how many are negative.
+class Logs(NamedTuple):
+    """Logs of the magnitudes (plus 1 under Yeo-Johnson) of ascending values, in units of their standard deviation.
 
-    Of one sign they are relative to that of the median, without cancellation.
+    Of one sign they are relative to that of the median, without cancellation. Exponents are in units of 1/scale.
     """
+
+    d: FloatArray
+    n_negative: int
+    scale: float
+
+
+@kernel
+def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> Logs:
+    """The logs, in `d`; `y` is scratch."""
     widest_vectors()
     base = 1.0 if family == YEO_JOHNSON else 0.0
     border = 0
@@ -55,9 +64,17 @@ def _logs(x: FloatArray, family: int, d: FloatArray) -> int:
         border += 1
     reference = abs(x[x.size // 2]) if border in (0, x.size) else 0.0
     log_reference = log_base(base, reference)
+    largest = 0.0
     for i in range(x.size):
         d[i] = centred_log(abs(x[i]), base, reference, log_reference)
-    return border
+        largest = max(largest, abs(d[i]))
+    for i in range(x.size):  # twice, because the square of a tiny scale would be 0
+        d[i] /= largest
+        y[i] = -d[i] if i < border else d[i]
+    sd = math.sqrt(moments_of(y).m2 / x.size)
+    for i in range(x.size):
+        d[i] /= sd
+    return Logs(d, border, largest * sd)
 
 
 @kernel
@@ -78,18 +95,19 @@ def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: 
 
 
 @kernel
-def _transform(d: FloatArray, border: int, lmbda: float, y: FloatArray) -> None:
+def _transform(logs: Logs, exponent: float, y: FloatArray) -> None:
     """Transformed values, but for a shift and a positive factor."""
+    d, border = logs.d, logs.n_negative
     n = d.size
-    mirrored = 2.0 - lmbda
+    mirrored = 2.0 * logs.scale - exponent
     if border == 0:
-        _branch(d, lmbda, d[n - 1] if lmbda > 0.0 else d[0], 0.0, 1.0, y)
+        _branch(d, exponent, d[n - 1] if exponent > 0.0 else d[0], 0.0, 1.0, y)
     elif border == n:
         _branch(d, mirrored, d[0] if mirrored > 0.0 else d[n - 1], 0.0, -1.0, y)
     else:
-        excess = max(lmbda * d[n - 1], mirrored * d[0])
+        excess = max(exponent * d[n - 1], mirrored * d[0])
         excess = excess if excess > _MODERATE else 0.0
-        _branch(d[border:], lmbda, 0.0, excess, 1.0, y[border:])
+        _branch(d[border:], exponent, 0.0, excess, 1.0, y[border:])
         _branch(d[:border], mirrored, 0.0, excess, -1.0, y[:border])
 
 
@@ -107,9 +125,9 @@ def _block_squares(y: FloatArray, q: FloatArray, mean: float, scale: float) -> f
 
 
 @kernel
-def _criterion(d: FloatArray, border: int, lmbda: float, which: int, q: FloatArray, y: FloatArray) -> float:
+def _criterion(logs: Logs, exponent: float, which: int, q: FloatArray, y: FloatArray) -> float:
     """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`."""
-    _transform(d, border, lmbda, y)
+    _transform(logs, exponent, y)
     sample = moments_of(y)
     if not 0.0 < sample.m2 < math.inf:
         return _WORST
@@ -119,30 +137,19 @@ def _criterion(d: FloatArray, border: int, lmbda: float, which: int, q: FloatArr
 
 
 @kernel
-def _unit(d: FloatArray, border: int, y: FloatArray) -> float:
-    """The step of the scan."""
-    for i in range(d.size):
-        y[i] = -d[i] if i < border else d[i]
-    return _STEP / math.sqrt(moments_of(y).m2 / d.size)
-
-
-@kernel
-def _search(
-    d: FloatArray, border: int, start: float, which: int, q: FloatArray, y: FloatArray, out: FloatArray
-) -> None:
+def _search(logs: Logs, start: float, which: int, q: FloatArray, y: FloatArray, out: FloatArray) -> None:
     """Out = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends, and Brent's method between the neighbours of its lowest point.
     """
-    fine = max(1, min(_FINEST, _SHORT // d.size))
-    coarse = _unit(d, border, y)
-    step = coarse / fine
-    low = _lower_end(d, border, start, coarse, which, q, y)
+    fine = max(1, min(_FINEST, _SHORT // logs.d.size))
+    step, origin = _STEP / fine, start * logs.scale
+    low = _lower_end(logs, origin, which, q, y)
     best, k = low * fine, low * fine
     lowest, highest = math.inf, 0.0
     minima, before, last = 0, math.inf, math.inf
     while k <= _STEPS * fine or (best == k - 1 and k < _FARTHEST * fine):
-        value = _criterion(d, border, start + k * step, which, q, y)
+        value = _criterion(logs, origin + k * step, which, q, y)
         if k % fine == 0:
             minima += before > last and last < value
             before, last = last, value
@@ -154,12 +161,12 @@ def _search(
     if highest - lowest < _FLAT:
         out[FOUND_STATUS] = _OK
         return
-    centre = start + best * step
-    state = brent_start(-step, step, _XTOL * coarse, _MAX_EVAL)
+    centre = origin + best * step
+    state = brent_start(-step, step, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
-        state = brent_step(state, _criterion(d, border, centre + state.x, which, q, y))
+        state = brent_step(state, _criterion(logs, centre + state.x, which, q, y))
     better = state.fun < lowest
-    out[FOUND_LMBDA] = centre + state.best if better else centre
+    out[FOUND_LMBDA] = (centre + state.best if better else centre) / logs.scale
     out[FOUND_VALUE] = state.fun if better else lowest
     out[FOUND_N_EVAL] += state.n_eval
     out[FOUND_STATUS] = _MULTIMODAL if minima > 1 else _OK
@@ -168,14 +175,14 @@ def _search(
 
 
 @kernel
-def _lower_end(d: FloatArray, border: int, start: float, step: float, which: int, q: FloatArray, y: FloatArray) -> int:
+def _lower_end(logs: Logs, origin: float, which: int, q: FloatArray, y: FloatArray) -> int:
     """The step from which the scan goes up: the first at which the criterion is no lower than above it."""
     k = -_STEPS
-    value = _criterion(d, border, start + k * step, which, q, y)
-    below = _criterion(d, border, start + (k - 1) * step, which, q, y)
+    value = _criterion(logs, origin + k * _STEP, which, q, y)
+    below = _criterion(logs, origin + (k - 1) * _STEP, which, q, y)
     while below < value - _FLAT and k > -_FARTHEST:
         k -= 1
-        value, below = below, _criterion(d, border, start + (k - 1) * step, which, q, y)
+        value, below = below, _criterion(logs, origin + (k - 1) * _STEP, which, q, y)
     return k - 1
 
 
@@ -212,6 +219,6 @@ def criterion_columns(
             out[j] = math.nan
         else:
             n = n_present(block[j])
-            d, y = work[0, :n], work[1, :n]
-            border = _logs(block[j, :n], family, d)
-            _search(d, border, start[j], which, quantiles[j, :n], y, out[j])
+            y = work[1, :n]
+            logs = _logs_of(block[j, :n], family, work[0, :n], y)
+            _search(logs, start[j], which, quantiles[j, :n], y, out[j])

@@ -93,6 +93,15 @@ def test_units_do_not_matter_to_box_cox(which):
 
 
 @pytest.mark.parametrize("which", [KS, PPCC])
+def test_tiny_values_of_both_signs(which):
+    """There, psi is expm1(lambda x)/lambda: lambda goes with 1/x."""
+    _, x = COLUMNS["both signs"]
+    expected = 1e-9 * found(1e-9 * x, YEO_JOHNSON, which)[0]
+    for factor in (1e-12, 1e-200):
+        assert factor * found(factor * x, YEO_JOHNSON, which)[0] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("which", [KS, PPCC])
 def test_far_start_finds_the_way(which):
     _, x = COLUMNS["lognormal"]
     lmbda = found(x, BOX_COX, which)[0]

@@ -54,3 +54,10 @@ def test_nothing_to_fit():
 @pytest.mark.parametrize("x", [[-math.inf, 0.0], [0.0, math.inf], [-math.inf, math.inf, math.nan]])
 def test_infinite_values_are_reported(x):
     assert distance(x) == math.inf
+
+
+@pytest.mark.parametrize("factor", [2.0**990, 2.0**-1020])
+def test_units_whose_squares_are_out_of_range(factor):
+    x = np.sort(rng.normal(size=30))
+    assert distance(factor * x) == pytest.approx(distance(x), rel=1e-12)
+    assert distance(factor * x, loc=0.5 * factor) == pytest.approx(distance(x, loc=0.5), rel=1e-12)
