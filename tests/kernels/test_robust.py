@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import oracles
@@ -120,3 +121,79 @@ def test_huber_estimates_of_transformed_columns_are_those_of_cellwise(shared):
                     assert found[:2] == pytest.approx(record[huber], rel=1e-10, abs=1e-10)
                     seen += 1
     assert seen >= 150
+
+
+# --- other roads through the kernel -------------------------------------------------------------------
+
+
+@families
+@pytest.mark.parametrize("how", ["mad", "none", "median"])
+def test_carroll_is_a_minimum(family, how):
+    if how == "median" and family == "yeo-johnson":
+        pytest.skip("a rule for Box-Cox")
+    x = np.sort(sample(family))
+    row = fitted(x, family, "carroll", prestandardize=how)
+    u, _, _, power = oracles.prestandardized(family, x, how)
+
+    def objective(lmbda):
+        return oracles.carroll_objective(family, u, lmbda)
+
+    assert objective(row[mle.LMBDA] * power) <= oracles.lowest(objective, step=0.1) + 1e-8
+    assert row[mle.N_KEPT] == x.size
+
+
+@families
+@pytest.mark.parametrize("h", [0.6, 0.9, 1.0])
+def test_trimmed_likelihood_keeps_the_best_stretch(family, h):
+    x = np.sort(sample(family))
+    row = fitted(x, family, "mtl", h=h)
+    u, _, _, power = oracles.prestandardized(family, x, "mad")
+    size = max(math.ceil(h * x.size), x.size // 2 + 1)
+    kept = (row[mle.KEPT_LOW] <= x) & (x <= row[mle.KEPT_HIGH])
+    start = oracles.trimmed_objective(family, u, row[mle.LMBDA] * power, size)[1]
+    np.testing.assert_array_equal(np.flatnonzero(kept), np.arange(start, start + size))
+    assert row[mle.LMBDA] * power == pytest.approx(oracles.likeliest_lambda(family, u[kept], 1.0), abs=1e-9)
+
+
+@families
+def test_the_path_of_r_is_brents_from_end_to_end(family):
+    x = np.sort(sample(family, seed=1))
+    u, _, _, _ = oracles.prestandardized(family, x, "median" if family == "box-cox" else "mad")
+    scores = oracles.normal_scores(x.size)
+
+    def objective(lmbda):
+        return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
+
+    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, robust.CELLWISE_XTOL), key=objective)
+    assert fitted(x, family, convention="cellwise")[mle.LMBDA0] == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
+    x = np.random.default_rng(0).beta(30.0, 1.0, 60)
+    row = fitted(1.0 / x if mirror else x, "box-cox", convention="cellwise")
+    assert abs(row[mle.LMBDA]) > 6.0
+    assert np.sign(row[mle.LMBDA0]) == np.sign(row[mle.LMBDA])
+    assert row[mle.STATUS] in (Status.OK, Status.MULTIMODAL)
+
+
+@pytest.mark.parametrize("n_reweight", [0, 1, 5])
+def test_number_of_steps(n_reweight):
+    x = np.sort(sample("yeo-johnson", seed=2))
+    row = fitted(x, "yeo-johnson", n_reweight=n_reweight)
+    u, _, _, _ = oracles.prestandardized("yeo-johnson", x, "mad")
+    expected = oracles.reweighted("yeo-johnson", u, row[mle.LMBDA0], "paper", n_reweight)
+    assert row[mle.LMBDA] == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    assert row[mle.N_KEPT] == expected.kept[-1].sum()
+    assert row[mle.LOC] == pytest.approx(expected.loc, abs=1e-9)
+
+
+@families
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "carroll", "mtl"])
+def test_long_columns_of_few_values(family, estimator):
+    """The sample of order statistics says little of where the minimum is."""
+    rng = np.random.default_rng(1)
+    x = rng.poisson(6.0, robust._ALL + 40) + 1.0
+    row = fitted(x, family, estimator)
+    assert row[mle.STATUS] in (Status.OK, Status.MULTIMODAL, Status.NOT_CERTIFIED)
+    assert abs(row[mle.LMBDA]) < 5.0
