@@ -85,7 +85,7 @@ for case, (above, below) in zip(CASES, axes.T, strict=True):
     below.set_xlabel("k")
 axes[0, 0].set_ylabel("bias")
 axes[1, 0].set_ylabel("mean squared error")
-axes[0, 0].legend(fontsize="small")
+figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(ESTIMATORS))
 
 # %%
 # Against the share of outliers at k = 10
@@ -103,8 +103,8 @@ axes[0].set_ylabel("bias")
 # %%
 # What this shows
 # ---------------
-# - A few outliers carry maximum likelihood off; Carroll's estimator nearly as far, since it bounds the pull of a residual
-#   but does not take it away.
+# - A few outliers carry maximum likelihood off; Carroll's estimator nearly as far, since it bounds the pull of a
+#   residual but does not take it away.
 # - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k
 #   = 4 to 6. Change points at the quartiles, as the paper has them, halve the error there against those of R's code.
 # - Without outliers it pays with 1.7 to 2.1 times the error of maximum likelihood.
