@@ -1,4 +1,4 @@
-"""What the benchmarks of whole jobs share: seeded matrices, calls timed in turns, figures from new processes."""
+"""What the benchmarks share: calls timed, alone or in turns, seeded matrices, figures from new processes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,25 @@ PEER_COLUMNS = 8
 
 _SEED = 20240601
 _ROOT = Path(__file__).resolve().parents[1]
+
+
+def best_of(call: Callable[[], Any], seconds: float = 0.05, at_least: int = 5) -> float:
+    """Seconds of the fastest of the calls that fit into `seconds`, after one that warms up."""
+    call()
+    best, calls = np.inf, 0
+    end = time.perf_counter() + seconds
+    while calls < at_least or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+        calls += 1
+    return best
+
+
+def exp_units(call: Callable[[], Any], n: int) -> float:
+    """Time of `call` in units of one pass of np.exp over n moderate values, both measured now."""
+    x, out = np.linspace(-1.0, 1.0, n), np.empty(n)
+    return best_of(call) / best_of(lambda: np.exp(x, out=out))
 
 
 class Lap(NamedTuple):

@@ -10,8 +10,7 @@ import scipy.stats
 
 import powerkern as pk
 
-from ._measure import FAMILIES, PEER_COLUMNS, InTurns, matrix
-from .common import exp_units
+from ._measure import FAMILIES, PEER_COLUMNS, InTurns, exp_units, matrix
 
 _REFERENCE = Path(__file__).resolve().parents[2] / "shared/refs/outlier_basics_reference.json"
 ESTIMATORS = ["ks", "ppcc"]

@@ -14,8 +14,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry
 from powerkern.kernels import location as kernels
 from powerkern.location import location_scale
 
-from ._measure import PEER_COLUMNS, InTurns
-from .common import exp_units
+from ._measure import PEER_COLUMNS, InTurns, exp_units
 
 try:
     import statsmodels.api as statsmodels

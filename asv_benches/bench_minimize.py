@@ -12,7 +12,7 @@ import scipy.optimize
 from powerkern._jit import entry, kernel
 from powerkern.kernels import brent, golden_section, minimize, newton_root
 
-from .common import best_of
+from ._measure import best_of
 
 XTOL = 1e-6
 

@@ -12,7 +12,7 @@ from powerkern._jit import entry
 from powerkern.kernels import log_mean, log_var, logsumexp
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 
-from .common import best_of, exp_units
+from ._measure import best_of, exp_units
 
 Job = Callable[[np.ndarray, np.ndarray], Any]
 

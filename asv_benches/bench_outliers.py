@@ -26,8 +26,7 @@ from powerkern.outliers import (
     zscore,
 )
 
-from ._measure import PEER_COLUMNS, InTurns
-from .common import best_of, exp_units
+from ._measure import PEER_COLUMNS, InTurns, best_of, exp_units
 
 try:
     import statsmodels.api as statsmodels

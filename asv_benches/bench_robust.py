@@ -19,8 +19,7 @@ from powerkern.kernels import bisquare_objective
 from powerkern.kernels import location as location_kernels
 from powerkern.kernels import rectified as kernels
 
-from ._measure import FAMILIES, InTurns, lap_of
-from .common import exp_units
+from ._measure import FAMILIES, InTurns, exp_units, lap_of
 
 ESTIMATORS = ["rewml", "rewml-nr", "carroll", "mtl"]
 _SHARED = Path(__file__).resolve().parents[2] / "shared"

@@ -11,7 +11,7 @@ import scipy.stats
 
 from powerkern import stats
 
-from .common import best_of
+from ._measure import best_of
 
 #: Job -> what it does with the functions of a library, a positive column and one of mixed signs.
 JOBS: dict[str, Callable[[Any, np.ndarray, np.ndarray], Any]] = {

@@ -12,7 +12,7 @@ from sklearn.preprocessing import PowerTransformer
 
 from powerkern.kernels import boxcox, yeojohnson
 
-from .common import best_of, exp_units
+from ._measure import best_of, exp_units
 
 Job = Callable[[np.ndarray, np.ndarray], Any]
 

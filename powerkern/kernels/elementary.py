@@ -26,7 +26,6 @@ from powerkern._jit import (
     bits32_of,
     bits_of,
     by_dtype,
-    entry,
     float32_of,
     float_of,
     fma,
@@ -467,27 +466,6 @@ def log_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, 
     return head, ((from_k - head) + log_f) + (log_f_lo + k * _LN2_LO)
 
 
-@inlined
-def log_parts(x: float) -> tuple[float, float]:
-    """Logarithm as an unevaluated sum hi + lo, to 2**-63 relative, for positive finite x; nothing is checked."""
-    k, m = split(x)
-    head, tail = log_series(k, m - 1.0, 0.0, True)
-    hi = head + tail
-    return hi, (head - hi) + tail
-
-
-@inlined
-def log1p_parts(x: float) -> tuple[float, float]:
-    """Return ln(1 + x) as a sum hi + lo, to 2**-63 relative, for finite x > -1; nothing is checked.
-
-    For |x| below 1e-290 the tail underflows and only `hi`, within 2 ulp, is left.
-    """
-    k, f, f_lo = split_one_plus(x, 0.0, False)
-    head, tail = log_series(k, f, f_lo, True)
-    hi = head + tail
-    return hi, (head - hi) + tail
-
-
 # --- loops ------------------------------------------------------------------------------------------
 
 #: Values in a block: it and its scratch stay in the first-level cache.
@@ -518,43 +496,3 @@ def all_within(x: FloatArray, low: float, high: float) -> bool:
     for i in range(x.size):
         n += (x[i] < low) | (x[i] > high)
     return n == 0
-
-
-@entry("void(float64[::1], float64[::1])")
-def exp_array(x: FloatArray, out: FloatArray) -> None:
-    """`out` = e**x, elementwise; `out` may be `x`."""
-    widest_vectors()
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            block[i] = exp(block[i])
-
-
-@entry("void(float64[::1], float64[::1])")
-def expm1_array(x: FloatArray, out: FloatArray) -> None:
-    """`out` = e**x - 1, elementwise; `out` may be `x`."""
-    widest_vectors()
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            block[i] = expm1(block[i])
-
-
-@entry("void(float64[::1], float64[::1])")
-def log_array(x: FloatArray, out: FloatArray) -> None:
-    """`out` = ln x, elementwise; `out` may be `x`."""
-    widest_vectors()
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            block[i] = log(block[i])
-
-
-@entry("void(float64[::1], float64[::1])")
-def log1p_array(x: FloatArray, out: FloatArray) -> None:
-    """`out` = ln(1 + x), elementwise; `out` may be `x`."""
-    widest_vectors()
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            block[i] = log1p(block[i])

@@ -1,4 +1,4 @@
-"""The one-branch family against mpmath: value, inverse, derivatives in m, prepared exponents."""
+"""The one-branch family against mpmath: value, inverse, prepared exponents."""
 
 from __future__ import annotations
 
@@ -52,11 +52,6 @@ def jitted_branch(a, m):
 @numba.njit
 def jitted_inverse(y, m):
     return b.inverse_branch(y, m)
-
-
-@numba.njit
-def jitted_derivatives(a, m):
-    return b.branch_derivatives(a, m)
 
 
 def arguments(m, n=60):
@@ -138,19 +133,6 @@ def test_branch_at_the_ends(a, m, expected):
 )
 def test_inverse_branch_at_the_ends(y, m, expected):
     np.testing.assert_equal(jitted_inverse(y, m), expected)
-
-
-@pytest.mark.parametrize("m", [m for m in MS if abs(m) < 1e10])
-def test_derivatives(m):
-    for a in [0.0, *(v for v in arguments(m, 40) if abs(v) < 1e100)]:
-        with mpmath.workprec(400):
-            exact = oracles._branch_derivatives(mpmath.mpf(m), mpmath.mpf(a))
-        tolerance = 2e-15 + 4e-16 * min(abs(m * a), 800.0)
-        for got, value in zip(jitted_derivatives(a, m), exact[:3], strict=True):
-            if abs(value) > 1e307:  # out of range, or on the edge of it
-                assert got * mpmath.sign(value) > 1e306
-            elif abs(value) > 1e-290:
-                assert abs(float(mpmath.mpf(got) / value - 1)) < tolerance
 
 
 @given(st.floats(-700.0, 700.0), st.floats(-700.0, 700.0), st.floats(-20.0, 20.0))
