@@ -252,6 +252,9 @@ def test_constant(normalize, value):
     result = uv_decompose(M, 2, normalize=normalize, tol=1e-14, random_state=0)
     np.testing.assert_allclose(result.complete(M)[0], value, rtol=1e-12)
     assert result.converged
+    for method in ("cd", "als"):
+        result = uv_decompose(M, 1 if normalize is None else 2, method, normalize=normalize, tol=1e-14, random_state=0)
+        np.testing.assert_allclose(result.complete(M), value, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
