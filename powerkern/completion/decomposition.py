@@ -245,8 +245,8 @@ def uv_decompose(
     Notes
     -----
     Without a ridge, entries that no data determine (a row with fewer entries than `rank`) are whatever the start made
-    of them. A constant matrix is fitted exactly, and its holes get the constant where the rank is 1 or `normalize` takes
-    means out; components in excess leave them undetermined.
+    of them. A constant matrix is fitted exactly; its holes get the constant where the rank is 1 or `normalize` takes
+    means out, and components in excess leave them undetermined.
 
     References
     ----------
