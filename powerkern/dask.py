@@ -239,7 +239,7 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
 
 def _is_frame(X: Any) -> bool:
     """Whether X is a Dask data frame or series."""
-    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "to_delayed")
+    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "ndim")
 
 
 def _check_array(X: Any) -> None:

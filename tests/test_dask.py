@@ -14,7 +14,7 @@ import powerkern as pk
 from powerkern import PowerFit, Status
 
 da = pytest.importorskip("dask.array")
-import dask  # noqa: E402
+import dask.bag  # noqa: E402
 
 from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
 
@@ -204,12 +204,16 @@ def test_wrong_data_are_named():
         transform(D, pk.fit(abs(X), "box-cox")).compute()
     with pytest.raises(TypeError, match=r"X is a ndarray, not a Dask array, data frame or series; use powerkern.fit"):
         fit(X)
+    with pytest.raises(TypeError, match="X is a Bag, not a Dask array"):
+        fit(dask.bag.from_sequence([1.0, 2.0]))
     with pytest.raises(ValueError, match="X has 3 dimensions"):
         fit(da.ones((2, 2, 2)))
     with pytest.raises(ValueError, match="X has no rows or no columns"):
         fit(da.ones((0, 3)))
     with pytest.raises(ValueError, match="did you mean 'box-cox'"):
         fit(D, "boxcox")
+    with pytest.raises(ValueError, match="estimator='mtl' needs the order of all values"):
+        fit(D, "box-cox", "mtl")
     with pytest.raises(ValueError, match="X has 4 columns, the fit has 1"):
         transform(D, pk.fit([1.0, 2.0]))
     with pytest.raises(TypeError, match="fit must be a PowerFit, got ndarray"):
