@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,12 +107,8 @@ def for_each_group(
 ) -> None:
     """Call `job` with slices that cover the columns of a (n, p) matrix, on `n_threads` threads."""
     groups = [(group,) for group in _groups(shape, n_threads)]
-    bar = _progress_bar(shape[1]) if progress else None
-    try:
+    with _progress(shape[1], " columns", progress) as bar:
         _run(job, groups, shape, n_threads, bar)
-    finally:
-        if bar is not None:
-            bar.close()
 
 
 def _run(
@@ -167,7 +164,11 @@ Tiles = Iterator[tuple[FloatArray, slice]]
 
 
 def for_each_piece(
-    job: Callable[[Tiles, slice, slice], None], values: NDArray[Any], n_rows: int, n_threads: int
+    job: Callable[[Tiles, slice, slice], None],
+    values: NDArray[Any],
+    n_rows: int,
+    n_threads: int,
+    progress: bool = False,
 ) -> None:
     """Call ``job(tiles, rows, group)`` for pieces of at most `n_rows` rows of a group of columns."""
     n, p = values.shape
@@ -179,8 +180,10 @@ def for_each_piece(
         for some in _slices(rows, n_rows if contiguous else height):
             yield _columns_of(values[some], group, scratch), some
 
-    pieces = [(rows, group) for rows in _slices(slice(0, n), n_rows) for group in _slices(slice(0, p), width)]
-    _run(lambda rows, group: job(tiles_of(rows, group), rows, group), pieces, values.shape, n_threads)
+    blocks = _slices(slice(0, n), n_rows)
+    pieces = [(rows, group) for rows in blocks for group in _slices(slice(0, p), width)]
+    with _progress(p * len(blocks), " columns of pieces", progress) as bar:
+        _run(lambda rows, group: job(tiles_of(rows, group), rows, group), pieces, values.shape, n_threads, bar)
 
 
 def _groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
@@ -199,12 +202,15 @@ def _slices(whole: slice, step: int) -> list[slice]:
     return [slice(start, min(start + step, whole.stop)) for start in range(whole.start, whole.stop, step)]
 
 
-def _progress_bar(total: int) -> Any:
+def _progress(total: int, unit: str, wanted: bool) -> AbstractContextManager[Any]:
+    """A bar if one is wanted, None otherwise."""
+    if not wanted:
+        return nullcontext()
     try:
         from tqdm import tqdm
     except ImportError:
         raise ImportError("progress=True needs tqdm: pip install 'powerkern[progress]'") from None
-    return tqdm(total=total, unit=" columns", delay=_PROGRESS_DELAY)
+    return closing(tqdm(total=total, unit=unit, delay=_PROGRESS_DELAY))
 
 
 # --- scratch and gathering ----------------------------------------------------------------------------

@@ -898,25 +898,25 @@ def fit(
     threads = columns.thread_count(n_threads)
     counted = matrix._replace(values=_repeated(matrix.values, weight, estimator)) if other else matrix
 
-    def fitted_as(code: int) -> tuple[FloatArray, pieces.Sums | None]:
+    def fitted_as(code: int) -> FloatArray:
         if isinstance(other, Robust):
-            return columns.robust_matrix(counted.values, code, other.array, threads, progress), None
+            return columns.robust_matrix(counted.values, code, other.array, threads, progress)
         if other is not None:
-            return columns.criterion_matrix(counted.values, code, other.criterion, threads, progress), None
-        results, sums = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
+            return columns.criterion_matrix(counted.values, code, other.criterion, threads, progress)
+        results = pieces.fit_matrix(matrix.values, code, given, weight, threads, progress)
         if limit < math.inf:
 
             def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-                return pieces.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)[0]
+                return pieces.fit_matrix(matrix.values[:, at], code, bounded, weight, threads)
 
             _apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
-        return results, sums
+        return results
 
-    families, sums = None, None
+    families = None
     if family == _BEST:
         results, families = _best_family(fitted_as, counted, isinstance(other, Robust), threads)
     else:
-        results, sums = fitted_as(columns.FAMILIES[family])
+        results = fitted_as(columns.FAMILIES[family])
     outside = np.flatnonzero(results[:, mle.STATUS] < 0)
     if outside.size:
         raise _domain_error(matrix, int(outside[0]), matrix.names, weight)
@@ -930,7 +930,6 @@ def fit(
         standardize=bool(standardize),
         column_names=matrix.names,
         data=(matrix.values, weight),
-        sums=sums,
         was_vector=matrix.was_vector,
     )
     if (lmbda is not None or other is not None) and not standardize:
@@ -1025,10 +1024,10 @@ def _reals(what: str, value: object) -> FloatArray:
 
 
 def _best_family(
-    fitted_as: Callable[[int], tuple[FloatArray, object]], matrix: Matrix, robust: bool, n_threads: int
+    fitted_as: Callable[[int], FloatArray], matrix: Matrix, robust: bool, n_threads: int
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Results of the family with the larger likelihood, and which one it is, for every column."""
-    (results, _), (other, _) = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
+    results, other = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
     usable = other[:, mle.STATUS] >= 0
     usable &= ~np.isin(other[:, mle.STATUS], [status for status in Status if status.failed])
     at = np.flatnonzero(usable)

@@ -1,7 +1,7 @@
 """The row driver: ranges and power sums of pieces of rows on a pool of threads, and what follows from the sums.
 
-Fits of few long columns, and profiles and intervals of long ones, take this way: a sketch costs what two evaluations of
-the likelihood cost, and uses all threads for one column.
+Fits, profiles and intervals of long columns take this way: a sketch costs what two evaluations of the likelihood cost,
+reads the data once, and uses all threads for one column.
 
 The sums of a piece are rounded to whole numbers of a quantum, a power of two some 2**58 times smaller than the total
 weight. Whole numbers add up to the same bits in any order: results depend neither on the number of threads nor on
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -31,13 +33,15 @@ PIECE = 131_072
 #: Whole numbers stay below 2**_BITS; two bits more are room for data that were not announced.
 _BITS = 59
 _NO_WEIGHT = 2.0**-960
+_LARGEST = float(np.finfo(np.float64).max)
 #: Values of a column in a piece that are looked at to learn the spread of the logs.
 SAMPLE = 256
 
-#: Columns as long as _TALL are fitted from sketches when there are at most _FEW of them. (Not by the number of threads,
-#: on which no result may depend.)
-_TALL = 2**22
-_FEW = 2
+#: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
+_TALL = 1_000_000
+_GUESSED = 2**15
+#: Columns that are copied at once to be read again.
+_COPIED = 8
 #: Profiles of columns as long as _LONG at _MANY lambdas, and intervals, come from sketches.
 _LONG = 32_768
 _MANY = 4
@@ -50,25 +54,76 @@ def fit_matrix(
     weight: FloatArray,
     n_threads: int,
     progress: bool = False,
-) -> tuple[FloatArray, Sums | None]:
-    """`columns.fit_matrix`; few long columns from power sums, which come with the result where they sufficed."""
-    n, p = values.shape
-    if n < _TALL or p > _FEW:
-        return columns.fit_matrix(values, family, lmbda, weight, n_threads, progress), None
-    found = range_matrix(values, family, weight, n_threads)
-    if (found[:, sketch.R_COUNT] < 0.0).any():
-        results = np.full((p, mle.N_RESULTS), np.nan)
-        results[:, mle.STATUS] = np.minimum(found[:, sketch.R_COUNT], Status.OK)
-        return results, None
-    sums = _summed(values, family, found, weight, n_threads)
-    results, _ = sums.fit(lmbda, n_threads)
-    unresolved = results[:, mle.STATUS] == Status.UNRESOLVED
-    if not unresolved.any():
-        return results, sums
-    results[unresolved] = columns.fit_matrix(
-        values[:, unresolved], family, lmbda[unresolved], weight, n_threads, progress
-    )
-    return results, None
+) -> FloatArray:
+    """`columns.fit_matrix`; long columns from power sums, in one pass where a sample tells their ranges."""
+    n = len(values)
+    if n < _TALL:
+        return columns.fit_matrix(values, family, lmbda, weight, n_threads, progress)
+    step = max(1, n // _GUESSED)
+    guess = _widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
+    quantum = quantum_for(float(weight.sum()) if weight.size else n)
+    ranges, sums = _Ranges(values, family, weight), _Sketches(values, family, weight, _grids(guess, family), quantum)
+
+    def job(tiles: Tiles, rows: slice, group: slice) -> None:
+        note = ranges.piece(rows, group)
+        with sums.piece(group) as add:
+            for block, at in tiles:
+                note(block, at)
+                add(block, at)
+
+    for_each_piece(job, values, PIECE, n_threads, progress)
+    found = ranges.total()
+    results, _ = Sums(sums.totals, family, _with_extremes(sums.cells, found), quantum).fit(lmbda, n_threads)
+
+    outside = found[:, sketch.R_COUNT] < 0.0
+    results[outside, mle.STATUS] = found[outside, sketch.R_COUNT]
+
+    def on_own_grids(x: NDArray[Any], at: IntArray) -> FloatArray:
+        return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
+
+    def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
+        return columns.fit_matrix(x, family, lmbda[at], weight, n_threads, progress)
+
+    _redo(on_own_grids, ~outside & (sums.inside == 0), values, results)
+    _redo(direct, ~outside & (results[:, mle.STATUS] == Status.UNRESOLVED), values, results)
+    return results
+
+
+def _redo(
+    job: Callable[[NDArray[Any], IntArray], FloatArray],
+    chosen: NDArray[np.bool_],
+    values: NDArray[Any],
+    out: FloatArray,
+) -> None:
+    """``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, which may be copied."""
+    every = np.flatnonzero(chosen)
+    for at in np.split(every, range(_COPIED, every.size, _COPIED)) if every.size else ():
+        together = int(at[-1]) - int(at[0]) < at.size
+        out[at] = job(values[:, at[0] : at[-1] + 1] if together else values[:, at], at)
+
+
+def _widened(found: FloatArray, family: int) -> FloatArray:
+    """Ranges with room, on either side, for half as many logs as between their ends; of one sign if they were."""
+    ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
+    least = np.nextafter(0.0, 1.0)
+    with np.errstate(all="ignore"):  # columns of which the sample has no value
+        logs = np.log(ends) if family == mle.BOX_COX else np.copysign(np.log1p(abs(ends)), ends)
+        logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
+        wide = np.exp(logs) if family == mle.BOX_COX else np.copysign(np.expm1(abs(logs)), logs)
+        low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
+        low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if family == mle.BOX_COX else 0.0), low)
+        high = np.where(ends[:, 1] < 0.0, np.minimum(high, -least), high)
+    wider = found.copy()
+    wider[:, sketch.R_MIN], wider[:, sketch.R_MAX] = np.maximum(low, -_LARGEST), np.minimum(high, _LARGEST)
+    return wider
+
+
+def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
+    """Grids of which the data turned out to have these ranges."""
+    cells = cells.copy()
+    some = found[:, sketch.R_COUNT] > 0.0
+    cells[some, sketch.G_MIN], cells[some, sketch.G_MAX] = found[some, sketch.R_MIN], found[some, sketch.R_MAX]
+    return cells
 
 
 def profile_matrix(
@@ -82,8 +137,7 @@ def profile_matrix(
     sums = _summed(values, family, found, weight, n_threads, largest)
     g = sums.profile(lmbdas, n_threads)
     coarse = np.ldexp(largest, sums.cells[:, sketch.G_EXPONENT].astype(np.int64)) > sketch.WIDTH
-    if coarse.any():
-        g[coarse] = columns.profile_matrix(values[:, coarse], family, lmbdas, weight, n_threads)
+    _redo(lambda x, _: columns.profile_matrix(x, family, lmbdas, weight, n_threads), coarse, values, g)
     return g
 
 
@@ -96,10 +150,11 @@ def interval_matrix(
     sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
     ends = sums.interval(lmbda, drop, n_threads)
     coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, mle.STATUS] == Status.UNRESOLVED
-    if coarse.any():
-        ends[coarse] = columns.interval_matrix(
-            values[:, coarse], family, lmbda[coarse], drop[coarse], weight, n_threads
-        )
+
+    def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
+        return columns.interval_matrix(x, family, lmbda[at], drop[at], weight, n_threads)
+
+    _redo(direct, coarse, values, ends)
     return ends
 
 
@@ -112,32 +167,60 @@ def _summed(
     largest_exponent: float = 0.0,
 ) -> Sums:
     """Power sums of all columns, on grids for their ranges."""
-    cells = np.empty((len(found), sketch.N_GRID))
-    sketch.grid_columns(found, family, largest_exponent, np.zeros(len(found), dtype=np.int64), cells)
+    cells = _grids(found, family, largest_exponent)
     quantum = quantum_for(float(found[:, sketch.R_WEIGHT].max()))
     totals, _ = sketch_matrix(values, family, cells, quantum, weight, n_threads)
     return Sums(totals, family, cells, quantum)
 
 
+def _grids(found: FloatArray, family: int, largest_exponent: float = 0.0) -> FloatArray:
+    """Grids for ranges."""
+    cells = np.empty((len(found), sketch.N_GRID))
+    sketch.grid_columns(found, family, largest_exponent, np.zeros(len(found), dtype=np.int64), cells)
+    return cells
+
+
 def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
-    n, p = values.shape
-    parts = np.zeros((max(1, -(-n // PIECE)), p, sketch.N_RANGE))
-    parts[..., sketch.R_MIN], parts[..., sketch.R_MAX] = np.inf, -np.inf
+    ranges = _Ranges(values, family, weight)
 
     def job(tiles: Tiles, rows: slice, group: slice) -> None:
-        stride = max(1, (rows.stop - rows.start) // SAMPLE)
-        own, chunk = parts[rows.start // PIECE, group], sketch.new_chunk()
+        note = ranges.piece(rows, group)
         for block, at in tiles:
-            first = -(at.start - rows.start) % stride
-            sketch.range_columns(block, weight[at], family, first, stride, chunk, own)
+            note(block, at)
 
     for_each_piece(job, values, PIECE, n_threads)
-    while len(parts) > 1:
-        odd = parts[len(parts) // 2 * 2 :]
-        parts = np.concatenate([merge_ranges(parts[: len(parts) - len(odd) : 2], parts[1::2]), odd])
-    total: FloatArray = parts[0]
-    return total
+    return ranges.total()
+
+
+class _Ranges:
+    """Ranges of the pieces of a matrix."""
+
+    def __init__(self, values: NDArray[Any], family: int, weight: FloatArray) -> None:
+        n, p = values.shape
+        self._family, self._weight = family, weight
+        self._parts = np.zeros((max(1, -(-n // PIECE)), p, sketch.N_RANGE))
+        self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
+
+    def piece(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
+        """What adds some rows of a piece."""
+        stride = max(1, (rows.stop - rows.start) // SAMPLE)
+        own, chunk = self._parts[rows.start // PIECE, group], sketch.new_chunk()
+
+        def note(block: FloatArray, at: slice) -> None:
+            first = -(at.start - rows.start) % stride
+            sketch.range_columns(block, self._weight[at], self._family, first, stride, chunk, own)
+
+        return note
+
+    def total(self) -> FloatArray:
+        """The range of all rows."""
+        parts = self._parts
+        while len(parts) > 1:
+            odd = parts[len(parts) // 2 * 2 :]
+            parts = np.concatenate([merge_ranges(parts[: len(parts) - len(odd) : 2], parts[1::2]), odd])
+        total: FloatArray = parts[0]
+        return total
 
 
 def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -168,23 +251,44 @@ def sketch_matrix(
     values: NDArray[Any], family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and which columns stay on their grids."""
-    starts = starts_of(cells)
-    totals = np.zeros((int(starts[-1]), sketch.N_POWERS), dtype=np.int64)
-    inside = np.ones(len(cells), dtype=np.int64)
-    adding = threading.Lock()
+    sums = _Sketches(values, family, weight, cells, quantum)
 
     def job(tiles: Tiles, rows: slice, group: slice) -> None:
-        own = starts[group.start : group.stop + 1]
-        part, chunk = _aligned_zeros(int(own[-1] - own[0]) * sketch.N_POWERS), sketch.new_chunk()
-        for block, at in tiles:
-            sketch.sketch_columns(block, weight[at], family, cells[group], chunk, part, own - own[0], inside[group])
-        part *= 2.0**-quantum
-        quanta = np.rint(part, out=part).astype(np.int64).reshape(-1, sketch.N_POWERS)
-        with adding:
-            totals[own[0] : own[-1]] += quanta
+        with sums.piece(group) as add:
+            for block, at in tiles:
+                add(block, at)
 
     for_each_piece(job, values, PIECE, n_threads)
-    return totals, inside.astype(bool)
+    return sums.totals, sums.inside.astype(bool)
+
+
+class _Sketches:
+    """Power sums of the pieces of a matrix, in quanta, added up; a column has ``inside == 0`` if it leaves its grid."""
+
+    def __init__(self, values: NDArray[Any], family: int, weight: FloatArray, cells: FloatArray, quantum: int) -> None:
+        self._family, self._weight, self._quantum = family, weight, quantum
+        self.cells = cells
+        self._starts = starts_of(cells)
+        self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
+        self.inside = np.ones(values.shape[1], dtype=np.int64)
+        self._adding = threading.Lock()
+
+    @contextmanager
+    def piece(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
+        """What adds some rows of a piece, which is rounded and added to the total at the end."""
+        first, last = int(self._starts[group.start]), int(self._starts[group.stop])
+        starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
+        part = _aligned_zeros((last - first) * sketch.N_POWERS)
+        cells, inside = self.cells[group], self.inside[group]
+
+        def add(block: FloatArray, at: slice) -> None:
+            sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
+
+        yield add
+        part *= 2.0**-self._quantum
+        quanta = np.rint(part, out=part).astype(np.int64)
+        with self._adding:
+            self.totals[first:last] += quanta.reshape(-1, sketch.N_POWERS)
 
 
 def _aligned_zeros(n: int) -> FloatArray:

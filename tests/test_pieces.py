@@ -1,4 +1,4 @@
-"""Few long columns, profiles and intervals of long ones: from power sums, with the results of the direct way."""
+"""Fits of long columns, profiles and intervals of long ones: from power sums, with the results of the direct way."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import Status, columns, pieces
+from powerkern.kernels import sketch
 
 FAMILIES = ("yeo-johnson", "box-cox")
 
 
 @pytest.fixture
 def tall(monkeypatch):
-    """Take columns of a thousand values for long ones."""
+    """Take columns of a thousand values for long ones, and look at few of them to guess their ranges."""
     monkeypatch.setattr(pieces, "_TALL", 1000)
     monkeypatch.setattr(pieces, "_LONG", 1000)
     monkeypatch.setattr(pieces, "PIECE", 700)
+    monkeypatch.setattr(pieces, "_GUESSED", 100)
 
 
 @pytest.fixture
@@ -44,13 +46,11 @@ def matrix(family: str) -> np.ndarray:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_few_long_columns(tall, direct, family, weighted):
+def test_long_columns(tall, direct, family, weighted):
     X = matrix(family)
     weight = np.random.default_rng(1).random(len(X)) if weighted else None
     fit = pk.fit(X, family, sample_weight=weight)
     expected = direct(lambda: pk.fit(X, family, sample_weight=weight))
-    assert fit._sums is not None
-    assert expected._sums is None
     assert_array_equal(fit.status, Status.OK)
     assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
     assert_allclose(fit.n_obs, expected.n_obs, rtol=1e-15)
@@ -76,7 +76,6 @@ def test_a_column_that_its_grid_does_not_resolve_is_fitted_directly(tall, direct
     x = np.zeros(10_000)
     x[17] = 1.0
     fit, expected = pk.fit(x), direct(lambda: pk.fit(x))
-    assert fit._sums is None
     assert_array_equal(fit._results, expected._results)
     assert_allclose(fit.confint(), direct(expected.confint), rtol=1e-9)
     at = fit.lmbda[0] + np.linspace(-1, 1, 5)
@@ -87,7 +86,6 @@ def test_a_column_that_its_grid_does_not_resolve_is_fitted_directly(tall, direct
 def test_profiles_and_intervals_of_many_columns(tall, direct, family):
     X = np.column_stack([matrix(family), matrix(family)[:, ::-1]])
     fit = pk.fit(X, family)
-    assert fit._sums is None  # too many columns
     at = np.linspace(-3, 4, 9)
     assert_allclose(fit.profile(at), direct(lambda: fit.profile(at)), rtol=1e-10)
     assert_allclose(np.array(fit.confint()), np.array(direct(fit.confint)), rtol=1e-8)
@@ -117,9 +115,68 @@ def test_bounded_and_given_lambdas(tall, direct):
         assert_allclose(fit.loc, expected.loc, rtol=1e-9)
 
 
-def test_what_counts_as_long_does_not_depend_on_threads():
-    values = np.random.default_rng(0).normal(size=(pieces._TALL, 1))
-    one, sums = pieces.fit_matrix(values, columns.FAMILIES["yeo-johnson"], np.array([np.nan]), np.empty(0), 1)
-    two, _ = pieces.fit_matrix(values, columns.FAMILIES["yeo-johnson"], np.array([np.nan]), np.empty(0), 2)
-    assert sums is not None
-    assert_array_equal(one, two)
+def surprises(n: int = 6000) -> np.ndarray:
+    """Columns of which a sample of every sixtieth row tells the wrong things."""
+    rng = np.random.default_rng(3)
+    seen = np.arange(n) % 60 == 0
+    return np.column_stack(
+        [
+            np.where(np.arange(n) == 77, 1e9, rng.lognormal(size=n)),  # an outlier
+            np.where(seen, 1.0, rng.normal(size=n)),  # constant
+            np.where(seen, np.nan, rng.gamma(2.0, size=n)),  # missing
+            np.where(seen, 1.0, -1.0) * rng.lognormal(size=n),  # of one sign
+            np.where(np.arange(n) % 100 == 7, 5.0, np.where(seen, np.nan, 3.0)),  # two values
+            np.where(seen, 1e6, 1.0) * rng.lognormal(size=n),  # of another size
+        ]
+    )
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_columns_that_a_sample_misjudges(tall, direct, order):
+    X = np.asarray(surprises(), order=order)
+    fit, expected = pk.fit(X), direct(lambda: pk.fit(X))
+    assert_array_equal(fit.status, Status.OK)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert_array_equal([fit.n_obs, fit.x_min, fit.x_max], [expected.n_obs, expected.x_min, expected.x_max])
+    assert_allclose(fit.transform(X), expected.transform(X), rtol=1e-8, atol=1e-10)
+    positive = X[:, [0, 2, 4, 5]]
+    assert_allclose(
+        pk.fit(positive, "box-cox").lmbda, direct(lambda: pk.fit(positive, "box-cox")).lmbda, rtol=1e-10, atol=1e-12
+    )
+
+
+def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
+    """No column of an ordinary shape is read twice."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
+    for family in FAMILIES:
+        code = columns.FAMILIES[family]
+        found = pieces.range_matrix(X[::10], code, np.empty(0), 1)
+        wide = pieces._widened(found, code)
+        assert (wide[:, sketch.R_MIN] <= X.min(axis=0)).all()
+        assert (X.max(axis=0) <= wide[:, sketch.R_MAX]).all()
+        assert (wide[:, sketch.R_MIN] >= 0.0).all()
+    negative = pieces._widened(pieces.range_matrix(-X[::10], columns.FAMILIES["yeo-johnson"], np.empty(0), 1), 1)
+    assert (negative[:, sketch.R_MAX] < 0.0).all()
+
+
+def test_values_outside_the_domain_do_not_stop_other_columns(tall, direct):
+    X = surprises()[:, [0, 1, 2]] + [0.0, 0.0, 1.0]
+    fit, expected = pk.fit(X, "best"), direct(lambda: pk.fit(X, "best"))
+    assert_array_equal(fit._families, expected._families)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+
+
+def test_long_columns_show_their_progress(tall, capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(columns, "_PROGRESS_DELAY", 0.0)
+    pk.fit(np.tile(matrix("box-cox"), (9, 1)), "box-cox", progress=True)
+    assert "130/130" in capsys.readouterr().err
+
+
+def test_what_counts_as_long_does_not_depend_on_threads(direct):
+    x = np.random.default_rng(0).normal(size=pieces._TALL)
+    one = pk.fit(x, n_threads=1)
+    assert_array_equal(pk.fit(x, n_threads=2)._results, one._results)
+    assert not np.array_equal(direct(lambda: pk.fit(x))._results, one._results)  # another way
+    assert_allclose(direct(lambda: pk.fit(x)).lmbda, one.lmbda, rtol=1e-12)
