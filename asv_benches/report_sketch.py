@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import bench_dask, bench_sketch
+from . import bench_dask, bench_fit, bench_sketch
 from .report import FAMILIES, Figure, main
 
 #: The sizes of the figures.
@@ -43,8 +43,10 @@ def cost() -> Iterator[Figure]:
         for order in ("C", "F"):
             what, parameters = f"sketch fit {family}, {n} x {p}, order {order}, one thread", (family, order, n, p)
             yield Figure(f"{what}, in passes of np.exp", "<= 6", bench_sketch.Fit, "track_exp_units", parameters)
+            what = what.replace("sketch fit", "fit")
+            yield Figure(f"{what}, in passes of np.exp", "<= 6", bench_fit.OneThread, "track_exp_units", parameters)
             method = "track_time_over_direct"
-            yield Figure(f"{what}, over the direct fit", "<= 1", bench_sketch.Fit, method, parameters)
+            yield Figure(f"{what}, over passes of the likelihood", "<= 1", bench_sketch.Fit, method, parameters)
         parameters, parts = (family, n // 10, 10), bench_sketch.Parts
         yield Figure(f"sketch {family}: time a value", "<= 5 ns", parts, "track_nanoseconds_a_value", parameters)
         yield Figure(f"sketch {family}: size a column", "<= 20000 B", parts, "track_bytes_a_column", parameters)
