@@ -93,9 +93,13 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
 
 
 def _from_sequence(X: Any, what: str) -> NDArray[Any]:
-    """Lists and scalars as an array."""
+    """Lists and scalars as an array; None is missing, integers of any size are numbers."""
     try:
-        return np.asarray(X)
+        values = np.asarray(X)
+        numbers = values.dtype == object and values.ndim > 0 and all(_is_real(cell) for cell in values.flat)
+        return values.astype(np.float64) if numbers else values
+    except OverflowError:
+        raise ValueError(f"{what} has integers beyond the range of float64, 1.8e308; divide them all first") from None
     except ValueError:
         lengths = [_length(row) for row in X]
     for i, length in enumerate(lengths):

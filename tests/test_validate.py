@@ -87,6 +87,8 @@ def test_vectors_become_one_column_without_copy(x: np.ndarray) -> None:
         ([np.float32(1.5), np.int8(2)], [[1.5], [2]]),
         ([np.arange(2), np.arange(2)], [[0, 1], [0, 1]]),
         ([2**63, 1], [[2.0**63], [1]]),
+        ([2**70, 1], [[2.0**70], [1]]),
+        ([[1, None], [2, 3.5]], [[1, NAN], [2, 3.5]]),
         (np.eye(2).view(np.matrix), np.eye(2)),
     ],
 )
@@ -312,7 +314,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     ),
     "object complex": (object_array(1, 2j), TypeError, "row 1: 2j is not a real number; fit real and imaginary parts"),
     "object lists": (object_array([1], [2, 3]), TypeError, r"row 0: \[1\] \(list\) is not a real number"),
-    "huge integers in a list": ([10**30, 1], TypeError, r"holds numbers only; convert it with \.astype\(float\)"),
+    "integers beyond float64": ([10**400, 1], ValueError, "X has integers beyond the range of float64"),
     "numpy text objects": (object_array(1, np.str_("a")), TypeError, "row 1: .*'a'.* is not a real number"),
     # other types
     "complex": (np.ones((2, 2), dtype=complex), TypeError, r"X is complex \(complex128\); fit its real and imaginary"),
