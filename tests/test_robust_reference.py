@@ -145,6 +145,22 @@ def test_global_search_is_never_worse_than_the_path_of_r(file):
         assert ours <= theirs + 1e-7, (record["column"], family)
 
 
+@every_file
+def test_global_search_is_never_worse_than_one_run_of_brents_method(file):
+    """By the paper's rules, too."""
+    for record in records(file):
+        x, family = data(file)[record["column"]], FAMILIES[record["type"]]
+        u, _, _, power = oracles.prestandardized(family, np.sort(x[~np.isnan(x)]), "mad")
+        scores = ndtri((np.arange(1, u.size + 1) - 1 / 3) / (u.size + 1 / 3))
+        ours, alone = (
+            oracles.qq_objective(
+                family, u, fitted(file, family, search=search)[record["column"]].lmbda0[0] * power, "paper", scores
+            )
+            for search in ("global", "brent")
+        )
+        assert ours <= alone + 1e-7, (record["column"], family)
+
+
 def test_columns_that_r_gives_up_have_a_status():
     read = json.loads((SHARED / "refs/cellwise/synthetic.json").read_text())["records"]
     given_up = {(r["column"], FAMILIES[r["type"]]) for r in read if r["robust"] and r["standardize"] and "error" in r}
