@@ -868,8 +868,8 @@ def fit(
 
     Both can have several minima, and the distance has kinks. They are scanned on both sides of the most likely lambda,
     as far as 4/sd(logs) and on as long as they fall; around the lowest point Brent's method finds lambda to about 1e-8.
-    The status says whether the scan saw more than one minimum. Two distinct values look equally normal under any
-    lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
+    The status says whether the scan saw another minimum less than twice as high. Two distinct values look equally
+    normal under any lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
     Examples
     --------

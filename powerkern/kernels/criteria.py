@@ -32,6 +32,8 @@ _STEPS, _STEP, _FARTHEST = 16, 0.25, 400
 _SHORT, _FINEST = 1024, 16
 #: A criterion that changes by less over the scan does not tell lambdas apart: two distinct values.
 _FLAT = 1e-9
+#: Other minima count as long as they are less than so many times as high as the lowest.
+_RIVAL = 2.0
 _MAX_EVAL = 100
 #: Of lambda, in units of 1/scale.
 _XTOL = 2.5e-10
@@ -147,11 +149,13 @@ def _search(logs: Logs, start: float, which: int, q: FloatArray, y: FloatArray, 
     low = _lower_end(logs, origin, which, q, y)
     best, k = low * fine, low * fine
     lowest, highest = math.inf, 0.0
-    minima, before, last = 0, math.inf, math.inf
+    first, second = math.inf, math.inf  # the two lowest minima
+    before, last = math.inf, math.inf
     while k <= _STEPS * fine or (best == k - 1 and k < _FARTHEST * fine):
         value = _criterion(logs, origin + k * step, which, q, y)
         if k % fine == 0:
-            minima += before > last and last < value
+            if before > last < value:
+                first, second = min(first, last), max(first, min(second, last))
             before, last = last, value
         if value < lowest:
             best, lowest = k, value
@@ -169,7 +173,7 @@ def _search(logs: Logs, start: float, which: int, q: FloatArray, y: FloatArray, 
     out[FOUND_LMBDA] = (centre + state.best if better else centre) / logs.scale
     out[FOUND_VALUE] = state.fun if better else lowest
     out[FOUND_N_EVAL] += state.n_eval
-    out[FOUND_STATUS] = _MULTIMODAL if minima > 1 else _OK
+    out[FOUND_STATUS] = _MULTIMODAL if second < _RIVAL * lowest else _OK
     if state.status != CONVERGED or abs(best) >= _FARTHEST * fine:
         out[FOUND_STATUS] = _NOT_CERTIFIED
 
