@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,13 +134,18 @@ ESTIMATORS: Mapping[str, Callable[..., Robust | NearestNormal]] = {
 }
 
 
-def other_estimator(name: str, options: Mapping[str, Any]) -> Robust | NearestNormal | None:
-    """The estimator of that name with its options; None for maximum likelihood, which has no options."""
+def other_estimator(
+    name: str, options: Mapping[str, Any], arguments: Iterable[str] = ()
+) -> Robust | NearestNormal | None:
+    """The estimator of that name with its options; None for maximum likelihood, which has no options.
+
+    `arguments` may have been meant by an option that there is not.
+    """
     function = ESTIMATORS.get(as_choice("estimator", name, ("mle", *ESTIMATORS)))
     known = list(inspect.signature(function).parameters) if function is not None else []
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, known, n=1)
+            near = difflib.get_close_matches(option, [*known, *arguments], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             has = f"its options are {', '.join(known)}" if known else "it has none"
             raise TypeError(f"estimator {name!r} has no option {option!r}: {has}{hint}")

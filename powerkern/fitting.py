@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import warnings
@@ -792,7 +793,8 @@ def fit(
         * "rewml": reweighted maximum likelihood. lambda0 brings the centre of the data closest to normal quantiles;
           then, twice, lambda is the maximum likelihood estimate from the values within the cut-off.
         * "rewml-nr": the same without rectification of the transform in the search for lambda0.
-        * "carroll": maximum likelihood with Huber's scale in the place of the standard deviation [4]_.
+        * "carroll": maximum likelihood with the scale of Huber's least favourable density in the place of the standard
+          deviation [4]_: sum psi(u) u = n P(abs(Z) < 1.5), u = (psi(x) - loc)/scale.
         * "mtl": maximum trimmed likelihood, of the best `h` consecutive order statistics.
 
         or one of these, by which the transformed data look most normal (see Notes):
@@ -880,7 +882,8 @@ def fit(
     np.True_
     """
     as_choice("family", family, _FAMILIES)
-    other = other_estimator(estimator, estimator_options)
+    meant = inspect.signature(fit).parameters if estimator_options else ()
+    other = other_estimator(estimator, estimator_options, meant)
     given_only = {"lmbda": lmbda, "ymax": ymax} if other else {}
     if family == _BEST:
         given_only["lmbda"] = lmbda

@@ -364,43 +364,58 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
     Where the lowest value is at an end of the interval, a second grid goes on outwards from there in doubling steps;
     R's conventions take the interval as it is.
     """
-    points, values = work.grid[0], work.grid[1]
     count = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1) + 1
     step = (high - low) / (count - 1)
-    end, direction = low, 1.0
-    n_cells, n_eval = 1, 0
-    for outward in range(2):
-        for k in range(count):
-            points[k] = end + direction * step * (2.0**k * 0.5 - 1.0 if outward else k)
-            value = _objective(at, points[k], options)
-            values[k] = value if value == value else math.inf
-        n_eval += count
-        best = 0
-        for k in range(count):
-            if values[k] < values[best]:
-                best = k
-            is_end = k in (0, count - 1)
-            falls = k > 0 and not values[k - 1] >= values[k]
-            rises = k < count - 1 and not values[k + 1] > values[k]
-            if not (falls or rises) and (options.cellwise or not is_end) and n_cells < _MAX_CELLS:
-                _write_cell(work.cells[n_cells], points[max(k - 1, 0)], points[min(k + 1, count - 1)], values[k])
+    points, values = work.grid[0, :count], work.grid[1, :count]
+    for k in range(count):
+        points[k] = low + step * k
+    best = _evaluate(at, points, values, options)
+    n_cells = _add_minima(points, values, options.cellwise, work.cells, 1)
+    if options.cellwise or 0 < best < count - 1:
+        return Scan(n_cells, count, True)
+    end, outwards = points[best], step if best > 0 else -step
+    points, values = work.grid[0, :_N_OUTWARD], work.grid[1, :_N_OUTWARD]
+    for k in range(_N_OUTWARD):
+        points[k] = end + outwards * (2.0**k * 0.5 - 1.0)
+    best = _evaluate(at, points, values, options)
+    n_cells = _add_minima(points, values, False, work.cells, n_cells)
+    return Scan(n_cells, count + _N_OUTWARD, 0 < best < _N_OUTWARD - 1)
+
+
+@kernel
+def _evaluate(at: _Sorted, points: FloatArray, values: FloatArray, options: Options) -> int:
+    """The objective at all points, infinite where it is not defined; returns where it is lowest."""
+    best = 0
+    for k in range(points.size):
+        value = _objective(at, points[k], options)
+        values[k] = value if value == value else math.inf
+        if values[k] < values[best]:
+            best = k
+    return best
+
+
+@kernel
+def _add_minima(points: FloatArray, values: FloatArray, ends: bool, cells: FloatArray, n_cells: int) -> int:
+    """Add cells around the local minima (at `ends`, too) to the first n_cells; where room is short, for higher ones."""
+    last = points.size - 1
+    for k in range(0 if ends else 1, points.size if ends else last):
+        before, after = max(k - 1, 0), min(k + 1, last)
+        if values[before] >= values[k] and (k == last or values[after] > values[k]):
+            place = n_cells
+            if n_cells < cells.shape[0]:
                 n_cells += 1
-        if options.cellwise or 0 < best < count - 1:
-            return Scan(n_cells, n_eval, True)
-        if outward == 0:
-            end, direction = points[best], 1.0 if best > 0 else -1.0
-            count = _N_OUTWARD
-    return Scan(n_cells, n_eval, False)
+            else:
+                place = 1 + int(np.argmax(cells[1:, VALUE]))
+                if not values[k] < cells[place, VALUE]:
+                    continue
+            _write_cell(cells[place], points[before], points[after], values[k])
+    return n_cells
 
 
 @kernel
 def _write_cell(cell: FloatArray, one_end: float, other_end: float, value: float) -> None:
-    cell[LOW], cell[HIGH], cell[VALUE], cell[MINIMISER] = (
-        min(one_end, other_end),
-        max(one_end, other_end),
-        value,
-        math.nan,
-    )
+    cell[LOW], cell[HIGH] = min(one_end, other_end), max(one_end, other_end)
+    cell[VALUE], cell[MINIMISER] = value, math.nan
 
 
 @kernel
