@@ -16,10 +16,11 @@ sklearn = pytest.importorskip("sklearn")
 
 from sklearn import config_context  # noqa: E402
 from sklearn.base import clone  # noqa: E402
-from sklearn.compose import ColumnTransformer  # noqa: E402
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor  # noqa: E402
 from sklearn.datasets import load_breast_cancer, load_wine  # noqa: E402
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E402
 from sklearn.impute import SimpleImputer  # noqa: E402
+from sklearn.linear_model import LinearRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import OneHotEncoder, StandardScaler  # noqa: E402
@@ -464,6 +465,35 @@ def test_the_inverse_of_a_pipeline_gives_the_data_back():
     X = load_breast_cancer().data
     pipeline = make_pipeline(PowerTransformer(), PowerTransformer(standardize=False))
     assert np.allclose(pipeline.inverse_transform(pipeline.fit_transform(X)), X, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+def test_inverses_keep_the_index_and_missing_values(estimator):
+    pandas = pytest.importorskip("pandas")
+    X = skewed()
+    X[::7, 1] = np.nan
+    frame = pandas.DataFrame(X, columns=list("abcd"), index=range(1000, 1200))
+    pipeline = make_pipeline(PowerTransformer("box-cox", estimator=estimator), StandardScaler())
+    pipeline.set_output(transform="pandas")
+    Z = pipeline.fit_transform(frame)
+    assert Z.index.equals(frame.index)
+    assert np.allclose(pipeline.inverse_transform(Z), X, rtol=1e-9, equal_nan=True)
+
+
+@pytest.mark.parametrize("out_of_range", ["nan", "clip"])
+def test_the_target_of_a_regression(out_of_range):
+    x = np.arange(30.0)
+    y = 1.0 / (1.0 - x / 36.0)  # lambda = -1 makes it a line, and its transform ends at 1
+    transformer = PowerTransformer("box-cox", standardize=False, out_of_range=out_of_range)
+    model = TransformedTargetRegressor(LinearRegression(), transformer=transformer, check_inverse=False)
+    model.fit(x[:, None], y)
+    assert model.transformer_.lambdas_ < 0.0
+    assert np.allclose(model.predict(x[:, None]), y, rtol=0.2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        beyond = model.predict([[1000.0]])
+    assert bool(caught) == (out_of_range == "nan")
+    assert np.allclose(beyond, y.max() if out_of_range == "clip" else np.nan, equal_nan=True)
 
 
 def test_missing_values_may_be_imputed_afterwards():
