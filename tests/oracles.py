@@ -616,9 +616,9 @@ def qq_objective(family: str, x: np.ndarray, lmbda: float, rule: str, scores: np
 
 
 def carroll_objective(family: str, x: np.ndarray, lmbda: float) -> float:
-    """ln s - (lambda - 1) mean(J), s the M-scale of Huber's least favourable density, location along with it.
+    """ln s - (lambda - 1) mean(J) with the mu and s that minimise ln s + c^-1 mean rho((y - mu)/s), c = P(abs(Z) < k).
 
-    Minimises ln s + c^-1 mean rho((y - mu)/s) over mu and s, c = P(abs(Z) < k), by reweighting from median and MAD.
+    By reweighting from median and MAD.
     """
     y = power_transforms(family, x, lmbda)
     c = math.erf(HUBER_K / math.sqrt(2))
