@@ -85,3 +85,11 @@ def exists(dotted: str) -> bool:
         except ImportError:
             return False
     return True
+
+
+def test_every_benchmark_and_report_is_on_the_page() -> None:
+    page = (ROOT / "docs" / "benchmarks.rst").read_text(encoding="utf-8")
+    for path in sorted((ROOT / "asv_benches").glob("bench_*.py")):
+        assert f"``{path.name}``" in page, path
+    for path in sorted((ROOT / "asv_benches").glob("report_*.py")):
+        assert f"python -m asv_benches.{path.stem}" in page, path
