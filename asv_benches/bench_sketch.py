@@ -151,10 +151,10 @@ Columns = Iterable[tuple[str, np.ndarray]]
 
 
 def reference_columns(name: str) -> Columns:
-    """The well-conditioned reference columns of at least 50 values."""
+    """The well-conditioned reference columns."""
     cases = Accuracy()
     cases.setup(name, "powerkern")
-    return [(case.family, case.x) for case in cases.well if case.x.size >= 50]
+    return [(case.family, case.x) for case in cases.well]
 
 
 def data_columns() -> Columns:

@@ -28,7 +28,7 @@ def equality() -> Iterator[Figure]:
     """Fits from sketches against direct fits."""
     one = bench_sketch.Equality
     for name, what in (
-        ("shared", "well-conditioned reference columns, n >= 50"),
+        ("shared", "well-conditioned reference columns of any length"),
         ("data", "columns of ../shared/data"),
     ):
         yield Figure(f"{what}: difference of lambda from direct fits", "<= 1e-10", one, "track_worst", (name,))
