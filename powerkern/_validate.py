@@ -67,7 +67,7 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
     if p == 0:
         raise ValueError(f"{what} has no columns (shape {values.shape}); there is nothing to do")
     if column_names is not None:
-        names = _checked_names(column_names, p)
+        names = as_names(column_names, p)
     return Matrix(values, names, was_vector)
 
 
@@ -378,7 +378,7 @@ def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence
     )
 
 
-def _checked_names(column_names: Sequence[str], p: int) -> list[str]:
+def as_names(column_names: Sequence[str], p: int) -> list[str]:
     if isinstance(column_names, str):
         raise TypeError(f"column_names is one string; pass a list of {p} names")
     names = list(column_names)
@@ -443,6 +443,13 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.65)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     raise ValueError(f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
+
+
+def as_flag(what: str, value: object) -> bool:
+    """True or False, and nothing that only looks like it."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{what} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:

@@ -18,6 +18,7 @@ from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
     as_choice,
+    as_flag,
     as_matrix,
     as_out,
     as_weights,
@@ -891,8 +892,7 @@ def fit(
         if value is not None:
             choice = f"estimator={estimator!r}" if other else f"family={family!r}"
             raise ValueError(f"{name} cannot be given with {choice}")
-    if not isinstance(standardize, bool | np.bool_):
-        raise TypeError(f"standardize must be True or False, got {standardize!r}")
+    standardize = as_flag("standardize", standardize)
     matrix = as_matrix(_frames.numeric_columns(X, non_numeric), column_names)
     n, p = matrix.values.shape
     weight = _weights(sample_weight, n)
@@ -930,7 +930,7 @@ def fit(
         estimator=estimator,
         families=families,
         quantile=QUANTILE if other is None else other.quantile,
-        standardize=bool(standardize),
+        standardize=standardize,
         column_names=matrix.names,
         data=(matrix.values, weight),
         was_vector=matrix.was_vector,

@@ -35,8 +35,8 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
 
     The sorted values, less their mean and divided by their standard deviation, over the normal scores
     ``Phi^-1((i - 1/3)/(n + 1/3))``. What is normal lies on the diagonal. Values after a fit with
-    ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such: those
-    that it left out are red, and the band holds what it kept (`PowerFit.weights`).
+    ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such:
+    those that it left out are red, and the band holds what it kept (`PowerFit.weights`).
 
     Parameters
     ----------

@@ -26,7 +26,16 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import fitting, pieces
 from powerkern._robust import ESTIMATORS
 from powerkern._status import Status
-from powerkern._validate import Matrix, as_choice, as_rows, as_weights, check_n_features, column_label
+from powerkern._validate import (
+    Matrix,
+    as_choice,
+    as_flag,
+    as_names,
+    as_rows,
+    as_weights,
+    check_n_features,
+    column_label,
+)
 from powerkern.columns import FAMILIES, thread_count
 from powerkern.fitting import PowerFit
 from powerkern.kernels import mle
@@ -39,6 +48,8 @@ IntArray = NDArray[np.int64]
 #: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
 BYTES_VERSION = 1
 
+#: A column's total weight is less than 2**_ROOM quanta, so that no sum of 64 bits overflows.
+_ROOM = 61
 #: Bins of a column of a stream, whose grid is as fine as they allow.
 _STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
@@ -194,7 +205,7 @@ class Range(_Summary):
         -------
         Range
         """
-        ends = np.array([low, high], dtype=np.float64)
+        ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
         table = np.zeros((ends.shape[1], kernels.N_RANGE))
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
@@ -217,6 +228,19 @@ class Range(_Summary):
         if not (np.isfinite(counts).all() and (counts >= 0).all()):
             raise _damaged("a range")
         return cls(head["family"], table, head["column_names"], head["vector"])
+
+
+def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
+    """Bounds of the values of some columns, as two rows."""
+    try:
+        ends = np.array(np.broadcast_arrays(*(np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in (low, high))))
+    except (TypeError, ValueError):
+        raise ValueError("bounds must be (low, high): numbers, or one a column") from None
+    if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
+        raise ValueError("bounds must be finite, with low < high in every column")
+    if family == "box-cox" and not (ends[0] > 0.0).all():
+        raise ValueError("bounds of family 'box-cox' must be positive")
+    return ends
 
 
 class Grid(_Summary):
@@ -370,7 +394,12 @@ class Sketch:
 
     def is_sound(self) -> bool:
         """Whether the sums can be those of some rows."""
-        return bool((np.abs(self.sums) <= 1.001 * self.sums[:, :1]).all())  # |t| <= 1, but for rounding
+        sums = self.sums.astype(np.float64)
+        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[pieces.starts_of(self.grid._table)])
+        return bool(
+            (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
+            and (totals < math.ldexp(1.0, _ROOM)).all()
+        )
 
 
 Mergeable = TypeVar("Mergeable", Range, Sketch)
@@ -625,6 +654,7 @@ def finish(
     """
     if not isinstance(total, Sketch):
         raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
+    standardize = as_flag("standardize", standardize)
     grid, sums = total.grid, total._solvable()
     threads = thread_count(n_threads)
     given = fitting._given_lambdas(lmbda, grid.n_features)
@@ -810,13 +840,11 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     """
     first = parts[0]
     described = [part.grid if isinstance(part, Sketch) else part for part in parts]
-    names = None if column_names is None else list(column_names)
+    table = np.concatenate([one._table for one in described])
+    names = None if column_names is None else as_names(column_names, len(table))
     if names is None and all(one.column_names is not None for one in described):
         names = [name for one in described for name in one.column_names or ()]
-    table = np.concatenate([one._table for one in described])
     was_vector = len(parts) == 1 and described[0]._was_vector
-    if names is not None and len(names) != len(table):
-        raise ValueError(f"column_names has {len(names)} names, there are {len(table)} columns; give one name a column")
     if isinstance(first, Range):
         return Range(first.family, table, names, was_vector)
     sums = np.concatenate([part.sums for part in parts if isinstance(part, Sketch)])
@@ -922,7 +950,7 @@ def _added(a: Sketch, b: Sketch) -> Sketch:
 
 def _check_room(grid: Grid, weight: float) -> None:
     """Refuse more rows than fit into 64 bits: four times as many as the grid was made for."""
-    if grid.n_bins.any() and weight >= math.ldexp(1.0, grid.quantum + 61):
+    if grid.n_bins.any() and weight >= math.ldexp(1.0, grid.quantum + _ROOM):
         raise ValueError("more rows than the grid was made for; make it from the merged ranges of all chunks")
 
 
@@ -972,7 +1000,7 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
             and isinstance(head["vector"], bool)
             and (names is None or (len(names) == head["columns"] and all(isinstance(name, str) for name in names)))
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         sound = False
     if not sound:
         raise _damaged(what)

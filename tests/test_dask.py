@@ -222,7 +222,7 @@ def test_wrong_data_are_named():
         fit(da.ones((4, 2), dtype=complex))
     with pytest.raises(ValueError, match="sample_weight has 2 chunks, X has 5"):
         fit(da.ones((5, 1), chunks=(1, 1)), sample_weight=da.ones(4, chunks=2))
-    with pytest.raises(ValueError, match="column_names has 3 names, there are 4 columns"):
+    with pytest.raises(ValueError, match="column_names has 3 names, X has 4 columns"):
         fit(abs(D), column_names=list("abc"))
 
 

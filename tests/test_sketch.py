@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import pickle
+import struct
 import warnings
+import zlib
 
 import numpy as np
 import pytest
@@ -321,7 +323,28 @@ def test_bytes_that_are_not_what_was_written(kind):
         read(summaries()[(kind + 1) % 3].to_bytes())
 
 
+def test_text_nested_beyond_all_reason_is_damage():
+    text = b"[" * 100_000
+    body = b"PKSK" + struct.pack("<HBI", 1, 1, len(text)) + text
+    with pytest.raises(ValueError, match="not a range: the bytes are damaged"):
+        Range.from_bytes(body + struct.pack("<I", zlib.crc32(body)))
+
+
 # --- wrong use ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "low, high, family, match",
+    [
+        (-1.0, 2.0, "box-cox", "must be positive"),
+        (2.0, 1.0, "yeo-johnson", "low < high"),
+        ([0.0, np.nan], 1.0, "yeo-johnson", "finite"),
+        (0.0, 1.0, "boxcox", "did you mean 'box-cox'"),
+    ],
+)
+def test_bounds_that_cannot_be(low, high, family, match):
+    with pytest.raises(ValueError, match=match):
+        Range.from_bounds(low, high, family, 100.0)
 
 
 def test_wrong_data_are_named():

@@ -50,8 +50,8 @@ ax.legend(loc="lower right", facecolor="gray")
 # %%
 # Is the best pair worth it?
 # --------------------------
-# The best of 3721 scores flatters itself. Honest accuracies come from data that the search has not seen: ten times
-# tenfold cross-validation of whole pipelines. In each fold the lambdas are found anew.
+# The best of 3721 scores flatters itself. Honest accuracies come from data that the search has not seen: tenfold
+# cross-validation of whole pipelines, twice. In each fold the lambdas are found anew.
 
 folds = RepeatedStratifiedKFold(n_splits=10, n_repeats=2, random_state=0)
 coarse = np.linspace(-20.0, 10.0, 31)

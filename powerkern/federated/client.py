@@ -149,11 +149,19 @@ class Client:
         -------
         PowerFit
             The fit of all sites' rows together.
+
+        Raises
+        ------
+        ProtocolError
+            The message is damaged, of another version, no announcement, or of a fit to other columns.
         """
         told = unpack(message, SERVER)
         if told.kind != Kind.FIT:
             raise self._error(f"a {told.kind.name} request is no announcement of a fit; it is for answer()")
-        fit = PowerFit.from_json(str(told.details.get("fit")))
+        try:
+            fit = PowerFit.from_json(str(told.details.get("fit")))
+        except ValueError as error:
+            raise self._error(f"the announcement is {error}") from None
         if fit.n_features != self.n_columns:
             raise self._error(f"the fit has {fit.n_features} columns, the client has {self.n_columns}")
         return fit
@@ -188,8 +196,11 @@ class Client:
             )
         try:
             grid = Grid.from_bytes(request.body.tobytes())
-            if grid.n_features == self.n_columns:
-                self._check_bounds(np.arange(self.n_columns), grid.x_min, grid.x_max, found)
+        except ValueError as error:
+            raise self._error(f"the request is malformed: {error}") from None
+        if grid.n_features == self.n_columns:
+            self._check_bounds(np.arange(self.n_columns), grid.x_min, grid.x_max, found)
+        try:
             return sketch(self._matrix.values, grid, sample_weight=self._sample_weight, n_threads=self._n_threads)
         except ValueError as error:
             raise self._error(str(error)) from None
@@ -225,7 +236,12 @@ class Client:
     def _peers(self, request: Message) -> dict[str, bytes]:
         """Seeds shared with the other clients that take part."""
         names = request.details.get("clients")
-        if not isinstance(names, list) or self.name not in names or len(set(names)) < len(names):
+        if (
+            not isinstance(names, list)
+            or not all(isinstance(name, str) for name in names)
+            or self.name not in names
+            or len(set(names)) < len(names)
+        ):
             raise self._error(f"it is not among the clients of this fit: {names}")
         if bool(request.details.get("secure")) != bool(self._secrets):
             have = "masked sums only" if self._secrets else "no secrets to mask sums with"
@@ -282,6 +298,8 @@ def _count(what: str, value: object) -> int:
 
 
 def _checked_secrets(given: Mapping[str, bytes] | None, name: str) -> dict[str, bytes]:
+    if given is not None and not isinstance(given, Mapping):
+        raise TypeError(f"client {name!r}: secrets must be a dict, name of another client to bytes")
     for other, seed in (given or {}).items():
         if not isinstance(seed, bytes) or len(seed) < secure.SEED_BYTES:
             raise ValueError(

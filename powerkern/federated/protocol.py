@@ -24,7 +24,7 @@ from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import Evaluation, Found, Search, search
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle, shares
-from powerkern.kernels.sketch import N_POWERS
+from powerkern.kernels.sketch import N_POWERS, R_MEAN, R_SAMPLE, R_SQUARES
 from powerkern.pieces import Sums
 from powerkern.sketch import Grid, Range, Sketch, finish, merge
 
@@ -33,6 +33,8 @@ FloatArray = NDArray[np.float64]
 _NOTHING = np.empty(0)
 #: What a sketch says of columns that moments may tell more of.
 _OPEN = (Status.UNRESOLVED, Status.NOT_CERTIFIED)
+#: No logarithm of a float64 is larger.
+_LARGEST_LOG = 800.0
 #: Digits of 32 bits of a power sum.
 _WORD = 2
 
@@ -115,7 +117,11 @@ def _read_range(family: str) -> Callable[[NDArray[Any]], Range]:
         if found.family != family:
             raise ValueError(f"its range is of family {found.family!r}, the fit's is {family!r}")
         seen = found.count > 0.0
-        sensible = np.isfinite(found.table[:, 2:]).all(axis=1) & (found.n_obs > 0.0) & (found.x_min <= found.x_max)
+        sensible = np.isfinite(found.table[:, 1:]).all(axis=1) & (found.n_obs > 0.0) & (found.x_min <= found.x_max)
+        sample, mean, squares = found.table[:, [R_SAMPLE, R_MEAN, R_SQUARES]].T
+        sensible &= (sample >= 0.0) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
+        if family == "box-cox":
+            sensible &= found.x_min > 0.0
         if (wrong := np.where(seen, ~sensible, found.n_obs != 0.0)).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
             raise ValueError(f"{label} has a range that is not finite or cannot be")
@@ -213,7 +219,11 @@ def _moments(
         except OverflowError:
             raise MergeError(_MASKS) from None
     answers = yield Request(Kind.MOMENTS, body, lambda moments: _checked_moments(moments, shape, body[:, 0]))
-    return np.asarray(pool.tree(pool.merge_shares, answers))
+    with np.errstate(over="ignore", invalid="ignore"):
+        merged: FloatArray = pool.tree(pool.merge_shares, answers)
+    if not np.isfinite(merged).all():
+        raise MergeError("the moments of all clients together overflow")
+    return merged
 
 
 def _checked_moments(body: NDArray[Any], shape: tuple[int, ...], which: FloatArray) -> FloatArray:

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import columns
-from powerkern._validate import as_choice, column_label
+from powerkern._validate import as_choice, as_flag, as_names, column_label
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.search import METHODS
 from powerkern.fitting import PowerFit, _warn_unfitted
 from powerkern.kernels import mle
-from powerkern.sketch import Range
+from powerkern.sketch import Range, checked_bounds
 
 FloatArray = NDArray[np.float64]
 
@@ -95,15 +95,17 @@ class Server:
     ) -> None:
         self._names = _checked_names(clients)
         self._family = as_choice("family", family, columns.FAMILIES)
-        self._standardize, self._secure = standardize, secure
+        self._standardize, self._secure = as_flag("standardize", standardize), as_flag("secure", secure)
         if secure and bounds is None:
             raise ValueError("secure=True needs bounds=(low, high): a range is not a sum, and cannot be masked")
         if isinstance(grid, bool) or not isinstance(grid, int) or grid < 0:
             raise ValueError(f"grid is a number of points, 0 or more, got {grid!r}")
-        if max_rounds < _FEWEST_ROUNDS:
-            raise ValueError(f"max_rounds must be at least {_FEWEST_ROUNDS}, got {max_rounds}")
-        limits = None if bounds is None else _checked_bounds(bounds, self._family)
-        self._columns: list[str] | None = None if column_names is None else list(column_names)
+        if not isinstance(max_rounds, int) or max_rounds < _FEWEST_ROUNDS:
+            raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
+        if not isinstance(max_weight, int | float | np.number) or not 0.0 < max_weight < np.inf:
+            raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
+        limits = None if bounds is None else _limits(bounds, self._family)
+        self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
         self._n_columns: int | None = None if self._columns is None else len(self._columns)
         if limits is not None:
             if self._n_columns not in (None, limits.shape[1]):
@@ -114,6 +116,7 @@ class Server:
         self._read: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
         self._fit: PowerFit | None = None
+        self._failure = ""
         self._max_weight, self._has_bounds = float(max_weight), limits is not None
         self.unresolved: list[int] = []
         self.round = 0
@@ -206,8 +209,11 @@ class Server:
         ------
         ProtocolError
             Clients have not answered. The fit cannot go on without them, for the answers of earlier rounds (and masks)
-            are theirs too: ask them again, or begin anew with a `Server` for the others.
+            are theirs too: ask them again, or begin anew with a `Server` for the others. Or the answers, each
+            of them sensible, make no sense together: the fit is at an end.
         """
+        if self._failure:
+            raise ProtocolError(self._failure)
         if self.missing:
             who = ", ".join(map(repr, self.missing))
             raise ProtocolError(
@@ -220,7 +226,8 @@ class Server:
         except StopIteration as end:
             self._finish(end.value)
         except MergeError as error:
-            raise ProtocolError(f"round {self.round} cannot be merged: {error}") from None
+            self._failure = f"round {self.round} cannot be merged: {error}; start anew"
+            raise ProtocolError(self._failure) from None
         else:
             self._open(request)
 
@@ -289,18 +296,13 @@ def _checked_names(clients: Sequence[str]) -> list[str]:
     return names
 
 
-def _checked_bounds(bounds: tuple[ArrayLike, ArrayLike], family: str) -> FloatArray:
+def _limits(bounds: Any, family: str) -> FloatArray:
     """Bounds as two rows."""
     try:
-        low, high = (np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in bounds)
-        both = np.array(np.broadcast_arrays(low, high))
+        low, high = bounds
     except (TypeError, ValueError):
         raise ValueError("bounds must be (low, high): numbers, or one a column") from None
-    if both.ndim != 2 or not np.isfinite(both).all() or not (both[0] < both[1]).all():
-        raise ValueError("bounds must be finite, with low < high in every column")
-    if family == "box-cox" and not (both[0] > 0.0).all():
-        raise ValueError("bounds of family 'box-cox' must be positive")
-    return both
+    return checked_bounds(low, high, family)
 
 
 def _are_names(names: object, n: int) -> bool:

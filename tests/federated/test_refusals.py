@@ -181,6 +181,8 @@ def forged_range(**cells: float) -> bytes:
         (forged_range(R_WEIGHT=-1.0), "column 1 has a range"),
         (forged_range(R_COUNT=0.0), "column 1 has a range"),
         (forged_range(R_MEAN=np.nan), "column 1 has a range"),
+        (forged_range(R_MEAN=1e308), "column 1 has a range"),
+        (forged_range(R_SQUARES=-1.0), "column 1 has a range"),
         (pk.sketch.range_of(ROWS, "box-cox").to_bytes(), "of family 'box-cox'"),
         (pk.sketch.range_of(ROWS[:, :1]).to_bytes(), "its range has 1 columns, not 2"),
     ],
@@ -190,6 +192,37 @@ def test_ranges_that_cannot_be(data: bytes, match: str) -> None:
     PROTOCOL[server] = "sketch"
     bad = changed(clients[0].answer(server.request), "a", with_body(as_body(data)))
     refuse_and_go_on(server, clients, bad, "a", f"client 'a': .*{match}")
+
+
+def test_a_range_that_box_cox_cannot_have_is_refused_by_name() -> None:
+    server, clients = conversation(0, family="box-cox")
+    table = pk.sketch.range_of(ROWS, "box-cox").table.copy()
+    table[1, kernels.R_MIN] = -1.0
+    forged = with_body(as_body(Range("box-cox", table, None, False).to_bytes()))
+    with pytest.raises(ProtocolError, match="client 'a': column 1 has a range that is not finite or cannot be"):
+        server.receive(changed(clients[0].answer(server.request), "a", forged), sender="a")
+
+
+@pytest.mark.parametrize("count", [2**61, 2**62, np.iinfo(np.int64).max, np.iinfo(np.int64).min])
+def test_sketches_of_more_than_64_bits_hold(count: int) -> None:
+    server, clients = conversation(1)
+    PROTOCOL[server] = "sketch"
+    answer = clients[0].answer(server.request)
+    own = sketch(ROWS, pk.sketch.Grid.from_bytes(unpack(server.request, "server").body.tobytes()))
+    own.sums[:] = 0
+    own.sums[:, 0] = count
+    bad = changed(answer, "a", with_body(as_body(own.to_bytes())))
+    refuse_and_go_on(server, clients, bad, "a", "client 'a': not a sketch")
+
+
+def test_moments_that_overflow_together_end_the_fit() -> None:
+    server, clients = conversation(1, protocol="rounds")
+    for client, mean in zip(clients, (1e300, -1e300, 1e300), strict=True):
+        absurd = changed(client.answer(server.request), client.name, poked((0, 0, 1), mean))
+        server.receive(absurd, sender=client.name)
+    for _ in range(2):  # and it stays so
+        with pytest.raises(ProtocolError, match=r"round 2 cannot be merged: the moments .* overflow; start anew"):
+            server.close_round()
 
 
 def test_sketches_that_cannot_be() -> None:
@@ -281,6 +314,7 @@ def test_the_same_request_is_answered_alike_and_another_in_its_round_not_at_all(
         (with_body(np.zeros((1, 9))), "not a table of exponents"),
         (lambda m: m._replace(kind=Kind.FIT), "is no request"),
         (lambda m: m._replace(details={**m.details, "clients": ["b"]}), "not among the clients"),
+        (lambda m: m._replace(details={**m.details, "clients": ["a", {}]}), "not among the clients"),
         (lambda m: m._replace(details={**m.details, "secure": True}), "no secrets"),
         (lambda m: m._replace(details={**m.details, "family": "log"}), "there is no family 'log'"),
     ],
@@ -296,6 +330,9 @@ def test_announcements() -> None:
     with pytest.raises(ProtocolError, match="client 'a': a RANGE request is no announcement"):
         clients[0].accept(server.request)
     run(server, clients)
+    nonsense = changed(server.announcement, "server", lambda m: m._replace(details={"fit": "{}"}))
+    with pytest.raises(ProtocolError, match="client 'a': the announcement is not a fit"):
+        clients[0].accept(nonsense)
     with pytest.raises(ProtocolError, match="client 'z': the fit has 2 columns, the client has 1"):
         site("z", ROWS[:, :1]).accept(server.announcement)
 
@@ -343,7 +380,7 @@ def test_strangers_share_no_secret() -> None:
 @pytest.mark.parametrize("protocol", ["sketch", "rounds"])
 def test_values_beyond_the_bounds(protocol: str) -> None:
     with pytest.raises(
-        ProtocolError, match=r"client '[abc]': column 1 has values outside 0 to 0\.5, the bounds of this fit"
+        ProtocolError, match=r"^client '[abc]': column 1 has values outside 0 to 0\.5, the bounds of this fit"
     ):
         fit_federated(secret_clients(), bounds=([0.0, 0.0], [60.0, 0.5]), secure=True, protocol=protocol)
 
@@ -370,7 +407,12 @@ def test_weights_that_cannot_be_masked() -> None:
         ({"family": "boxcox"}, "did you mean 'box-cox'"),
         ({"search": "halley"}, "search must be one of"),
         ({"grid": -1}, "grid is a number of points"),
-        ({"max_rounds": 2}, "max_rounds must be at least 5"),
+        ({"max_rounds": 2}, "max_rounds must be a whole number of at least 5"),
+        ({"max_rounds": 9.5}, "max_rounds must be a whole number"),
+        ({"max_weight": 0.0}, "max_weight must be a positive number"),
+        ({"max_weight": np.nan}, "max_weight must be a positive number"),
+        ({"column_names": ["x", "x"]}, "column_names has 'x' more than once"),
+        ({"bounds": (1.0, 2.0, 3.0)}, "bounds must be"),
         ({"bounds": 3}, "bounds must be"),
         ({"bounds": (1.0, 0.0)}, "low < high"),
         ({"bounds": (0.0, np.inf)}, "finite"),
@@ -402,5 +444,11 @@ def test_names_of_clients() -> None:
         Server(["a", "a"])
     with pytest.raises(TypeError, match="name is what others call the client"):
         Client(ROWS, name="")
+    with pytest.raises(TypeError, match="client 'a': secrets must be a dict"):
+        Client(ROWS, name="a", secrets=[bytes(16)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="column_names is one string"):
+        Server(NAMES, column_names="xy")
+    with pytest.raises(TypeError, match="secure must be True or False"):
+        Server(NAMES, secure="no")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="client 'a': the secret shared with 'b' must be at least 16 bytes"):
         Client(ROWS, name="a", secrets={"b": b"short"})
