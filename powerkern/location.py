@@ -110,8 +110,8 @@ def _order(center: str, spread: str) -> _Method:
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
     code = _SCALE_CENTERS.index(as_choice("center", center, _SCALE_CENTERS))
     lost = _number("ddof", ddof)
-    if lost < 0.0:
-        raise ValueError(f"ddof must not be negative, got {ddof!r}")
+    if not 0.0 <= lost < math.inf:
+        raise ValueError(f"ddof must be finite and not negative, got {ddof!r}")
     if code and lost:
         raise ValueError(f"ddof is for center='median'; leave it out with center={center!r}")
     return [float(code), _positive("k", k), lost]
@@ -160,7 +160,8 @@ def location_scale(
         See Notes.
     sample_weight : array_like of shape (n,), optional
         Weights of the rows: as if each row were repeated that many times. The estimators that count values (quartiles,
-        trimming, ``n - 1``) depend on the size of the weights, not on their ratios only.
+        trimming, ``n - 1``) depend on the size of the weights, not on their ratios only: weights that sum to 1 are one
+        row, without a spread.
     n_threads : int, optional
         By default one a CPU. Results do not depend on it.
     progress : bool, default False

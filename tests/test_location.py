@@ -291,7 +291,12 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         (lambda: location_scale([1.0, 2.0], "trimmed", sides="lower"), ValueError, "sides must be one of"),
         (lambda: location_scale([1.0, 2.0], "huber-scale", center="mean"), ValueError, "center must be one of"),
         (lambda: location_scale([1.0, 2.0], "huber-scale", center="huber", ddof=1), ValueError, "ddof is for center="),
-        (lambda: location_scale([1.0, 2.0], "huber-scale", ddof=-1), ValueError, "ddof must not be negative"),
+        (
+            lambda: location_scale([1.0, 2.0], "huber-scale", ddof=-1),
+            ValueError,
+            "ddof must be finite and not negative",
+        ),
+        (lambda: location_scale([1.0, 2.0], "huber-scale", ddof=np.nan), ValueError, "ddof must be finite"),
         (lambda: location_scale([1.0, 2.0], sample_weight=[1.0]), ValueError, "one weight a row"),
         (lambda: location_scale([1.0, 2.0], n_threads=0), ValueError, "n_threads"),
     ],

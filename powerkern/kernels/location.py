@@ -1070,10 +1070,17 @@ def _opened(column: np.ndarray, weights: np.ndarray, rescale: bool) -> Opened:
 
 
 @kernel
+def _restored(column: Opened, result: LocScale) -> LocScale:
+    """A result in the units of the data."""
+    return LocScale(result.loc / column.unit, result.scale / column.unit, result.n_iter, result.status)
+
+
+@kernel
 def _write(row: np.ndarray, column: Opened, result: LocScale) -> None:
     """A row of results: loc, scale, n_iter, status."""
-    row[0], row[1] = result.loc / column.unit, result.scale / column.unit
-    row[2], row[3] = result.n_iter, BAD_INFINITE if column.infinite else result.status
+    row[0], row[1], row[2], row[3] = _restored(column, result)
+    if column.infinite:
+        row[3] = BAD_INFINITE
 
 
 # what all of these take: sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0);
@@ -1192,20 +1199,23 @@ def _scratch_of(n: int) -> np.ndarray:
 
 @kernel
 def _huber_location(x: np.ndarray, scale: float | None = None, k: float = 1.5) -> LocScale:
-    known = math.nan if scale is None else scale
-    return huber_location_of(x, x[:0], _scratch_of(x.size), known, k)
+    column = _opened(x.copy(), x[:0], True)
+    known = math.nan if scale is None else scale * column.unit
+    return _restored(column, huber_location_of(column.y, column.w, _scratch_of(x.size), known, k))
 
 
 @kernel
 def _huber_scale(x: np.ndarray, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    about = math.nan if center is None else center
-    return huber_scale_of(x, x[:0], _scratch_of(x.size), about, k, float(ddof))
+    column = _opened(x.copy(), x[:0], True)
+    about = math.nan if center is None else center * column.unit
+    return _restored(column, huber_scale_of(column.y, column.w, _scratch_of(x.size), about, k, float(ddof)))
 
 
 @kernel
 def _huber_proposal2(x: np.ndarray, k: float = 1.5, k_location: float | None = None) -> LocScale:
+    column = _opened(x.copy(), x[:0], True)
     of_location = k if k_location is None else k_location
-    return huber_proposal2_of(x, x[:0], _scratch_of(x.size), k, of_location)
+    return _restored(column, huber_proposal2_of(column.y, column.w, _scratch_of(x.size), k, of_location))
 
 
 @entry((COLUMN, REAL, REAL))
@@ -1340,7 +1350,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
         If the values are not real numbers.
     ValueError
         If x is not one-dimensional or has infinite values, `center` is not finite, `k` is not positive, or `ddof` is
-        negative.
+        not a whole number, 0 or more.
 
     See Also
     --------
@@ -1365,8 +1375,8 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     3.42201673808
     """
     about = math.nan if center is None else _checked("center", center, -math.inf)
-    if ddof < 0:
-        raise ValueError(f"ddof must not be negative, got {ddof!r}")
+    if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or ddof < 0:
+        raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
     return _plain(_huber_scale_entry(_sorted_values(x), about, _checked("k", k, 0.0), ddof))
 
 

@@ -6,8 +6,8 @@ rectified transform goes on as its tangent there::
     lambda < 1:  psi(x) for x <= C_u,   psi(C_u) + (x - C_u) psi'(C_u) beyond
     lambda > 1:  psi(x) for x >= C_l,   psi(C_l) + (x - C_l) psi'(C_l) below
 
-It is continuous in lambda and in x, increasing, and its range is the whole line. Both families are one function of a
-signed log a, ln x or sign(x) log1p|x|::
+It is continuous in lambda and in x, and increasing. Its range is the whole line, but for Box-Cox with 0 < lambda <= 1,
+where it begins at -1/lambda. Both families are one function of a signed log a, ln x or sign(x) log1p|x|::
 
     psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 under Yeo-Johnson
 """
@@ -103,7 +103,8 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
     Notes
     -----
-    Within a few ulp of the exact value, except near its zeros. Continuous in lambda; its range is the whole line.
+    Within a few ulp of the exact value, except near its zeros. Continuous in lambda. Its range is the whole line, but
+    for 0 < lambda <= 1, where it begins at -1/lambda.
 
     References
     ----------
@@ -147,7 +148,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     Returns
     -------
     float
-        The value. NaN where there is none, and where an argument is NaN.
+        The value. NaN where there is none (below -1/lmbda for 0 < lmbda <= 1), and where an argument is NaN.
 
     See Also
     --------
@@ -155,7 +156,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
 
     Notes
     -----
-    Within a few ulp of the exact value, except near its zeros. Continuous in lambda; its range is the whole line.
+    As exact as y allows: where psi is flat, many values have the same y.
 
     References
     ----------
@@ -251,7 +252,7 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
     Returns
     -------
     float
-        The value. NaN where there is none, and where an argument is NaN.
+        The value. NaN where an argument is NaN.
 
     See Also
     --------
@@ -259,7 +260,7 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 
     Notes
     -----
-    Within a few ulp of the exact value, except near its zeros. Continuous in lambda; its range is the whole line.
+    As exact as y allows: where psi is flat, many values have the same y.
 
     References
     ----------

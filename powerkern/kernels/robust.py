@@ -128,9 +128,6 @@ class Options(NamedTuple):
     share: float  #: of the values that the trimmed likelihood keeps
 
 
-N_OPTIONS = len(Options._fields)
-
-
 class RobustWork(NamedTuple):
     """Scratch: of `mle`, four arrays of the column's length, small ones, and the sizes that the scores are for."""
 

@@ -344,6 +344,21 @@ def test_known_scale_and_center():
     assert huber_scale(x, ddof=4).scale == 0.0
 
 
+@pytest.mark.parametrize("factor", [2.0**700, 2.0**-700])
+def test_units_whose_squares_are_out_of_range(factor):
+    x = np.array([3.0, 1.0, 2.5, 80.0, 0.5])
+    for function, options, moving in (
+        (huber_location, {}, {}),
+        (huber_location, {}, {"scale": 2.0}),
+        (huber_scale, {"ddof": 1}, {}),
+        (huber_scale, {}, {"center": -5.0}),
+        (huber_proposal2, {}, {}),
+    ):
+        expected = function(x, **options, **moving)
+        found = function(factor * x, **options, **{name: factor * value for name, value in moving.items()})
+        assert found == expected._replace(loc=factor * expected.loc, scale=factor * expected.scale)
+
+
 @pytest.mark.parametrize(
     "call, error, message",
     [
@@ -354,7 +369,8 @@ def test_known_scale_and_center():
         (lambda: huber_location([1.0, 2.0], k=-1.0), ValueError, "k must be positive"),
         (lambda: huber_location([1.0, 2.0], k="wide"), TypeError, "k must be a number"),
         (lambda: huber_scale([1.0, 2.0], center=np.nan), ValueError, "center must be finite"),
-        (lambda: huber_scale([1.0, 2.0], ddof=-1), ValueError, "ddof must not be negative"),
+        (lambda: huber_scale([1.0, 2.0], ddof=-1), ValueError, "ddof must be a whole number"),
+        (lambda: huber_scale([1.0, 2.0], ddof=0.5), ValueError, "ddof must be a whole number"),
         (lambda: huber_proposal2([1.0, 2.0], k_location=np.inf), ValueError, "k_location must be positive"),
     ],
 )

@@ -136,6 +136,13 @@ def test_inverse_exists_for_every_value(family):
                 assert FORWARD[family](x, lmbda, lower, upper) == pytest.approx(y, rel=1e-13)
 
 
+def test_range_of_box_cox_begins_where_psi_does():
+    for lmbda in (0.25, 0.5, 1.0):
+        inside, outside = (inv_rectified_boxcox(-1.0 / lmbda + d, lmbda, *POINTS["box-cox"]) for d in (1e-3, -1e-3))
+        assert 0.0 < inside < 0.01
+        assert math.isnan(outside)
+
+
 @families
 @given(data=st.data())
 def test_increasing_and_continuous(family, data):
