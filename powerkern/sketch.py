@@ -638,6 +638,9 @@ def finish(
 
     Notes
     -----
+    `profile` at lambdas many times as far out as those of its interval loses digits, down to about 1e-8 an observation;
+    make the grid for them by ``grid(largest_exponent=...)`` where that matters.
+
     Robust fits need order statistics, which power sums do not hold; they are not available from sketches. A robust fit
     of some 10 000 rows, drawn at random, is what can be had: its lambda differs from that of all rows by about the
     standard error of that many.

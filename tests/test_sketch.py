@@ -121,6 +121,19 @@ def test_weights_count_as_repetition(family):
     assert relative(fit.lmbda, pk.fit(X, family, sample_weight=weight).lmbda).max() < 1e-11
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_profiles_far_out(family):
+    """Of a grid for the fit, as documented, and of one for the lambdas asked for."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.lognormal(size=3000), rng.gamma(3.0, size=3000)])
+    at = np.array([-32.0, -8.0, 0.0, 8.0, 32.0])
+    expected = pk.fit(X, family).profile(at) / len(X)
+    found = range_of(X, family)
+    assert_allclose(finish(sketch(X, found.grid())).profile(at) / len(X), expected, rtol=1e-10, atol=1e-7)
+    fine = finish(sketch(X, found.grid(largest_exponent=34.0)))
+    assert_allclose(fine.profile(at) / len(X), expected, rtol=1e-13, atol=1e-13)
+
+
 def test_given_lambdas():
     X = columns("box-cox")
     lmbda = [0.5, np.nan, 1.0, -2.0, 0.0, np.nan]
