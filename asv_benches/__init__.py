@@ -1,1 +1,9 @@
-"""Benchmarks, one file for each part of powerkern; run by asv, and by report.py."""
+"""Benchmarks for asv: a class for each kernel and job, its peers as a parameter.
+
+asv forks a process for each set of parameters from one that has imported all of this: what numba does once a process,
+half a second, is done here.
+"""
+
+import powerkern
+
+powerkern.fit([1.0, 2.0, 4.0])

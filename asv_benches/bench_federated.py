@@ -80,9 +80,6 @@ class HundredSites(InTurns):
         self.parts = np.array_split(self.x, N_SITES)
         self.server = serve(self.parts, **PROTOCOLS[protocol])
 
-    def time_fit(self, protocol: str, n: int, p: int) -> None:
-        serve(self.parts, **PROTOCOLS[protocol])
-
     def track_time_over_pooled(self, protocol: str, n: int, p: int) -> float:
         self.compare({"federated": lambda: serve(self.parts, **PROTOCOLS[protocol]), "pooled": lambda: pk.fit(self.x)})
         return self.ratio("federated", "pooled")

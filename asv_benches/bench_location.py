@@ -157,9 +157,6 @@ class Sorted:
     def run(self, estimator: str) -> kernels.LocScale:
         return _estimate(self.y, self.y[:0], self.table, ESTIMATORS.index(estimator))
 
-    def time_call(self, estimator: str, n: int) -> None:
-        self.run(estimator)
-
     def track_exp_passes(self, estimator: str, n: int) -> float:
         return exp_units(lambda: self.run(estimator), n)
 

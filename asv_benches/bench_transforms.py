@@ -105,20 +105,12 @@ def values(job: str, lmbda: float, n: int) -> np.ndarray:
 class Transform:
     """One pass over n values, into another array."""
 
-    params = ([*PEER_JOBS, *OWN_JOBS], LIBRARIES, LMBDAS, SIZES)
-    param_names = ("job", "library", "lmbda", "n")
+    params = ([*PEER_JOBS, *OWN_JOBS], LMBDAS, SIZES)
+    param_names = ("job", "lmbda", "n")
 
-    def setup(self, job: str, library: str, lmbda: float, n: int) -> None:
-        if library not in jobs(job, lmbda):
-            raise NotImplementedError  # asv skips it
-        self.x, self.out, self.job = values(job, lmbda, n), np.empty(n), jobs(job, lmbda)[library]
-        self.job(self.x, self.out)  # compiles
-
-    def time_pass(self, job: str, library: str, lmbda: float, n: int) -> None:
-        self.job(self.x, self.out)
-
-    def track_exp_units(self, job: str, library: str, lmbda: float, n: int) -> float:
-        return exp_units(lambda: self.job(self.x, self.out), n)
+    def track_exp_units(self, job: str, lmbda: float, n: int) -> float:
+        x, out, work = values(job, lmbda, n), np.empty(n), jobs(job, lmbda)["powerkern"]
+        return exp_units(lambda: work(x, out), n)
 
     track_exp_units.unit = "np.exp passes"  # type: ignore[attr-defined]
 
@@ -126,7 +118,7 @@ class Transform:
 class InPlace:
     """The same, the result replacing the data."""
 
-    params = ([*PEER_JOBS, *OWN_JOBS], LMBDAS, [10_000])
+    params = ([*PEER_JOBS, *OWN_JOBS], LMBDAS[:1], SIZES)
     param_names = ("job", "lmbda", "n")
 
     def track_exp_units(self, job: str, lmbda: float, n: int) -> float:
@@ -161,7 +153,7 @@ class Ratio:
 class Accuracy:
     """Largest error of Box-Cox where lambda ln x reaches 700, in units in the last place."""
 
-    params = (["powerkern", "scipy"], [-50.0, -2.0, 0.5, 2.0, 20.0])
+    params = (["powerkern", "scipy"], [-50.0, 0.5, 20.0])
     param_names = ("library", "lmbda")
 
     def track_ulp(self, library: str, lmbda: float) -> float:
