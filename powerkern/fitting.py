@@ -1031,13 +1031,13 @@ def _best_family(
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Results of the family with the larger likelihood, and which one it is, for every column."""
     results, other = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
-    usable = other[:, mle.STATUS] >= 0
-    usable &= ~np.isin(other[:, mle.STATUS], [status for status in Status if status.failed])
-    at = np.flatnonzero(usable)
+    failed = [status for status in Status if status.failed]
+    at = np.flatnonzero((other[:, mle.STATUS] >= 0) & ~np.isin(other[:, mle.STATUS], failed))
     if not robust:
         better = other[at, mle.NLL] < results[at, mle.NLL]
     else:
         better = _likelier(matrix.values, at, other[at], results[at], n_threads)
+    better |= np.isin(results[at, mle.STATUS], failed)
     families = np.full(len(results), mle.YEO_JOHNSON)
     families[at[better]] = mle.BOX_COX
     results[at[better]] = other[at[better]]

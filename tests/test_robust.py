@@ -95,7 +95,7 @@ def test_reweighting_is_as_defined(family, column, name):
         (centre, divisor) if family == "yeo-johnson" else (0.0, 1.0)
     )
     steps = int(options.get("n_reweight", 2))
-    cutoff = fit.cutoff if hasattr(fit, "cutoff") else float(oracles.normal_quantile(fit.quantile))
+    cutoff = oracles.normal_quantile(fit.quantile)
     expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, rule, steps, cutoff, ddof=int(rule == "cellwise"))
     kept = expected.kept[-1]
     assert_array_equal(fit.weights(x), kept)
@@ -483,6 +483,15 @@ def test_best_compares_all_of_the_likelihood():
 def test_best_of_columns_that_are_not_positive():
     x = np.random.default_rng(0).normal(size=(50, 3))
     assert pk.fit(x, "best", "rewml").families == ["yeo-johnson"] * 3
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "ks"])
+def test_best_takes_the_family_that_can_be_fitted(estimator):
+    """Yeo-Johnson of tiny values would need a lambda beyond all numbers, Box-Cox does not depend on units."""
+    x = 1e-310 * contaminated(60, 1)
+    best = pk.fit(x, "best", estimator)
+    assert best.families == ["box-cox"]
+    assert_array_equal(best.lmbda, pk.fit(x, "box-cox", estimator).lmbda)
 
 
 # --- travelling ---------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -661,11 +661,15 @@ def _warn_empty(values: FloatArray, names: list[str] | None) -> None:
 
 def _whole(what: str, value: object) -> int:
     """An argument that is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if not _is_whole(value):
         raise TypeError(f"{what} must be a whole number, got {value!r}")
     if value < 1:
         raise ValueError(f"{what} must be at least 1, got {value}")
     return int(value)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _real(what: str, value: object, low: float = 0.0, high: float = math.inf) -> float:
@@ -688,8 +692,10 @@ def _rank(rank: object, shape: tuple[int, int]) -> int:
 def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64]:
     """Elements to visit, as `follow` wants them: (0, i, s) is U[i, s], and (1, j, s) is V[s, j]."""
     visits = []
+    if not isinstance(order, Iterable):
+        raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {order!r}")
     for element in order:
-        if not isinstance(element, tuple | list) or len(element) != 3:
+        if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(_is_whole, element[1:])):
             raise TypeError(f"order has {element!r}; an element is ('U' or 'V', row, column)")
         factor, i, j = element
         sizes = {"U": (shape[0], rank), "V": (rank, shape[1])}[as_choice("an element of order", factor, ("U", "V"))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -96,7 +97,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self
         """
         threshold: object = self.threshold
-        if not (isinstance(threshold, int | float) and 0.0 <= threshold <= 1.0):
+        if not (isinstance(threshold, Real) and 0.0 <= float(threshold) <= 1.0):
             raise ValueError(f"threshold must be a probability, from 0 to 1, got {threshold!r}")
         detector = self._unfitted()
         self.detector_ = detector.fit(X) if y is None else detector.fit(X, y)
@@ -144,10 +145,10 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _training_scores(self, X: Any) -> FloatArray:
         """What the detector keeps, if it does: a neighbour of itself would be judged too kindly."""
-        for name, sign in (("decision_scores_", 1.0), ("negative_outlier_factor_", -1.0)):
+        for name in ("decision_scores_", "negative_outlier_factor_"):
             kept = getattr(self.detector_, name, None)
             if kept is not None:
-                return sign * np.asarray(kept, dtype=np.float64)
+                return self._ascending(kept)
         return self._scores(X)
 
     def _scores(self, X: Any) -> FloatArray:
@@ -158,11 +159,14 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"{self.detector_!r} has no scores for new data: neither score_samples nor decision_function"
                 " (LocalOutlierFactor needs novelty=True)"
             )
+        return self._ascending(score(X))
+
+    def _ascending(self, scores: Any) -> FloatArray:
         greater = self.greater_is_outlier
         if greater is None:
             greater = hasattr(self.detector_, "decision_scores_")
-        scores = np.asarray(score(X), dtype=np.float64)
-        return scores if greater else -scores
+        values = np.asarray(scores, dtype=np.float64)
+        return values if greater else -values
 
     # --- conventions of scikit-learn ---------------------------------------------------------------------
 

@@ -330,7 +330,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     array([0.66666667, 1.2 ])
     """
     table = _errors("errors", errors)
-    if table.ndim != 2 or not np.isfinite(table).all():
+    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
         raise ValueError(f"errors must be finite, a row for each method; got an array of shape {table.shape}")
     average = table.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -104,7 +104,8 @@ class ScoreScaling:
     def _linear(self, block: FloatArray, group: slice) -> None:
         sigma = self.sigma[group, None]
         block -= self.mu[group, None]
-        block /= np.where(sigma == 0.0, np.inf, sigma)
+        block /= np.where(sigma == 0.0, 1.0, sigma)
+        block[(sigma == 0.0) & np.isfinite(block)] = 0.0
         np.clip(block, 0.0, 1.0, out=block)
 
     def _gamma(self, block: FloatArray, group: slice) -> None:

@@ -283,6 +283,8 @@ def test_constant(normalize, value):
         (LECTURE, 2, {"order": [("V", 2, 0)]}, ValueError, r"order has \('V', 2, 0\), but V has shape \(2, 5\)"),
         (LECTURE, 2, {"order": [("W", 0, 0)]}, ValueError, "an element of order must be one of 'U', 'V'"),
         (LECTURE, 2, {"order": [3]}, TypeError, "order has 3; an element is"),
+        (LECTURE, 2, {"order": [("U", 0.5, 0)]}, TypeError, r"order has \('U', 0\.5, 0\); an element is"),
+        (LECTURE, 2, {"order": 3}, TypeError, "order must be 'fixed', 'permuted' or a sequence of elements, got 3"),
         (LECTURE, 2, {"order": "permuted", "method": "als"}, ValueError, "needs method='cd'"),
         (LECTURE, 2, {"damping": 0.0}, ValueError, "damping must be finite and from 0.01 to 1"),
         (LECTURE, 2, {"ridge": -1.0}, ValueError, "ridge must be finite and at least 0"),

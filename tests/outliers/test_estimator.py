@@ -107,11 +107,25 @@ def test_sense_of_the_scores_can_be_said():
     assert model.score_samples(NEW) == pytest.approx(-model.predict_proba(NEW)[:, 1])
 
 
+def test_sense_holds_for_the_scores_that_a_detector_keeps():
+    class Closeness(PyODLike):
+        def decision_function(self, X):
+            return -super().decision_function(X)
+
+    model = OutlierProbability(Closeness(), greater_is_outlier=False).fit(X)
+    assert np.array_equal(model.probability_, outlier_probability(np.linalg.norm(X, axis=1)))
+    assert np.array_equal(model.predict_proba(X)[:, 1], model.probability_)
+
+
 def test_decision_function_and_threshold():
     strict = OutlierProbability(DETECTORS[0], threshold=0.999).fit(X)
     loose = OutlierProbability(DETECTORS[0], threshold=0.1).fit(X)
     assert (strict.predict(X) == -1).sum() < (loose.predict(X) == -1).sum()
     assert strict.decision_function(X) == pytest.approx(0.999 - strict.predict_proba(X)[:, 1])
+
+
+def test_threshold_of_any_kind_of_number():
+    assert OutlierProbability(DETECTORS[1], threshold=np.float32(0.5)).fit(X).predict(NEW).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan, "high"])

@@ -201,6 +201,7 @@ def test_harmonic_improvement_score():
         (lambda: skill_score(-1.0, 1.0), "error must not be negative"),
         (lambda: harmonic_improvement_score([[0.1, math.inf]]), "must be finite"),
         (lambda: harmonic_improvement_score([0.1, 0.2]), "a row for each method"),
+        (lambda: harmonic_improvement_score(np.empty((3, 0))), "a row for each method"),
     ],
 )
 def test_what_is_refused(call, message):

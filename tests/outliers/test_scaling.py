@@ -175,6 +175,13 @@ def test_infinite_new_scores_are_certain(rule):
     assert scaling.probability([math.inf, -math.inf, math.nan]) == pytest.approx([1.0, 0.0, math.nan], nan_ok=True)
 
 
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_infinite_new_scores_are_certain_without_scale_too(rule):
+    scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
+    found = scaling.probability([math.inf, -math.inf, math.nan, 2.0])
+    assert found == pytest.approx([1.0, 0.0, math.nan, 0.0], nan_ok=True)
+
+
 def test_map_knows_its_detectors():
     scaling = fit_scaling(pd.DataFrame(SCORES[:, :2], columns=["knn", "lof"]))
     with pytest.raises(ValueError, match="3 columns"):
