@@ -86,12 +86,12 @@ CELLWISE_XTOL = 0.0001220703125
 
 #: Order statistics that the scan looks at; longer columns than _ALL are searched on them, too, before all values are.
 SAMPLE, _ALL = 128, 512
-#: Spacing of the scan.
-_STEP = 0.25
+#: Spacing of the scan, and by how much the second grid is finer.
+_STEP, _FINER = 0.5, 4.0
 #: Most points of a scan.
 _MAX_SCAN = 64
-#: Points of its continuation outwards, in doubling steps.
-_N_OUTWARD = 14
+#: Points of the second grid: about the lowest point, or outwards in doubling steps.
+_N_SECOND = 13
 #: Local minima that are followed up.
 _MAX_CELLS = 8
 #: Local minima this close to the best one make the objective multimodal; those on the sample are refined on all values.
@@ -356,9 +356,9 @@ def _sampled(every: _Sorted, work: RobustWork) -> _Sorted:
 
 @kernel
 def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Scan:
-    """Local minima of the objective on a grid, as cells in `work.cells` after the first.
+    """Local minima of the objective on a grid and on a finer one about its lowest point, as cells after the first.
 
-    Where the lowest value is at an end of the interval, a second grid goes on outwards from there in doubling steps;
+    Where the lowest value is at an end of the interval, the second grid goes on outwards from there in doubling steps;
     R's conventions take the interval as it is.
     """
     count = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1) + 1
@@ -368,15 +368,17 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
         points[k] = low + step * k
     best = _evaluate(at, points, values, options)
     n_cells = _add_minima(points, values, options.cellwise, work.cells, 1)
-    if options.cellwise or 0 < best < count - 1:
-        return Scan(n_cells, count, True)
-    end, outwards = points[best], step if best > 0 else -step
-    points, values = work.grid[0, :_N_OUTWARD], work.grid[1, :_N_OUTWARD]
-    for k in range(_N_OUTWARD):
-        points[k] = end + outwards * (2.0**k * 0.5 - 1.0)
+    outwards = not options.cellwise and best in (0, count - 1)
+    origin, step = points[best], step if best > 0 else -step
+    points, values = work.grid[0, :_N_SECOND], work.grid[1, :_N_SECOND]
+    for k in range(_N_SECOND):
+        if outwards:
+            points[k] = origin + step * (2.0**k * 0.5 - 1.0)
+        else:
+            points[k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
     best = _evaluate(at, points, values, options)
     n_cells = _add_minima(points, values, False, work.cells, n_cells)
-    return Scan(n_cells, count + _N_OUTWARD, 0 < best < _N_OUTWARD - 1)
+    return Scan(n_cells, count + _N_SECOND, not outwards or 0 < best < _N_SECOND - 1)
 
 
 @kernel
