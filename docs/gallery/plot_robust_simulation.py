@@ -106,6 +106,7 @@ axes[0].set_ylabel("bias")
 # - A few outliers carry maximum likelihood off; Carroll's estimator nearly as far, since it bounds the pull of a
 #   residual but does not take it away.
 # - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k
-#   = 4 to 6. Change points at the quartiles, as the paper has them, cut the error there by up to half against those of R's code.
+#   = 4 to 6. Change points at the quartiles, as the paper has them, cut the error there by up to half against those of
+#   R's code.
 # - Without outliers it pays with 1.6 to 2.3 times the error of maximum likelihood (in 3,000 replicates).
 # - The trimmed likelihood does well where its share fits, but trims clean samples, too: bias without outliers.
