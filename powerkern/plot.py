@@ -5,6 +5,7 @@ Each function draws on the axes given as `ax`, or on those of a new figure, and 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,8 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
     after = fit.transform(matrix.values)[:, j].astype(np.float64)
     kept = ~np.isnan(before)
     n = int(kept.sum())
+    if n == 0:
+        raise ValueError(f"{column_label(j, matrix.names or fit.column_names)} has no values; there is nothing to draw")
     scores = ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
     ax = _axes(ax)
     ax.plot(scores, np.sort(_standardized(before[kept])), ".", label="before", color="0.6")
@@ -204,7 +207,11 @@ def cell_map(
     """
     if not fit.standardize:
         raise ValueError("a cell map needs standardised values: fit with standardize=True")
-    cutoff = float(ndtri(fit.quantile)) if cutoff is None else cutoff
+    cutoff = float(ndtri(fit.quantile)) if cutoff is None else float(cutoff)
+    if not cutoff > 0.0:
+        raise ValueError(f"cutoff must be a positive number, got {cutoff}")
+    if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and min(max_shape) >= 1):
+        raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
     matrix = _matrix(X, fit)
     z = fit.transform(matrix.values).astype(np.float64)
     z[:, _failed(fit)] = np.nan  # not on a standardised scale
@@ -245,7 +252,7 @@ def sensitivity_plot(
     Parameters
     ----------
     x : (n,) array-like
-        The sample.
+        The sample; missing values are left out.
     points : (k,) array-like
         Values of z.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
@@ -277,6 +284,9 @@ def sensitivity_plot(
     rewml 0.0
     """
     sample, z = np.asarray(x, dtype=np.float64), np.asarray(points, dtype=np.float64)
+    if sample.ndim != 1 or z.ndim != 1:
+        raise ValueError(f"x and points must be one-dimensional, got shapes {sample.shape} and {z.shape}")
+    sample = sample[~np.isnan(sample)]
     contaminated = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
     ax = _axes(ax)
     for estimator in estimators:
@@ -390,9 +400,10 @@ def _position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
                 f"there is no column {column!r}; the columns are {', '.join(map(repr, names)) or 'unnamed'}"
             )
         return names.index(column)
-    if not -fit.n_features <= column < fit.n_features:
-        raise ValueError(f"there is no column {column}; the fit has {fit.n_features}")
-    return column % fit.n_features
+    j = operator.index(column)
+    if not -fit.n_features <= j < fit.n_features:
+        raise ValueError(f"there is no column {j}; the fit has {fit.n_features}")
+    return j % fit.n_features
 
 
 def _title(j: int, matrix: Matrix, fit: PowerFit) -> str:

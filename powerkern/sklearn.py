@@ -28,6 +28,19 @@ __all__ = ["LocationScaler", "PowerTransformer"]
 _N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
+#: What the estimators pass on to their functions by themselves.
+_OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "column_names", "n_threads")
+_OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
+
+
+def _own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
+    """Further options of a function, once none of them is one that the estimator passes on by itself."""
+    for name in given or {}:
+        if name in taken:
+            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes on by itself")
+    return given or {}
+
+
 def _by_likelihood(transformer: PowerTransformer) -> bool:
     """Whether sums are all that the estimator needs to know of the data."""
     return transformer.estimator == "mle" and not transformer.estimator_options
@@ -137,6 +150,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         PowerTransformer
             Itself.
         """
+        options = _own_options("estimator_options", self.estimator_options, _OF_FIT)
         matrix = read(self, X)
         fit = fitting.fit(
             matrix,
@@ -146,7 +160,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             sample_weight=sample_weight,
             column_names=feature_names(self),
             n_threads=self.n_threads,
-            **(self.estimator_options or {}),
+            **options,
         )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
@@ -159,7 +173,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with further rows, of data that are never in memory as a whole.
 
-        The rows are summarised in a sketch (`powerkern.sketch`) of some ten kilobytes a feature, from which the
+        The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes a feature, from which the
         likelihood is known to about 1e-13. There for ``estimator="mle"`` without `estimator_options`. The first call
         after `fit` starts anew: no sketch is made of what `fit` sees.
 
@@ -178,6 +192,11 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             Itself, fitted to all rows seen by this method.
         """
         seen: sketch.Sketch | None = getattr(self, "sketch_", None)
+        if seen is not None and seen.grid.family != self.method:
+            raise ValueError(
+                f"method is {self.method!r}, and the rows seen so far were summarised for {seen.grid.family!r}; begin "
+                "anew with a clone"
+            )
         matrix = read(self, X, reset=seen is None)
         total = sketch.extend(
             seen,
@@ -354,10 +373,11 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         LocationScaler
             Itself.
         """
+        constants = _own_options("constants", self.constants, _OF_LOCATION)
         matrix = read(self, X)
         refuse_values(self, matrix)
         estimate = location_scale(
-            matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **(self.constants or {})
+            matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
         )
         self.center_ = estimate.loc
         self.scale_ = np.where(estimate.scale == 0.0, 1.0, estimate.scale)

@@ -28,7 +28,6 @@ try:
     from sklearn.naive_bayes import GaussianNB
     from sklearn.utils import check_random_state, get_tags
     from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-    from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.parallel import Parallel, delayed
     from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -371,7 +370,8 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     scoring : str or callable, optional
         A scikit-learn scorer; default: the estimator's own, accuracy or R^2.
     cv : int, splitter, iterable or "train", default 5
-        The score is the mean over these splits. "train" fits to, and scores on, all of the training data, as published
+        The score is the mean over these splits (by splitters that need no groups: pass those of others as an
+        iterable). "train" fits to, and scores on, all of the training data, as published
         [1]_: it takes what fits the noise for better.
     grid : array-like of float, optional
         Increasing lambdas to try; default: -5, -4, ..., 5.
@@ -507,7 +507,10 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         varied = np.flatnonzero(self._scaling.varies)
         splits = self._splits(X, y)
         record = _Record()
-        objective = self._objective(y, splits, _Columns(scaled[:, varied], self.family))
+        for earlier in ("start_scores_", "grid_scores_"):  # of another search
+            if hasattr(self, earlier):
+                delattr(self, earlier)
+        objective = self._objective(X, y, splits, _Columns(scaled[:, varied], self.family))
         found = self._search(objective, scaled[:, varied], varied, grid, record)
         if not np.isfinite(found.score):
             raise ValueError(f"the score is {found.score} from the start; choose another scoring or cv")
@@ -559,13 +562,18 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         return list(splitter.split(X, y))
 
-    def _objective(self, y: Any, splits: list[Split], columns: _Columns) -> _Objective:
-        additive = type(self.estimator) is GaussianNB and self.estimator.var_smoothing <= _LARGEST_SMOOTHING
-        if additive and (self.scoring is None or self.scoring == "accuracy"):
-            check_classification_targets(y)
+    def _objective(self, X: Any, y: Any, splits: list[Split], columns: _Columns) -> _Objective:
+        if type(self.estimator) is GaussianNB and self._by_accuracy(X, y):
             return _NaiveBayes(self.estimator, y, splits, columns)
         scorer = check_scoring(self.estimator, self.scoring)
         return _Refitted(self.estimator, scorer, y, splits, columns, self.n_jobs)
+
+    def _by_accuracy(self, X: Any, y: Any) -> bool:
+        """Whether naive Bayes is scored by accuracy, and smooths so little that its log-likelihood is additive."""
+        if self.scoring not in (None, "accuracy"):
+            return False
+        clone(self.estimator).fit(X, y)  # refuses parameters and targets that it cannot take
+        return bool(self.estimator.var_smoothing <= _LARGEST_SMOOTHING)
 
     def _search(
         self, objective: _Objective, scaled: FloatArray, varied: NDArray[np.intp], grid: FloatArray, record: _Record

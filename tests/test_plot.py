@@ -167,6 +167,29 @@ def test_cell_map_leaves_columns_that_were_not_fitted_blank():
     assert not np.isnan(drawn[:, 0]).any()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cutoff": 0.0}, "cutoff must be a positive number"),
+        ({"cutoff": np.nan}, "cutoff must be a positive number"),
+        ({"max_shape": (0, 5)}, "max_shape must be two numbers of at least 1"),
+        ({"max_shape": 10}, "max_shape must be two numbers of at least 1"),
+    ],
+)
+def test_cell_map_options(options, message):
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    with pytest.raises(ValueError, match=message):
+        cell_map(X, pk.fit(X), **options)
+
+
+def test_a_column_without_values_has_no_qq_plot():
+    fit = pk.fit(np.random.default_rng(0).normal(size=(20, 2)))
+    with pytest.raises(ValueError, match="column 1 has no values"):
+        qq_plot(np.column_stack([np.ones(4), np.full(4, np.nan)]), fit, column=1)
+    with pytest.raises(TypeError, match="integer"):
+        qq_plot(np.ones((4, 2)), fit, column=1.0)
+
+
 def test_cell_map_needs_standardised_values():
     X = skewed()
     with pytest.raises(ValueError, match="standardize=True"):
@@ -182,6 +205,15 @@ def test_sensitivity_is_the_change_times_the_size():
     ax = sensitivity_plot(x, z, estimators=["mle"])
     expected = [31 * (pk.fit(np.append(x, one)).lmbda[0] - pk.fit(x).lmbda[0]) for one in z]
     assert np.allclose(ax.lines[0].get_ydata(), expected)
+
+
+def test_sensitivity_counts_values_only():
+    x, z = np.random.default_rng(0).normal(size=30), np.array([-1.0, 4.0])
+    padded = np.insert(x, 7, np.nan)
+    whole, holes = (sensitivity_plot(sample, z, estimators=["mle"]).lines[0] for sample in (x, padded))
+    assert np.array_equal(whole.get_ydata(), holes.get_ydata())
+    with pytest.raises(ValueError, match=r"one-dimensional, got shapes \(10, 3\) and \(2,\)"):
+        sensitivity_plot(x.reshape(10, 3), z)
 
 
 def test_sensitivity_of_a_robust_estimator_is_bounded():

@@ -232,6 +232,7 @@ def test_infinite_values_are_named_and_nothing_is_overwritten():
         ({"out_of_range": "ignore"}, "The 'out_of_range' parameter"),
         ({"standardize": 1.5}, "The 'standardize' parameter"),
         ({"estimator": "rewlm"}, "estimator must be one of"),
+        ({"estimator_options": {"standardize": False}}, "estimator_options must not have 'standardize'"),
     ],
 )
 def test_wrong_parameters(parameters, message):
@@ -364,6 +365,13 @@ def test_fit_and_partial_fit_do_not_mix():
     assert np.array_equal(anew, PowerTransformer().partial_fit(X[100:]).lambdas_)
 
 
+def test_partial_fit_does_not_go_on_with_another_method():
+    transformer = PowerTransformer().partial_fit(skewed()).set_params(method="box-cox")
+    with pytest.raises(ValueError, match=r"method is 'box-cox', and the rows seen so far .* for 'yeo-johnson'"):
+        transformer.partial_fit(skewed())
+    assert clone(transformer).partial_fit(skewed()).power_fit_.family == "box-cox"
+
+
 def test_partial_fit_needs_the_likelihood_alone():
     assert not hasattr(PowerTransformer(estimator_options={"ymax": 5.0}), "partial_fit")
     with pytest.raises(ValueError, match="features"):
@@ -388,6 +396,11 @@ def test_location_scaler_by_mean_and_deviation_is_the_standard_scaler():
     X, weight = skewed(), np.arange(200.0)
     ours, peer = LocationScaler("mean-sd").fit(X, sample_weight=weight), StandardScaler().fit(X, sample_weight=weight)
     assert np.allclose(ours.transform(X), peer.transform(X), rtol=1e-10, atol=1e-12)
+
+
+def test_location_scaler_passes_on_what_is_its_own():
+    with pytest.raises(ValueError, match="constants must not have 'n_threads'"):
+        LocationScaler(constants={"n_threads": 1}).fit(skewed())
 
 
 def test_location_scaler_replaces_scales_of_zero():

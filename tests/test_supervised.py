@@ -413,6 +413,30 @@ def test_a_score_that_is_no_number(wine):
         SupervisedPowerTransformer(DummyClassifier(), scoring=lambda *_: np.nan, n_epochs=1).fit(*wine)
 
 
+@pytest.mark.parametrize(
+    "parameters, message",
+    [
+        ({"priors": [0.5, 0.6, 0.1]}, "sum of the priors"),
+        ({"priors": [0.5, 0.5]}, "Number of priors"),
+        ({"priors": [-0.5, 1.0, 0.5]}, "non-negative"),
+        ({"var_smoothing": -1.0}, "var_smoothing"),
+        ({"var_smoothing": "much"}, "var_smoothing"),
+    ],
+)
+def test_parameters_that_naive_bayes_cannot_take(wine, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        SupervisedPowerTransformer(GaussianNB(**parameters), n_epochs=0).fit(*wine)
+
+
+def test_nothing_is_left_of_an_earlier_search(wine):
+    X, y = wine
+    model = SupervisedPowerTransformer(GaussianNB(), search="grid", grid=GRID).fit(X[:, :2], y)
+    model.set_params(search="iterative", n_epochs=0).fit(X, y)
+    assert not hasattr(model, "grid_scores_")
+    assert len(model.start_scores_) == 2
+    assert not hasattr(model.set_params(search="spherical").fit(X, y), "start_scores_")
+
+
 def test_continuous_targets_are_refused(wine):
     with pytest.raises(ValueError, match="Unknown label type"):
         SupervisedPowerTransformer(GaussianNB(), cv=KFold(3)).fit(wine[0], wine[0][:, 0])
