@@ -94,8 +94,9 @@ _MAX_SCAN = 64
 _N_SECOND = 13
 #: Local minima that are followed up.
 _MAX_CELLS = 8
-#: Local minima this close to the best one make the objective multimodal; those on the sample are refined on all values.
-_MARGIN = 0.02
+#: Local minima this close to the lowest make the objective multimodal if they are that far from it in lambda; those on
+#: the sample are refined on all values.
+_MARGIN, _APART = 0.02, 0.25
 #: Points of the scan this close to it are followed up.
 _RIVAL = 0.1
 #: Tolerances on the sample and on all values, and half the interval that is searched on all values,
@@ -182,7 +183,7 @@ class Found(NamedTuple):
 
     lmbda: float
     n_eval: int
-    n_minima: int
+    n_rivals: int
     inside: bool
 
 
@@ -438,10 +439,10 @@ def _search(every: _Sorted, low: float, high: float, options: Options, work: Rob
             limit, widest = coarse.value + _MARGIN, _WIDEST
     cells = cells[: scan.n_cells]
     best = _descend(every, cells, xtol, limit, widest, options)
-    n_minima = 0
+    n_rivals = 0
     for k in range(scan.n_cells):
-        n_minima += cells[k, MINIMISER] == cells[k, MINIMISER] and cells[k, VALUE] <= best.value + _MARGIN
-    return Found(best.lmbda, scan.n_eval + best.n_eval, n_minima, scan.inside)
+        n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
+    return Found(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
 
 
 @kernel
@@ -661,7 +662,7 @@ def _finish(
     write_range(row, float(n), x[0], x[n - 1])
     row[NLL], row[LMBDA0], row[CENTRE] = nll, found.lmbda / frame.power, frame.centre
     row[DIVISOR] = frame.divisor if every.column.below > 0.0 else 1.0
-    if row[STATUS] == _OK and found.n_minima > 1:
+    if row[STATUS] == _OK and found.n_rivals > 0:
         row[STATUS] = _MULTIMODAL
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
