@@ -239,7 +239,8 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
 
 def _is_frame(X: Any) -> bool:
     """Whether X is a Dask data frame or series."""
-    return dask.is_dask_collection(X) and hasattr(X, "map_partitions") and hasattr(X, "ndim")
+    kind = type(X)  # a Delayed itself has attributes of any name
+    return dask.is_dask_collection(X) and hasattr(kind, "map_partitions") and hasattr(kind, "ndim")
 
 
 def _check_array(X: Any) -> None:
