@@ -137,7 +137,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """-1 for outliers (probability above the threshold), 1 for inliers."""
         return np.where(self.decision_function(X) < 0.0, -1, 1)
 
-    def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> NDArray[np.int64]:
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and judge the training data by `probability_`."""
         return np.where(self.fit(X, y).probability_ > self.threshold, -1, 1)
 
