@@ -137,7 +137,7 @@ axes[1].set_ylabel("rank of mean + nMAD")
 #   finds nearly as many outliers as the rules centred at the median or at a trimmed mean, and alarms for half as
 #   many inliers.
 # - It does not hold everywhere. Where outliers are few and far off (normal, spread outliers), the classical mean +
-#   sd finds them as well and ranks first; tight clusters of outliers and lognormal data favour robust centres.
+#   sd finds them as well and ranks first; lognormal data and the smallest sets (iris, wine) favour the median.
 # - The score rewards extremes: an error of exactly 0, such as that of outliers that all get probability 1, wins
 #   against everything else. By the Brier score, which counts the many inliers, rules that decide less do better: linear
 #   scaling and mean + sd, which miss the most outliers. Look at the errors themselves before relying on a rank.
