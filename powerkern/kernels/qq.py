@@ -122,7 +122,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
         What they are compared with: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
     loc, scale : float
         Robust location and scale of y.
-    c : float
+    c : float, default 0.5
         Distance, in units of the scale, from which on a value counts 1.
 
     Returns
@@ -134,7 +134,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     Raises
     ------
     ValueError
-        If y and scores are not vectors of one length.
+        If y and scores are not vectors of one length, or c is not positive.
 
     See Also
     --------
@@ -158,4 +158,6 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     values, at = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(scores, dtype=np.float64)
     if values.ndim != 1 or values.shape != at.shape:
         raise ValueError(f"y and scores must be vectors of one length, got shapes {values.shape} and {at.shape}")
+    if not c > 0.0:
+        raise ValueError(f"c must be positive, got {c!r}")
     return float(_bisquare_entry(values, at, float(loc), float(scale), float(c)))

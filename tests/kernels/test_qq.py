@@ -97,6 +97,9 @@ def test_what_has_no_objective():
         bisquare_objective(z, z[:2], 0.0, 1.0)
     with pytest.raises(ValueError, match="vectors of one length"):
         bisquare_objective(np.ones((2, 2)), np.ones((2, 2)), 0.0, 1.0)
+    for c in (0.0, -1.0, math.nan):
+        with pytest.raises(ValueError, match="c must be positive"):
+            bisquare_objective(z, z, 0.0, 1.0, c)
 
 
 def test_read_only_and_strided_vectors():
