@@ -145,6 +145,15 @@ def test_given_lambdas():
     assert_allclose(fit.transform(X[:5]), expected.transform(X[:5]), rtol=1e-9)
 
 
+def test_values_of_many_orders_of_magnitude():
+    """Most of their logs, of 1 + x, lie next to 0: rounding may put a node of a bin beyond it."""
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        x = np.exp(50.0 * rng.normal(size=int(rng.integers(5, 120))))
+        for one in (x, -x):
+            assert relative(finish(extend(None, one)).lmbda, pk.fit(one).lmbda).max() < 1e-12
+
+
 def test_columns_without_a_fit():
     X = np.column_stack([np.full(10, np.nan), np.full(10, 3.0), np.arange(10.0)])
     with pytest.warns(UserWarning, match="column 1: .*; column 0: "):

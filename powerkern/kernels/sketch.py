@@ -473,7 +473,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         found, remainder = gauss_rule(sums[b], nodes.small)
         for k in range(found):
             at = centre + half * nodes.small[0, k]
-            nodes.position[n] = max(-at, 0.0) if below else max(at, 0.0) if both else at
+            nodes.position[n] = -at if below else at  # rounding may put a node beyond 0: others make up for it
             nodes.weight[n] = nodes.small[1, k]
             turn += nodes.small[1, k] * at
             n += 1
