@@ -64,7 +64,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     Warns
     -----
     UserWarning
-        Once, listing the columns whose scale is 0, and those with fewer values than their scale needs.
+        Listing the columns whose scale is 0, and those with fewer values than their scale needs, or none.
 
     See Also
     --------

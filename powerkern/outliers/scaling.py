@@ -220,7 +220,7 @@ def outlier_probability(
     Warns
     -----
     UserWarning
-        Once, listing the columns whose scale is 0 (their probabilities are the limit, 1 above mu and 0 elsewhere; 0
+        Listing the columns whose scale is 0 (their probabilities are the limit, 1 above mu and 0 elsewhere; 0
         throughout for "linear"), those without scores, and those "gamma" cannot do; the latter two become NaN.
 
     See Also
