@@ -202,7 +202,8 @@ def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[st
     """A sentence and a table as reStructuredText."""
     lines = [caption, "", ".. list-table::", "   :header-rows: 1", ""]
     for cells in (headings, *rows):
-        lines += [f"   {'* -' if i == 0 else '  -'} {cell}".rstrip() for i, cell in enumerate(cells)]
+        texts = [cell.replace("|", r"\|") for cell in cells]
+        lines += [f"   {'* -' if i == 0 else '  -'} {text}".rstrip() for i, text in enumerate(texts)]
     return "\n".join(lines) + "\n"
 
 
