@@ -1,76 +1,167 @@
-"""What the scikit-learn estimators share: how they read their input, and what they say of input that is not numbers."""
+"""The estimators other than maximum likelihood by name, and their options.
+
+Each function in `ESTIMATORS` is one: its keyword arguments are the options that `powerkern.fit` takes for it.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import Any
+import difflib
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
 
-from powerkern._validate import as_matrix, column_label, domain_error, filled, frame_library, refuse_foreign
+from powerkern._validate import as_choice
+from powerkern.kernels.criteria import KS, PPCC
+from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.robust import BRENT, CARROLL, GLOBAL, MAD, MEDIAN, QQ, RAW, TRIMMED, Options
 
-#: Types that estimators compute in: float32 in gives float32 out, all else is float64.
-FLOATS = (np.float64, np.float32)
+#: Share of normal values below the cut-off beyond which a value is an outlier.
+QUANTILE = 0.995
 
-
-def read(estimator: Any, X: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data`, which does not say which column of a data frame it cannot read: this does.
-
-    Masked values are missing, NaN and infinite values pass: `refuse_values` looks at them.
-    """
-    refuse_foreign(X)
-    if isinstance(X, np.ma.MaskedArray):
-        X = filled(X)
-    try:
-        return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
-    except (TypeError, ValueError) as error:
-        clearer = _complaint(X)
-        if not clearer:
-            raise
-        kind = ValueError if isinstance(error, ValueError) else TypeError  # as scikit-learn has it
-    raise kind(clearer)
+_CONVENTIONS = ("paper", "cellwise")
+_SEARCHES = {"global": GLOBAL, "brent": BRENT}
+_PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
+#: Where lambda of the prestandardised column is looked for.
+_LOW, _HIGH = -4.0, 6.0
 
 
-def _complaint(X: Any) -> str:
-    """What is wrong with a data frame, by column; "" where nothing is."""
-    if not frame_library(X) or not hasattr(X, "columns"):
-        return ""
-    if hasattr(X, "sparse"):  # pandas' accessor, there only where every column is
-        return "X is sparse; pass X.sparse.to_dense()"
-    if repeated := [name for name, times in Counter(X.columns).items() if times > 1]:
-        return f"the name {repeated[0]!r} is that of more than one column; give each its own"
-    try:
-        as_matrix(X)
-    except (TypeError, ValueError) as error:
-        return str(error)
-    return ""
+class Robust(NamedTuple):
+    """A robust estimator with its options: what the kernel is asked to do, and the quantile of the cut-off."""
+
+    options: Options
+    quantile: float
+
+    @property
+    def array(self) -> NDArray[np.float64]:
+        """The options as the kernel takes them."""
+        return np.array(self.options, dtype=np.float64)
 
 
-def feature_names(estimator: Any) -> list[str] | None:
-    """Names of the features for messages, where there are any and all differ."""
-    names = list(getattr(estimator, "feature_names_in_", []))
-    return names if names and len(set(names)) == len(names) else None
+class NearestNormal(NamedTuple):
+    """A criterion of normality in the place of the likelihood, and the quantile of the cut-off."""
+
+    criterion: int
+    quantile: float
 
 
-def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None) -> None:
-    """Raise for the first infinite value; for the first that is missing, too, where `missing_for` can take none."""
-    names = feature_names(estimator)
-    if (place := _first(np.isinf(values))) is not None:
-        i, j = place
-        raise domain_error("infinite", j, i, values[i, j], names)
-    if missing_for is not None and (place := _first(np.isnan(values))) is not None:
-        i, j = place
-        taker = type(missing_for).__name__
-        raise ValueError(
-            f"{column_label(j, names)}, row {i}: the value is NaN, which {taker} does not take; impute first"
+def _rewml(rectified: bool) -> Callable[..., Robust]:
+    """Reweighted maximum likelihood, from a start with or without rectification."""
+
+    def rewml(
+        *,
+        convention: str = "paper",
+        search: str | None = None,
+        quantile: float = QUANTILE,
+        n_reweight: int = 2,
+        prestandardize: str | None = None,
+    ) -> Robust:
+        cellwise = as_choice("convention", convention, _CONVENTIONS) == "cellwise"
+        rule = CELLWISE if cellwise else QUARTILES
+        if search is None:
+            search = "brent" if cellwise else "global"
+        if prestandardize is None:
+            prestandardize = "median" if cellwise else "mad"
+        if isinstance(n_reweight, bool) or not isinstance(n_reweight, int | np.integer) or not 0 <= n_reweight <= 100:
+            raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+        return _robust(
+            QQ,
+            rule if rectified else NOT_RECTIFIED,
+            prestandardize,
+            quantile,
+            search=_SEARCHES[as_choice("search", search, _SEARCHES)],
+            cellwise=cellwise,
+            n_reweight=int(n_reweight),
         )
 
+    return rewml
 
-def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """Row and column of the first offence in the first column that has one."""
-    if not offends.any():
-        return None
-    j = int(np.argmax(offends.any(axis=0)))
-    return int(np.argmax(offends[:, j])), j
+
+def carroll(*, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
+    """Likelihood with Huber's scale in the place of the standard deviation."""
+    return _robust(CARROLL, NOT_RECTIFIED, prestandardize, quantile)
+
+
+def mtl(*, h: float = 0.95, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
+    """Maximum trimmed likelihood."""
+    share = _number("h", h)
+    if not 0.5 < share <= 1.0:
+        raise ValueError(f"h, the share of values kept, must be above 0.5 and at most 1, got {h!r}")
+    return _robust(TRIMMED, NOT_RECTIFIED, prestandardize, quantile, share=share)
+
+
+def ks(*, quantile: float = QUANTILE) -> NearestNormal:
+    """Least Kolmogorov-Smirnov distance from the fitted normal distribution."""
+    cutoff_of(quantile)
+    return NearestNormal(KS, float(quantile))
+
+
+def ppcc(*, quantile: float = QUANTILE) -> NearestNormal:
+    """Largest probability plot correlation coefficient."""
+    cutoff_of(quantile)
+    return NearestNormal(PPCC, float(quantile))
+
+
+ESTIMATORS: Mapping[str, Callable[..., Robust | NearestNormal]] = {
+    "rewml": _rewml(rectified=True),
+    "rewml-nr": _rewml(rectified=False),
+    "carroll": carroll,
+    "mtl": mtl,
+    "ks": ks,
+    "ppcc": ppcc,
+}
+
+
+def other_estimator(
+    name: str, options: Mapping[str, Any], arguments: Iterable[str] = ()
+) -> Robust | NearestNormal | None:
+    """The estimator of that name with its options; None for maximum likelihood, which has no options.
+
+    `arguments` may have been meant by an option that there is not.
+    """
+    function = ESTIMATORS.get(as_choice("estimator", name, ("mle", *ESTIMATORS)))
+    known = list(inspect.signature(function).parameters) if function is not None else []
+    for option in options:
+        if option not in known:
+            near = difflib.get_close_matches(option, [*known, *arguments], n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            has = f"its options are {', '.join(known)}" if known else "it has none"
+            raise TypeError(f"estimator {name!r} has no option {option!r}: {has}{hint}")
+    return None if function is None else function(**options)
+
+
+def _robust(
+    criterion: int,
+    rule: int,
+    prestandardize: str,
+    quantile: float,
+    *,
+    search: int = GLOBAL,
+    cellwise: bool = False,
+    n_reweight: int = 0,
+    share: float = 1.0,
+) -> Robust:
+    how = _PRESTANDARDIZE[as_choice("prestandardize", prestandardize, _PRESTANDARDIZE)]
+    options = Options(
+        criterion, rule, how, search, cellwise, _LOW, _HIGH, cutoff_of(quantile), n_reweight, share
+    )  # fmt: skip
+    return Robust(options, float(quantile))
+
+
+def cutoff_of(quantile: float) -> float:
+    """Phi^-1(quantile): standardised values further from 0 are outliers."""
+    value = _number("quantile", quantile)
+    if not 0.5 < value < 1.0:
+        raise ValueError(f"quantile must be between 0.5 and 1, got {quantile!r}")
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    return float(ndtri(value))
+
+
+def _number(what: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or math.isnan(value):
+        raise TypeError(f"{what} must be a number, got {value!r}")
+    return float(value)

@@ -267,15 +267,20 @@ def _is_native(values: NDArray[Any]) -> bool:
     return values.dtype == np.float64 and values.dtype.isnative
 
 
+def _gathered(part: NDArray[Any], scratch: _Scratch) -> FloatArray:
+    """The columns of a part of a matrix as the rows of a block, which may be changed."""
+    block = scratch.block(part.shape[1], part.shape[0])
+    _gather(part, block)
+    return block
+
+
 def _columns_of(values: NDArray[Any], group: slice, scratch: _Scratch) -> FloatArray:
     """The columns of a group as contiguous float64 rows, copied unless they are that already."""
     part = values[:, group]
     across = part.T
     if _is_native(part) and across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it
         return across
-    block = scratch.block(*across.shape)
-    _gather(part, block)
-    return block
+    return _gathered(part, scratch)
 
 
 # --- fitting ------------------------------------------------------------------------------------------
@@ -468,8 +473,7 @@ def transform_matrix(
 
     def transformed(source: NDArray[Any], numbers: NDArray[np.intp], top: int) -> FloatArray:
         """The columns with these numbers, from row `top` on, as the rows of a block."""
-        block = scratch.block(source.shape[1], source.shape[0])
-        _gather(source, block)
+        block = _gathered(source, scratch)
         counts = np.zeros(numbers.size, dtype=np.int64)
         for code, run in _runs(family[numbers]):
             tiles.APPLY[code, what](block[run], results[numbers[run]], counts[run])
@@ -500,11 +504,8 @@ def transform_matrix(
                 if block is not None:
                     target[:, extreme] = block.T
 
-    blocks = _slices(slice(0, n), height)
-    # a thread that writes whole rows has the new pages of the output for itself
-    groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
     job = by_column if lanes is None else by_row
-    _run(job, [(tile, group) for tile in blocks for group in groups], values.shape, n_threads)
+    _run(job, _tile_slices(values.shape, height, width, n_threads), values.shape, n_threads)
     return np.asarray(failures.sum(axis=1))
 
 
@@ -554,6 +555,15 @@ def _tile(values: NDArray[Any]) -> tuple[int, int]:
     return min(n, _TILE // columns), columns
 
 
+def _tile_slices(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
+    """Rows and columns of all tiles; of whole rows where there are enough of them for all threads."""
+    n, p = shape
+    blocks = _slices(slice(0, n), height)
+    # a thread that writes whole rows has the new pages of the output for itself
+    groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
+    return [(rows, group) for rows in blocks for group in groups]
+
+
 def _runs(family: NDArray[np.int64]) -> Iterable[tuple[int, slice]]:
     """Stretches of columns of one family."""
     ends = [*(np.flatnonzero(np.diff(family)) + 1).tolist(), family.size]
@@ -595,15 +605,11 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
 
     def job(rows: slice, columns: slice) -> None:
         for group in _slices(columns, width):
-            source = values[rows, group]
-            block = scratch.block(source.shape[1], source.shape[0])
-            _gather(source, block)
+            block = _gathered(values[rows, group], scratch)
             change(block, group)
             _scatter(block, out[rows, group])
 
-    blocks = _slices(slice(0, n), height)
-    groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
-    _run(job, [(rows, group) for rows in blocks for group in groups], values.shape, n_threads)
+    _run(job, _tile_slices((n, p), height, width, n_threads), (n, p), n_threads)
     return out
 
 
@@ -622,10 +628,7 @@ def column_figures(
     scratch = _Scratch()
 
     def job(group: slice) -> None:
-        part = values[:, group]
-        block = scratch.block(part.shape[1], part.shape[0])
-        _gather(part, block)
-        out[group] = measure(block, group)
+        out[group] = measure(_gathered(values[:, group], scratch), group)
 
     for_each_group(job, values.shape, n_threads, progress)
     return out

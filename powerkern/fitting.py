@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames, columns, pieces
-from powerkern._robust import ESTIMATORS, QUANTILE, Robust, cutoff_of, other_estimator
+from powerkern._estimators import ESTIMATORS, QUANTILE, Robust, cutoff_of, other_estimator
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,
@@ -233,7 +233,7 @@ class PowerFit:
         return self._column(mle.DIVISOR)
 
     def __repr__(self) -> str:
-        fitted = sum(not Status(code).failed for code in self.status)
+        fitted = np.count_nonzero(~_failed(self.status))
         fitted_text = f"{fitted} of {self.n_features} columns fitted"
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
 
@@ -446,8 +446,7 @@ class PowerFit:
         values = matrix.values
         if self.estimator in _KEEPS:
             low, high = self._results[:, mle.KEPT_LOW], self._results[:, mle.KEPT_HIGH]
-            failed = np.isin(self.status, [status for status in Status if status.failed])
-            kept = (values >= low) & (values <= high) | (failed & ~np.isnan(values))
+            kept = (values >= low) & (values <= high) | (_failed(self.status) & ~np.isnan(values))
         else:
             kept = ~np.isnan(values)
         weights: FloatArray = kept.astype(np.float64)
@@ -511,9 +510,8 @@ class PowerFit:
         low, high = ends
         lowest = np.where(families == mle.BOX_COX, 0.0, -np.inf)
         low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
-        for status in Status:
-            if status.failed:
-                low[self.status == status] = high[self.status == status] = np.nan
+        failed = _failed(self.status)
+        low[failed] = high[failed] = np.nan
         return Interval(low, high)
 
     # --- likelihood -------------------------------------------------------------------------------------
@@ -742,6 +740,11 @@ class PowerFit:
 
 #: Names of the result columns, in the order of `powerkern.kernels.mle`.
 _FIELDS = columns.ColumnFit._fields
+
+
+def _failed(status: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which columns could not be fitted."""
+    return np.isin(status, [code for code in Status if code.failed])
 
 
 def _to_json(value: float) -> float | str | None:
@@ -1031,13 +1034,12 @@ def _best_family(
 ) -> tuple[FloatArray, NDArray[np.int64]]:
     """Results of the family with the larger likelihood, and which one it is, for every column."""
     results, other = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
-    failed = [status for status in Status if status.failed]
-    at = np.flatnonzero((other[:, mle.STATUS] >= 0) & ~np.isin(other[:, mle.STATUS], failed))
+    at = np.flatnonzero((other[:, mle.STATUS] >= 0) & ~_failed(other[:, mle.STATUS]))
     if not robust:
         better = other[at, mle.NLL] < results[at, mle.NLL]
     else:
         better = _likelier(matrix.values, at, other[at], results[at], n_threads)
-    better |= np.isin(results[at, mle.STATUS], failed)
+    better |= _failed(results[at, mle.STATUS])
     families = np.full(len(results), mle.YEO_JOHNSON)
     families[at[better]] = mle.BOX_COX
     results[at[better]] = other[at[better]]

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import fitting, pieces
-from powerkern._robust import ESTIMATORS
+from powerkern._estimators import ESTIMATORS
 from powerkern._status import Status
 from powerkern._validate import (
     Matrix,

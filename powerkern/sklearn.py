@@ -19,7 +19,7 @@ try:
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_array, check_is_fitted
 
-    from powerkern._estimators import FLOATS, feature_names, read, refuse_values
+    from powerkern._sklearn_input import FLOATS, feature_names, read, refuse_values
 except ImportError as error:
     raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 

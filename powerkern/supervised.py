@@ -31,7 +31,7 @@ try:
     from sklearn.utils.parallel import Parallel, delayed
     from sklearn.utils.validation import check_array, check_is_fitted
 
-    from powerkern._estimators import FLOATS, read, refuse_values
+    from powerkern._sklearn_input import FLOATS, read, refuse_values
 except ImportError as error:
     raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 

@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._estimators import read, refuse_values
+from powerkern._sklearn_input import read, refuse_values
 from powerkern.completion.decomposition import uv_decompose
 
 

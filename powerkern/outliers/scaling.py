@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern import _frames
-from powerkern._robust import other_estimator
+from powerkern._estimators import other_estimator
 from powerkern._validate import as_choice, as_matrix, check_n_features, column_labels
 from powerkern.columns import changed_matrix, column_figures, thread_count
 from powerkern.fitting import PowerFit, fit

@@ -1,0 +1,76 @@
+"""What the scikit-learn estimators share: how they read their input, and what they say of input that is not numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from powerkern._validate import as_matrix, column_label, domain_error, filled, frame_library, refuse_foreign
+
+#: Types that estimators compute in: float32 in gives float32 out, all else is float64.
+FLOATS = (np.float64, np.float32)
+
+
+def read(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, which does not say which column of a data frame it cannot read: this does.
+
+    Masked values are missing, NaN and infinite values pass: `refuse_values` looks at them.
+    """
+    refuse_foreign(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = filled(X)
+    try:
+        return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
+    except (TypeError, ValueError) as error:
+        clearer = _complaint(X)
+        if not clearer:
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError  # as scikit-learn has it
+    raise kind(clearer)
+
+
+def _complaint(X: Any) -> str:
+    """What is wrong with a data frame, by column; "" where nothing is."""
+    if not frame_library(X) or not hasattr(X, "columns"):
+        return ""
+    if hasattr(X, "sparse"):  # pandas' accessor, there only where every column is
+        return "X is sparse; pass X.sparse.to_dense()"
+    if repeated := [name for name, times in Counter(X.columns).items() if times > 1]:
+        return f"the name {repeated[0]!r} is that of more than one column; give each its own"
+    try:
+        as_matrix(X)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def feature_names(estimator: Any) -> list[str] | None:
+    """Names of the features for messages, where there are any and all differ."""
+    names = list(getattr(estimator, "feature_names_in_", []))
+    return names if names and len(set(names)) == len(names) else None
+
+
+def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None) -> None:
+    """Raise for the first infinite value; for the first that is missing, too, where `missing_for` can take none."""
+    names = feature_names(estimator)
+    if (place := _first(np.isinf(values))) is not None:
+        i, j = place
+        raise domain_error("infinite", j, i, values[i, j], names)
+    if missing_for is not None and (place := _first(np.isnan(values))) is not None:
+        i, j = place
+        taker = type(missing_for).__name__
+        raise ValueError(
+            f"{column_label(j, names)}, row {i}: the value is NaN, which {taker} does not take; impute first"
+        )
+
+
+def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Row and column of the first offence in the first column that has one."""
+    if not offends.any():
+        return None
+    j = int(np.argmax(offends.any(axis=0)))
+    return int(np.argmax(offends[:, j])), j
