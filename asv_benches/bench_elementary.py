@@ -104,7 +104,7 @@ def _log_series(x: np.ndarray, out: np.ndarray) -> None:
     widest_vectors()
     for i in range(x.size):
         k, m = elementary.split(x[i])
-        hi, lo = elementary.log_series(k, m - 1.0, 0.0, True)
+        hi, lo = elementary.log_series(k, m - 1.0, True)
         out[i] = hi + 2.0 * lo
 
 

@@ -55,6 +55,7 @@ from numba.misc.appdirs import AppDirs
 from numba.np.arrayobj import make_array
 
 F = TypeVar("F", bound=Callable[..., Any])
+A = TypeVar("A", bound=npt.NDArray[Any])
 
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = bool(config.DISABLE_JIT)
@@ -88,6 +89,7 @@ READ_MATRIX = types.Array(types.float64, 2, "A", readonly=True)
 WRITE_MATRIX = types.Array(types.float64, 2, "A")
 READ_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
 ROWS = types.float64[:, ::1]
+BLOCKS = types.float64[:, :, ::1]
 COLUMN = types.float64[::1]
 COUNTS = types.int64[::1]
 INTEGER = types.int64
@@ -338,8 +340,13 @@ def widest_vectors() -> None:
     """Ask LLVM for the CPU's widest vectors in the calling function (no effect in plain Python)."""
 
 
-def prefetch(matrix: npt.NDArray[np.float64], i: int, j: int) -> None:
-    """Ask the CPU to fetch ``matrix[i, j]``, which may lie beyond the matrix (no effect in plain Python)."""
+def prefetch(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> None:
+    """Ask the CPU to fetch ``array[index]``, which may lie beyond the array (no effect in plain Python)."""
+
+
+def borrowed(array: A) -> A:
+    """The same array, not counted as a reference: parts of it cost no atomic operations. The caller keeps it alive."""
+    return array
 
 
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
@@ -389,11 +396,11 @@ def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
 
 
 @intrinsic
-def _prefetch(typing_context, matrix, i, j):  # type: ignore[no-untyped-def]
+def _prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
         array = make_array(signature.args[0])(context, builder, args[0])
-        by_row, by_column = cgutils.unpack_tuple(builder, array.strides, 2)
-        offset = builder.add(builder.mul(args[1], by_row), builder.mul(args[2], by_column))
+        strides, index = cgutils.unpack_tuple(builder, array.strides), cgutils.unpack_tuple(builder, args[1])
+        offset = functools.reduce(builder.add, map(builder.mul, index, strides))
         pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
         address = builder.gep(builder.bitcast(array.data, pointer), [offset])
         function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
@@ -401,7 +408,17 @@ def _prefetch(typing_context, matrix, i, j):  # type: ignore[no-untyped-def]
         builder.call(function, [address, flag(0), flag(3), flag(1)])  # data, to be read, into the first-level cache
         return context.get_dummy_value()
 
-    return types.none(matrix, types.intp, types.intp), codegen
+    return types.none(array, types.UniTuple(types.intp, array.ndim)), codegen
+
+
+@intrinsic
+def _borrowed(typing_context, array):  # type: ignore[no-untyped-def]
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        array = make_array(signature.args[0])(context, builder, args[0])
+        array.meminfo, array.parent = (cgutils.get_null_value(x.type) for x in (array.meminfo, array.parent))
+        return array._getvalue()
+
+    return array(array), codegen
 
 
 @intrinsic
@@ -466,8 +483,13 @@ def _overload_fma(a, b, c):  # type: ignore[no-untyped-def]
 
 
 @overload(prefetch)
-def _overload_prefetch(matrix, i, j):  # type: ignore[no-untyped-def]
-    return lambda matrix, i, j: _prefetch(matrix, i, j)
+def _overload_prefetch(array, index):  # type: ignore[no-untyped-def]
+    return lambda array, index: _prefetch(array, index)
+
+
+@overload(borrowed, inline="always")
+def _overload_borrowed(array):  # type: ignore[no-untyped-def]
+    return lambda array: _borrowed(array)
 
 
 @overload(add_powers)

@@ -40,6 +40,8 @@ _LONG = 8_000_000
 _TILE = 98_304
 _TILE_ROWS = 8192
 _TILE_COLUMNS = 192
+#: The same along whole rows, where each value is looked at once: 2 MB, for they are more than the system's pages.
+_ROW_TILE = 262_144
 #: Along whole rows, fewer than _NARROW columns are repeated to that many, more than _WIDE are divided.
 _NARROW, _WIDE = 512, 1024
 #: So are matrices with at least this share of columns that have ordinary values: others' columns are gathered apart.
@@ -465,8 +467,10 @@ def transform_matrix(
     `out` may be `values`, or None to count only. `family` has one entry a column.
     """
     n, p = values.shape
-    lanes = _lanes(values, values if out is None else out, family, what, results)
-    height, width = _tile(values) if lanes is None else (max(1, _TILE // min(p, _WIDE)), p)
+    image = values if out is None else out
+    lanes = None if out is None else _lanes(values, out, family, what, results)
+    in_place = np.may_share_memory(values, image)
+    height, width = _tile(values) if lanes is None else (_rows_of_tile(values.shape, n_threads), p)
     failures = np.zeros((p, -(-n // height)), dtype=np.int64)
     scratch = _Scratch()
     largest = np.finfo(np.float64 if out is None else out.dtype).max
@@ -492,17 +496,16 @@ def transform_matrix(
             if out is not None:
                 _scatter(block, out[tile, group])
 
-    def by_row(tile: slice, columns: slice) -> None:
+    def by_row(tile: slice, _: slice) -> None:
         for lane in lanes or ():
-            source = values[tile, columns]
-            extreme = lane.extreme_columns(source)
+            source, target = values[tile], image[tile]
+            # in place, others are looked for before they are overwritten
+            extreme = lane.extreme_columns(source) if in_place else lane.apply(source, target)
             block = transformed(source[:, extreme], extreme, tile.start) if extreme.size else None
-            if out is not None:
-                target = out[tile, columns]
-                apply = rows.APPLY[family[0], what]
-                apply(source.reshape(-1), lane.stride, lane.left, lane.constants, target.reshape(-1))
-                if block is not None:
-                    target[:, extreme] = block.T
+            if in_place:
+                lane.apply(source, target)
+            if block is not None:
+                target[:, extreme] = block.T
 
     job = by_column if lanes is None else by_row
     _run(job, _tile_slices(values.shape, height, width, n_threads), values.shape, n_threads)
@@ -510,21 +513,30 @@ def transform_matrix(
 
 
 class _Lane(NamedTuple):
-    """Columns of a C-contiguous matrix, from `left` on, that are transformed along its rows.
+    """Columns of a C-contiguous matrix, from `left` on, that are transformed along its rows by the entry `transform`.
 
     `stride` is the length of a row, of several where rows are short; there are constants for as many columns.
     """
 
+    transform: Callable[..., None]
+    constants: FloatArray
     stride: int
     left: int
     width: int
-    constants: FloatArray
+    times: int
+
+    def apply(self, tile: FloatArray, out: FloatArray) -> NDArray[np.intp]:
+        """Transform the columns; returns the numbers of those with a value that is not ordinary."""
+        return self._numbers(lambda *where: self.transform(*where, out.reshape(-1)), tile)
 
     def extreme_columns(self, tile: FloatArray) -> NDArray[np.intp]:
         """The numbers of those columns of the matrix that have a value in the `tile` which is not ordinary."""
-        found = np.zeros(self.constants.shape[1], dtype=np.int64)
-        rows.find_extreme(tile.reshape(-1), self.stride, self.left, self.constants, found)
-        return self.left + np.flatnonzero(found.reshape(-1, self.width).any(axis=0))
+        return self._numbers(rows.find_extreme, tile)
+
+    def _numbers(self, find: Callable[..., None], tile: FloatArray) -> NDArray[np.intp]:
+        found = np.zeros((self.times, self.width), dtype=np.int64)
+        find(tile.reshape(-1), self.stride, self.left, self.constants, found.reshape(-1))
+        return self.left + np.flatnonzero(found.any(axis=0))
 
 
 def _lanes(
@@ -536,13 +548,13 @@ def _lanes(
     if min(n, p) == 1 or not along or (family != family[0]).any():
         return None
     times = min(n, -(-_NARROW // p)) if p < _NARROW else 1
-    lanes = []
+    code, ordinary, lanes = int(family[0]), 0, []
     for group in _slices(slice(0, p), _WIDE):
-        width = group.stop - group.start
-        constants = rows.constants(int(family[0]), what, results[group])
-        lanes.append(_Lane(times * p, group.start, width, np.tile(constants, (1, times))))
-    ordinary = sum(np.count_nonzero(lane.constants[rows.LOW] <= lane.constants[rows.HIGH]) for lane in lanes)
-    return lanes if ordinary >= _ORDINARY * times * p else None
+        constants = rows.constants(code, what, results[group])
+        ordinary += int(np.count_nonzero(constants[rows.LOW] <= constants[rows.HIGH]))
+        blocks = rows.in_blocks(np.tile(constants, (1, times)))
+        lanes.append(_Lane(rows.APPLY[code, what], blocks, times * p, group.start, group.stop - group.start, times))
+    return lanes if ordinary >= _ORDINARY * p else None
 
 
 def _tile(values: NDArray[Any]) -> tuple[int, int]:
@@ -555,17 +567,28 @@ def _tile(values: NDArray[Any]) -> tuple[int, int]:
     return min(n, _TILE // columns), columns
 
 
+def _rows_of_tile(shape: tuple[int, int], n_threads: int) -> int:
+    """How many whole rows are transformed at once."""
+    n, p = shape
+    size = min(_ROW_TILE, max(_SERIAL_VALUES, n * p // (_TURNS * n_threads)))
+    return max(1, size // min(p, _WIDE))
+
+
 def _tile_slices(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
     """Rows and columns of all tiles; of whole rows where there are enough of them for all threads."""
     n, p = shape
     blocks = _slices(slice(0, n), height)
-    # a thread that writes whole rows has the new pages of the output for itself
     groups = _slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
-    return [(rows, group) for rows in blocks for group in groups]
+    # threads are kept apart: of two that write to a new page, often 2 MB, at once both clear it
+    share = -(-len(blocks) // n_threads)
+    return [(rows, group) for k in range(share) for rows in blocks[k::share] for group in groups]
 
 
 def _runs(family: NDArray[np.int64]) -> Iterable[tuple[int, slice]]:
     """Stretches of columns of one family."""
+    if family[0] == family[-1] and (family == family[0]).all():
+        yield int(family[0]), slice(0, family.size)
+        return
     ends = [*(np.flatnonzero(np.diff(family)) + 1).tolist(), family.size]
     for start, stop in zip([0, *ends], ends, strict=False):
         yield int(family[start]), slice(start, stop)

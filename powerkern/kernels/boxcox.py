@@ -21,7 +21,7 @@ from powerkern.kernels.branch import (
     LOG_END,
     NOISELESS,
     Exponent,
-    branch_of_parts,
+    branch_of_product,
     exponent,
     inverse_branch_parts,
     inverse_reach,
@@ -29,6 +29,7 @@ from powerkern.kernels.branch import (
     moderate_backwards,
     moderate_forwards,
     reach,
+    times,
 )
 from powerkern.kernels.elementary import (
     BLOCK,
@@ -42,6 +43,7 @@ from powerkern.kernels.elementary import (
     log_series,
     log_sum,
     own_block,
+    rounder_of,
     split,
     split_normal,
 )
@@ -57,7 +59,7 @@ _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(_LARGE)
 def _log(x: float, extended: bool, ordinary: bool) -> tuple[float, float]:
     """ln |x|, head and tail, for finite x other than 0; `ordinary` (a constant where it is called): not subnormal."""
     k, m = split_normal(abs(x)) if ordinary else split(abs(x))
-    return log_series(k, m - 1.0, 0.0, extended)
+    return log_series(k, m - 1.0, extended)
 
 
 @inlined
@@ -80,8 +82,9 @@ def _at_infinity(lmbda: float) -> float:
 
 @inlined
 def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent, ordinary: bool) -> float:
-    """psi(lambda, x) from a + a_lo = ln x; `ordinary` as in `branch_of_parts`, or x is NaN."""
-    y = branch_of_parts(a, a_lo, e, ordinary)
+    """psi(lambda, x) from a + a_lo = ln x; `ordinary` as in `branch_of_product`, or x is NaN."""
+    t, t_lo = times(a, a_lo, e.m)
+    y = branch_of_product(t, t_lo, e, ordinary)
     if ordinary:
         return y if x == x else x
     # lambda is NaN: not for _at_zero and _at_infinity to tell
@@ -343,16 +346,15 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 
 # --- rows of a matrix -------------------------------------------------------------------------------
 #
-# A row of a C-contiguous matrix is transformed where it lies: with the constants of its columns in arrays, the
-# operations are those of a column, to the same bits. This holds for ordinary values and moderate exponents; a column's
-# other values are for the loops above. `x` and `out` hold rows of `stride` values, of which those from `left` on are
-# transformed, as many as `c` has columns (fewer at the end of `x`).
+# A row of a C-contiguous matrix is transformed where it lies, at most ROW_BLOCK values at a time: with the constants of
+# their columns in arrays, the operations are those of a column, to the same bits. This holds for ordinary values and
+# moderate exponents; a column's other values are for the loops above. `out` may be `x`; `spare` holds three blocks.
 
 #: Rows of the array of constants that `boxcox_constants` writes: between what bounds values are ordinary (no bounds:
-#: low > high); an `Exponent`, a `_Reference`; a and b of the standardised value.
-LOW, HIGH, _LMBDA, _M, _M_LO, _INVERSE, _INVERSE_LO, _UNIT, _ROUNDER = range(9)
-_REF, _REF_K, _REF_M, _REF_M_INVERSE, _REF_UP, _REF_INVERSE, _SLOPE, _SLOPE_INVERSE, _OFFSET = range(9, 18)
-N_CONSTANTS = 18
+#: low > high); an `Exponent` of unit 1; a `_Reference`; a and b of the standardised value.
+LOW, HIGH, _LMBDA, _M, _INVERSE, _INVERSE_LO = range(6)
+_REF, _REF_K, _REF_M, _REF_M_INVERSE, _REF_UP, _REF_INVERSE, _SLOPE, _SLOPE_INVERSE, _OFFSET = range(6, 15)
+N_CONSTANTS = 15
 
 
 @kernel
@@ -378,8 +380,7 @@ def boxcox_constants(
         moderate = moderate_forwards(lmbda)
     moderate = moderate and low <= high
     c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
-    c[_LMBDA], c[_M], c[_M_LO], c[_INVERSE], c[_INVERSE_LO] = lmbda, e.m, e.m_lo, e.inverse, e.inverse_lo
-    c[_UNIT], c[_ROUNDER] = e.unit, e.rounder
+    c[_LMBDA], c[_M], c[_INVERSE], c[_INVERSE_LO] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
     c[_REF], c[_REF_M_INVERSE], c[_REF_UP], c[_REF_INVERSE] = frame.value, frame.m_inverse, frame.up, frame.inverse
     c[_REF_K], c[_REF_M] = split(frame.value)
     c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = a, 1.0 / a, b
@@ -387,76 +388,60 @@ def boxcox_constants(
 
 @inlined
 def _exponent_of(c: FloatArray, j: int) -> Exponent:
-    return Exponent(
-        c[_M, j], c[_M_LO, j], c[_INVERSE, j], c[_INVERSE_LO, j], c[_UNIT, j], c[_ROUNDER, j], -math.inf, math.inf
-    )
+    return Exponent(c[_M, j], 0.0, c[_INVERSE, j], c[_INVERSE_LO, j], 1.0, rounder_of(0.0), -math.inf, math.inf)
 
 
-@kernel
-def boxcox_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`boxcox` of rows."""
+@inlined
+def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`boxcox` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    scratch = np.empty(2 * width)
-    a, a_lo = scratch[:width], scratch[width:]
-    for start in range(left, x.size, stride):
-        row, target = x[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            log_x, a_lo[j] = _log(row[j], False, True)
-            a[j] = log_x if row[j] == row[j] else row[j]
-        for j in range(row.size):
-            target[j] = branch_of_parts(a[j], a_lo[j], _exponent_of(c, j), True)
+    a, a_lo = spare[0], spare[1]
+    for j in range(out.size):
+        log_x, a_lo[j] = _log(x[j], False, True)
+        a[j] = log_x + 0.0 * x[j]  # NaN for NaN
+    for j in range(out.size):
+        t, t_lo = times(a[j], a_lo[j], c[_M, j])
+        out[j] = branch_of_product(t, t_lo, _exponent_of(c, j), True)
 
 
-@kernel
-def inv_boxcox_rows(y: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`inv_boxcox` of rows."""
+@inlined
+def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_boxcox` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    scratch = np.empty(2 * width)
-    a, a_lo = scratch[:width], scratch[width:]
-    for start in range(left, y.size, stride):
-        row, target = y[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            log_x, a_lo[j] = inverse_branch_parts(row[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
-            a[j] = log_x if row[j] == row[j] else row[j]
-        for j in range(row.size):
-            target[j] = exp_parts(a[j], a_lo[j], True)
+    a, a_lo = spare[0], spare[1]
+    for j in range(out.size):
+        log_x, a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
+        a[j] = log_x + 0.0 * y[j]
+    for j in range(out.size):
+        out[j] = exp_parts(a[j], a_lo[j], True)
 
 
-@kernel
-def boxcox_standardized_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`boxcox_standardized` of rows."""
+@inlined
+def boxcox_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`boxcox_standardized` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    d = np.empty(width)
-    for start in range(left, x.size, stride):
-        row, target = x[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            ref = _Reference(c[_REF, j], c[_REF_K, j] - 1.0, c[_REF_M_INVERSE, j], c[_REF_UP, j], c[_REF_INVERSE, j])
-            ratio = _log_ratio(row[j], ref, True)
-            d[j] = ratio if row[j] == row[j] else row[j]
-        for j in range(row.size):
-            value = exp_less(c[_M, j] * d[j], c[_ROUNDER, j], c[_UNIT, j]) * c[_INVERSE, j]
-            target[j] = c[_SLOPE, j] * value + c[_OFFSET, j]
+    d = spare[0]
+    for j in range(out.size):
+        ref = _Reference(c[_REF, j], c[_REF_K, j] - 1.0, c[_REF_M_INVERSE, j], c[_REF_UP, j], c[_REF_INVERSE, j])
+        d[j] = _log_ratio(x[j], ref, True) + 0.0 * x[j]
+    for j in range(out.size):
+        value = exp_less(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
+        out[j] = c[_SLOPE, j] * value + c[_OFFSET, j]
 
 
-@kernel
-def boxcox_unstandardized_rows(z: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`boxcox_unstandardized` of rows."""
+@inlined
+def boxcox_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`boxcox_unstandardized` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    d = np.empty(width)
-    for start in range(left, z.size, stride):
-        row, target = z[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            y = (row[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
-            v = c[_LMBDA, j] * y
-            log_v = log1p_finite(v) * (c[_INVERSE, j] * c[_UNIT, j])
-            log_v = y if abs(v) < LINEAR else log_v
-            d[j] = log_v if y == y else y
-        for j in range(row.size):
-            target[j] = exp_scaled(d[j], c[_REF_K, j], c[_REF_M, j])
+    d = spare[0]
+    for j in range(out.size):
+        y = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
+        v = c[_LMBDA, j] * y
+        log_v = log1p_finite(v) * c[_INVERSE, j]
+        log_v = y if abs(v) < LINEAR else log_v
+        d[j] = log_v + 0.0 * y
+    for j in range(out.size):
+        out[j] = exp_scaled(d[j], c[_REF_K, j], c[_REF_M, j])
 
 
 # --- for Python -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import bits_of, float_of, fma, inlined, kernel
-from powerkern.kernels.elementary import exp, exp_minus, expm1, log_series, rounder_of, split_one_plus
+from powerkern.kernels.elementary import exp, exp_minus, expm1, log1p_series, rounder_of, split_one_plus
 
 _LN2 = math.log(2.0)
 
@@ -138,13 +138,25 @@ def moderate_backwards(m: float) -> bool:
 
 
 @inlined
-def branch_of_parts(a: float, a_lo: float, e: Exponent, ordinary: bool) -> float:
-    """b_m(a + a_lo), to about 1 ulp if a_lo is good to 2**-63 |a|; for |a| < 1500, and 1e-270 < |m a| or a = 0.
+def times(a: float, a_lo: float, m: float) -> tuple[float, float]:
+    """(a + a_lo) m, head and tail."""
+    t = m * a
+    return t, m * a_lo + fma(m, a, -t)
+
+
+@inlined
+def times_pair(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
+    """(a + a_lo)(m + m_lo), head and tail."""
+    t = m * a
+    return t, m_lo * a + (m * a_lo + fma(m, a, -t))
+
+
+@inlined
+def branch_of_product(t: float, t_lo: float, e: Exponent, ordinary: bool) -> float:
+    """b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|; for |a| < 1500, 1e-270 < |t| or t = 0.
 
     `ordinary` (a constant where it is called): e**|a| is within the `reach` of e.
     """
-    t = e.m * a
-    t_lo = fma(e.m, a, -t) + (e.m * a_lo + e.m_lo * a)
     if not ordinary:
         bounded = e.t_max if t > e.t_max else t
         bounded = e.t_min if bounded < e.t_min else bounded
@@ -177,7 +189,7 @@ def inverse_branch_parts(
     if ordinary:
         v_lo = fma(m, y, -product) + m_lo * y
         k, f, f_lo = split_one_plus(product, v_lo, True)
-        log_u, log_u_lo = log_series(k, f, f_lo, extended)
+        log_u, log_u_lo = log1p_series(k, f, f_lo, extended)
         inverse = e.inverse * e.unit
         a = log_u * inverse
         a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
@@ -191,7 +203,7 @@ def inverse_branch_parts(
     v_lo = fma(m * part, scaled, -v) + (m_lo * part) * scaled
     inside = 1.0 + v + v_lo > 0.0
     k, f, f_lo = split_one_plus(v if inside else 0.0, v_lo if inside else 0.0, True)
-    log_u, log_u_lo = log_series(k + 960.0 if huge else k, f, f_lo, extended)
+    log_u, log_u_lo = log1p_series(k + 960.0 if huge else k, f, f_lo, extended)
     inverse = e.inverse * e.unit
     a = log_u * inverse
     a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
@@ -228,7 +240,9 @@ def branch(a: float, m: float) -> float:
     if abs(a) == math.inf:
         return -1.0 / m if m * a < 0.0 else a
     c = _magnification(m)
-    return branch_of_parts(a / c, 0.0, exponent(m * c), False) * c
+    e = exponent(m * c)
+    t, t_lo = times(a / c, 0.0, e.m)
+    return branch_of_product(t, t_lo, e, False) * c
 
 
 @kernel

@@ -7,8 +7,8 @@ The methods are classical (Tang 1989, 1990; Muller et al., Handbook of Floating-
 
 - exponential: k = round(x log2 e) by adding and subtracting 1.5 * 2**52, r = x - k ln 2, |r| <= ln(2)/2, with ln 2
   in two parts; e^r = 1 + r + r**2 q(r); 2**k is assembled from the bits that the addition left behind;
-- logarithm: x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), by integer arithmetic on the bits; then a
-  polynomial in f, or for extra precision the odd series in s = f/(2 + f) in double-double arithmetic.
+- logarithm: x = 2**k (1 + f), sqrt(1/2) <= 1 + f < sqrt(2), by integer arithmetic on the bits; then the odd
+  series in s = f/(2 + f), arranged as in fdlibm, or for extra precision in double-double arithmetic.
 
 The polynomials are minimax fits (Remez exchange, mpmath). None of these functions may be re-associated:
 the rounding trick and the error-free sums would be optimised away. Contraction to fused multiply-add is safe.
@@ -61,27 +61,15 @@ _Q = (
     2.0907926776858066e-09,
 )
 
-# (ln(1 + f) - f + f**2/2)/f**3 on sqrt(1/2) <= 1 + f <= sqrt(2), to 9e-18/f**2
+# (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-57.5/s**2
 _P = (
-    0.33333333333333254,
-    -0.24999999999987735,
-    0.20000000000026094,
-    -0.1666666666986783,
-    0.1428571428505089,
-    -0.1249999969084272,
-    0.1111111085844301,
-    -0.10000015021176464,
-    0.0909093317831528,
-    -0.08332925620283185,
-    0.07691359869845914,
-    -0.07149111135405893,
-    0.06686332585451188,
-    -0.06201260450025826,
-    0.05659956490019865,
-    -0.05645454778230076,
-    0.06507518508673617,
-    -0.06073241701311865,
-    0.02692190054713022,
+    0.6666666666666734,
+    0.39999999999414315,
+    0.2857142874247558,
+    0.22222198563424087,
+    0.18183564869481744,
+    0.15314035770607612,
+    0.14796106032664633,
 )
 
 # (2 atanh(s) - 2 s - 2/3 s**3)/s**5 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-73/s**4
@@ -101,6 +89,7 @@ _TWO_THIRDS_LO = 3.700743415417188e-17
 _ONE_BITS = 0x3FF0000000000000
 _SQRT_HALF_BITS = 0x3FE6A09E667F3BCD
 _EXPONENT_MASK = 0x7FF0000000000000
+_MANTISSA_MASK = 0x000FFFFFFFFFFFFF
 # 2**52 as bits: an integer below 2**52 put into its mantissa converts to float64 by one subtraction
 _TWO52_BITS = 0x4330000000000000
 _TWO52 = 4503599627370496.0
@@ -150,6 +139,12 @@ def _exp_tail(r: float) -> float:
 
 
 @inlined
+def _expm1_less(r: float, r_lo: float) -> float:
+    """e^(r + r_lo) - 1 - r for |r| <= ln(2)/2 and |r_lo| <= ulp(r)."""
+    return r * (r * _exp_tail(r) + r_lo) + r_lo
+
+
+@inlined
 def _scaled(mantissa: float, bits: int) -> float:
     """Return mantissa * 2**k, with k + 2046 in the low bits: by two factors, as 2**k may overflow or be subnormal."""
     biased = bits & 0xFFF
@@ -191,11 +186,11 @@ def exp_parts(hi: float, lo: float, ordinary: bool) -> float:
     """
     if ordinary:
         bits, r, r_lo = _reduce(hi, lo, _ROUND + _EXPONENT_BIAS)
-        return (1.0 + (r + (r * r * _exp_tail(r) + (r_lo + r * r_lo)))) * float_of(bits << 52)
+        return (1.0 + (r + _expm1_less(r, r_lo))) * float_of(bits << 52)
     bounded = _EXP_MAX if hi > _EXP_MAX else hi
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
     bits, r, r_lo = _reduce(bounded, lo if bounded == hi else 0.0, _ROUND + 2.0 * _EXPONENT_BIAS)
-    return _scaled(1.0 + (r + (r * r * _exp_tail(r) + (r_lo + r * r_lo))), bits)
+    return _scaled(1.0 + (r + _expm1_less(r, r_lo)), bits)
 
 
 @inlined
@@ -209,11 +204,10 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
     bits, r, r_lo = _reduce(hi, lo, rounder)
     power = float_of(bits << 52)
     constant = power - subtrahend
-    linear = power * r
-    # the constant is 0 or larger than the linear term: the sum's error is known
-    head = constant + linear
-    tail = (constant - head) + linear
-    return head, power * (r * r * _exp_tail(r) + (r_lo + r * r_lo)) + tail
+    # the constant is 0 or larger than the linear term, a product without rounding: the sum's error is known
+    head = power * r + constant
+    tail = power * r + (constant - head)
+    return head, power * _expm1_less(r, r_lo) + tail
 
 
 @inlined
@@ -283,17 +277,16 @@ def expm1_excess(t: float) -> float:
 
 
 @inlined
-def _unbiased(exponent: int) -> float:
-    """The exponent field as a number."""
-    return float_of((exponent >> 52) | _TWO52_BITS) - (_TWO52 + _EXPONENT_BIAS)
+def _unbiased(bits: int) -> float:
+    """The exponent in these bits of a positive number."""
+    return float_of((bits >> 52) | _TWO52_BITS) - (_TWO52 + _EXPONENT_BIAS)
 
 
 @inlined
 def split_normal(x: float) -> tuple[float, float]:
     """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive normal x."""
-    bits = bits_of(x)
-    exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
-    return _unbiased(exponent), float_of(bits - exponent + _ONE_BITS)
+    shifted = bits_of(x) + (_ONE_BITS - _SQRT_HALF_BITS)
+    return _unbiased(shifted), float_of((shifted & _MANTISSA_MASK) + _SQRT_HALF_BITS)
 
 
 @inlined
@@ -305,29 +298,24 @@ def split(x: float) -> tuple[float, float]:
 
 
 @inlined
+def _atanh_tail(s: float) -> float:
+    """(2 atanh(s) - 2 s)/s, for |s| <= 3 - sqrt(8)."""
+    z = s * s
+    p = _P[6]
+    p = p * z + _P[5]
+    p = p * z + _P[4]
+    p = p * z + _P[3]
+    p = p * z + _P[2]
+    p = p * z + _P[1]
+    return z * (p * z + _P[0])
+
+
+@inlined
 def _log_tail(f: float) -> float:
-    """Return ln(1 + f) - f for sqrt(1/2) <= 1 + f <= sqrt(2): even and odd coefficients apart, for shorter chains."""
-    g = f * f
-    even = _P[18]
-    odd = _P[17]
-    even = even * g + _P[16]
-    odd = odd * g + _P[15]
-    even = even * g + _P[14]
-    odd = odd * g + _P[13]
-    even = even * g + _P[12]
-    odd = odd * g + _P[11]
-    even = even * g + _P[10]
-    odd = odd * g + _P[9]
-    even = even * g + _P[8]
-    odd = odd * g + _P[7]
-    even = even * g + _P[6]
-    odd = odd * g + _P[5]
-    even = even * g + _P[4]
-    odd = odd * g + _P[3]
-    even = even * g + _P[2]
-    odd = odd * g + _P[1]
-    even = even * g + _P[0]
-    return g * (f * (odd * f + even) - 0.5)
+    """ln(1 + f) - f = s (f**2/2 + R) - f**2/2, s = f/(2 + f), as in fdlibm, for sqrt(1/2) <= 1 + f <= sqrt(2)."""
+    s = f / (2.0 + f)
+    square = 0.5 * f * f
+    return s * (square + _atanh_tail(s)) - square
 
 
 @inlined
@@ -417,12 +405,47 @@ def log1p(x: float) -> float:
 
 
 @inlined
-def log_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f + f_lo) as a sum hi + lo, |lo| <= 1e-7 |hi|, for sqrt(1/2) <= 1 + f <= sqrt(2).
+def log_series(k: float, f: float, extended: bool) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f) as a sum hi + lo, |lo| <= 1e-7 |hi|, for sqrt(1/2) <= 1 + f <= sqrt(2).
 
     `extended` (a constant where it is called): error 2**-64 relative; else 2**-57 absolute and 2**-57 relative,
-    at two thirds of the cost.
+    at half the cost.
     """
+    log_f, log_f_lo = _extended_log(f, 0.0) if extended else _short_log(f)
+    return _add_exponent(k, log_f, log_f_lo)
+
+
+@inlined
+def log1p_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, float]:
+    """k ln 2 + ln(1 + f + f_lo), as `log_series` has it."""
+    if extended:
+        log_f, log_f_lo = _extended_log(f, f_lo)
+    else:
+        log_f, log_f_lo = _short_log(f)
+        log_f_lo = f_lo * (f * (f - 1.0) + 1.0) + log_f_lo
+    return _add_exponent(k, log_f, log_f_lo)
+
+
+@inlined
+def _add_exponent(k: float, log_f: float, log_f_lo: float) -> tuple[float, float]:
+    """Add k ln 2 to a logarithm."""
+    head = k * _LN2_HI + log_f
+    return head, (k * _LN2_HI - head + log_f) + (k * _LN2_LO + log_f_lo)
+
+
+@inlined
+def _short_log(f: float) -> tuple[float, float]:
+    """ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in `_log_tail`, with the error of the first two terms."""
+    s = f / (2.0 + f)
+    half = 0.5 * f
+    log_f = fma(-half, f, f)
+    lost = fma(-half, f, f - log_f)
+    return log_f, s * (half * f + _atanh_tail(s)) + lost
+
+
+@inlined
+def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
+    """ln(1 + f + f_lo) = 2 s + s**3 c, s = (f + f_lo)/(2 + f + f_lo), in double-double arithmetic."""
     u = 2.0 + f
     reciprocal = 1.0 / u
     s = f * reciprocal
@@ -435,35 +458,21 @@ def log_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, 
     p = p * z + _R[2]
     p = p * z + _R[1]
     p = p * z + _R[0]
-    if extended:
-        # s + s_lo = (f + f_lo)/(2 + f + f_lo)
-        u_lo = (f - (u - 2.0)) + f_lo
-        s_lo = reciprocal * (fma(-s, u, f) + (f_lo - s * u_lo))
-        # z + z_lo = s**2, c + c_lo = 2/3 + 2/5 s**2 + ...
-        z_lo = fma(s, s, -z) + 2.0 * s * s_lo
-        w = p * z
-        c = _TWO_THIRDS_HI + w
-        c_lo = (_TWO_THIRDS_HI - c) + w + _TWO_THIRDS_LO
-        # cube + cube_lo = s**3, product + product_lo = s**3 c
-        cube = s * z
-        cube_lo = fma(s, z, -cube) + (s * z_lo + s_lo * z)
-        product = cube * c
-        product_lo = fma(cube, c, -product) + (cube * c_lo + cube_lo * c)
-        # ln(1 + f) = 2 s + product
-        twice = 2.0 * s
-        log_f = twice + product
-        log_f_lo = ((twice - log_f) + product) + (product_lo + 2.0 * s_lo)
-    else:
-        # ln(1 + f) = f - f**2/2 + s (f**2/2 + R), as in fdlibm, with the error of the first two terms
-        half = 0.5 * f
-        square = half * f
-        log_f = f - square
-        lost = ((f - log_f) - square) - fma(half, f, -square)
-        correction = f_lo * (f * (f - 1.0) + 1.0)
-        log_f_lo = s * (square + z * (p * z + _TWO_THIRDS_HI)) + (lost + correction)
-    from_k = k * _LN2_HI
-    head = from_k + log_f
-    return head, ((from_k - head) + log_f) + (log_f_lo + k * _LN2_LO)
+    u_lo = (f - (u - 2.0)) + f_lo
+    s_lo = reciprocal * (fma(-s, u, f) + (f_lo - s * u_lo))
+    # z + z_lo = s**2, c + c_lo = 2/3 + 2/5 s**2 + ...
+    z_lo = fma(s, s, -z) + 2.0 * s * s_lo
+    w = p * z
+    c = _TWO_THIRDS_HI + w
+    c_lo = (_TWO_THIRDS_HI - c) + w + _TWO_THIRDS_LO
+    # cube + cube_lo = s**3, product + product_lo = s**3 c
+    cube = s * z
+    cube_lo = fma(s, z, -cube) + (s * z_lo + s_lo * z)
+    product = cube * c
+    product_lo = fma(cube, c, -product) + (cube * c_lo + cube_lo * c)
+    twice = 2.0 * s
+    log_f = twice + product
+    return log_f, ((twice - log_f) + product) + (product_lo + 2.0 * s_lo)
 
 
 # --- loops ------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Transforms along the rows of a C-contiguous matrix: nothing is gathered or scattered.
 
-`constants` prepares what depends on a column alone, `find_extreme` finds the columns that need the loops of
-`powerkern.kernels.tiles` for some of their values, the entries of `APPLY` transform the rest, to the same bits.
-All but `constants` take rows of `stride` values, one after the other, of which those from `left` on are meant, as
-many as there are columns of constants.
+`constants` prepares what depends on a column alone. The entries of `APPLY` transform every value, to the bits that the
+loops of `powerkern.kernels.tiles` give if it is ordinary, and say which columns have others; `find_extreme` only says
+so. All but `constants` take rows of `stride` values, one after the other, of which those from `left` on are meant, as
+many as `found` has.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import BOOLEAN, COLUMN, COUNTS, INTEGER, READ_COLUMN, ROWS, entry, widest_vectors
+from powerkern._jit import (
+    BLOCKS,
+    BOOLEAN,
+    COLUMN,
+    COUNTS,
+    INTEGER,
+    READ_COLUMN,
+    ROWS,
+    entry,
+    inlined,
+    prefetch,
+    widest_vectors,
+)
 from powerkern.kernels import boxcox, yeojohnson
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.mle import (
@@ -31,8 +43,14 @@ from powerkern.kernels.mle import (
 )
 from powerkern.kernels.tiles import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 
+Flags = npt.NDArray[np.int64]
+
 # the same in both families
 LOW, HIGH = boxcox.LOW, boxcox.HIGH
+
+#: Values of a row that are transformed together. Sixteen cache lines: as many as a core can have asked for.
+ROW_BLOCK = 128
+_LINE = 8
 
 
 def constants(family: int, what: int, results: FloatArray) -> FloatArray:
@@ -41,6 +59,15 @@ def constants(family: int, what: int, results: FloatArray) -> FloatArray:
     c = np.zeros((n_constants, results.shape[0]))
     prepare(results, what in (INVERSE, INVERSE_STANDARDIZED), what in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED), c)
     return c
+
+
+def in_blocks(c: FloatArray) -> FloatArray:
+    """Constants as the entries take them: (n, constants, ROW_BLOCK)."""
+    blocks = np.zeros((-(-c.shape[1] // ROW_BLOCK), c.shape[0], ROW_BLOCK))
+    for k, block in enumerate(blocks):
+        part = c[:, k * ROW_BLOCK : (k + 1) * ROW_BLOCK]
+        block[:, : part.shape[1]] = part
+    return blocks
 
 
 @entry((ROWS, BOOLEAN, BOOLEAN, ROWS))
@@ -71,62 +98,98 @@ _CONSTANTS: dict[int, tuple[int, Callable[[FloatArray, bool, bool, FloatArray], 
 }
 
 
-@entry((READ_COLUMN, INTEGER, INTEGER, ROWS, COUNTS))
-def find_extreme(x: FloatArray, stride: int, left: int, c: FloatArray, found: npt.NDArray[np.int64]) -> None:
+@entry((READ_COLUMN, INTEGER, INTEGER, BLOCKS, COUNTS))
+def find_extreme(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags) -> None:
     """found = 1 for columns with a value that is not ordinary."""
+    for start in range(left, x.size, stride):
+        stop = min(start + found.size, x.size)
+        for k in range(-(-(stop - start) // ROW_BLOCK)):
+            first = start + k * ROW_BLOCK
+            _note_extreme(x[first : min(first + ROW_BLOCK, stop)], c[k], found[k * ROW_BLOCK :])
+
+
+@inlined
+def _note_extreme(x: FloatArray, c: FloatArray, found: Flags) -> None:
+    """found = 1 for values of a block that are not ordinary."""
     widest_vectors()
     low, high = c[LOW], c[HIGH]
+    for j in range(x.size):
+        found[j] |= (x[j] < low[j]) | (x[j] > high[j])
+
+
+@inlined
+def _along_rows(
+    transform: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None],
+    x: FloatArray,
+    stride: int,
+    left: int,
+    c: FloatArray,
+    found: Flags,
+    out: FloatArray,
+) -> None:
+    """`transform` every block of every row, asking for the same block of the next row ahead of time."""
+    widest_vectors()
+    spare = np.empty((3, ROW_BLOCK))
     for start in range(left, x.size, stride):
-        row = x[start : start + found.size]
-        for j in range(row.size):
-            found[j] |= (row[j] < low[j]) | (row[j] > high[j])
+        stop = min(start + found.size, x.size)
+        for k in range(-(-(stop - start) // ROW_BLOCK)):
+            first = start + k * ROW_BLOCK
+            n = min(ROW_BLOCK, stop - first)
+            for j in range(0, n, _LINE):
+                prefetch(x, (first + stride + j,))
+            _note_extreme(x[first : first + n], c[k], found[k * ROW_BLOCK :])
+            transform(x[first : first + n], c[k], out[first : first + n], spare)
 
 
-_ROWS = (READ_COLUMN, INTEGER, INTEGER, ROWS, COLUMN)
-
-
-@entry(_ROWS)
-def _boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    boxcox.boxcox_rows(x, stride, left, c, out)
-
-
-@entry(_ROWS)
-def _inv_boxcox(y: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    boxcox.inv_boxcox_rows(y, stride, left, c, out)
+_ROWS = (READ_COLUMN, INTEGER, INTEGER, BLOCKS, COUNTS, COLUMN)
 
 
 @entry(_ROWS)
-def _boxcox_standardized(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    boxcox.boxcox_standardized_rows(x, stride, left, c, out)
+def _boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+    _along_rows(boxcox.boxcox_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _boxcox_unstandardized(z: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    boxcox.boxcox_unstandardized_rows(z, stride, left, c, out)
+def _inv_boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+    _along_rows(boxcox.inv_boxcox_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    yeojohnson.yeojohnson_rows(x, stride, left, c, out)
+def _boxcox_standardized(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+    _along_rows(boxcox.boxcox_standardized_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _inv_yeojohnson(y: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    yeojohnson.inv_yeojohnson_rows(y, stride, left, c, out)
+def _boxcox_unstandardized(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+    _along_rows(boxcox.boxcox_unstandardized_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _yeojohnson_standardized(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    yeojohnson.yeojohnson_standardized_rows(x, stride, left, c, out)
+def _yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+    _along_rows(yeojohnson.yeojohnson_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _yeojohnson_unstandardized(z: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    yeojohnson.yeojohnson_unstandardized_rows(z, stride, left, c, out)
+def _inv_yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+    _along_rows(yeojohnson.inv_yeojohnson_block, x, stride, left, c, found, out)
+
+
+@entry(_ROWS)
+def _yeojohnson_standardized(
+    x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray
+) -> None:
+    _along_rows(yeojohnson.yeojohnson_standardized_block, x, stride, left, c, found, out)
+
+
+@entry(_ROWS)
+def _yeojohnson_unstandardized(
+    x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray
+) -> None:
+    _along_rows(yeojohnson.yeojohnson_unstandardized_block, x, stride, left, c, found, out)
 
 
 #: The entry for a family and what is to be done.
-APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, FloatArray], None]] = {
+APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, Flags, FloatArray], None]] = {
     (BOX_COX, FORWARD): _boxcox,
     (BOX_COX, INVERSE): _inv_boxcox,
     (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,

@@ -52,7 +52,7 @@ def gather(x: FloatArray, block: FloatArray) -> None:
         for left in range(0, whole_columns, GROUP):
             square, turned = x[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
             for i in range(GROUP):
-                prefetch(square, i + GROUP, 0)
+                prefetch(square, (i + GROUP, 0))
             for j in range(GROUP):
                 for i in range(GROUP):
                     turned[j, i] = square[i, j]
@@ -70,7 +70,7 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
         for left in range(0, whole_columns, GROUP):
             square, turned = out[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
             for i in range(GROUP):
-                prefetch(square, i + GROUP, 0)
+                prefetch(square, (i + GROUP, 0))
             for j in range(GROUP):
                 for i in range(GROUP):
                     square[i, j] = turned[j, i]

@@ -21,7 +21,7 @@ from powerkern.kernels.branch import (
     LOG_END,
     NOISELESS,
     Exponent,
-    branch_of_parts,
+    branch_of_product,
     exponent_pair,
     inverse_branch_parts,
     inverse_reach,
@@ -29,6 +29,7 @@ from powerkern.kernels.branch import (
     moderate_backwards,
     moderate_forwards,
     reach,
+    times_pair,
 )
 from powerkern.kernels.elementary import (
     BLOCK,
@@ -43,7 +44,7 @@ from powerkern.kernels.elementary import (
     log1p,
     log1p_finite,
     log1p_ratio,
-    log_series,
+    log1p_series,
     own_block,
     rounder_of,
     split,
@@ -61,7 +62,7 @@ _LOG_LARGE = math.log(_LARGE)
 def _log1p(x: float, extended: bool) -> tuple[float, float]:
     """ln(1 + x) for finite x >= 0, head and tail."""
     k, f, f_lo = split_one_plus(x, 0.0, False)
-    return log_series(k, f, f_lo, extended)
+    return log1p_series(k, f, f_lo, extended)
 
 
 @inlined
@@ -89,9 +90,11 @@ def _limit(m: float) -> float:
 def _yeojohnson(
     x: float, a: float, a_lo: float, lmbda: float, upper: Exponent, lower: Exponent, ordinary: bool
 ) -> float:
-    """psi(lambda, x) from a + a_lo = ln(1 + |x|); `ordinary` as in `branch_of_parts`, or x is NaN."""
+    """psi(lambda, x) from a + a_lo = ln(1 + |x|); `ordinary` as in `branch_of_product`, or x is NaN."""
     negative = x < 0.0
-    y = branch_of_parts(a, a_lo, _selected(negative, upper, lower), ordinary)
+    e = _selected(negative, upper, lower)
+    t, t_lo = times_pair(a, a_lo, e.m, e.m_lo)
+    y = branch_of_product(t, t_lo, e, ordinary)
     size = abs(x)
     if not ordinary:
         limit = _limit(2.0 - lmbda) if negative else _limit(lmbda)
@@ -579,11 +582,11 @@ def yeojohnson_unstandardized(
 # As in `powerkern.kernels.boxcox`.
 
 #: Rows of the array of constants that `yeojohnson_constants` writes. Of pairs, the first is for x >= 0.
-LOW, HIGH, _LMBDA, _UNIT, _ROUNDER = range(5)
-_M, _M_LO, _INVERSE, _INVERSE_LO = range(5, 13, 2)
-_REF, _ZERO, _SLOPE, _SLOPE_INVERSE, _OFFSET, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = range(13, 21)
-_CENTRE, _LOG_BASE, _GROWTH = range(21, 27, 2)
-N_CONSTANTS = 27
+LOW, HIGH, _LMBDA, _LOWER_M_LO = range(4)
+_M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
+_REF, _ZERO, _SLOPE, _SLOPE_INVERSE, _OFFSET, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = range(10, 18)
+_CENTRE, _LOG_BASE, _GROWTH = range(18, 24, 2)
+N_CONSTANTS = 24
 
 
 @kernel
@@ -621,15 +624,14 @@ def yeojohnson_constants(
         low, moderate = -high, moderate_forwards(_steepest(lmbda))
     moderate = moderate and low <= high
     c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
-    c[_LMBDA], c[_UNIT], c[_ROUNDER] = lmbda, e.unit, e.rounder
+    c[_LMBDA], c[_LOWER_M_LO] = lmbda, e_lower.m_lo
     # values in the range are on the side of ref, for which alone z is counted from ref
     one_sided = ref != 0.0 and not inverse
     first = lower if one_sided and ref < 0.0 else upper
     second = upper if one_sided and ref > 0.0 else lower
     c[_M], c[_M + 1] = first.m, second.m
-    c[_M_LO], c[_M_LO + 1] = e.m_lo, e_lower.m_lo
-    c[_INVERSE], c[_INVERSE + 1] = first.inverse, second.inverse
-    c[_INVERSE_LO], c[_INVERSE_LO + 1] = e.inverse_lo, e_lower.inverse_lo
+    c[_INVERSE], c[_INVERSE + 1] = first.inverse * e.unit, second.inverse * e.unit
+    c[_INVERSE_LO], c[_INVERSE_LO + 1] = e.inverse_lo * e.unit, e_lower.inverse_lo * e.unit
     c[_REF], c[_ZERO], c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = ref, zero, a, 1.0 / a, b
     base_k, base_m = split(1.0 + abs(ref))
     c[_SIZE_INVERSE], c[_BASE_K], c[_BASE_M_INVERSE] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
@@ -653,24 +655,14 @@ def _ordinary_image_about(
 
 
 @inlined
-def _upper_of(c: FloatArray, j: int) -> Exponent:
-    return Exponent(
-        c[_M, j], c[_M_LO, j], c[_INVERSE, j], c[_INVERSE_LO, j], c[_UNIT, j], c[_ROUNDER, j], -math.inf, math.inf
+def _exponents_of(c: FloatArray, j: int) -> tuple[Exponent, Exponent]:
+    """For x >= 0 and for x < 0."""
+    rounder = rounder_of(0.0)
+    upper = Exponent(c[_M, j], 0.0, c[_INVERSE, j], c[_INVERSE_LO, j], 1.0, rounder, -math.inf, math.inf)
+    lower = Exponent(
+        c[_M + 1, j], c[_LOWER_M_LO, j], c[_INVERSE + 1, j], c[_INVERSE_LO + 1, j], 1.0, rounder, -math.inf, math.inf
     )
-
-
-@inlined
-def _lower_of(c: FloatArray, j: int) -> Exponent:
-    return Exponent(
-        c[_M + 1, j],
-        c[_M_LO + 1, j],
-        c[_INVERSE + 1, j],
-        c[_INVERSE_LO + 1, j],
-        c[_UNIT, j],
-        c[_ROUNDER, j],
-        -math.inf,
-        math.inf,
-    )
+    return upper, lower
 
 
 @inlined
@@ -680,95 +672,80 @@ def _of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
     return lower if negative else upper
 
 
-@kernel
-def yeojohnson_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`yeojohnson` of rows."""
+@inlined
+def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`yeojohnson` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    scratch = np.empty(3 * width)
-    kept, a, a_lo = scratch[:width], scratch[width : 2 * width], scratch[2 * width :]
-    for start in range(left, x.size, stride):
-        row, target = x[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            kept[j] = row[j]
-            a[j], a_lo[j] = _log1p(abs(row[j]), False)
-        for j in range(row.size):
-            target[j] = _yeojohnson(kept[j], a[j], a_lo[j], c[_LMBDA, j], _upper_of(c, j), _lower_of(c, j), True)
+    a, a_lo, kept = spare[0], spare[1], spare[2]
+    for j in range(out.size):
+        kept[j] = x[j]
+        a[j], a_lo[j] = _log1p(abs(x[j]), False)
+    for j in range(out.size):
+        upper, lower = _exponents_of(c, j)
+        out[j] = _yeojohnson(kept[j], a[j], a_lo[j], c[_LMBDA, j], upper, lower, True)
 
 
-@kernel
-def inv_yeojohnson_rows(y: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`inv_yeojohnson` of rows."""
+@inlined
+def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_yeojohnson` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    scratch = np.empty(3 * width)
-    kept, a, a_lo = scratch[:width], scratch[width : 2 * width], scratch[2 * width :]
-    for start in range(left, y.size, stride):
-        row, target = y[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            kept[j] = row[j]
-            a[j], a_lo[j] = _inverse_log(row[j], c[_LMBDA, j], _upper_of(c, j), _lower_of(c, j), False, True)
-        for j in range(row.size):
-            value = _expm1_signed(a[j], a_lo[j], kept[j], True)
-            target[j] = value if kept[j] == kept[j] else kept[j]
+    a, a_lo, kept = spare[0], spare[1], spare[2]
+    for j in range(out.size):
+        kept[j] = y[j]
+        upper, lower = _exponents_of(c, j)
+        a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, False, True)
+    for j in range(out.size):
+        out[j] = _expm1_signed(a[j], a_lo[j], kept[j], True) + 0.0 * kept[j]
 
 
-@kernel
-def yeojohnson_standardized_rows(x: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`yeojohnson_standardized` of rows."""
+@inlined
+def yeojohnson_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`yeojohnson_standardized` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    scratch = np.empty(2 * width)
-    kept, d = scratch[:width], scratch[width:]
-    for start in range(left, x.size, stride):
-        row, target = x[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            kept[j] = row[j]
-            d[j] = log1p_ratio(abs(row[j]), abs(c[_REF, j]), c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j])
-        for j in range(row.size):
-            negative = kept[j] < 0.0
-            t = _of_side(c, _M, j, negative) * d[j]
-            value = exp_less(t, c[_ROUNDER, j], c[_UNIT, j]) * _of_side(c, _INVERSE, j, negative)
-            value = d[j] if abs(t) < LINEAR else value
-            slope = c[_SLOPE, j]
-            z = (-slope if negative else slope) * value + c[_OFFSET, j]
-            target[j] = z if kept[j] == kept[j] else kept[j]
+    d, kept = spare[0], spare[1]
+    for j in range(out.size):
+        kept[j] = x[j]
+        d[j] = log1p_ratio(abs(x[j]), abs(c[_REF, j]), c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j])
+    for j in range(out.size):
+        negative = kept[j] < 0.0
+        t = _of_side(c, _M, j, negative) * d[j]
+        value = exp_less(t, rounder_of(0.0), 1.0) * _of_side(c, _INVERSE, j, negative)
+        value = d[j] if abs(t) < LINEAR else value
+        slope = c[_SLOPE, j]
+        z = (-slope if negative else slope) * value + c[_OFFSET, j]
+        out[j] = z + 0.0 * kept[j]
 
 
-@kernel
-def yeojohnson_unstandardized_rows(z: FloatArray, stride: int, left: int, c: FloatArray, out: FloatArray) -> None:
-    """`yeojohnson_unstandardized` of rows."""
+@inlined
+def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`yeojohnson_unstandardized` of a block."""
     widest_vectors()
-    width = c.shape[1]
-    scratch = np.empty(2 * width)
-    d, signs = scratch[:width], scratch[width:]
-    for start in range(left, z.size, stride):
-        row, target = z[start : start + width], out[start : start + width]
-        for j in range(row.size):
-            lmbda, zero = c[_LMBDA, j], c[_ZERO, j]
-            psi = (row[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
-            below = c[_REF, j] < 0.0
-            signed = -psi if below else psi
-            beyond = signed < zero
-            size = zero - signed if beyond else signed
-            negative = beyond != below
-            scaled = size * _of_side(c, _GROWTH, j, negative)
-            v = (2.0 - lmbda if negative else lmbda) * scaled
-            log_base = log1p_finite(v) * (_of_side(c, _INVERSE, j, negative) * c[_UNIT, j])
-            log_base = scaled if abs(v) < LINEAR else log_base
-            d[j] = log_base if psi == psi else psi
-            signs[j] = -1.0 if negative else 1.0
-        for j in range(row.size):
-            negative = signs[j] < 0.0
-            centre = _of_side(c, _CENTRE, j, negative)
-            near = abs(d[j]) < 0.35
-            beside_zero = d[j] + _of_side(c, _LOG_BASE, j, negative)
-            exponent = d[j] if near else beside_zero
-            exponent = 710.0 if exponent > 710.0 else exponent
-            exponent = -50.0 if exponent < -50.0 else exponent
-            value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
-            close = centre + (1.0 + centre) * value
-            target[j] = signs[j] * (close if near else value)
+    d, signs = spare[0], spare[1]
+    for j in range(out.size):
+        lmbda, zero = c[_LMBDA, j], c[_ZERO, j]
+        psi = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
+        below = c[_REF, j] < 0.0
+        signed = -psi if below else psi
+        beyond = signed < zero
+        size = zero - signed if beyond else signed
+        negative = beyond != below
+        scaled = size * _of_side(c, _GROWTH, j, negative)
+        v = (2.0 - lmbda if negative else lmbda) * scaled
+        log_base = log1p_finite(v) * _of_side(c, _INVERSE, j, negative)
+        log_base = scaled if abs(v) < LINEAR else log_base
+        d[j] = log_base + 0.0 * psi
+        signs[j] = -1.0 if negative else 1.0
+    for j in range(out.size):
+        negative = signs[j] < 0.0
+        centre = _of_side(c, _CENTRE, j, negative)
+        near = abs(d[j]) < 0.35
+        beside_zero = d[j] + _of_side(c, _LOG_BASE, j, negative)
+        exponent = d[j] if near else beside_zero
+        exponent = 710.0 if exponent > 710.0 else exponent
+        exponent = -50.0 if exponent < -50.0 else exponent
+        value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
+        close = centre + (1.0 + centre) * value
+        out[j] = signs[j] * (close if near else value)
 
 
 # --- for Python -------------------------------------------------------------------------------------

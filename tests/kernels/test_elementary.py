@@ -159,13 +159,13 @@ def test_any_length_and_in_place(name, size):
 @numba.njit
 def jitted_log_series(x):
     k, m = el.split(x)
-    return el.log_series(k, m - 1.0, 0.0, True)
+    return el.log_series(k, m - 1.0, True)
 
 
 @numba.njit
 def jitted_log1p_series(x):
     k, f, f_lo = el.split_one_plus(x, 0.0, False)
-    return el.log_series(k, f, f_lo, True)
+    return el.log1p_series(k, f, f_lo, True)
 
 
 def relative_error(parts, exact):

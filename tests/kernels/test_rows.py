@@ -51,8 +51,15 @@ def cases(family, what, values):
 def ordinary_columns(family, what, results, values):
     c = rows.constants(family, what, results)
     found = np.zeros(len(results), dtype=np.int64)
-    rows.find_extreme(np.ascontiguousarray(values.T).ravel(), len(results), 0, c, found)
+    rows.find_extreme(np.ascontiguousarray(values.T).ravel(), len(results), 0, rows.in_blocks(c), found)
     return c, found == 0
+
+
+def along_rows(family, what, x, c, stride, out, left=0):
+    """Transform the matrix x; returns which columns of c have ordinary values only."""
+    found = np.zeros(c.shape[1], dtype=np.int64)
+    rows.APPLY[family, what](x.ravel(), stride, left, rows.in_blocks(c), found, out.ravel())
+    return found == 0
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -63,11 +70,11 @@ def test_bits_are_those_of_columns(family, what):
     assert ordinary.sum() >= len(results) // 3
     x = np.ascontiguousarray(values.T)
     out = np.empty_like(x)
-    rows.APPLY[family, what](x.ravel(), x.shape[1], 0, c, out.ravel())
+    np.testing.assert_array_equal(along_rows(family, what, x, c, x.shape[1], out), ordinary)
     np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
     assert not failures[ordinary].any()
     in_place = x.copy()
-    rows.APPLY[family, what](in_place.ravel(), x.shape[1], 0, c, in_place.ravel())
+    along_rows(family, what, in_place, c, x.shape[1], in_place)
     np.testing.assert_array_equal(in_place.T[ordinary], expected[ordinary])
 
 
@@ -80,14 +87,16 @@ def test_part_of_a_row_and_several_rows_in_one(family, what):
     n, p = x.shape
     left, right = 3, 10
     out = np.full_like(x, -7.0)
-    rows.APPLY[family, what](x.ravel(), p, left, np.ascontiguousarray(c[:, left:right]), out.ravel())
-    inside = ordinary[left:right]
+    inside = along_rows(family, what, x, np.ascontiguousarray(c[:, left:right]), p, out, left)
+    np.testing.assert_array_equal(inside, ordinary[left:right])
     np.testing.assert_array_equal(out.T[left:right][inside], expected[left:right][inside])
     assert (np.delete(out, np.s_[left:right], axis=1) == -7.0).all()
-    times = 3  # does not divide n: the last piece is shorter
-    assert n % times != 0
-    rows.APPLY[family, what](x.ravel(), times * p, 0, np.tile(c, (1, times)), out.ravel())
-    np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
+    for times in 3, 27:  # neither divides n: the last piece is shorter; 27 make several blocks
+        assert n % times != 0
+        found = along_rows(family, what, x, np.tile(c, (1, times)), times * p, out)
+        np.testing.assert_array_equal(found.reshape(times, p).all(axis=0), ordinary)
+        np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
+    assert times * p > 2 * rows.ROW_BLOCK
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -102,7 +111,7 @@ def test_values_without_an_image_are_extreme(family, what):
         c, ordinary = ordinary_columns(family, what, results, values)
         assert not failures[ordinary].any()
         out = np.empty(len(results))
-        rows.APPLY[family, what](values.ravel(), len(results), 0, c, out)
+        along_rows(family, what, values, c, len(results), out)
         np.testing.assert_array_equal(out[ordinary], expected[ordinary, 0])
 
 
