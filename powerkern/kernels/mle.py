@@ -2,9 +2,11 @@
 
 The road of a column (`fit_column`):
 
-1. `scan` counts NaN, negative values and the extremes in one integer pass; NaN are squeezed out.
-2. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.plainsums`): on a sample in
-   float32; one step on all values in float32, with the logs being taken; the last step in float64.
+1. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.plainsums`): on a sample in
+   float32; one step on all values in float32, with the logs being taken; the last step in float64. It gives up where
+   it meets a value for which that will not do.
+2. Then `scan` counts NaN, negative values and the extremes in one integer pass, and NaN are squeezed out. If there
+   were some, step 1 is tried again.
 3. Columns that are short, weighted, tightly clustered, of enormous range, or whose plain sums lose digits go to
    `careful_optimum` (`powerkern.kernels.likelihood`), which holds for any data.
 """
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._jit import bits_of, entry, float_of, inlined, kernel, reduction, widest_vectors
+from powerkern._jit import bits_of, borrowed, entry, float_of, inlined, kernel, prefetch, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern.kernels.elementary import exp, expm1, log, log1p
 from powerkern.kernels.likelihood import (
@@ -43,8 +45,12 @@ from powerkern.kernels.likelihood import (
 from powerkern.kernels.minimize import CONVERGED, RUNNING, newton_start, newton_step
 from powerkern.kernels.plainsums import (
     CHUNK,
+    INF_BITS,
+    MAGNITUDE,
+    SIGN,
     AnyFloats,
     Float32Array,
+    LogSums,
     add_sums,
     centre,
     logs_of_one_sign,
@@ -69,8 +75,6 @@ _NO_SPREAD = int(Status.NO_SPREAD)
 
 MAX_EVAL = 100
 
-_MAGNITUDE = 0x7FFFFFFFFFFFFFFF
-_INF_BITS = 0x7FF0000000000000
 _EPS = 2.220446049250313e-16
 _SMALLEST_NORMAL = 2.2250738585072014e-308
 
@@ -89,6 +93,10 @@ PLAIN_SPREAD = 1e-2
 PLAIN_SD = 1e-3
 PLAIN_REACH = 600.0
 _MAX_PLAIN_EVAL = 20
+#: Logs are taken in pieces, between which values are fetched ahead, a cache line at a time: the next column, which lies
+#: behind this one, or what follows in this one where it is longer than that.
+_PIECE, _LINE = 256, 8
+_NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
 
 
 class Scan(NamedTuple):
@@ -130,14 +138,14 @@ def scan(x: FloatArray) -> Scan:
     """One pass in integers: magnitudes of float64 are ordered as their bit patterns are."""
     widest_vectors()
     n_nan = n_negative = 0
-    low, high, negative_high = _MAGNITUDE, 0, 0
+    low, high, negative_high = MAGNITUDE, 0, 0
     for i in range(x.size):
-        bits = bits_of(x[i]) & _MAGNITUDE
+        bits = bits_of(x[i]) & MAGNITUDE
         negative = x[i] < 0.0
-        n_nan += bits > _INF_BITS
+        n_nan += bits > INF_BITS
         n_negative += negative
         low = min(low, bits)
-        high = max(high, 0 if bits > _INF_BITS or negative else bits)
+        high = max(high, 0 if bits > INF_BITS or negative else bits)
         negative_high = max(negative_high, bits if negative else 0)
     return Scan(n_nan, n_negative, low, high, negative_high)
 
@@ -375,13 +383,16 @@ def _typical(x: FloatArray, scratch: FloatArray) -> float:
 
 
 class _Column(NamedTuple):
-    """A column on the plain way: which logs stand for it, and their largest magnitude."""
+    """A column on the plain way: which logs stand for it.
 
-    both_signs: bool
+    `sign` is 1, -1, or 0 for both signs, by a few of the values where it is not `known`.
+    """
+
+    sign: float
+    known: bool
     base: float
     ref: float
     log_ref: float
-    reach: float
 
 
 class _Walk(NamedTuple):
@@ -419,22 +430,42 @@ def _off_the_floor(x: float, both_signs: bool, floor: float) -> float:
 
 
 @kernel
-def _in_reach(column: _Column, exponent: float, reach: float) -> bool:
-    steepest = max(abs(exponent), abs(2.0 - exponent) if column.both_signs else 0.0)
-    return steepest * column.reach <= reach
+def _in_reach(column: _Column, exponent: float, farthest: float, reach: float) -> bool:
+    """Whether |t| <= `reach` for all logs up to the `farthest`."""
+    steepest = max(abs(exponent), abs(2.0 - exponent) if column.sign == 0.0 else 0.0)
+    return steepest * farthest <= reach
 
 
 @kernel
-def _logs(column: _Column, x: FloatArray, d: FloatArray, d32: Float32Array) -> tuple[float, float]:
-    if column.both_signs:
+def _logs(column: _Column, x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
+    if column.sign == 0.0:
         return signed_logs(x, d, d32)
-    return logs_of_one_sign(x, column.base, 1.0 / (column.base + column.ref), d, d32)
+    flip = SIGN if column.sign < 0.0 else 0
+    kept = MAGNITUDE if column.known else -1
+    return logs_of_one_sign(x, flip, kept, column.base, 1.0 / (column.base + column.ref), d, d32)
 
 
 @kernel
-def _spread(column: _Column, n: int, total: float, squares: float) -> float:
-    mean = 0.0 if column.both_signs else total / n
-    return math.sqrt(max(squares / n - mean * mean, 0.0))
+def _spread(column: _Column, n: int, sums: LogSums) -> float:
+    mean = 0.0 if column.sign == 0.0 else sums.total / n
+    return math.sqrt(max(sums.squares / n - mean * mean, 0.0))
+
+
+@kernel
+def _plain(column: _Column, low: int, high: int) -> bool:
+    """Whether `LogSums` of all values, or of some, do not speak against the plain way."""
+    if max(low, high) >= INF_BITS:
+        return False
+    return low > 0 and high >= 0 if column.sign == 0.0 else low >= 0 and column.base + float_of(low) >= _SMALLEST_NORMAL
+
+
+@kernel
+def _farthest(column: _Column, low: int, high: int) -> float:
+    """The largest magnitude of the logs."""
+    if column.sign == 0.0:
+        return log1p(float_of(max(low, high)))
+    above = abs(log(column.base + float_of(high)) - column.log_ref)
+    return max(above, abs(log(column.base + float_of(low)) - column.log_ref))
 
 
 @kernel
@@ -446,19 +477,26 @@ def _shifted_score(moments: FloatArray, jacobian: float, shift: float) -> tuple[
 
 @kernel
 def _walk(
-    column: _Column, d: AnyFloats, jacobian: float, spread: float, start: float, stage: _Stage, moments: FloatArray
+    column: _Column,
+    d: AnyFloats,
+    farthest: float,
+    jacobian: float,
+    spread: float,
+    start: float,
+    stage: _Stage,
+    moments: FloatArray,
 ) -> _Walk:
     """Halley steps on plain sums until a step is below the tolerance; not good where plain sums fail."""
     x = at = start
     state = newton_start(start, 2.0 / spread, 0.0, _MAX_PLAIN_EVAL)
     while state.status == RUNNING:
         x = state.x
-        at = _off_the_floor(x, column.both_signs, stage.floor / spread)
-        if not _in_reach(column, at, stage.reach):
+        at = _off_the_floor(x, column.sign == 0.0, stage.floor / spread)
+        if not _in_reach(column, at, farthest, stage.reach):
             break
         moments[:] = 0.0
         for i in range(0, d.size, CHUNK):
-            add_sums(d[i : i + CHUNK], at, column.both_signs, moments)
+            add_sums(d[i : i + CHUNK], at, column.sign == 0.0, moments)
         if not centre(moments):
             break
         d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
@@ -478,7 +516,10 @@ def _radius(t: FloatArray) -> float:
 def _walk_on_sample(
     column: _Column, x: FloatArray, scratch: FloatArray, d32: Float32Array, moments: FloatArray
 ) -> tuple[_Walk, float]:
-    """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread."""
+    """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread.
+
+    A spread of 0 if they do not differ or are not plain.
+    """
     stride = max(min(SAMPLE_STRIDE, x.size // PLAIN_MIN), -(-x.size // SAMPLE))
     n = x.size // stride
     if stride > 1:
@@ -486,63 +527,88 @@ def _walk_on_sample(
             scratch[n + i] = x[i * stride]
         x = scratch[n : 2 * n]
     d32 = d32[:n]
-    total, squares = _logs(column, x, scratch[:n], d32)
-    spread = _spread(column, n, total, squares)
-    if not spread > 0.0:
-        return _Walk(1.0, 1.0, 0, False), 1.0
-    return _walk(column, d32, total / n, spread, 1.0, _COARSE, moments), spread
+    sums = _logs(column, x, scratch[:n], d32)
+    spread = _spread(column, n, sums)
+    if not (spread > 0.0 and _plain(column, sums.low, sums.high)):
+        return _Walk(1.0, 1.0, 0, False), 0.0
+    farthest = _farthest(column, sums.low, sums.high)
+    return _walk(column, d32, farthest, sums.total / n, spread, 1.0, _COARSE, moments), spread
 
 
 @kernel
 def _logs_and_sums(
     column: _Column, x: FloatArray, exponent: float, d: FloatArray, d32: Float32Array, moments: FloatArray
-) -> tuple[float, float]:
-    """All logs and, while a chunk of them is in the cache, its float32 sums; the totals of logs and squares."""
-    total = squares = 0.0
+) -> LogSums:
+    """All logs and, while a chunk of them is in the cache, its float32 sums; ends with the first that is not plain."""
+    sums = LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN)
+    ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
     moments[:] = 0.0
     for i in range(0, x.size, CHUNK):
         chunk = d[i : i + CHUNK]
         chunk32 = d32[: chunk.size]
-        chunk_total, chunk_squares = _logs(column, x[i : i + CHUNK], chunk, chunk32)
-        total += chunk_total
-        squares += chunk_squares
-        add_sums(chunk32, exponent, column.both_signs, moments)
-    return total, squares
+        sums = _logs_of_chunk(column, x[i : i + CHUNK], ahead, chunk, chunk32, sums)
+        if max(sums.low, sums.high) >= INF_BITS:
+            break
+        add_sums(chunk32, exponent, column.sign == 0.0, moments)
+    return sums
 
 
 @kernel
-def _plain_optimum(x: FloatArray, column: _Column, d: FloatArray, d32: Float32Array, moments: FloatArray) -> Optimum:
-    """Optimum from plain sums; NOT_CERTIFIED where they will not do."""
-    n = x.size
-    walk, spread = _walk_on_sample(column, x, d, d32, moments)
+def _logs_of_chunk(
+    column: _Column, x: FloatArray, ahead: int, d: FloatArray, d32: Float32Array, sums: LogSums
+) -> LogSums:
+    """Add `_logs` to `sums`, asking for the values that are so far `ahead` before each piece."""
+    for i in range(0, x.size, _PIECE):
+        piece = x[i : i + _PIECE]
+        for j in range(0, piece.size, _LINE):
+            prefetch(piece, (j + ahead,))
+        part = _logs(column, piece, d[i : i + _PIECE], d32[i : i + _PIECE])
+        low = max(sums.low, part.low) if column.sign == 0.0 else min(sums.low, part.low)
+        sums = LogSums(sums.total + part.total, sums.squares + part.squares, low, max(sums.high, part.high))
+    return sums
+
+
+class _Plain(NamedTuple):
+    """An optimum from plain sums, NOT_CERTIFIED where they will not do, and the smallest and largest value."""
+
+    optimum: Optimum
+    x_min: float
+    x_max: float
+
+
+@kernel
+def _plain_optimum(column: Prepared, known: bool, work: Work) -> _Plain:
+    """Optimum from plain sums."""
+    x, n = column.x, column.x.size
+    if n < PLAIN_MIN:
+        return _Plain(_no_optimum(0), 0.0, 0.0)
+    d, moments = work.spare[:n], work.scratch.moments[0]
+    frame = _plain_column(column, known)
+    walk, spread = _walk_on_sample(frame, x, work.spare, work.d32, moments)
     n_eval = walk.n_eval + 1
-    start = _off_the_floor(walk.x, column.both_signs, _COARSE.floor / spread) if walk.good else 1.0
-    total, squares = _logs_and_sums(column, x, start, d, d32, moments)
-    jacobian = total / n
-    spread = _spread(column, n, total, squares)
-    if walk.good and _in_reach(column, start, _COARSE.reach) and centre(moments):
+    if spread == 0.0:
+        return _Plain(_no_optimum(0), 0.0, 0.0)
+    start = _off_the_floor(walk.x, frame.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
+    sums = _logs_and_sums(frame, x, start, d, work.d32, moments)
+    if not _plain(frame, sums.low, sums.high):
+        return _Plain(_no_optimum(0), 0.0, 0.0)
+    farthest, jacobian, spread = _farthest(frame, sums.low, sums.high), sums.total / n, _spread(frame, n, sums)
+    if walk.good and _in_reach(frame, start, farthest, _COARSE.reach) and centre(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
-    if not spread >= PLAIN_SPREAD:
-        return _no_optimum(n_eval)
-    walk = _walk(column, d[:n], jacobian, spread, start, _FINE, moments)
-    if not walk.good:
-        return _no_optimum(n_eval + walk.n_eval)
+    if not (spread >= PLAIN_SPREAD and farthest <= PLAIN_REACH):
+        return _Plain(_no_optimum(n_eval), 0.0, 0.0)
+    walk = _walk(frame, d, farthest, jacobian, spread, start, _FINE, moments)
+    n_eval += walk.n_eval
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
-    if not variance >= PLAIN_SD * PLAIN_SD:
-        return _no_optimum(n_eval + walk.n_eval)
-    return Optimum(
-        walk.x,
-        mean,
-        math.sqrt(variance),
-        0.0,
-        column.ref,
-        column.log_ref,
-        0.5 * log(variance) + column.log_ref - (walk.x - 1.0) * jacobian,
-        curvature,
-        n_eval + walk.n_eval,
-        _OK,
-    )
+    if not (walk.good and variance >= PLAIN_SD * PLAIN_SD):
+        return _Plain(_no_optimum(n_eval), 0.0, 0.0)
+    nll = 0.5 * log(variance) + frame.log_ref - (walk.x - 1.0) * jacobian
+    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, frame.ref, frame.log_ref, nll, curvature, n_eval, _OK)
+    low, high = float_of(sums.low), float_of(sums.high)
+    if frame.sign > 0.0:
+        return _Plain(best, low, high)
+    return _Plain(best, -high, -low) if frame.sign < 0.0 else _Plain(best, -low, high)
 
 
 @kernel
@@ -606,10 +672,37 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 
 @kernel
+def _unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
+    """A column as most are, with the sign of up to 16 evenly spaced values."""
+    n = min(x.size, 16)
+    n_negative = 0
+    for i in range(n):
+        n_negative += x[i * (x.size // n)] < 0.0
+    sign = 0.0 if 0 < n_negative < n else 1.0 if n_negative == 0 else -1.0
+    base, status = (1.0, _OK) if family == YEO_JOHNSON else (0.0, _OK if sign > 0.0 else BAD_NOT_POSITIVE)
+    return Prepared(x, weight, Scan(0, 0, 0, 0, 0), base, sign, status)
+
+
+@kernel
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    column = prepare(x, weight, family, work)
-    x, base, found = column.x, column.base, column.found
+    searched = lmbda != lmbda and weight.size == 0
+    column, known = _unscanned(x, weight, family), not searched
+    n_eval = 0
+    while True:  # one call of _plain_optimum, not two, which would double the compiled code
+        if known:
+            column = prepare(x, weight, family, work)
+        if searched and column.status == _OK:
+            plain = _plain_optimum(column, known, work)
+            if plain.optimum.status == _OK:
+                write_range(row, float(column.x.size), plain.x_min, plain.x_max)
+                write_fit(row, plain.optimum, column.sign)
+                return
+            n_eval = plain.optimum.n_eval
+        if known:
+            break
+        known = True
+    x, found = column.x, column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     n_obs = float(x.size) if weight.size == 0 else weighted_total(column.weight, column.weight)[1]
     x_min = low if column.sign > 0.0 else -negative_high
@@ -619,14 +712,8 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         write_identity(row, column.status)
         return
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
-    best = _no_optimum(0)
-    if exponent != exponent and weight.size == 0 and x.size >= PLAIN_MIN and base + low >= _SMALLEST_NORMAL:
-        frame = _plain_column(x, base, column.sign == 0.0, low, max(high, negative_high))
-        if frame.reach <= PLAIN_REACH:
-            best = _plain_optimum(x, frame, work.spare[: x.size], work.d32, work.scratch.moments[0])
-    if best.status != _OK:
-        sides = sides_of(x, column.weight, found.n_negative, work)
-        best = careful_optimum(_careful(sides, base, found, work.spare), exponent, best.n_eval, work.scratch)
+    sides = sides_of(x, column.weight, found.n_negative, work)
+    best = careful_optimum(_careful(sides, column.base, found, work.spare), exponent, n_eval, work.scratch)
     write_fit(row, best, column.sign)
     if lmbda == lmbda and row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
@@ -637,7 +724,7 @@ def _refusal(n: int, found: Scan, family: int, one_sided: bool) -> int:
     """Why a column cannot be fitted, or OK."""
     if n == 0:
         return _EMPTY
-    if max(found.high, found.negative_high) == _INF_BITS:
+    if max(found.high, found.negative_high) == INF_BITS:
         return BAD_INFINITE
     if family == BOX_COX and (found.n_negative > 0 or found.low == 0):
         return BAD_NOT_POSITIVE
@@ -673,11 +760,10 @@ def _rough_log(x: FloatArray, base: float) -> float:
 
 
 @kernel
-def _plain_column(x: FloatArray, base: float, both_signs: bool, low: float, high: float) -> _Column:
-    ref = 0.0 if both_signs else exp(_rough_log(x, base)) - base
-    log_ref = 0.0 if both_signs else log(base + ref)
-    reach = max(abs(log(base + high) - log_ref), abs(log(base + low) - log_ref))
-    return _Column(both_signs, base, ref, log_ref, reach)
+def _plain_column(column: Prepared, known: bool) -> _Column:
+    base, both_signs = column.base, column.sign == 0.0
+    ref = 0.0 if both_signs else exp(_rough_log(column.x, base)) - base
+    return _Column(column.sign, known, base, ref, 0.0 if both_signs else log(base + ref))
 
 
 @kernel
@@ -824,7 +910,15 @@ WORK = (
 def unpack(work: tuple[Any, ...]) -> Work:
     """The tuple that entries take, by name."""
     packed, spare, split, weight, weight_split, d32, y, moments = work
-    return Work(packed, spare, split, weight, weight_split, d32, Scratch(y, moments))
+    return Work(
+        borrowed(packed),
+        borrowed(spare),
+        borrowed(split),
+        borrowed(weight),
+        borrowed(weight_split),
+        borrowed(d32),
+        Scratch(borrowed(y), borrowed(moments)),
+    )
 
 
 @entry(f"void(float64[:, ::1], float64[::1], int64, float64[::1], {WORK}, float64[:, ::1])")
@@ -837,7 +931,7 @@ def fit_columns(
     out: FloatArray,
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
-    each = unpack(work)
+    each, columns, weight, out = unpack(work), borrowed(columns), borrowed(weight), borrowed(out)
     for j in range(columns.shape[0]):
         fit_column(columns[j], weight, family, lmbda[j], each, out[j])
 

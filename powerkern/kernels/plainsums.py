@@ -13,18 +13,23 @@ float32, the last step is taken in float64.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._jit import bits_of, float_of, kernel, reduction, widest_vectors
 from powerkern.kernels.elementary import expm1_excess, log_normal
 from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, FloatArray, Y
 
 AnyFloats = npt.NDArray[np.floating]
 Float32Array = npt.NDArray[np.float32]
 Sums = tuple[float, float, float, float, float, float, float, float, float, float]
+
+#: The bits of a magnitude, all but the sign; those of infinity.
+MAGNITUDE = 0x7FFFFFFFFFFFFFFF
+SIGN = ~MAGNITUDE
+INF_BITS = 0x7FF0000000000000
 
 #: Values summed in their own precision before they enter float64 accumulators; two arrays of it fit the L1 cache.
 CHUNK = 2048
@@ -33,34 +38,60 @@ CHUNK = 2048
 MAX_SQUARE_TO_VARIANCE = 100.0
 
 
+class LogSums(NamedTuple):
+    """Sums of logs and of their squares, and bits of the ends of the values that they were taken of."""
+
+    total: float
+    squares: float
+    low: int
+    high: int
+
+
 @reduction
 def logs_of_one_sign(
-    x: FloatArray, base: float, per_ref: float, d: FloatArray, d32: Float32Array
-) -> tuple[float, float]:
-    """d = ln((base + |x|) per_ref), also rounded to float32; returns its sum and sum of squares."""
+    x: FloatArray, flip: int, kept: int, base: float, per_ref: float, d: FloatArray, d32: Float32Array
+) -> LogSums:
+    """d = ln((base + |x|) per_ref), also rounded to float32, for x > 0 (`flip` = 0) or x < 0 (`flip` = SIGN).
+
+    `low` and `high` are the bits of the smallest and largest |x|, and show whether there are other values: `high` is at
+    least INF_BITS if not all is finite, `low` negative if there is another sign bit, unless `kept` is MAGNITUDE (and
+    not -1), which makes -0 of 0.
+    """
     widest_vectors()
     total = squares = 0.0
+    low, high = MAGNITUDE, SIGN
     for i in range(d.size):
-        value = log_normal((base + abs(x[i])) * per_ref)
+        bits = (bits_of(x[i]) ^ flip) & kept
+        low = min(low, bits)
+        high = max(high, bits)
+        value = log_normal((base + float_of(bits)) * per_ref)
         d[i] = value
         d32[i] = value
         total += value
         squares += value * value
-    return total, squares
+    return LogSums(total, squares, low, high)
 
 
 @reduction
-def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> tuple[float, float]:
-    """d = sign(x) ln(1 + |x|), also rounded to float32; returns its sum and sum of squares."""
+def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
+    """d = sign(x) ln(1 + |x|), also rounded to float32.
+
+    `high` is the bits of the largest x, `low` those of the largest -x; each is negative if no value has that sign, and
+    at least INF_BITS if not all is finite.
+    """
     widest_vectors()
     total = squares = 0.0
+    low = high = SIGN
     for i in range(d.size):
+        bits = bits_of(x[i])
+        low = max(low, bits ^ SIGN)
+        high = max(high, bits)
         value = math.copysign(log_normal(1.0 + abs(x[i])), x[i])
         d[i] = value
         d32[i] = value
         total += value
         squares += value * value
-    return total, squares
+    return LogSums(total, squares, low, high)
 
 
 @kernel

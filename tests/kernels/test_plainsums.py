@@ -134,9 +134,9 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     """Logs, sums and score of a column: in float64, and from float32 logs into the second row."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     if both_signs:
-        total, squares = ps.signed_logs(x, d, d32)
+        total, squares, _, _ = ps.signed_logs(x, d, d32)
     else:
-        total, squares = ps.logs_of_one_sign(x, base, per_ref, d, d32)
+        total, squares, _, _ = ps.logs_of_one_sign(x, 0, -1, base, per_ref, d, d32)
     moments[:] = 0.0
     for start in range(0, x.size, ps.CHUNK):
         ps.add_sums(d[start : start + ps.CHUNK], exponent, both_signs, moments[0])
