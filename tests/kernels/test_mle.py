@@ -259,6 +259,44 @@ def test_status(x, family, status, repeat):
         assert {k: row[k] for k in expected} == expected
 
 
+SIZE = 3000  # several chunks of logs; one value in 11 is in the sample, one in 187 decides what is hoped for
+POSITIVE = np.random.default_rng(8).gamma(3.0, size=SIZE)
+LONG = {
+    "positive": POSITIVE,
+    "negative": -POSITIVE,
+    "both signs": POSITIVE - 2.0,
+    "few negative": np.where(np.arange(SIZE) % 187 == 1, -POSITIVE, POSITIVE),
+    "counts": np.floor(POSITIVE),
+    "minus counts": -np.floor(POSITIVE),
+    "masked": (POSITIVE - 2.0) * (POSITIVE > 2.0),
+}
+ODD = [NAN, NEGATIVE_NAN, 0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e300, -1e300, np.inf, -np.inf]
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_no_value_is_overlooked(family, name, odd):
+    """Wherever it is, and whatever the first look expected: with weights, all values are looked at beforehand."""
+    for position in (0, 11, 12, 187, 2500, SIZE - 1):
+        x = LONG[name].copy()
+        x[position] = odd
+        row, careful = fitted(x, family), fitted(x, family, np.ones(SIZE))
+        for k in (mle.STATUS, mle.N_OBS, mle.X_MIN, mle.X_MAX):
+            assert row[k] == careful[k] or (np.isnan(row[k]) and np.isnan(careful[k]))
+        lmbda = careful[mle.LMBDA]
+        assert abs(row[mle.LMBDA] - lmbda) <= 1e-11 * (1.0 + abs(lmbda))
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_usual_columns_are_fitted_the_plain_way(name):
+    """With missing values too. Evaluations on the careful way would come on top of those on the plain way."""
+    x = LONG[name].copy()
+    assert fitted(x, YEO_JOHNSON)[mle.N_EVAL] <= 6
+    x[::7] = NAN
+    assert fitted(x, YEO_JOHNSON)[mle.N_EVAL] <= 6
+
+
 def test_given_lambda_is_taken_as_it_is():
     x = np.exp(NORMAL)
     for lmbda in (-2.0, 0.0, 1e-300, 0.3, 2.0):
