@@ -110,11 +110,11 @@ _EXPM1_MIN = -50.0  # below about -37.5 expm1 rounds to -1
 
 @inlined
 def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
-    """(bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420.
+    """(bits, r, r_lo) with x + x_lo = k ln 2 + r + r_lo, |r| <= ln(2)/2, for |x| < 1420, |x_lo| < 1.
 
     The low 12 of the bits hold k + (rounder - _ROUND).
     """
-    shifted = x * _LOG2_E + rounder
+    shifted = (x + x_lo) * _LOG2_E + rounder
     k = shifted - rounder
     head = x - k * _LN2_HI
     tail = x_lo - k * _LN2_LO
@@ -343,7 +343,7 @@ def log(x: float) -> float:
 
 @inlined
 def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, float]:
-    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for x >= -1 and |x_lo| <= ulp(x)/2.
+    """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for x >= -1 and |x_lo| <= ulp(x)/2; f_lo is NaN for NaN.
 
     `cancels` (a constant where it is called): x may come so close to -1 that x_lo is no longer small beside 1 + x.
     """
@@ -406,10 +406,10 @@ def log1p(x: float) -> float:
 
 @inlined
 def log_series(k: float, f: float, extended: bool) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f) as a sum hi + lo, |lo| <= 1e-7 |hi|, for sqrt(1/2) <= 1 + f <= sqrt(2).
+    """k ln 2 + ln(1 + f) as a sum hi + lo for sqrt(1/2) <= 1 + f <= sqrt(2).
 
-    `extended` (a constant where it is called): error 2**-64 relative; else 2**-57 absolute and 2**-57 relative,
-    at half the cost.
+    `extended` (a constant where it is called): error 2**-64 relative, |lo| <= 1e-7 |hi|; else 2**-57 absolute plus
+    2**-57 relative, |lo| < |hi|/16, at half the cost.
     """
     log_f, log_f_lo = _extended_log(f, 0.0) if extended else _short_log(f)
     return _add_exponent(k, log_f, log_f_lo)

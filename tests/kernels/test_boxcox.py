@@ -97,6 +97,17 @@ def test_inv_boxcox(lmbda):
     assert_within_two_ulp(applied(bc.inv_boxcox_array, y, lmbda), exact, peer)
 
 
+@pytest.mark.parametrize("lmbda", [0.125, 0.126, 0.1275, 0.14, 0.19, -0.125, -0.126, -0.15, 0.5])
+def test_inverse_where_the_logarithm_is_divided_most(lmbda):
+    """The cheaper logarithm's second part, divided by lambda, is not small beside the first."""
+    rng = np.random.default_rng(24)
+    u = 2.0 ** rng.integers(-30, 80, 20 * N) * rng.uniform(0.7, 1.42, 20 * N)
+    y = (u - 1.0) / lmbda
+    exact = [oracles.inverse_power_transform("box-cox", float(v), lmbda) for v in y]
+    got = applied(bc.inv_boxcox_array, y, lmbda)
+    assert max(oracles.error_in_ulp(x, value) for x, value in zip(got, exact, strict=True)) < 1.3
+
+
 @pytest.mark.parametrize("lmbda", LMBDAS)
 def test_boxcox_dx(lmbda):
     x = positives(lmbda - 1.0)

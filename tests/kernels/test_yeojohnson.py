@@ -75,6 +75,19 @@ def test_yeojohnson(lmbda):
     assert max(oracles.error_in_ulp(y, value) for y, value in zip(got, exact, strict=True)) < 1.5
 
 
+@pytest.mark.parametrize("lmbda", [0.125, 0.126, 0.1275, 0.14, -0.126, -0.15, 1.87, 2.126])
+def test_inverse_where_the_logarithm_is_divided_most(lmbda):
+    """The cheaper logarithm's second part, divided by lambda or 2 - lambda, is not small beside the first."""
+    rng = np.random.default_rng(34)
+    m, sign = (lmbda, 1.0) if abs(lmbda) < 1.0 else (2.0 - lmbda, -1.0)
+    u = 2.0 ** (math.copysign(1.0, m) * rng.integers(0, 80, 20 * N)) * rng.uniform(0.7, 1.42, 20 * N)
+    y = sign * abs((u - 1.0) / m)
+    y = y[(m > 0.0) | (abs(m * y) < 1.0)]
+    exact = [oracles.inverse_power_transform("yeo-johnson", float(v), lmbda) for v in y]
+    got = applied(yj.inv_yeojohnson_array, y, lmbda)
+    assert max(oracles.error_in_ulp(x, value) for x, value in zip(got, exact, strict=True)) < 1.5
+
+
 @pytest.mark.parametrize("lmbda", LMBDAS)
 def test_yeojohnson_dx(lmbda):
     x = numbers(lmbda)
