@@ -40,7 +40,7 @@ _LONG = 8_000_000
 _TILE = 98_304
 _TILE_ROWS = 8192
 _TILE_COLUMNS = 192
-#: The same along whole rows, where each value is looked at once: 2 MB, for they are more than the system's pages.
+#: The same along whole rows, for which up to _WIDE columns count: each value is looked at once, so more is better.
 _ROW_TILE = 262_144
 #: Along whole rows, fewer than _NARROW columns are repeated to that many, more than _WIDE are divided.
 _NARROW, _WIDE = 512, 1024
@@ -468,9 +468,9 @@ def transform_matrix(
     """
     n, p = values.shape
     image = values if out is None else out
-    lanes = None if out is None else _lanes(values, out, family, what, results)
+    lanes = [] if out is None else _lanes(values, out, family, what, results)
     in_place = np.may_share_memory(values, image)
-    height, width = _tile(values) if lanes is None else (_rows_of_tile(values.shape, n_threads), p)
+    height, width = (_rows_of_tile(values.shape, n_threads), p) if lanes else _tile(values)
     failures = np.zeros((p, -(-n // height)), dtype=np.int64)
     scratch = _Scratch()
     largest = np.finfo(np.float64 if out is None else out.dtype).max
@@ -497,7 +497,7 @@ def transform_matrix(
                 _scatter(block, out[tile, group])
 
     def by_row(tile: slice, _: slice) -> None:
-        for lane in lanes or ():
+        for lane in lanes:
             source, target = values[tile], image[tile]
             # in place, others are looked for before they are overwritten
             extreme = lane.extreme_columns(source) if in_place else lane.apply(source, target)
@@ -507,7 +507,7 @@ def transform_matrix(
             if block is not None:
                 target[:, extreme] = block.T
 
-    job = by_column if lanes is None else by_row
+    job = by_row if lanes else by_column
     _run(job, _tile_slices(values.shape, height, width, n_threads), values.shape, n_threads)
     return np.asarray(failures.sum(axis=1))
 
@@ -541,12 +541,12 @@ class _Lane(NamedTuple):
 
 def _lanes(
     values: NDArray[Any], out: NDArray[Any], family: NDArray[np.int64], what: int, results: FloatArray
-) -> list[_Lane] | None:
-    """How to go along the rows of both, or None where columns are better gathered."""
+) -> list[_Lane]:
+    """How to go along the rows of both; nothing where columns are better gathered."""
     n, p = values.shape
     along = all(_is_native(x) and x.flags.c_contiguous for x in (values, out))
     if min(n, p) == 1 or not along or (family != family[0]).any():
-        return None
+        return []
     times = min(n, -(-_NARROW // p)) if p < _NARROW else 1
     code, ordinary, lanes = int(family[0]), 0, []
     for group in _slices(slice(0, p), _WIDE):
@@ -554,7 +554,7 @@ def _lanes(
         ordinary += int(np.count_nonzero(constants[rows.LOW] <= constants[rows.HIGH]))
         blocks = rows.in_blocks(np.tile(constants, (1, times)))
         lanes.append(_Lane(rows.APPLY[code, what], blocks, times * p, group.start, group.stop - group.start, times))
-    return lanes if ordinary >= _ORDINARY * p else None
+    return lanes if ordinary >= _ORDINARY * p else []
 
 
 def _tile(values: NDArray[Any]) -> tuple[int, int]:

@@ -410,8 +410,7 @@ def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: Float
     widest_vectors()
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
-        log_x, a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
-        a[j] = log_x + 0.0 * y[j]
+        a[j], a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
     for j in range(out.size):
         out[j] = exp_parts(a[j], a_lo[j], True)
 
@@ -438,8 +437,7 @@ def boxcox_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArray, s
         y = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
         v = c[_LMBDA, j] * y
         log_v = log1p_finite(v) * c[_INVERSE, j]
-        log_v = y if abs(v) < LINEAR else log_v
-        d[j] = log_v + 0.0 * y
+        d[j] = y if abs(v) < LINEAR else log_v
     for j in range(out.size):
         out[j] = exp_scaled(d[j], c[_REF_K, j], c[_REF_M, j])
 

@@ -3,10 +3,10 @@
 The road of a column (`fit_column`):
 
 1. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.plainsums`): on a sample in
-   float32; one step on all values in float32, with the logs being taken; the last step in float64. It gives up where
-   it meets a value for which that will not do.
-2. Then `scan` counts NaN, negative values and the extremes in one integer pass, and NaN are squeezed out. If there
-   were some, step 1 is tried again.
+   float32; one step on all values in float32, with the logs being taken; the last step in float64. It stops at a value
+   for which that will not do.
+2. Then `scan` counts NaN, negative values and the extremes in one integer pass, NaN are squeezed out, and step 1 is
+   tried again.
 3. Columns that are short, weighted, tightly clustered, of enormous range, or whose plain sums lose digits go to
    `careful_optimum` (`powerkern.kernels.likelihood`), which holds for any data.
 """
@@ -93,6 +93,8 @@ PLAIN_SPREAD = 1e-2
 PLAIN_SD = 1e-3
 PLAIN_REACH = 600.0
 _MAX_PLAIN_EVAL = 20
+#: How many values are looked at to guess the sign, and a reference.
+_FEW = 16
 #: Logs are taken in pieces, between which values are fetched ahead, a cache line at a time: the next column, which lies
 #: behind this one, or what follows in this one where it is longer than that.
 _PIECE, _LINE = 256, 8
@@ -456,7 +458,10 @@ def _plain(column: _Column, low: int, high: int) -> bool:
     """Whether `LogSums` of all values, or of some, do not speak against the plain way."""
     if max(low, high) >= INF_BITS:
         return False
-    return low > 0 and high >= 0 if column.sign == 0.0 else low >= 0 and column.base + float_of(low) >= _SMALLEST_NORMAL
+    if column.sign == 0.0:
+        return column.known or (low > 0 and high >= 0)
+    # 0 and -0 are not negative
+    return low >= (1 if column.sign < 0.0 else 0) and column.base + float_of(low) >= _SMALLEST_NORMAL
 
 
 @kernel
@@ -539,7 +544,7 @@ def _walk_on_sample(
 def _logs_and_sums(
     column: _Column, x: FloatArray, exponent: float, d: FloatArray, d32: Float32Array, moments: FloatArray
 ) -> LogSums:
-    """All logs and, while a chunk of them is in the cache, its float32 sums; ends with the first that is not plain."""
+    """All logs and, while a chunk of them is in the cache, its float32 sums; stops at a value that is not plain."""
     sums = LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN)
     ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
     moments[:] = 0.0
@@ -547,7 +552,7 @@ def _logs_and_sums(
         chunk = d[i : i + CHUNK]
         chunk32 = d32[: chunk.size]
         sums = _logs_of_chunk(column, x[i : i + CHUNK], ahead, chunk, chunk32, sums)
-        if max(sums.low, sums.high) >= INF_BITS:
+        if max(sums.low, sums.high) >= INF_BITS or (column.sign != 0.0 and sums.low < 0):
             break
         add_sums(chunk32, exponent, column.sign == 0.0, moments)
     return sums
@@ -569,11 +574,20 @@ def _logs_of_chunk(
 
 
 class _Plain(NamedTuple):
-    """An optimum from plain sums, NOT_CERTIFIED where they will not do, and the smallest and largest value."""
+    """An optimum from plain sums, NOT_CERTIFIED where they will not do, and the smallest and largest value.
+
+    `stopped`: at a value that is missing, not finite, or of a sign that was not expected.
+    """
 
     optimum: Optimum
+    stopped: bool
     x_min: float
     x_max: float
+
+
+@kernel
+def _not_plain(n_eval: int, stopped: bool) -> _Plain:
+    return _Plain(_no_optimum(n_eval), stopped, 0.0, 0.0)
 
 
 @kernel
@@ -581,34 +595,34 @@ def _plain_optimum(column: Prepared, known: bool, work: Work) -> _Plain:
     """Optimum from plain sums."""
     x, n = column.x, column.x.size
     if n < PLAIN_MIN:
-        return _Plain(_no_optimum(0), 0.0, 0.0)
+        return _not_plain(0, False)
     d, moments = work.spare[:n], work.scratch.moments[0]
     frame = _plain_column(column, known)
     walk, spread = _walk_on_sample(frame, x, work.spare, work.d32, moments)
-    n_eval = walk.n_eval + 1
     if spread == 0.0:
-        return _Plain(_no_optimum(0), 0.0, 0.0)
+        return _not_plain(0, True)
+    n_eval = walk.n_eval + 1
     start = _off_the_floor(walk.x, frame.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
     sums = _logs_and_sums(frame, x, start, d, work.d32, moments)
     if not _plain(frame, sums.low, sums.high):
-        return _Plain(_no_optimum(0), 0.0, 0.0)
+        return _not_plain(n_eval, True)
     farthest, jacobian, spread = _farthest(frame, sums.low, sums.high), sums.total / n, _spread(frame, n, sums)
     if walk.good and _in_reach(frame, start, farthest, _COARSE.reach) and centre(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     if not (spread >= PLAIN_SPREAD and farthest <= PLAIN_REACH):
-        return _Plain(_no_optimum(n_eval), 0.0, 0.0)
+        return _not_plain(n_eval, False)
     walk = _walk(frame, d, farthest, jacobian, spread, start, _FINE, moments)
     n_eval += walk.n_eval
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= PLAIN_SD * PLAIN_SD):
-        return _Plain(_no_optimum(n_eval), 0.0, 0.0)
+        return _not_plain(n_eval, False)
     nll = 0.5 * log(variance) + frame.log_ref - (walk.x - 1.0) * jacobian
     best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, frame.ref, frame.log_ref, nll, curvature, n_eval, _OK)
-    low, high = float_of(sums.low), float_of(sums.high)
+    low, high = float_of(sums.low), float_of(max(sums.high, 0))
     if frame.sign > 0.0:
-        return _Plain(best, low, high)
-    return _Plain(best, -high, -low) if frame.sign < 0.0 else _Plain(best, -low, high)
+        return _Plain(best, False, low, high)
+    return _Plain(best, False, -high, -low) if frame.sign < 0.0 else _Plain(best, False, -low, high)
 
 
 @kernel
@@ -673,8 +687,8 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def _unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
-    """A column as most are, with the sign of up to 16 evenly spaced values."""
-    n = min(x.size, 16)
+    """A column as most are, with the sign of a few evenly spaced values."""
+    n = min(x.size, _FEW)
     n_negative = 0
     for i in range(n):
         n_negative += x[i * (x.size // n)] < 0.0
@@ -686,19 +700,21 @@ def _unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
 @kernel
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    searched = lmbda != lmbda and weight.size == 0
-    column, known = _unscanned(x, weight, family), not searched
+    hopeful = lmbda != lmbda and weight.size == 0
+    column, known = _unscanned(x, weight, family), not hopeful
     n_eval = 0
     while True:  # one call of _plain_optimum, not two, which would double the compiled code
         if known:
             column = prepare(x, weight, family, work)
-        if searched and column.status == _OK:
+        if hopeful and column.status == _OK:
             plain = _plain_optimum(column, known, work)
+            n_eval += plain.optimum.n_eval
             if plain.optimum.status == _OK:
                 write_range(row, float(column.x.size), plain.x_min, plain.x_max)
                 write_fit(row, plain.optimum, column.sign)
+                row[N_EVAL] = n_eval
                 return
-            n_eval = plain.optimum.n_eval
+            hopeful = plain.stopped
         if known:
             break
         known = True
@@ -750,8 +766,8 @@ def sides_of(x: FloatArray, weight: FloatArray, n_negative: int, work: Work) -> 
 
 @kernel
 def _rough_log(x: FloatArray, base: float) -> float:
-    """Mean log of up to 16 evenly spaced values."""
-    n = min(x.size, 16)
+    """Mean log of a few evenly spaced values."""
+    n = min(x.size, _FEW)
     stride = x.size // n
     total = 0.0
     for i in range(n):

@@ -2,7 +2,7 @@
 
 `constants` prepares what depends on a column alone. The entries of `APPLY` transform every value, to the bits that the
 loops of `powerkern.kernels.tiles` give if it is ordinary, and say which columns have others; `find_extreme` only says
-so. All but `constants` take rows of `stride` values, one after the other, of which those from `left` on are meant, as
+so. These entries take rows of `stride` values, one after the other, of which those from `left` on are meant, as
 many as `found` has.
 """
 

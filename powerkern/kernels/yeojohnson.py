@@ -695,7 +695,7 @@ def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: F
         upper, lower = _exponents_of(c, j)
         a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, False, True)
     for j in range(out.size):
-        out[j] = _expm1_signed(a[j], a_lo[j], kept[j], True) + 0.0 * kept[j]
+        out[j] = _expm1_signed(a[j], a_lo[j], kept[j], True)
 
 
 @inlined
@@ -712,8 +712,7 @@ def yeojohnson_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray,
         value = exp_less(t, rounder_of(0.0), 1.0) * _of_side(c, _INVERSE, j, negative)
         value = d[j] if abs(t) < LINEAR else value
         slope = c[_SLOPE, j]
-        z = (-slope if negative else slope) * value + c[_OFFSET, j]
-        out[j] = z + 0.0 * kept[j]
+        out[j] = (-slope if negative else slope) * value + c[_OFFSET, j]
 
 
 @inlined
@@ -732,8 +731,7 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
         scaled = size * _of_side(c, _GROWTH, j, negative)
         v = (2.0 - lmbda if negative else lmbda) * scaled
         log_base = log1p_finite(v) * _of_side(c, _INVERSE, j, negative)
-        log_base = scaled if abs(v) < LINEAR else log_base
-        d[j] = log_base + 0.0 * psi
+        d[j] = scaled if abs(v) < LINEAR else log_base
         signs[j] = -1.0 if negative else 1.0
     for j in range(out.size):
         negative = signs[j] < 0.0

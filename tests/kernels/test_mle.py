@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
+from pathlib import Path
 
 import mpmath
 import numba
 import numpy as np
 import oracles
+import processes
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -288,13 +291,27 @@ def test_no_value_is_overlooked(family, name, odd):
         assert abs(row[mle.LMBDA] - lmbda) <= 1e-11 * (1.0 + abs(lmbda))
 
 
-@pytest.mark.parametrize("name", LONG)
-def test_usual_columns_are_fitted_the_plain_way(name):
-    """With missing values too. Evaluations on the careful way would come on top of those on the plain way."""
-    x = LONG[name].copy()
-    assert fitted(x, YEO_JOHNSON)[mle.N_EVAL] <= 6
-    x[::7] = NAN
-    assert fitted(x, YEO_JOHNSON)[mle.N_EVAL] <= 6
+def test_usual_columns_are_fitted_the_plain_way():
+    """Whatever the first look expected, and with missing values; counted in plain Python."""
+    code = (
+        "import numpy as np, test_mle\n"
+        "from powerkern.kernels import mle\n"
+        "careful, plain = [], []\n"
+        "def counted(calls, function):\n"
+        "    return lambda *arguments: calls.append(None) or function(*arguments)\n"
+        "mle.careful_optimum = counted(careful, mle.careful_optimum)\n"
+        "mle._walk_on_sample = counted(plain, mle._walk_on_sample)\n"
+        "few = np.abs(test_mle.LONG['both signs'][:400]); few[1] = -1.0\n"
+        "columns = [*(x[:400] for x in test_mle.LONG.values()), few, -few]\n"
+        "columns += [np.where(np.arange(400) % 7 == 3, np.nan, x) for x in columns]\n"
+        "for x in columns: test_mle.fitted(x, mle.YEO_JOHNSON)\n"
+        "print(len(careful), len(plain) <= 2 * len(columns))\n"
+        "careful.clear(); plain.clear()\n"
+        "test_mle.fitted(1e6 + test_mle.POSITIVE[:400], mle.YEO_JOHNSON)\n"  # a tight cluster is not tried twice
+        "print(len(careful), len(plain))"
+    )
+    path = os.pathsep.join([str(processes.SOURCES), *(str(folder) for folder in Path(__file__).parents[:2])])
+    assert processes.run(code, NUMBA_DISABLE_JIT="1", PYTHONPATH=path).split() == ["0", "True", "1", "1"]
 
 
 def test_given_lambda_is_taken_as_it_is():

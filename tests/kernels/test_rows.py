@@ -27,6 +27,7 @@ def columns(family, n=40):
         x[6:9] *= -1.0
         x[9:] = z[9:] * 3.0
     x[:, 5] = np.nan
+    x[:, 6] = np.copysign(np.nan, -1.0)
     return x
 
 
