@@ -69,9 +69,18 @@ def test_groups_keep_memory_small_and_threads_busy():
     assert max(widths(10**7, 100, 1)) * 10**7 <= columns._LONG * 2
     assert len(widths(100_000, 4, 4)) == 4
     assert set(widths(10_000, 64, 2)) == {8}
-    assert max(widths(10_000, 1000, 2)) == 32
+    assert max(widths(10_000, 1000, 2)) == 64
     assert max(widths(100_000, 1000, 2)) * 100_000 <= columns._SCRATCH
     assert len(widths(10, 1000, 2)) < 10
+
+
+def test_large_scratch_begins_with_a_page():
+    """Of 2 MB, which it may then lie in as a whole."""
+    scratch = columns._Scratch()
+    for n_columns in (1, 40, 64):
+        block = scratch.block(n_columns, 10_000)
+        assert block.shape == (n_columns, 10_000)
+        assert n_columns < 40 or block.ctypes.data % 2**21 == 0
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])

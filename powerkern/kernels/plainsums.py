@@ -95,25 +95,26 @@ def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
 
 
 @kernel
-def _terms(t: float) -> tuple[float, float, float, float]:
-    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, in the type of t."""
+def _terms(t: float, one: float) -> tuple[float, float, float, float]:
+    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, in the type of t and of `one`."""
+    two = one + one
     excess = expm1_excess(t)
     y0 = t + excess
     y1 = t * y0 - excess
     t2e = t * t + t * t * y0
-    y2 = t2e - (y1 + y1)
-    return y0, y1, y2, t * t2e - (y2 + y2 + y2)
+    y2 = t2e - two * y1
+    return y0, y1, y2, t * t2e - (two + one) * y2
 
 
 @reduction
 def _sums_of_one_sign(d: AnyFloats, m: float) -> Sums:
     """Sums of Y_j and of the six products that the score needs."""
     widest_vectors()
-    zero = m - m
+    zero, one = m - m, m / m
     s0, s1, s2, s3 = zero, zero, zero, zero
     q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
-        y0, y1, y2, y3 = _terms(m * d[i])
+        y0, y1, y2, y3 = _terms(m * d[i], one)
         s0 += y0
         s1 += y1
         s2 += y2
@@ -131,13 +132,13 @@ def _sums_of_one_sign(d: AnyFloats, m: float) -> Sums:
 def _sums_of_both_signs(d: AnyFloats, m_pos: float, m_neg: float, r_pos: float, r_neg: float) -> Sums:
     """Sums of y^(j) = Y_j r^(j+1) and of their products; r = 1/m, -1/m below zero."""
     widest_vectors()
-    zero = m_pos - m_pos
+    zero, one = m_pos - m_pos, m_pos / m_pos
     s0, s1, s2, s3 = zero, zero, zero, zero
     q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
         negative = d[i] < zero
         r = r_neg if negative else r_pos
-        y0, y1, y2, y3 = _terms((m_neg if negative else m_pos) * abs(d[i]))
+        y0, y1, y2, y3 = _terms((m_neg if negative else m_pos) * abs(d[i]), one)
         y0 = y0 * r
         y1 = y1 * (r * r)
         y2 = y2 * (r * r * r)

@@ -45,14 +45,14 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, asking for the squares below ahead of time."""
+    """block = x.T, in squares of a cache line by a cache line, asking for squares below ahead of time."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % GROUP, p - p % GROUP
     for top in range(0, whole_rows, GROUP):
         for left in range(0, whole_columns, GROUP):
             square, turned = x[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
             for i in range(GROUP):
-                prefetch(square, (i + GROUP, 0))
+                prefetch(square, (i + 2 * GROUP, 0))
             for j in range(GROUP):
                 for i in range(GROUP):
                     turned[j, i] = square[i, j]
@@ -70,7 +70,7 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
         for left in range(0, whole_columns, GROUP):
             square, turned = out[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
             for i in range(GROUP):
-                prefetch(square, (i + GROUP, 0))
+                prefetch(square, (i + 2 * GROUP, 0))
             for j in range(GROUP):
                 for i in range(GROUP):
                     square[i, j] = turned[j, i]
