@@ -1086,6 +1086,9 @@ def _apply_limit(
     they come as close to it as they can.
     """
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
+    found = found[_near_limit(family, results[found], ymax)]
+    if found.size == 0:
+        return
     low, high = np.empty((2, found.size))
     bound.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
     impossible = low > high
@@ -1101,6 +1104,18 @@ def _apply_limit(
         again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
         again[:, mle.N_EVAL] += results[at, mle.N_EVAL]
         results[at] = again
+
+
+def _near_limit(family: int, results: FloatArray, ymax: float) -> NDArray[np.bool_]:
+    """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` tells at once that most do not."""
+    lmbda, x_min, x_max = results[:, [mle.LMBDA, mle.X_MIN, mle.X_MAX]].T
+    if family == mle.BOX_COX:
+        above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
+    else:
+        above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
+    with np.errstate(over="ignore", invalid="ignore"):
+        steepest = np.exp(np.maximum(0.0, np.maximum(lmbda * above, other * below)))
+        return np.asarray(~(2.0 * np.maximum(above, below) * steepest <= ymax))
 
 
 # --- messages -----------------------------------------------------------------------------------------

@@ -591,6 +591,21 @@ def assert_forgotten(fit):
             method()
 
 
+@pytest.mark.parametrize("ymax", [6.0, 50.0, 1e6, 1e150, None])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_columns_far_from_the_bound_need_no_look(monkeypatch, family, ymax):
+    """The bound of every column gives the same."""
+    rng = np.random.default_rng(9)
+    power = rng.choice([0.5, -0.5, 0.2], 40)
+    x = 10.0 ** rng.uniform(-2.0, 2.0, 40) * (1.0 + 0.1 * rng.normal(size=(60, 40))) ** power
+    x *= rng.choice([1.0, -1.0], 40) if family == "yeo-johnson" else 1.0
+    usual = fitting.fit(x, family, standardize=False, ymax=ymax)
+    monkeypatch.setattr(fitting, "_near_limit", lambda family, results, ymax: np.full(len(results), True))
+    every = fitting.fit(x, family, standardize=False, ymax=ymax)
+    np.testing.assert_array_equal(usual._results, every._results)
+    assert (usual.status == Status.AT_BOUND).any() == (ymax in (6.0, 50.0, 1e6))
+
+
 def test_data_are_remembered_not_copied():
     x = matrix()
     fit = pk.fit(x)
