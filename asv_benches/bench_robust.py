@@ -212,6 +212,9 @@ class Cellwise:
     params = (["brands"],)
     param_names = ("records",)
 
+    def setup(self, file: str) -> None:
+        _records(file)
+
     def fits(self, file: str, **options: str) -> Any:
         """Records with their columns (missing values left out) and fits."""
         for record in _records(file):
@@ -257,8 +260,10 @@ class Cellwise:
 class Units:
     """Largest relative error of Huber's location and scale of transformed columns, over refs/cellwise/units.json."""
 
-    def track_worst(self) -> float:
+    def setup(self) -> None:
         _data("synthetic")
+
+    def track_worst(self) -> float:
         worst = 0.0
         for unit in json.loads((_SHARED / "refs/cellwise/units.json").read_text())["units"]:
             for kind in ("yj", "bc"):
@@ -278,9 +283,12 @@ class TopGear:
     params = (["MPG"], ["mle", "rewml"], ["paper"])
     param_names = ("column", "estimator", "convention")
 
+    def setup(self, column: str, estimator: str, convention: str) -> None:
+        self.x = _data("topgear_paper")[column]
+
     def track_lambda(self, column: str, estimator: str, convention: str) -> float:
         options = {} if estimator == "mle" else {"convention": convention}
-        return float(fit(_data("topgear_paper")[column], "box-cox", estimator, **options).lmbda[0])
+        return float(fit(self.x, "box-cox", estimator, **options).lmbda[0])
 
 
 # --- the paper's sections 2.6 and 3 -------------------------------------------------------------------
