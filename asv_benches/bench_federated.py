@@ -130,9 +130,12 @@ class References:
     params = (list(PROTOCOLS), list(REFERENCES), [8])
     param_names = ("protocol", "columns", "sites")
 
+    def setup(self, protocol: str, kind: str, sites: int) -> None:
+        self.cases = cases(kind)[:: 1 if sites == N_SITES else 20]
+
     def _all(self, protocol: str, kind: str, sites: int) -> list[tuple[float, int, bool]]:
         found = []
-        for family, x in cases(kind)[:: 1 if sites == N_SITES else 20]:
+        for family, x in self.cases:
             pooled = pk.fit(x, family).lmbda[0]
             server = serve(skewed(x, sites), family=family, **PROTOCOLS[protocol])
             error = abs(server.fit.lmbda[0] - pooled) / max(1.0, abs(pooled))

@@ -198,18 +198,26 @@ REFERENCES = {
 }
 
 
+def _read(file: str) -> Any:
+    """Reference values; where they are not beside the repository, the benchmark does not apply."""
+    path = _SHARED / file
+    if not path.exists():
+        raise NotImplementedError
+    return json.loads(path.read_text())
+
+
 class Accuracy:
     """Largest relative error over the vectors of refs/mestimator_reference.json that have a spread."""
 
     params = (list(REFERENCES),)
     param_names = ("value",)
 
+    def setup(self, value: str) -> None:
+        self.vectors = _read("mestimator_reference.json")["vectors"].values()
+
     def track_worst(self, value: str) -> float:
-        path = _SHARED / "mestimator_reference.json"
-        if not path.exists():
-            raise NotImplementedError
         reference, worst = REFERENCES[value], 0.0
-        for vector in json.loads(path.read_text())["vectors"].values():
+        for vector in self.vectors:
             if vector["exact"]["nmad"] > 0.0:
                 pair = np.ravel(location_scale(vector["x"], reference.method, **reference.constants))
                 found = pair if reference.part is None else pair[reference.part]
@@ -221,12 +229,12 @@ class Accuracy:
 class OneStep:
     """Largest relative error of R's one-step Huber estimates, over refs/cellwise/units.json."""
 
+    def setup(self) -> None:
+        self.records = _read("cellwise/units.json")["huber"]
+
     def track_worst(self) -> float:
-        path = _SHARED / "cellwise/units.json"
-        if not path.exists():
-            raise NotImplementedError
         worst = 0.0
-        for record in json.loads(path.read_text())["huber"]:
+        for record in self.records:
             y = np.sort(record["x"])
             found = _estimate(y, y[:0], np.empty((6, kernels.table_width(y.size))), 1)
             for value, expected in zip(found[:2], (record["huber_loc"], record["huber_scale"]), strict=True):
