@@ -99,9 +99,9 @@ def _yeojohnson(
     if not ordinary:
         limit = _limit(2.0 - lmbda) if negative else _limit(lmbda)
         y = y if size < math.inf else limit
-    y = -y if negative else y
     # where |x| is tiny, psi = x (1 + (lambda - 1) |x|/2) rounds to x; a NaN goes the same way
-    return y if size * (1.0 + abs(lmbda)) > 2.0**-55 else x * (1.0 + 0.0 * lmbda)
+    tiny = x if ordinary else x * (1.0 + 0.0 * lmbda)
+    return math.copysign(y, x) if size * (1.0 + abs(lmbda)) > 2.0**-55 else tiny
 
 
 @inlined
