@@ -355,13 +355,13 @@ def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, 
         total = u + lost
         lost = lost - (total - u)
         u = total
-    bits = bits_of(u)
-    exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
+    shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
+    exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is anything, but in its range
     # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
     twice_inverse = float_of(_EXPONENT_MASK - exponent)
     near = exponent == _ONE_BITS
     # where k = 0 the argument itself is f
-    f = x if near else float_of(bits - exponent + _ONE_BITS) - 1.0
+    f = x if near else float_of((shifted & _MANTISSA_MASK) + _SQRT_HALF_BITS) - 1.0
     return _unbiased(exponent), f, x_lo if near else 0.5 * lost * twice_inverse
 
 

@@ -598,6 +598,8 @@ def _plain_optimum(column: Prepared, known: bool, work: Work) -> _Plain:
         return _not_plain(0, False)
     d, moments = work.spare[:n], work.scratch.moments[0]
     frame = _plain_column(column, known)
+    if not 0.0 < frame.base + frame.ref < math.inf:  # one of a few values is missing, or has no logarithm
+        return _not_plain(0, True)
     walk, spread = _walk_on_sample(frame, x, work.spare, work.d32, moments)
     if spread == 0.0:
         return _not_plain(0, True)

@@ -262,7 +262,8 @@ def test_status(x, family, status, repeat):
         assert {k: row[k] for k in expected} == expected
 
 
-SIZE = 3000  # several chunks of logs; one value in 11 is in the sample, one in 187 decides what is hoped for
+# several chunks of logs; one value in 11 is in the sample, one in 187 decides what is hoped for
+SIZE = 400 if JIT_DISABLED else 3000
 POSITIVE = np.random.default_rng(8).gamma(3.0, size=SIZE)
 LONG = {
     "positive": POSITIVE,
@@ -281,7 +282,7 @@ ODD = [NAN, NEGATIVE_NAN, 0.0, -0.0, 1.0, -1.0, 5e-324, -5e-324, 1e300, -1e300, 
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_no_value_is_overlooked(family, name, odd):
     """Wherever it is, and whatever the first look expected: with weights, all values are looked at beforehand."""
-    for position in (0, 11, 12, 187, 2500, SIZE - 1):
+    for position in (12,) if JIT_DISABLED else (0, 11, 12, 187, 2500, SIZE - 1):
         x = LONG[name].copy()
         x[position] = odd
         row, careful = fitted(x, family), fitted(x, family, np.ones(SIZE))
