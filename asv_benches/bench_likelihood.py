@@ -7,15 +7,15 @@ import numpy as np
 
 from powerkern.columns import FAMILIES as FAMILY_CODES
 from powerkern.columns import nll_vector
-from powerkern.kernels import plainsums
+from powerkern.kernels import one_pass
 
 from ._measure import FAMILIES, InTurns, matrix
 
 
 @numba.njit(error_model="numpy")
 def _evaluate(d: np.ndarray, exponent: float, both_signs: bool, sums: np.ndarray) -> None:
-    for start in range(0, d.size, plainsums.CHUNK):
-        plainsums.add_sums(d[start : start + plainsums.CHUNK], exponent, both_signs, sums)
+    for start in range(0, d.size, one_pass.CHUNK):
+        one_pass.add_sums(d[start : start + one_pass.CHUNK], exponent, both_signs, sums)
 
 
 class PlainSums(InTurns):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import bench_criteria, bench_outliers
+from . import bench_normality_search, bench_outliers
 from .report import Figure, main
 
 
@@ -30,11 +30,11 @@ def figures() -> Iterator[Figure]:
         yield Figure(f"{name}: times faster", ">= 1 x", bench_outliers.OverPyOD, "track_speedup", (rule, 10_000, 50))
         yield Figure(f"{name}: difference", "<= 1e-9", bench_outliers.OverPyOD, "track_difference", (rule, 10_000, 50))
     name = 'estimator="ks": largest difference of lambda from the reference, a grid with steps of 1e-6'
-    yield Figure(name, "<= 2e-6", bench_criteria.Reference, "track_difference")
+    yield Figure(name, "<= 2e-6", bench_normality_search.Reference, "track_difference")
     for n in (200, 10_000):
         name = f'estimator="ppcc", columns of {n}'
-        yield Figure(f"{name}: lambda beside SciPy", "<= 1e-6", bench_criteria.OverScipy, "track_difference", (n,))
-        yield Figure(f"{name}: times faster", ">= 1 x", bench_criteria.OverScipy, "track_speedup", (n,))
+        yield Figure(f"{name}: lambda beside SciPy", "<= 1e-6", bench_normality_search.OverScipy, "track_difference", (n,))
+        yield Figure(f"{name}: times faster", ">= 1 x", bench_normality_search.OverScipy, "track_speedup", (n,))
 
 
 if __name__ == "__main__":

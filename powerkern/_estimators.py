@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._validate import as_choice
-from powerkern.kernels.criteria import KS, PPCC
+from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.robust import BRENT, CARROLL, GLOBAL, MAD, MEDIAN, QQ, RAW, TRIMMED, Options
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._status import Status
-from powerkern.kernels import criteria, mle, robust, rows, shares, tiles
+from powerkern.kernels import columnwise, mle, normality_search, partial_moments, robust, rowwise
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
@@ -193,7 +193,7 @@ def _groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     n, p = shape
     if n * p < _SERIAL_VALUES:
         n_threads = 1
-    line = tiles.GROUP
+    line = columnwise.GROUP
     lines = min(max(_LINES, _SHORT // n), _SCRATCH // (line * n), p // (line * _TURNS * n_threads))
     width = min(line * max(1, lines), max(1, _LONG // n), -(-p // n_threads))
     return _slices(slice(0, p), width)
@@ -260,7 +260,7 @@ def new_work(n: int) -> tuple[Any, ...]:
 def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
     if _is_native(part):
-        tiles.gather(part, block)
+        columnwise.gather(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
             np.copyto(block, part.T, casting="unsafe")
@@ -269,7 +269,7 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
 def _scatter(block: FloatArray, part: NDArray[Any]) -> None:
     """part = block.T, rounded to the type of part."""
     if _is_native(part):
-        tiles.scatter(block, part)
+        columnwise.scatter(block, part)
     else:
         with np.errstate(over="ignore"):
             np.copyto(part, block.T, casting="same_kind")
@@ -339,28 +339,28 @@ class _RobustScratch(threading.local):
 def criterion_matrix(
     values: NDArray[Any], family: int, criterion: int, n_threads: int, progress: bool = False
 ) -> FloatArray:
-    """`fit_matrix` with lambdas that minimise a criterion of `kernels.criteria`, searched for from the likeliest."""
+    """`fit_matrix` with lambdas that minimise a criterion of normality, searched for from the likeliest."""
     likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NOTHING, n_threads)
     usable = np.isin(likely[:, mle.STATUS], (Status.OK, Status.NOT_CERTIFIED))
     if not usable.any():
         return likely
     start = np.where(usable, likely[:, mle.LMBDA], np.nan)
-    width = criteria.N_FOUND
+    width = normality_search.N_FOUND
 
     def search(block: FloatArray, group: slice) -> FloatArray:
         n = block.shape[1]
         block.sort(axis=1)  # NaN last
-        quantiles = _unit_quantiles(block) if criterion == criteria.PPCC else block
+        quantiles = _unit_quantiles(block) if criterion == normality_search.PPCC else block
         out = np.empty((block.shape[0], width))
-        criteria.criterion_columns(block, family, criterion, start[group], quantiles, np.empty((2, n)), out)
+        normality_search.criterion_columns(block, family, criterion, start[group], quantiles, np.empty((2, n)), out)
         return out
 
     found = column_figures(search, values, width, n_threads, progress)
-    results = fit_matrix(values, family, found[:, criteria.FOUND_LMBDA].copy(), _NOTHING, n_threads)
+    results = fit_matrix(values, family, found[:, normality_search.FOUND_LMBDA].copy(), _NOTHING, n_threads)
     results[~usable] = likely[~usable]
     done = results[:, mle.STATUS] == Status.FIXED
-    results[done, mle.STATUS] = found[done, criteria.FOUND_STATUS]
-    results[usable, mle.N_EVAL] = likely[usable, mle.N_EVAL] + found[usable, criteria.FOUND_N_EVAL]
+    results[done, mle.STATUS] = found[done, normality_search.FOUND_STATUS]
+    results[usable, mle.N_EVAL] = likely[usable, mle.N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
     return results
 
 
@@ -405,13 +405,13 @@ def interval_matrix(
 def share_matrix(
     values: NDArray[Any], family: int, frames: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
-    """Moments of every column, one site's share of it, at k exponents: (p, k, shares.N_SHARE)."""
+    """Moments of every column, one site's share of it, at k exponents: (p, k, partial_moments.N_SHARE)."""
 
     def add(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
-        shares.share_columns(columns, weight, family, frames[group], at[group], work, out)
+        partial_moments.share_columns(columns, weight, family, frames[group], at[group], work, out)
 
-    moments = _on_columns(add, values, at.shape[1] * shares.N_SHARE, n_threads)
-    return moments.reshape(*at.shape, shares.N_SHARE)
+    moments = _on_columns(add, values, at.shape[1] * partial_moments.N_SHARE, n_threads)
+    return moments.reshape(*at.shape, partial_moments.N_SHARE)
 
 
 def _on_columns(
@@ -490,7 +490,7 @@ def transform_matrix(
         block = _gathered(source, scratch)
         counts = np.zeros(numbers.size, dtype=np.int64)
         for code, run in _runs(family[numbers]):
-            tiles.APPLY[code, what](block[run], results[numbers[run]], counts[run])
+            columnwise.APPLY[code, what](block[run], results[numbers[run]], counts[run])
         if repair is not None:
             if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
                 counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
@@ -541,7 +541,7 @@ class _Lane(NamedTuple):
 
     def extreme_columns(self, tile: FloatArray) -> NDArray[np.intp]:
         """The numbers of those columns of the matrix that have a value in the `tile` which is not ordinary."""
-        return self._numbers(rows.find_extreme, tile)
+        return self._numbers(rowwise.find_extreme, tile)
 
     def _numbers(self, find: Callable[..., None], tile: FloatArray) -> NDArray[np.intp]:
         found = np.zeros((self.times, self.width), dtype=np.int64)
@@ -560,10 +560,10 @@ def _lanes(
     times = min(n, -(-_NARROW // p)) if p < _NARROW else 1
     code, ordinary, lanes = int(family[0]), 0, []
     for group in _slices(slice(0, p), _WIDE):
-        constants = rows.constants(code, what, results[group])
-        ordinary += int(np.count_nonzero(constants[rows.LOW] <= constants[rows.HIGH]))
-        blocks = rows.in_blocks(np.tile(constants, (1, times)))
-        lanes.append(_Lane(rows.APPLY[code, what], blocks, times * p, group.start, group.stop - group.start, times))
+        constants = rowwise.constants(code, what, results[group])
+        ordinary += int(np.count_nonzero(constants[rowwise.LOW] <= constants[rowwise.HIGH]))
+        blocks = rowwise.in_blocks(np.tile(constants, (1, times)))
+        lanes.append(_Lane(rowwise.APPLY[code, what], blocks, times * p, group.start, group.stop - group.start, times))
     return lanes if ordinary >= _ORDINARY * p else []
 
 
@@ -616,7 +616,7 @@ def count_outside(
             with np.errstate(over="ignore"):
                 part = part.astype(np.float64)
         for code, run in _runs(family[group]):
-            tiles.count_outside(part[:, run], code, results[group][run], failures[group][run])
+            columnwise.count_outside(part[:, run], code, results[group][run], failures[group][run])
 
     for_each_group(job, values.shape, n_threads)
     return failures

@@ -27,7 +27,7 @@ from powerkern._validate import (
     column_labels,
     domain_error,
 )
-from powerkern.kernels import bound, mle, tiles
+from powerkern.kernels import columnwise, lambda_bounds, mle
 from powerkern.pieces import Sums
 
 FloatArray = NDArray[np.float64]
@@ -293,7 +293,7 @@ class PowerFit:
         """
         part = _frames.columns_named(X, self.column_names)
         matrix = as_matrix(part)
-        what = tiles.FORWARD_STANDARDIZED if self.standardize else tiles.FORWARD
+        what = columnwise.FORWARD_STANDARDIZED if self.standardize else columnwise.FORWARD
         result, target = self._target(matrix, out)
         n_threads = columns.thread_count(n_threads)
         if out is not None:
@@ -346,7 +346,7 @@ class PowerFit:
         part = _frames.columns_named(Z, self.column_names)
         matrix = as_matrix(part)
         result, target = self._target(matrix, out)
-        what = tiles.INVERSE_STANDARDIZED if self.standardize else tiles.INVERSE
+        what = columnwise.INVERSE_STANDARDIZED if self.standardize else columnwise.INVERSE
         repair = self._repair(out_of_range == "clip", np.finfo(target.dtype).eps)
 
         def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
@@ -506,7 +506,7 @@ class PowerFit:
         cutoff = cutoff_of(self.quantile if quantile is None else quantile)
         ends = np.repeat([[-cutoff], [cutoff]], self.n_features, axis=1)
         families, results = self._families, self._results
-        columns.transform_matrix(ends, ends, families, tiles.INVERSE_STANDARDIZED, results, 1)
+        columns.transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
         lowest = np.where(families == mle.BOX_COX, 0.0, -np.inf)
         low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
@@ -1090,7 +1090,7 @@ def _apply_limit(
     if found.size == 0:
         return
     low, high = np.empty((2, found.size))
-    bound.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
+    lambda_bounds.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
     impossible = low > high
     if strict and impossible.any():
         j = int(found[np.argmax(impossible)])

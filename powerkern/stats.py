@@ -23,10 +23,10 @@ from scipy import optimize, special
 from powerkern._jit import entry
 from powerkern._status import Status
 from powerkern.columns import fit_vector, interval_vector, nll_vector
-from powerkern.kernels.bound import lambda_ranges
 from powerkern.kernels.boxcox import boxcox as boxcox_of_one
 from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
 from powerkern.kernels.boxcox import inv_boxcox as inv_boxcox_of_one
+from powerkern.kernels.lambda_bounds import lambda_ranges
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.yeojohnson import inv_yeojohnson as inv_yeojohnson_of_one
 from powerkern.kernels.yeojohnson import inv_yeojohnson_array, yeojohnson_array

@@ -14,7 +14,7 @@ from powerkern.federated import secure
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.requests import read_moments_request
 from powerkern.fitting import PowerFit, _weights
-from powerkern.kernels import shares
+from powerkern.kernels import partial_moments
 from powerkern.sketch import Grid, Range, Sketch, range_of, sketch
 
 FloatArray = NDArray[np.float64]
@@ -211,7 +211,10 @@ class Client:
         except ValueError as error:
             raise self._error(f"the request is malformed: {error}") from None
         self._check_bounds(asked.which, asked.low, asked.high, found)
-        frames, at = np.zeros((self.n_columns, shares.N_FRAME)), np.full((self.n_columns, asked.at.shape[1]), np.nan)
+        frames, at = (
+            np.zeros((self.n_columns, partial_moments.N_FRAME)),
+            np.full((self.n_columns, asked.at.shape[1]), np.nan),
+        )
         frames[asked.which], at[asked.which] = asked.frames, asked.at
         values, code = self._matrix.values, columns.FAMILIES[family]
         return columns.share_matrix(values, code, frames, at, self._weight, self._n_threads)[asked.which]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from powerkern._status import Status
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle, shares
+from powerkern.kernels import mle, partial_moments
 from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MEAN, R_MIN
 
 FloatArray = NDArray[np.float64]
@@ -32,7 +32,7 @@ class PooledColumn(NamedTuple):
     sign: float
     x_min: float
     x_max: float
-    frame: shares.Frame
+    frame: partial_moments.Frame
     log_reference: float
     #: What x_min and x_max are: extremes of the data, or bounds known beforehand.
     exact: bool
@@ -78,12 +78,12 @@ def _column(
     sigma = mle.unit_of(bounds)
     unit = 1.0 / sigma
     low, high, neg_high = (bound * unit for bound in bounds)
-    frame = shares.Frame(sign == 0.0, reference, low, high, neg_high, sigma)
+    frame = partial_moments.Frame(sign == 0.0, reference, low, high, neg_high, sigma)
     return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)
 
 
 def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
-    frame = shares.Frame(True, 0.0, 0.0, 0.0, 0.0, 1.0)
+    frame = partial_moments.Frame(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, True, status)
 
 
@@ -101,11 +101,11 @@ def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
 
 def merge_shares(one: FloatArray, other: FloatArray) -> FloatArray:
     """Moments of two sites' shares together; both of shape (..., N_SHARE)."""
-    total, part = one.reshape(-1, shares.N_SHARE).T.copy(), other.reshape(-1, shares.N_SHARE).T
+    total, part = one.reshape(-1, partial_moments.N_SHARE).T.copy(), other.reshape(-1, partial_moments.N_SHARE).T
     some = part[lk.WEIGHT] > 0.0
     seen, new = total[:, some], part[:, some]
     share = new[lk.WEIGHT] / (seen[lk.WEIGHT] + new[lk.WEIGHT])
-    seen[shares.JACOBIAN] += (new[shares.JACOBIAN] - seen[shares.JACOBIAN]) * share
+    seen[partial_moments.JACOBIAN] += (new[partial_moments.JACOBIAN] - seen[partial_moments.JACOBIAN]) * share
     lk.merge_moments(seen, new)
     total[:, some] = seen
     return np.ascontiguousarray(total.T).reshape(one.shape)
@@ -119,7 +119,7 @@ def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[floa
     f = column.frame
     with np.errstate(all="ignore"):
         shift, _, log_factor = lk.frame(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
-        d1, d2, d3 = (float(d) for d in lk.score_from_moments(moments, moments[shares.JACOBIAN] - shift))
+        d1, d2, d3 = (float(d) for d in lk.score_from_moments(moments, moments[partial_moments.JACOBIAN] - shift))
         variance = float(moments[lk.YY] / moments[lk.WEIGHT])
         at = lk.Score(d1, d2, d3, float(moments[lk.Y]), variance, log_factor, shift)
         return float(lk.nll_at(_logs(column, moments), mu, at, column.log_reference)), at
@@ -127,7 +127,7 @@ def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[floa
 
 def _logs(column: PooledColumn, moments: FloatArray) -> lk.Logs:
     f = column.frame
-    jacobian = float(moments[shares.JACOBIAN])
+    jacobian = float(moments[partial_moments.JACOBIAN])
     return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma)
 
 

@@ -23,7 +23,7 @@ from powerkern.federated.pool import PooledColumn
 from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import Evaluation, Found, Search, search
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle, shares
+from powerkern.kernels import mle, partial_moments
 from powerkern.kernels.sketch import N_POWERS, R_MEAN, R_SAMPLE, R_SQUARES
 from powerkern.pieces import Sums
 from powerkern.sketch import Grid, Range, Sketch, finish, merge
@@ -209,7 +209,7 @@ def _moments(
     plan: Plan, asked: list[tuple[int, PooledColumn]], at: list[list[float]]
 ) -> Generator[Request, list[Any], FloatArray]:
     """Merged moments of some columns at exponents of each: (columns, exponents, N_SHARE)."""
-    shape = (len(asked), len(at[0]), shares.N_SHARE)
+    shape = (len(asked), len(at[0]), partial_moments.N_SHARE)
     body = write_moments_request(asked, at)
     if plan.secure:
         wire = (math.prod(shape), secure.DIGITS)

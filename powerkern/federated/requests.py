@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern.federated.pool import PooledColumn
-from powerkern.kernels import shares
+from powerkern.kernels import partial_moments
 
 FloatArray = NDArray[np.float64]
 
 # a row: number of the column, bounds of its values, frame, exponents
 _INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
-_AT = _FRAME + shares.N_FRAME
+_AT = _FRAME + partial_moments.N_FRAME
 
 
 class MomentsRequest(NamedTuple):
@@ -56,7 +56,7 @@ def read_moments_request(body: FloatArray, n_columns: int) -> MomentsRequest:
     ):
         raise ValueError(f"columns other than 0 to {n_columns - 1}")
     frames = np.array(body[:, _FRAME:_AT])
-    if not (frames[:, shares.SIGMA] > 0.0).all():
+    if not (frames[:, partial_moments.SIGMA] > 0.0).all():
         raise ValueError("a unit that is not positive")
     low, high = np.array(body[:, _LOW]), np.array(body[:, _HIGH])
     return MomentsRequest(index, low, high, frames, np.array(body[:, _AT:]))

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import shares
+from powerkern.kernels import partial_moments
 
 FloatArray = NDArray[np.float64]
 Digits = NDArray[np.uint32]
@@ -43,7 +43,7 @@ _PRODUCTS = {
     lk.YY3: (lk.Y, lk.Y3),
     lk.Y1Y2: (lk.Y1, lk.Y2),
 }
-_MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, shares.JACOBIAN)
+_MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN)
 
 
 def pairwise_secrets(names: Iterable[str]) -> dict[str, dict[str, bytes]]:
@@ -174,9 +174,9 @@ def sums_of_moments(moments: FloatArray) -> list[int]:
     They are taken exactly, so that their differences lose nothing.
     """
     numbers = []
-    for row in moments.reshape(-1, shares.N_SHARE).tolist():
+    for row in moments.reshape(-1, partial_moments.N_SHARE).tolist():
         w = row[lk.WEIGHT]
-        sums = [0] * shares.N_SHARE
+        sums = [0] * partial_moments.N_SHARE
         sums[lk.WEIGHT] = fixed_point(w)
         for k in _MEANS:
             sums[k] = fixed_point(w, row[k])
@@ -188,10 +188,10 @@ def sums_of_moments(moments: FloatArray) -> list[int]:
 
 def moments_of_sums(numbers: Sequence[int], shape: tuple[int, ...]) -> FloatArray:
     """Shares of the whole from totals of sums, in exact arithmetic and rounded once."""
-    rows = np.zeros((len(numbers) // shares.N_SHARE, shares.N_SHARE))
+    rows = np.zeros((len(numbers) // partial_moments.N_SHARE, partial_moments.N_SHARE))
     unit = 1 << FRACTION
     for r, row in enumerate(rows):
-        sums = numbers[r * shares.N_SHARE : (r + 1) * shares.N_SHARE]
+        sums = numbers[r * partial_moments.N_SHARE : (r + 1) * partial_moments.N_SHARE]
         w = sums[lk.WEIGHT]
         if w <= 0:
             continue

@@ -2,7 +2,7 @@
 
 The road of a column (`fit_column`):
 
-1. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.plainsums`): on a sample in
+1. `_plain_optimum` walks to the optimum by Halley steps on plain sums (`powerkern.kernels.one_pass`): on a sample in
    float32; one step on all values in float32, with the logs being taken; the last step in float64. It stops at a value
    for which that will not do.
 2. Then `scan` counts NaN, negative values and the extremes in one integer pass, NaN are squeezed out, and step 1 is
@@ -43,7 +43,7 @@ from powerkern.kernels.likelihood import (
     score_from_moments,
 )
 from powerkern.kernels.minimize import CONVERGED, RUNNING, newton_start, newton_step
-from powerkern.kernels.plainsums import (
+from powerkern.kernels.one_pass import (
     CHUNK,
     INF_BITS,
     MAGNITUDE,

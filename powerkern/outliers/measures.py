@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._validate import as_choice, as_matrix, column_label
-from powerkern.kernels.bins import equal_area_bins
+from powerkern.kernels.equal_area_bins import equal_area_bins
 
 FloatArray = NDArray[np.float64]
 Stratum = Literal["all", "outliers", "inliers"]

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.federated import pairwise_secrets, secure
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import shares
+from powerkern.kernels import partial_moments
 
 NUMBERS = st.integers(-secure._LIMIT + 1, secure._LIMIT - 1)
 FACTOR = st.floats(-1e9, 1e9).filter(lambda x: x == 0.0 or abs(x) > 1e-60)
@@ -75,10 +75,10 @@ def test_masks_of_another_context_do_not_cancel() -> None:
 
 def moments_by_hand(y: np.ndarray, w: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """A share of four functions of some values."""
-    out = np.zeros(shares.N_SHARE)
+    out = np.zeros(partial_moments.N_SHARE)
     mean = y @ w / w.sum()
     d = y - mean[:, None]
-    out[lk.WEIGHT], out[lk.Y : lk.Y3 + 1], out[shares.JACOBIAN] = w.sum(), mean, logs @ w / w.sum()
+    out[lk.WEIGHT], out[lk.Y : lk.Y3 + 1], out[partial_moments.JACOBIAN] = w.sum(), mean, logs @ w / w.sum()
     for k, (i, j) in secure._PRODUCTS.items():
         out[k] = (w * d[i - lk.Y] * d[j - lk.Y]).sum()
     return out
@@ -90,9 +90,9 @@ def test_moments_from_sums_are_those_of_all_values(offset: float) -> None:
     rng = np.random.default_rng(0)
     y, w, logs = rng.normal(size=(4, 90)) + offset, rng.exponential(size=90), rng.normal(size=90)
     pieces = [slice(0, 10), slice(10, 11), slice(11, 90)]
-    parts = [np.zeros((1, shares.N_SHARE)), *(moments_by_hand(y[:, s], w[s], logs[s])[None] for s in pieces)]
+    parts = [np.zeros((1, partial_moments.N_SHARE)), *(moments_by_hand(y[:, s], w[s], logs[s])[None] for s in pieces)]
     totals = [sum(column) for column in zip(*(secure.sums_of_moments(part) for part in parts), strict=True)]
-    got = secure.moments_of_sums(totals, (1, shares.N_SHARE))[0]
+    got = secure.moments_of_sums(totals, (1, partial_moments.N_SHARE))[0]
     expected = moments_by_hand(y - offset, w, logs)
     expected[lk.Y : lk.Y3 + 1] += offset
     # each deviation is known to an ulp of the offset
@@ -100,4 +100,4 @@ def test_moments_from_sums_are_those_of_all_values(offset: float) -> None:
 
 
 def test_sums_of_nothing_are_no_moments() -> None:
-    assert_array_equal(secure.moments_of_sums([0] * shares.N_SHARE, (1, shares.N_SHARE)), 0.0)
+    assert_array_equal(secure.moments_of_sums([0] * partial_moments.N_SHARE, (1, partial_moments.N_SHARE)), 0.0)

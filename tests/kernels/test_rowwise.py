@@ -7,7 +7,7 @@ import pytest
 
 from powerkern import Status
 from powerkern.columns import fit_matrix
-from powerkern.kernels import mle, rows, tiles
+from powerkern.kernels import columnwise, mle, rowwise
 
 FAMILIES = [mle.BOX_COX, mle.YEO_JOHNSON]
 WHATS = range(4)
@@ -37,29 +37,29 @@ def fits(x, family):
 
 def by_column(family, what, block, results):
     block, failures = block.copy(), np.zeros(len(block), dtype=np.int64)
-    tiles.APPLY[family, what](block, results, failures)
+    columnwise.APPLY[family, what](block, results, failures)
     return block, failures
 
 
 def cases(family, what, values):
     """Fits, and what a column of `values` and its image are turned into by the loops of `tiles`."""
     results = fits(columns(family), family)
-    if what in (tiles.INVERSE, tiles.INVERSE_STANDARDIZED):
+    if what in (columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED):
         values = by_column(family, what - 1, values, results)[0]
     return results, values, *by_column(family, what, values, results)
 
 
 def ordinary_columns(family, what, results, values):
-    c = rows.constants(family, what, results)
+    c = rowwise.constants(family, what, results)
     found = np.zeros(len(results), dtype=np.int64)
-    rows.find_extreme(np.ascontiguousarray(values.T).ravel(), len(results), 0, rows.in_blocks(c), found)
+    rowwise.find_extreme(np.ascontiguousarray(values.T).ravel(), len(results), 0, rowwise.in_blocks(c), found)
     return c, found == 0
 
 
 def along_rows(family, what, x, c, stride, out, left=0):
     """Transform the matrix x; returns which columns of c have ordinary values only."""
     found = np.zeros(c.shape[1], dtype=np.int64)
-    rows.APPLY[family, what](x.ravel(), stride, left, rows.in_blocks(c), found, out.ravel())
+    rowwise.APPLY[family, what](x.ravel(), stride, left, rowwise.in_blocks(c), found, out.ravel())
     return found == 0
 
 
@@ -97,7 +97,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, what):
         found = along_rows(family, what, x, np.tile(c, (1, times)), times * p, out)
         np.testing.assert_array_equal(found.reshape(times, p).all(axis=0), ordinary)
         np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
-    assert times * p > 2 * rows.ROW_BLOCK
+    assert times * p > 2 * rowwise.ROW_BLOCK
 
 
 @pytest.mark.parametrize("what", WHATS)
@@ -123,6 +123,6 @@ def test_columns_that_pass_or_are_rescaled_have_no_ordinary_value(family, what):
     results[0, mle.STATUS] = Status.CONSTANT
     results[1, mle.CENTRE] = 1.0
     results[2, mle.DIVISOR] = 2.0
-    c = rows.constants(family, what, results)
+    c = rowwise.constants(family, what, results)
     n = 3 if family == mle.YEO_JOHNSON else 1  # scale is nothing to Box-Cox
-    assert (c[rows.LOW, :n] > c[rows.HIGH, :n]).all()
+    assert (c[rowwise.LOW, :n] > c[rowwise.HIGH, :n]).all()

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from powerkern.kernels import bound
+from powerkern.kernels import lambda_bounds
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 
 DIGITS = 60
@@ -17,7 +17,7 @@ DIGITS = 60
 @pytest.mark.parametrize("a", [1e-9, 0.3, 1.0, 7.6, 700.0])
 @pytest.mark.parametrize("ymax", [0.2, 1.0, 25.0, 1e10, 1.7e304])
 def test_largest_exponent_just_reaches_the_bound(a: float, ymax: float) -> None:
-    m = bound.largest_exponent(a, ymax)
+    m = lambda_bounds.largest_exponent(a, ymax)
     if m == -math.inf:
         assert ymax / a < 1e-300
         return
@@ -29,17 +29,17 @@ def test_largest_exponent_just_reaches_the_bound(a: float, ymax: float) -> None:
 
 
 def test_every_exponent_will_do_for_zero_and_without_a_bound() -> None:
-    assert bound.largest_exponent(0.0, 5.0) == math.inf
-    assert bound.largest_exponent(3.0, math.inf) == math.inf
+    assert lambda_bounds.largest_exponent(0.0, 5.0) == math.inf
+    assert lambda_bounds.largest_exponent(3.0, math.inf) == math.inf
 
 
 def test_ranges_of_both_families() -> None:
     low, high = np.empty((2, 2))
-    bound.lambda_ranges(BOX_COX, np.array([0.5, 2.0]), np.array([8.0, 8.0]), 10.0, low, high)
+    lambda_bounds.lambda_ranges(BOX_COX, np.array([0.5, 2.0]), np.array([8.0, 8.0]), 10.0, low, high)
     assert low[1] == -math.inf
     np.testing.assert_allclose((8.0 ** high[0] - 1.0) / high[0], 10.0, rtol=1e-12)
     np.testing.assert_allclose((0.5 ** low[0] - 1.0) / low[0], -10.0, rtol=1e-12)
-    bound.lambda_ranges(YEO_JOHNSON, np.array([-4.0, 0.0]), np.array([8.0, 8.0]), 10.0, low, high)
+    lambda_bounds.lambda_ranges(YEO_JOHNSON, np.array([-4.0, 0.0]), np.array([8.0, 8.0]), 10.0, low, high)
     assert low[1] == -math.inf
     np.testing.assert_allclose((9.0 ** high[0] - 1.0) / high[0], 10.0, rtol=1e-12)
     np.testing.assert_allclose((5.0 ** (2.0 - low[0]) - 1.0) / (2.0 - low[0]), 10.0, rtol=1e-12)

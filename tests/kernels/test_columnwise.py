@@ -9,7 +9,7 @@ import pytest
 
 from powerkern import Status
 from powerkern.columns import new_work
-from powerkern.kernels import mle, tiles
+from powerkern.kernels import columnwise, mle
 
 NAMES = {mle.BOX_COX: "box-cox", mle.YEO_JOHNSON: "yeo-johnson"}
 
@@ -38,7 +38,7 @@ def test_gather(shape, layout, writeable):
     view = LAYOUTS[layout](x)
     view.flags.writeable = writeable
     block = np.full(shape[::-1], np.nan)
-    tiles.gather(view, block)
+    columnwise.gather(view, block)
     np.testing.assert_array_equal(block, x.T)
 
 
@@ -47,13 +47,13 @@ def test_gather(shape, layout, writeable):
 def test_scatter(shape, layout):
     x = matrix(shape)
     out = LAYOUTS[layout](np.zeros(shape))
-    tiles.scatter(np.ascontiguousarray(x.T), out)
+    columnwise.scatter(np.ascontiguousarray(x.T), out)
     np.testing.assert_array_equal(out, x)
 
 
 def test_scatter_touches_nothing_else():
     big = np.zeros((10, 12))
-    tiles.scatter(np.ones((9, 4)), big[2:6, 1:10])
+    columnwise.scatter(np.ones((9, 4)), big[2:6, 1:10])
     assert big.sum() == 36.0
     assert big[2:6, 1:10].all()
 
@@ -63,8 +63,8 @@ def test_bits_are_kept():
     bits = np.array([[0x7FF8000000000123, -0x8000000000000000, 1], [-1, 0x7FF0000000000000, 0]], dtype=np.int64)
     x = bits.view(np.float64)
     block, out = np.empty((3, 2)), np.empty((2, 3))
-    tiles.gather(x, block)
-    tiles.scatter(block, out)
+    columnwise.gather(x, block)
+    columnwise.scatter(block, out)
     np.testing.assert_array_equal(out.view(np.int64), bits)
 
 
@@ -90,14 +90,14 @@ def block_for(family):
 @pytest.mark.parametrize("what", range(4))
 def test_apply(family, what):
     """Each entry against many digits: psi, its inverse, and both standardised."""
-    standardized = what in (tiles.FORWARD_STANDARDIZED, tiles.INVERSE_STANDARDIZED)
+    standardized = what in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]
     rows = fits(x, family)
     image = np.array([images(NAMES[family], row, column, standardized) for row, column in zip(rows, x, strict=True)])
-    before, after = (x, image) if what in (tiles.FORWARD, tiles.FORWARD_STANDARDIZED) else (image, x)
+    before, after = (x, image) if what in (columnwise.FORWARD, columnwise.FORWARD_STANDARDIZED) else (image, x)
     block, failures = before.copy(), np.zeros(len(x), dtype=np.int64)
-    tiles.APPLY[family, what](block, rows, failures)
+    columnwise.APPLY[family, what](block, rows, failures)
     assert not failures.any()
     np.testing.assert_allclose(block, after, rtol=1e-12, atol=1e-12)
 
@@ -116,7 +116,7 @@ def test_columns_that_were_not_fitted_pass_unchanged(family, what):
     rows = fits(np.array([[2.0, 2.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0]]), family)
     assert rows[0, mle.STATUS] == Status.CONSTANT
     block, failures = x.copy(), np.zeros(2, dtype=np.int64)
-    tiles.APPLY[family, what](block, rows, failures)
+    columnwise.APPLY[family, what](block, rows, failures)
     np.testing.assert_array_equal(block[0], x[0])
     assert failures[0] == 0
     assert (block[1] != x[1]).any()
@@ -131,13 +131,13 @@ def test_failures_forward(family, standardized):
     expected = 5 if family == mle.BOX_COX else 2
     failures = np.full(1, 10, dtype=np.int64)
     block = x.copy()
-    what = tiles.FORWARD_STANDARDIZED if standardized else tiles.FORWARD
-    tiles.APPLY[family, what](block, rows, failures)
+    what = columnwise.FORWARD_STANDARDIZED if standardized else columnwise.FORWARD
+    columnwise.APPLY[family, what](block, rows, failures)
     assert failures[0] == 10 + expected
     assert np.isnan(block[0, 1])
     for view in (x.T, np.asfortranarray(x.T)[::-1]):
         failures[0] = 0
-        tiles.count_outside(view, family, rows, failures)
+        columnwise.count_outside(view, family, rows, failures)
         assert failures[0] == expected
 
 
@@ -153,11 +153,11 @@ def test_failures_backward(family, lmbda):
     psi = np.array([[0.01, np.nan, *(1.5 * e for e in ends), *(0.9 * e for e in ends)]])
     failures = np.zeros(1, dtype=np.int64)
     block = psi.copy()
-    tiles.APPLY[family, tiles.INVERSE](block, rows, failures)
+    columnwise.APPLY[family, columnwise.INVERSE](block, rows, failures)
     assert failures[0] == len(ends)
     assert np.isfinite(block[0, [0, *range(2 + len(ends), psi.size)]]).all()
     standardized = (psi - rows[0, mle.LOC]) / rows[0, mle.SCALE]
     failures[0] = 0
-    tiles.APPLY[family, tiles.INVERSE_STANDARDIZED](standardized, rows, failures)
+    columnwise.APPLY[family, columnwise.INVERSE_STANDARDIZED](standardized, rows, failures)
     assert failures[0] == len(ends)
     np.testing.assert_allclose(standardized[~np.isnan(block)], block[~np.isnan(block)], rtol=1e-12)

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern import columns
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle, shares
+from powerkern.kernels import mle, partial_moments
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=48)
@@ -47,10 +47,10 @@ def share(x: np.ndarray, family: str, frame: np.ndarray, mu: float, weight: np.n
 
 
 def merged(parts: list[np.ndarray]) -> np.ndarray:
-    total = np.zeros(shares.N_SHARE)
+    total = np.zeros(partial_moments.N_SHARE)
     for part in parts:
         if part[lk.WEIGHT] > 0.0:
-            total[shares.JACOBIAN] += (part[shares.JACOBIAN] - total[shares.JACOBIAN]) * (
+            total[partial_moments.JACOBIAN] += (part[partial_moments.JACOBIAN] - total[partial_moments.JACOBIAN]) * (
                 part[lk.WEIGHT] / (total[lk.WEIGHT] + part[lk.WEIGHT])
             )
             lk.merge_moments(total, part)
@@ -81,7 +81,7 @@ def test_merged_shares_have_the_score_of_the_whole(name: str, lmbda: float) -> N
     for parts in splits(x).values():
         total = merged([share(x[part], family, frame, mu) for part in parts])
         shift = lk.frame(low, high, neg_high, sigma, bool(both), mu)[0]
-        d1, d2, _ = lk.score_from_moments(total, total[shares.JACOBIAN] - shift)
+        d1, d2, _ = lk.score_from_moments(total, total[partial_moments.JACOBIAN] - shift)
         # g' is a difference of terms of the size of the logs, g'' one of their squares
         assert_allclose(sign * d1, exact[1] / sigma, rtol=0, atol=1e-14)
         assert_allclose(d2, exact[2] / sigma**2, rtol=1e-13, atol=1e-14)
@@ -101,8 +101,8 @@ def test_weights_are_repetitions_and_nan_is_missing() -> None:
 def test_a_share_without_values_and_an_exponent_not_asked_for_are_zeros() -> None:
     family, x = COLUMNS["both signs"]
     frame = frame_of(x, family)
-    assert_array_equal(share(np.full(3, np.nan), family, frame, 0.7), np.zeros(shares.N_SHARE))
+    assert_array_equal(share(np.full(3, np.nan), family, frame, 0.7), np.zeros(partial_moments.N_SHARE))
     at = np.array([[0.7, np.nan, 0.2]])
     found = columns.share_matrix(x.reshape(-1, 1), mle.YEO_JOHNSON, frame[None], at, NONE, 1)[0]
-    assert_array_equal(found[1], np.zeros(shares.N_SHARE))
+    assert_array_equal(found[1], np.zeros(partial_moments.N_SHARE))
     assert_array_equal(found[2], share(x, family, frame, 0.2))

@@ -12,8 +12,8 @@ from scipy import stats
 
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
-from powerkern.kernels.criteria import KS, PPCC, criterion_columns
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.normality_search import KS, PPCC, criterion_columns
 
 rng = np.random.default_rng(20240601)
 N = 40 if JIT_DISABLED else 300

@@ -1,8 +1,8 @@
 """Transforms along the rows of a C-contiguous matrix: nothing is gathered or scattered.
 
-`constants` prepares what depends on a column alone. The entries of `APPLY` transform every value, to the bits that the
-loops of `powerkern.kernels.tiles` give if it is ordinary, and say which columns have others; `find_extreme` only says
-so. These entries take rows of `stride` values, one after the other, of which those from `left` on are meant, as
+`constants` prepares what depends on a column alone. The entries of `APPLY` transform every value, to the bits that
+the loops of `powerkern.kernels.columnwise` give if it is ordinary, and say which columns have others; `find_extreme` only
+says so. These entries take rows of `stride` values, one after the other, of which those from `left` on are meant, as
 many as `found` has.
 """
 
@@ -28,6 +28,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern.kernels import boxcox, yeojohnson
+from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.mle import (
     BOX_COX,
@@ -41,7 +42,6 @@ from powerkern.kernels.mle import (
     YEO_JOHNSON,
     is_identity,
 )
-from powerkern.kernels.tiles import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 
 Flags = npt.NDArray[np.int64]
 

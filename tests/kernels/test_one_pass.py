@@ -12,7 +12,7 @@ from powerkern._jit import JIT_DISABLED
 from powerkern.columns import new_work
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
-from powerkern.kernels import plainsums as ps
+from powerkern.kernels import one_pass as ps
 
 EPS = np.finfo(float).eps
 BOX_COX, YEO_JOHNSON = mle.BOX_COX, mle.YEO_JOHNSON
