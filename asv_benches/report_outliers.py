@@ -33,7 +33,9 @@ def figures() -> Iterator[Figure]:
     yield Figure(name, "<= 2e-6", bench_normality_search.Reference, "track_difference")
     for n in (200, 10_000):
         name = f'estimator="ppcc", columns of {n}'
-        yield Figure(f"{name}: lambda beside SciPy", "<= 1e-6", bench_normality_search.OverScipy, "track_difference", (n,))
+        yield Figure(
+            f"{name}: lambda beside SciPy", "<= 1e-6", bench_normality_search.OverScipy, "track_difference", (n,)
+        )
         yield Figure(f"{name}: times faster", ">= 1 x", bench_normality_search.OverScipy, "track_speedup", (n,))
 
 
