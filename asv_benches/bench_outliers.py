@@ -12,7 +12,6 @@ import scipy.special
 import scipy.stats
 from sklearn.covariance import EmpiricalCovariance
 
-from powerkern.kernels.erf import erf_array
 from powerkern.outliers import (
     brier_score,
     calibration_error,
@@ -26,7 +25,7 @@ from powerkern.outliers import (
     zscore,
 )
 
-from ._measure import PEER_COLUMNS, InTurns, best_of, exp_units
+from ._measure import PEER_COLUMNS, InTurns
 
 try:
     import statsmodels.api as statsmodels
@@ -198,24 +197,6 @@ class MeasureAccuracy:
             if not (binned and (name, word) in _ROUNDED)
             for key, stratum in STRATA.items()
         )
-
-
-class Erf:
-    """The error function in passes of np.exp, and against scipy.special.erf."""
-
-    params = ([10_000],)
-    param_names = ("n",)
-
-    def setup(self, n: int) -> None:
-        self.x, self.out = np.linspace(-4.0, 4.0, n), np.empty(n)
-        erf_array(self.x, self.out)  # compiles
-
-    def track_exp_passes(self, n: int) -> float:
-        return exp_units(lambda: erf_array(self.x, self.out), n)
-
-    def track_speedup(self, n: int) -> float:
-        peer = best_of(lambda: scipy.special.erf(self.x, out=self.out))
-        return peer / best_of(lambda: erf_array(self.x, self.out))
 
 
 class Distances(InTurns):

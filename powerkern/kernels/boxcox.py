@@ -196,29 +196,6 @@ def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
         _inv_boxcox_blocks(y, lmbda, out, False, False)
 
 
-@inlined
-def _boxcox_dx_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
-    widest_vectors()
-    power, power_lo = less_one(lmbda)
-    scratch = np.empty(2 * BLOCK)
-    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            a[i], a_lo[i] = _log(block[i], extended, False)
-        for i in range(block.size):
-            block[i] = _boxcox_dx(block[i], a[i], a_lo[i], power, power_lo)
-
-
-@kernel
-def boxcox_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = boxcox_dx(x, lmbda)."""
-    if moderate_forwards(lmbda - 1.0):
-        _boxcox_dx_blocks(x, lmbda, out, False)
-    else:
-        _boxcox_dx_blocks(x, lmbda, out, True)
-
-
 # --- standardised columns ---------------------------------------------------------------------------
 #
 # x**lambda may overflow, and ln x may cancel in a tight cluster, where the standardised value is an ordinary number.
@@ -455,21 +432,3 @@ def boxcox_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 def inv_boxcox_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
     inv_boxcox_loop(y, lmbda, out)
-
-
-@entry("void(float64[::1], float64, float64[::1])")
-def boxcox_dx_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = boxcox_dx(x, lmbda)."""
-    boxcox_dx_loop(x, lmbda, out)
-
-
-@entry("void(float64[::1], float64, float64, float64, float64, float64[::1])")
-def boxcox_standardized_array(x: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
-    """`boxcox_standardized`."""
-    boxcox_standardized(x, lmbda, ref, a, b, out)
-
-
-@entry("void(float64[::1], float64, float64, float64, float64, float64[::1])")
-def boxcox_unstandardized_array(z: FloatArray, lmbda: float, ref: float, a: float, b: float, out: FloatArray) -> None:
-    """`boxcox_unstandardized`."""
-    boxcox_unstandardized(z, lmbda, ref, a, b, out)

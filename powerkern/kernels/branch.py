@@ -243,18 +243,3 @@ def branch(a: float, m: float) -> float:
     e = exponent(m * c)
     t, t_lo = times(a / c, 0.0, e.m)
     return branch_of_product(t, t_lo, e, False) * c
-
-
-@kernel
-def inverse_branch(y: float, m: float) -> float:
-    """The a with b_m(a) = y: ln(1 + m y)/m, or y for m = 0; for |m| <= 1e290. Within 2 ulp.
-
-    NaN where m y < -1; at m y = -1 the limit, -inf for m > 0 and inf for m < 0.
-    """
-    if y != y or m != m:
-        return math.nan
-    if abs(m * y) < LINEAR or m == 0.0:
-        return y
-    c = _magnification(m)
-    a, a_lo = inverse_branch_parts(y / c, m * c, 0.0, exponent(m * c), True, False)
-    return (a + a_lo) * c if abs(a) < math.inf else a

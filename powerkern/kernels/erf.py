@@ -121,11 +121,3 @@ def gaussian_probabilities(block: FloatArray, centre: FloatArray, scale: FloatAr
     """Turn scores, a detector a row, into probabilities."""
     for j in range(block.shape[0]):
         gaussian_probability(block[j], centre[j], scale[j])
-
-
-@entry("void(float64[::1], float64[::1])")
-def erf_array(x: FloatArray, out: FloatArray) -> None:
-    """Error function of each value."""
-    widest_vectors()
-    for i in range(x.size):
-        out[i] = erf(x[i])

@@ -51,17 +51,6 @@ class Moments(NamedTuple):
     m2: float
 
 
-class CrossMoments(NamedTuple):
-    """Weight (or count), means, and sums of products of deviations of two variables."""
-
-    weight: float
-    mean_x: float
-    mean_y: float
-    m_xx: float
-    m_xy: float
-    m_yy: float
-
-
 class LogNumber(NamedTuple):
     """The number ``sign * exp(log)``."""
 
@@ -168,28 +157,6 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
 
 
 @kernel
-def cross_merge(a: CrossMoments, b: CrossMoments) -> CrossMoments:
-    """`chan_merge` for two variables: the cross product joins with d_x d_y in place of d**2."""
-    if b.weight == 0.0:
-        return a
-    if a.weight == 0.0:
-        return b
-    weight = a.weight + b.weight
-    dx = b.mean_x - a.mean_x
-    dy = b.mean_y - a.mean_y
-    share = b.weight / weight
-    between = a.weight * share
-    return CrossMoments(
-        weight,
-        a.mean_x + dx * share,
-        a.mean_y + dy * share,
-        a.m_xx + b.m_xx + dx * dx * between,
-        a.m_xy + b.m_xy + dx * dy * between,
-        a.m_yy + b.m_yy + dy * dy * between,
-    )
-
-
-@kernel
 def merge_tree(parts: np.ndarray) -> Moments:
     """Join the rows (weight, mean, m2) of `parts` in pairs, pairs of pairs, ...; overwrites `parts`.
 
@@ -206,28 +173,6 @@ def merge_tree(parts: np.ndarray) -> Moments:
             left[0], left[1], left[2] = merged.weight, merged.mean, merged.m2
         stride *= 2
     return Moments(parts[0, 0], parts[0, 1], parts[0, 2])
-
-
-@kernel
-def cross_merge_tree(parts: np.ndarray) -> CrossMoments:
-    """`merge_tree` for rows (weight, mean_x, mean_y, m_xx, m_xy, m_yy)."""
-    n = parts.shape[0]
-    if n == 0:
-        return CrossMoments(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    stride = 1
-    while stride < n:
-        for i in range(0, n - stride, 2 * stride):
-            left = parts[i]
-            merged = cross_merge(_cross_row(left), _cross_row(parts[i + stride]))
-            left[0], left[1], left[2] = merged.weight, merged.mean_x, merged.mean_y
-            left[3], left[4], left[5] = merged.m_xx, merged.m_xy, merged.m_yy
-        stride *= 2
-    return _cross_row(parts[0])
-
-
-@kernel
-def _cross_row(row: np.ndarray) -> CrossMoments:
-    return CrossMoments(row[0], row[1], row[2], row[3], row[4], row[5])
 
 
 # --- moments of a vector ------------------------------------------------------------------------------

@@ -248,29 +248,6 @@ def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
         _inv_yeojohnson_blocks(y, lmbda, out, False, False)
 
 
-@inlined
-def _yeojohnson_dx_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: bool) -> None:
-    widest_vectors()
-    power, power_lo = less_one(lmbda)
-    scratch = np.empty(2 * BLOCK)
-    a, a_lo = scratch[:BLOCK], scratch[BLOCK:]
-    for start in range(0, x.size, BLOCK):
-        block = own_block(x, out, start)
-        for i in range(block.size):
-            a[i], a_lo[i] = _log1p(abs(block[i]), extended)
-        for i in range(block.size):
-            block[i] = _yeojohnson_dx(block[i], a[i], a_lo[i], power, power_lo)
-
-
-@kernel
-def yeojohnson_dx_loop(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = yeojohnson_dx(x, lmbda)."""
-    if moderate_forwards(lmbda - 1.0):
-        _yeojohnson_dx_blocks(x, lmbda, out, False)
-    else:
-        _yeojohnson_dx_blocks(x, lmbda, out, True)
-
-
 # --- standardised columns ---------------------------------------------------------------------------
 #
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
@@ -759,25 +736,3 @@ def yeojohnson_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
 def inv_yeojohnson_array(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
     inv_yeojohnson_loop(y, lmbda, out)
-
-
-@entry("void(float64[::1], float64, float64[::1])")
-def yeojohnson_dx_array(x: FloatArray, lmbda: float, out: FloatArray) -> None:
-    """`out` = yeojohnson_dx(x, lmbda)."""
-    yeojohnson_dx_loop(x, lmbda, out)
-
-
-@entry("void(float64[::1], float64, float64, float64, float64, float64, float64[::1])")
-def yeojohnson_standardized_array(
-    x: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
-) -> None:
-    """`yeojohnson_standardized`."""
-    yeojohnson_standardized(x, lmbda, ref, a, b, log_factor, out)
-
-
-@entry("void(float64[::1], float64, float64, float64, float64, float64, float64[::1])")
-def yeojohnson_unstandardized_array(
-    z: FloatArray, lmbda: float, ref: float, a: float, b: float, log_factor: float, out: FloatArray
-) -> None:
-    """`yeojohnson_unstandardized`."""
-    yeojohnson_unstandardized(z, lmbda, ref, a, b, log_factor, out)

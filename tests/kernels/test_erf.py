@@ -29,18 +29,14 @@ def probabilities(scores, centre, scale):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_within_an_ulp(sign):
-    out = np.empty(POINTS.size)
-    kernels.erf_array(sign * POINTS, out)
     with mpmath.workdps(40):
-        for x, y in zip(POINTS, out, strict=True):
-            exact = mpmath.erf(mpmath.mpf(float(x)))
-            assert abs(sign * y - exact) <= np.spacing(float(exact)), x
+        for x in map(float, POINTS):
+            exact = mpmath.erf(mpmath.mpf(x))
+            assert abs(sign * jitted_erf(sign * x) - exact) <= np.spacing(float(exact)), x
 
 
 def test_special_values():
-    x = np.array([0.0, -0.0, math.inf, -math.inf, math.nan])
-    out = np.empty(x.size)
-    kernels.erf_array(x, out)
+    out = np.array([jitted_erf(x) for x in (0.0, -0.0, math.inf, -math.inf, math.nan)])
     assert np.array_equal(out, [0.0, -0.0, 1.0, -1.0, math.nan], equal_nan=True)
     assert np.signbit(out).tolist()[:2] == [False, True]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 
@@ -19,7 +18,6 @@ from powerkern.kernels import chan_merge, log_mean, log_var, logsumexp, welford_
 from powerkern.kernels import moments as m
 
 EMPTY = m.Moments(0.0, 0.0, 0.0)
-NO_CROSS = m.CrossMoments(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 EPS = np.finfo(float).eps
 #: plain Python adds a block one value after the other, compiled code in many partial sums
 SLACK = 4.0 if JIT_DISABLED else 1.0
@@ -52,8 +50,8 @@ def jitted_welford(x, w):
 
 
 @numba.njit
-def jitted_merges(parts, cross_parts):
-    return m.merge_tree(parts), m.cross_merge_tree(cross_parts)
+def jitted_merge_tree(parts):
+    return m.merge_tree(parts)
 
 
 def columns(n, seed=0):
@@ -249,44 +247,6 @@ def test_unequal_parts_far_from_zero():
     assert_moments(merged, x, rtol=1e-12)
 
 
-def exact_cross(x, y):
-    n = len(x)
-    fx, fy = [Fraction(v) for v in x], [Fraction(v) for v in y]
-    mx, my = sum(fx) / n, sum(fy) / n
-    products = [
-        sum((a - p) * (b - q) for a, b in zip(u, v, strict=True))
-        for (u, p), (v, q) in itertools.combinations_with_replacement([(fx, mx), (fy, my)], 2)
-    ]
-    return [float(v) for v in (n, mx, my, *products)]
-
-
-def cross_part(x, y):
-    return m.CrossMoments(*exact_cross(x, y))
-
-
-@pytest.mark.parametrize("cut", [1, 10, 49])
-def test_cross_merge(cut):
-    rng = np.random.default_rng(9)
-    x = rng.normal(size=50)
-    y = 0.5 * x + rng.normal(size=50) + 3.0
-    merged = m.cross_merge(cross_part(x[:cut], y[:cut]), cross_part(x[cut:], y[cut:]))
-    np.testing.assert_allclose(merged, exact_cross(x, y), rtol=2e-14)
-    assert m.cross_merge(merged, NO_CROSS) == m.cross_merge(NO_CROSS, merged) == merged
-
-
-def test_cross_merge_holds_both_merges():
-    rng = np.random.default_rng(10)
-    x, y = rng.normal(size=(2, 40))
-    merged = m.cross_merge(cross_part(x[:15], y[:15]), cross_part(x[15:], y[15:]))
-    a = m.cross_merge(cross_part(y[:15], x[:15]), cross_part(y[15:], x[15:]))
-    assert (merged.mean_x, merged.m_xx, merged.m_xy) == (a.mean_y, a.m_yy, a.m_xy)
-    plain = chan_merge(
-        m.Moments(*(cross_part(x[:15], y[:15])[i] for i in (0, 1, 3))),
-        m.Moments(*(cross_part(x[15:], y[15:])[i] for i in (0, 1, 3))),
-    )
-    assert (merged.weight, merged.mean_x, merged.m_xx) == plain
-
-
 def tree(parts, merge, empty):
     """The tree of `merge_tree`, written as a recursion: the left half is the largest power of two below n."""
     if len(parts) <= 1:
@@ -299,15 +259,9 @@ def tree(parts, merge, empty):
 def test_tree_has_fixed_boundaries(n):
     rng = np.random.default_rng(11)
     rows = np.column_stack([rng.integers(0, 5, n), rng.normal(size=n), rng.uniform(size=n)]).astype(float)
-    cross_rows = rng.normal(size=(n, 6))
-    cross_rows[:, 0] = rows[:, 0]
     expected = tree([m.Moments(*row) for row in rows.tolist()], chan_merge, EMPTY)
-    cross_expected = tree([m.CrossMoments(*row) for row in cross_rows.tolist()], m.cross_merge, NO_CROSS)
     assert m.merge_tree(rows.copy()) == expected
-    assert m.cross_merge_tree(cross_rows.copy()) == cross_expected
-    compiled, cross_compiled = jitted_merges(rows, cross_rows)
-    np.testing.assert_allclose(compiled, expected, rtol=1e-14)
-    np.testing.assert_allclose(cross_compiled, cross_expected, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(jitted_merge_tree(rows), expected, rtol=1e-14)
 
 
 def test_tree_of_blocks_equals_the_vector():
