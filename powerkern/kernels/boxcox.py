@@ -283,12 +283,12 @@ def boxcox_standardized(x: FloatArray, lmbda: float, ref: float, a: float, b: fl
     Error: a few eps of max(|z|, |b|, a |b_lmbda(d)|). Values outside x > 0 as in `boxcox`.
     """
     e = exponent(lmbda)
-    frame = _reference(ref)
+    reference = _reference(ref)
     low, high = _ordinary_range_about(ref, lmbda, e)
     if all_within(x, low, high):
-        _standardized_blocks(x, lmbda, frame, a, b, e, out, True)
+        _standardized_blocks(x, lmbda, reference, a, b, e, out, True)
     else:
-        _standardized_blocks(x, lmbda, frame, a, b, e, out, False)
+        _standardized_blocks(x, lmbda, reference, a, b, e, out, False)
 
 
 @kernel
@@ -340,7 +340,7 @@ def boxcox_constants(
 ) -> None:
     """Write the constants of a column into `c`: for psi or its inverse, raw or as in `boxcox_standardized`."""
     e = exponent(lmbda)
-    frame = _reference(ref if standardized else 1.0)
+    reference = _reference(ref if standardized else 1.0)
     if standardized and inverse:
         log_ref = log(ref)
         low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
@@ -358,8 +358,13 @@ def boxcox_constants(
     moderate = moderate and low <= high
     c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
     c[_LMBDA], c[_M], c[_INVERSE], c[_INVERSE_LO] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
-    c[_REF], c[_REF_M_INVERSE], c[_REF_UP], c[_REF_INVERSE] = frame.value, frame.m_inverse, frame.up, frame.inverse
-    c[_REF_K], c[_REF_M] = split(frame.value)
+    c[_REF], c[_REF_M_INVERSE], c[_REF_UP], c[_REF_INVERSE] = (
+        reference.value,
+        reference.m_inverse,
+        reference.up,
+        reference.inverse,
+    )
+    c[_REF_K], c[_REF_M] = split(reference.value)
     c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = a, 1.0 / a, b
 
 

@@ -45,7 +45,7 @@ _WORST = 2.0
 # --- the transform ------------------------------------------------------------------------------------
 
 
-class Logs(NamedTuple):
+class ScaledLogs(NamedTuple):
     """Logs of the magnitudes (plus 1 under Yeo-Johnson) of ascending values, in units of their standard deviation.
 
     Of one sign they are relative to that of the median, without cancellation. Exponents are in units of 1/scale.
@@ -57,7 +57,7 @@ class Logs(NamedTuple):
 
 
 @kernel
-def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> Logs:
+def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
     """The logs, in `d`; `y` is scratch."""
     widest_vectors()
     base = 1.0 if family == YEO_JOHNSON else 0.0
@@ -76,7 +76,7 @@ def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> Logs:
     sd = math.sqrt(moments_of(y).m2 / x.size)
     for i in range(x.size):
         d[i] /= sd
-    return Logs(d, border, largest * sd)
+    return ScaledLogs(d, border, largest * sd)
 
 
 @kernel
@@ -97,7 +97,7 @@ def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: 
 
 
 @kernel
-def _transform(logs: Logs, exponent: float, y: FloatArray) -> None:
+def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
     """Transformed values, but for a shift and a positive factor."""
     d, border = logs.d, logs.n_negative
     n = d.size
@@ -127,7 +127,7 @@ def _block_squares(y: FloatArray, q: FloatArray, mean: float, scale: float) -> f
 
 
 @kernel
-def _criterion(logs: Logs, exponent: float, which: int, q: FloatArray, y: FloatArray) -> float:
+def _criterion(logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray) -> float:
     """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`."""
     _transform(logs, exponent, y)
     sample = moments_of(y)
@@ -139,7 +139,7 @@ def _criterion(logs: Logs, exponent: float, which: int, q: FloatArray, y: FloatA
 
 
 @kernel
-def _search(logs: Logs, start: float, which: int, q: FloatArray, y: FloatArray, out: FloatArray) -> None:
+def _search(logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatArray, out: FloatArray) -> None:
     """Out = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends, and Brent's method between the neighbours of its lowest point.
@@ -179,7 +179,7 @@ def _search(logs: Logs, start: float, which: int, q: FloatArray, y: FloatArray, 
 
 
 @kernel
-def _lower_end(logs: Logs, origin: float, which: int, q: FloatArray, y: FloatArray) -> int:
+def _lower_end(logs: ScaledLogs, origin: float, which: int, q: FloatArray, y: FloatArray) -> int:
     """The step from which the scan goes up: the first at which the criterion is no lower than above it."""
     k = -_STEPS
     value = _criterion(logs, origin + k * _STEP, which, q, y)

@@ -1,9 +1,9 @@
 """Robust power transforms of one column: RewML, Carroll's estimator and maximum trimmed likelihood.
 
-The road of a column (`fit_sorted`), sorted and without missing values:
+How a column, sorted and without missing values, is fitted (`fit_sorted`):
 
 1. `_prestandardized` divides out its scale and takes signed logs; every transform is then one exponential a value, and
-   leaves the column sorted, so that medians are lookups and the values kept are a stretch.
+   leaves the column sorted, so that medians are lookups and the values kept are consecutive.
 2. `_search` minimises the estimator's objective over lambda: a scan on a few order statistics, Brent's method in the
    cells of its local minima, and once more on all values; or Brent's method from the full interval, as in R.
 3. `_refitted` fits the values within the cut-off by maximum likelihood (`powerkern.kernels.mle`), as often as asked.
@@ -153,7 +153,7 @@ class _Sorted(NamedTuple):
     outward: tuple[FloatArray, FloatArray, FloatArray]
 
 
-class _Frame(NamedTuple):
+class _Prescaling(NamedTuple):
     """Prestandardisation: ``(x - centre)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
 
     centre: float
@@ -162,7 +162,7 @@ class _Frame(NamedTuple):
     status: int
 
 
-class Scan(NamedTuple):
+class GridScan(NamedTuple):
     """Number of cells found, evaluations, and whether the lowest value is not at an end."""
 
     n_cells: int
@@ -170,7 +170,7 @@ class Scan(NamedTuple):
     inside: bool
 
 
-class Minimum(NamedTuple):
+class LocalMinimum(NamedTuple):
     """A minimum of the objective."""
 
     lmbda: float
@@ -178,7 +178,7 @@ class Minimum(NamedTuple):
     n_eval: int
 
 
-class Found(NamedTuple):
+class Start(NamedTuple):
     """Result of a search."""
 
     lmbda: float
@@ -188,7 +188,7 @@ class Found(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The stretch of values within the cut-off, and the location and scale it was told by."""
+    """The consecutive values within the cut-off, and the location and scale that set it."""
 
     start: int
     stop: int
@@ -200,7 +200,7 @@ class Kept(NamedTuple):
 
 
 @kernel
-def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> tuple[_Frame, SortedColumn]:
+def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> tuple[_Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
     n = x.size
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
@@ -216,12 +216,12 @@ def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> 
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
         _exponentials(logs[:n], values)
-        return _Frame(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0)
+        return _Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0)
     centre, divisor = (0.0, 1.0) if how == RAW else (median, mad)
     _standardize(x, centre, divisor, values)
     _signed_logs(values[:n], logs)
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
-    return _Frame(centre, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
+    return _Prescaling(centre, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
 
 
 @kernel
@@ -356,7 +356,7 @@ def _sampled(every: _Sorted, work: RobustWork) -> _Sorted:
 
 
 @kernel
-def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Scan:
+def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima of the objective on a grid and on a finer one about its lowest point, as cells after the first.
 
     Where the lowest value is at an end of the interval, the second grid goes on outwards from there in doubling steps;
@@ -379,7 +379,7 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
             points[k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
     best = _evaluate(at, points, values, options)
     n_cells = _add_minima(points, values, False, work.cells, n_cells)
-    return Scan(n_cells, count + _N_SECOND, not outwards or 0 < best < _N_SECOND - 1)
+    return GridScan(n_cells, count + _N_SECOND, not outwards or 0 < best < _N_SECOND - 1)
 
 
 @kernel
@@ -419,7 +419,7 @@ def _write_cell(cell: FloatArray, one_end: float, other_end: float, value: float
 
 
 @kernel
-def _search(every: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Found:
+def _search(every: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Start:
     """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
 
     The first cell is the full interval: the answer is never worse than Brent's method alone would find. In long
@@ -427,7 +427,7 @@ def _search(every: _Sorted, low: float, high: float, options: Options, work: Rob
     """
     cells, n = work.cells, every.column.n
     _write_cell(cells[0], low, high, -math.inf)
-    scan, xtol, limit, widest = Scan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
+    scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
         sample = _sampled(every, work) if n > SAMPLE else every
@@ -435,14 +435,14 @@ def _search(every: _Sorted, low: float, high: float, options: Options, work: Rob
         if n > _ALL:
             coarse = _descend(sample, cells[: scan.n_cells], _COARSE_XTOL, limit, widest, options)
             _close_in(cells[: scan.n_cells])
-            scan = Scan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
+            scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
             limit, widest = coarse.value + _MARGIN, _WIDEST
     cells = cells[: scan.n_cells]
     best = _descend(every, cells, xtol, limit, widest, options)
     n_rivals = 0
     for k in range(scan.n_cells):
         n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
-    return Found(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
+    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
 
 
 @kernel
@@ -454,9 +454,11 @@ def _close_in(cells: FloatArray) -> None:
 
 
 @kernel
-def _descend(at: _Sorted, cells: FloatArray, xtol: float, limit: float, widest: float, options: Options) -> Minimum:
+def _descend(
+    at: _Sorted, cells: FloatArray, xtol: float, limit: float, widest: float, options: Options
+) -> LocalMinimum:
     """The lowest of the minima in the cells that are not higher than `limit`, nor much higher than one found."""
-    best = Minimum(math.nan, math.inf, 0)
+    best = LocalMinimum(math.nan, math.inf, 0)
     n_eval = 0
     for k in range(cells.shape[0]):
         if cells[k, VALUE] <= min(limit, best.value + _RIVAL) and not _is_known(cells, k):
@@ -465,11 +467,11 @@ def _descend(at: _Sorted, cells: FloatArray, xtol: float, limit: float, widest: 
             n_eval += found.n_eval
             if found.value < best.value or best.lmbda != best.lmbda:
                 best = found
-    return Minimum(best.lmbda, best.value, n_eval)
+    return LocalMinimum(best.lmbda, best.value, n_eval)
 
 
 @kernel
-def _minimum(at: _Sorted, low: float, high: float, xtol: float, widest: float, options: Options) -> Minimum:
+def _minimum(at: _Sorted, low: float, high: float, xtol: float, widest: float, options: Options) -> LocalMinimum:
     """Brent's method in an interval; again in one three times as wide, up to `widest`, while it ends at an end."""
     n_eval = 0
     while True:
@@ -479,7 +481,7 @@ def _minimum(at: _Sorted, low: float, high: float, xtol: float, widest: float, o
         n_eval += state.n_eval
         width = high - low
         if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
-            return Minimum(state.x, state.fun, n_eval)
+            return LocalMinimum(state.x, state.fun, n_eval)
         low, high = low - width, high + width
 
 
@@ -579,9 +581,9 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if status != _OK:
         _write_unfitted(x, status, row)
         return
-    frame, column = _prestandardized(x, family, options.prestandardize, work)
-    if frame.status != _OK:
-        _write_unfitted(x, frame.status, row)
+    prescaling, column = _prestandardized(x, family, options.prestandardize, work)
+    if prescaling.status != _OK:
+        _write_unfitted(x, prescaling.status, row)
         return
     scores = work.scores[:n]
     if work.scores_of[0] != n:  # one table serves all columns of a length
@@ -591,21 +593,21 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     every = _Sorted(column, scores, _mean(column.logs[:n]), work.y[: n + ROOM], outward)
     values = x if family == BOX_COX else column.x[:n]
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Found(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
+    found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
     for _ in range(_MAX_FITS):
         found = _search(every, low, high, options, work)
-        kept = _refitted(every, values, family, frame.power, found.lmbda, options, work, row)
+        kept = _refitted(every, values, family, prescaling.power, found.lmbda, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2:  # overflowed when prestandardised
             _write_unfitted(x, _UNREPRESENTABLE, row)
             return
-        low, high, widened = _widened(low, high, row[LMBDA] * frame.power)
+        low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if not (options.cellwise and widened):
             break
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
         row[STATUS] = _NOT_CERTIFIED
-    _finish(x, every, frame, found, kept, options, row)
+    _finish(x, every, prescaling, found, kept, options, row)
 
 
 @kernel
@@ -654,14 +656,14 @@ def _write_unfitted(x: FloatArray, status: int, row: FloatArray) -> None:
 
 @kernel
 def _finish(
-    x: FloatArray, every: _Sorted, frame: _Frame, found: Found, kept: Kept, options: Options, row: FloatArray
+    x: FloatArray, every: _Sorted, prescaling: _Prescaling, found: Start, kept: Kept, options: Options, row: FloatArray
 ) -> None:
     """Complete a row: what belongs to the column as a whole, and its location and scale by the estimator's rule."""
     n, n_kept = x.size, kept.stop - kept.start
-    nll = row[NLL] + log(frame.divisor) if every.column.below > 0.0 else row[NLL]
+    nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])
-    row[NLL], row[LMBDA0], row[CENTRE] = nll, found.lmbda / frame.power, frame.centre
-    row[DIVISOR] = frame.divisor if every.column.below > 0.0 else 1.0
+    row[NLL], row[LMBDA0], row[CENTRE] = nll, found.lmbda / prescaling.power, prescaling.centre
+    row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK and found.n_rivals > 0:
         row[STATUS] = _MULTIMODAL
     if options.criterion == CARROLL:
@@ -675,18 +677,20 @@ def _finish(
         row[SLOPE] /= correction
     if options.criterion == QQ:
         reach = options.cutoff * kept.scale
-        lmbda = row[LMBDA] * frame.power
-        row[KEPT_LOW] = _limit(x, kept.start, _original(kept.loc - reach, lmbda, every.column.below, frame), -1.0)
-        row[KEPT_HIGH] = _limit(x, kept.stop - 1, _original(kept.loc + reach, lmbda, every.column.below, frame), 1.0)
+        lmbda = row[LMBDA] * prescaling.power
+        row[KEPT_LOW] = _limit(x, kept.start, _original(kept.loc - reach, lmbda, every.column.below, prescaling), -1.0)
+        row[KEPT_HIGH] = _limit(
+            x, kept.stop - 1, _original(kept.loc + reach, lmbda, every.column.below, prescaling), 1.0
+        )
 
 
 @kernel
-def _original(y: float, lmbda: float, below: float, frame: _Frame) -> float:
+def _original(y: float, lmbda: float, below: float, prescaling: _Prescaling) -> float:
     """The value of the column whose transform is y; the end of the range beyond it."""
     at = log_at(y, lmbda, below)
     if below == 0.0:
-        return frame.divisor * exp(frame.power * at)
-    return frame.centre + frame.divisor * value_at(at, below)
+        return prescaling.divisor * exp(prescaling.power * at)
+    return prescaling.centre + prescaling.divisor * value_at(at, below)
 
 
 @kernel
