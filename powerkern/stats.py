@@ -20,9 +20,9 @@ from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
+from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import entry
 from powerkern._status import Status
-from powerkern.columns import fit_vector, interval_vector, nll_vector
 from powerkern.kernels.boxcox import boxcox as boxcox_of_one
 from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
 from powerkern.kernels.boxcox import inv_boxcox as inv_boxcox_of_one

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
+from powerkern._engine.apply import changed_matrix
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.threads import thread_count
 from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error
-from powerkern.columns import changed_matrix, column_figures, thread_count
 from powerkern.kernels.normality import ks_columns
 from powerkern.location import location_scale
 
