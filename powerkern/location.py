@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._status import LocationStatus
+from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
 from powerkern.kernels import location as kernels
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
-FloatArray = NDArray[np.float64]
 
 _CENTERS = ("mean", "median", "trimmed")
 _SPREADS = ("sd", "mad", "niqr")

@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.threads import thread_count
+from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, column_label, domain_error
 from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows, pack_rows
 
-FloatArray = NDArray[np.float64]
 Normalize = Literal["rows", "columns", "both", "zscores"]
 #: An element of U or V, its row and its column.
 Element = tuple[Literal["U", "V"], int, int]
