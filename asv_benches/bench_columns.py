@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from powerkern.columns import for_each_group
+from powerkern._engine.by_column import for_each_group
 from powerkern.kernels import columnwise
 
 from ._measure import InTurns, matrix

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from powerkern.columns import FAMILIES as FAMILY_CODES
-from powerkern.columns import nll_vector
+from powerkern._arguments import FAMILIES as FAMILY_CODES
+from powerkern._engine.one_column import nll_vector
 from powerkern.kernels import one_pass
 
 from ._measure import FAMILIES, InTurns, matrix

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 
 import powerkern as pk
-from powerkern import columns
 from powerkern import sketch as sketches
+from powerkern._arguments import FAMILIES as FAMILY_CODES
+from powerkern._engine import by_column
 from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, sketch
 
 from ._measure import FAMILIES, ORDERS, InTurns, matrix
@@ -50,11 +51,11 @@ class Fit(InTurns):
 
     def track_time_over_direct(self, family: str, order: str, n: int, p: int) -> float:
         """Of powerkern.fit, which sketches columns of a million values, over passes of the likelihood."""
-        unknown, code, unweighted = np.full(p, np.nan), columns.FAMILIES[family], np.empty(0)
+        unknown, code, unweighted = np.full(p, np.nan), FAMILY_CODES[family], np.empty(0)
         self.compare(
             {
                 "powerkern": lambda: pk.fit(self.x, family, n_threads=1),
-                "direct": lambda: columns.fit_matrix(self.x, code, unknown, unweighted, 1),
+                "direct": lambda: by_column.fit_matrix(self.x, code, unknown, unweighted, 1),
             }
         )
         return self.ratio("powerkern", "direct")

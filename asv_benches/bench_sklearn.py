@@ -117,6 +117,6 @@ class GridSearch(InTurns):
 
 
 def _threads() -> int:
-    from powerkern.columns import default_threads
+    from powerkern._engine.threads import default_threads
 
     return default_threads()

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from powerkern.columns import default_threads
+from powerkern._engine.threads import default_threads
 
 from . import bench_apply, bench_columns, bench_fit, bench_startup, bench_stats
 from ._measure import PEER_COLUMNS, Lap

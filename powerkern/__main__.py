@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 import powerkern as pk
 from powerkern import _tables
+from powerkern._engine.threads import default_threads
 from powerkern._tables import BadInput, Table
-from powerkern.columns import default_threads
 
 FAMILIES = ("yeo-johnson", "box-cox")
 

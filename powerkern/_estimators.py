@@ -8,16 +8,36 @@ from __future__ import annotations
 import difflib
 import inspect
 import math
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._engine.by_column import column_figures, fit_matrix
+from powerkern._engine.gather import new_work
+from powerkern._status import Status
+from powerkern._typing import FloatArray
 from powerkern._validate import as_choice
+from powerkern.kernels import mle, normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
-from powerkern.kernels.robust import BRENT, CARROLL, GLOBAL, MAD, MEDIAN, QQ, RAW, TRIMMED, Options
+from powerkern.kernels.robust import (
+    BRENT,
+    CARROLL,
+    GLOBAL,
+    MAD,
+    MEDIAN,
+    QQ,
+    RAW,
+    TRIMMED,
+    Options,
+    fit_sorted_columns,
+    new_robust_work,
+)
+
+_NO_WEIGHTS = np.empty(0)
 
 #: Share of normal values below the cut-off beyond which a value is an outlier.
 QUANTILE = 0.995
@@ -40,12 +60,74 @@ class Robust(NamedTuple):
         """The options as the kernel takes them."""
         return np.array(self.options, dtype=np.float64)
 
+    def fit(self, values: NDArray[Any], family: int, n_threads: int, progress: bool = False) -> FloatArray:
+        """Results of every column: (p, mle.N_RESULTS)."""
+        scratch = _RobustScratch(values.shape[0])
+        options = self.array
+
+        def fit(block: FloatArray, group: slice) -> FloatArray:
+            out = np.empty((block.shape[0], mle.N_RESULTS))
+            block.sort(axis=1)  # numpy's is vectorised and releases the GIL; NaN come last
+            fit_sorted_columns(block, family, options, scratch.work, out)
+            return out
+
+        return column_figures(fit, values, mle.N_RESULTS, n_threads, progress)
+
+
+class _RobustScratch(threading.local):
+    """Each thread's arrays of `kernels.robust.RobustWork`."""
+
+    def __init__(self, n: int) -> None:
+        self.work = new_robust_work(new_work(n), n)
+
 
 class NearestNormal(NamedTuple):
     """A criterion of normality in the place of the likelihood, and the quantile of the cut-off."""
 
     criterion: int
     quantile: float
+
+    def fit(self, values: NDArray[Any], family: int, n_threads: int, progress: bool = False) -> FloatArray:
+        """Results of every column, with the lambda that minimises the criterion, searched for from the likeliest."""
+        likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NO_WEIGHTS, n_threads)
+        usable = np.isin(likely[:, mle.STATUS], (Status.OK, Status.NOT_CERTIFIED))
+        if not usable.any():
+            return likely
+        start = np.where(usable, likely[:, mle.LMBDA], np.nan)
+        width = normality_search.N_FOUND
+
+        def search(block: FloatArray, group: slice) -> FloatArray:
+            n = block.shape[1]
+            block.sort(axis=1)  # NaN last
+            quantiles = _normal_quantiles(block) if self.criterion == normality_search.PPCC else block
+            out = np.empty((block.shape[0], width))
+            normality_search.criterion_columns(
+                block, family, self.criterion, start[group], quantiles, np.empty((2, n)), out
+            )
+            return out
+
+        found = column_figures(search, values, width, n_threads, progress)
+        results = fit_matrix(values, family, found[:, normality_search.FOUND_LMBDA].copy(), _NO_WEIGHTS, n_threads)
+        results[~usable] = likely[~usable]
+        done = results[:, mle.STATUS] == Status.FIXED
+        results[done, mle.STATUS] = found[done, normality_search.FOUND_STATUS]
+        results[usable, mle.N_EVAL] = likely[usable, mle.N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
+        return results
+
+
+def _normal_quantiles(block: FloatArray) -> FloatArray:
+    """Normal quantiles at Filliben's median ranks of the values of each row, NaN last, as vectors of length 1."""
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    quantiles = np.zeros_like(block)
+    counts = block.shape[1] - np.isnan(block).sum(axis=1)
+    for n in np.unique(counts[counts > 1]):
+        ranks = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
+        ranks[-1] = 0.5 ** (1.0 / n)
+        ranks[0] = 1.0 - ranks[-1]
+        q = ndtri(ranks)
+        quantiles[counts == n, :n] = q / np.sqrt(q @ q)
+    return quantiles
 
 
 def _rewml(rectified: bool) -> Callable[..., Robust]:

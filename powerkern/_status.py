@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 class Status(IntEnum):
@@ -52,6 +56,11 @@ _SENTENCES = {
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
 }
+
+
+def is_failed(status: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which columns could not be fitted."""
+    return np.isin(status, [code for code in Status if code.failed])
 
 
 class LocationStatus(IntEnum):

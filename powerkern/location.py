@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import columns
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.threads import thread_count
 from powerkern._status import LocationStatus
+from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
 from powerkern.kernels import location as kernels
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
-FloatArray = NDArray[np.float64]
 
 _CENTERS = ("mean", "median", "trimmed")
 _SPREADS = ("sd", "mad", "niqr")
@@ -245,11 +246,11 @@ def location_scale(
     chosen = METHODS[as_choice("method", method, METHODS)]
     options = _options(method, chosen, constants)
     weight = _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, matrix.values.shape[0])
-    results = columns.column_figures(
+    results = column_figures(
         _estimator(chosen.function, options, weight),
         matrix.values,
         _N_RESULTS,
-        columns.thread_count(n_threads),
+        thread_count(n_threads),
         progress,
     )
     status = results[:, 3].astype(np.int64)
@@ -270,7 +271,7 @@ def _options(method: str, chosen: _Method, constants: Mapping[str, Any]) -> Floa
 def _estimator(
     function: Callable[..., None], options: FloatArray, weight: FloatArray
 ) -> Callable[[FloatArray, slice], FloatArray]:
-    """What `columns.column_figures` calls with a block of columns."""
+    """What `column_figures` calls with a block of columns."""
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))

@@ -15,6 +15,7 @@ from scipy.special import chdtri, ndtri
 
 from powerkern import _frames
 from powerkern._status import Status
+from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
 from powerkern.fitting import PowerFit, fit
 from powerkern.outliers import reliability_diagram
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "search_plot", "sensitivity_plot"]
 
-FloatArray = NDArray[np.float64]
 
 #: Area of all markers of a reliability diagram together, in square points.
 _MARKERS = 600.0

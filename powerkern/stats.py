@@ -20,9 +20,10 @@ from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
+from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import entry
 from powerkern._status import Status
-from powerkern.columns import fit_vector, interval_vector, nll_vector
+from powerkern._typing import FloatArray
 from powerkern.kernels.boxcox import boxcox as boxcox_of_one
 from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
 from powerkern.kernels.boxcox import inv_boxcox as inv_boxcox_of_one
@@ -43,7 +44,6 @@ __all__ = [
     "yeojohnson_normmax",
 ]
 
-FloatArray = NDArray[np.float64]
 
 _FLOAT32, _FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 #: SciPy's distance of the transformed data from overflow.

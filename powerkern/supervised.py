@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import fitting
+from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, check_n_features
 
 try:
@@ -37,7 +38,6 @@ except ImportError as error:
 
 __all__ = ["SearchHistory", "SupervisedPowerTransformer"]
 
-FloatArray = NDArray[np.float64]
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 #: The published grid.

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import powerkern as pk
-from powerkern import PowerFit, Status, fitting
+from powerkern import PowerFit, Status, _lambda_limit, fitting
 from powerkern._jit import JIT_DISABLED
 
 EPS = np.finfo(np.float64).eps
@@ -470,7 +470,7 @@ def test_json_of_something_else(changes, message):
 def test_json_of_version_1():
     """Written before there were robust fits."""
     old = {**record(), "version": 1}
-    for name in ("lmbda0", "n_kept", "kept_low", "kept_high", "centre", "divisor"):
+    for name in ("lmbda0", "n_kept", "kept_low", "kept_high", "center", "divisor"):
         del old["columns"][name]
     now = PowerFit.from_json(json.dumps(record()))
     np.testing.assert_array_equal(PowerFit.from_json(json.dumps(old))._results, now._results)
@@ -600,7 +600,7 @@ def test_columns_far_from_the_bound_need_no_look(monkeypatch, family, ymax):
     x = 10.0 ** rng.uniform(-2.0, 2.0, 40) * (1.0 + 0.1 * rng.normal(size=(60, 40))) ** power
     x *= rng.choice([1.0, -1.0], 40) if family == "yeo-johnson" else 1.0
     usual = fitting.fit(x, family, standardize=False, ymax=ymax)
-    monkeypatch.setattr(fitting, "_near_limit", lambda family, results, ymax: np.full(len(results), True))
+    monkeypatch.setattr(_lambda_limit, "_near_limit", lambda family, results, ymax: np.full(len(results), True))
     every = fitting.fit(x, family, standardize=False, ymax=ymax)
     np.testing.assert_array_equal(usual._results, every._results)
     assert (usual.status == Status.AT_BOUND).any() == (ymax in (6.0, 50.0, 1e6))

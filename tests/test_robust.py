@@ -91,7 +91,7 @@ def test_reweighting_is_as_defined(family, column, name):
     rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
     how = options.get("prestandardize", "median" if rule == "cellwise" and family == "box-cox" else "mad")
     u, centre, divisor, power = oracles.prestandardized(family, x, how)
-    assert (fit.centre[0], fit.divisor[0]) == pytest.approx(
+    assert (fit.center[0], fit.divisor[0]) == pytest.approx(
         (centre, divisor) if family == "yeo-johnson" else (0.0, 1.0)
     )
     steps = int(options.get("n_reweight", 2))
@@ -472,7 +472,7 @@ def test_best_compares_all_of_the_likelihood():
         kept = (both["box-cox"].weights(x) * both["yeo-johnson"].weights(x))[:, j] > 0.0
         nll = {}
         for family, fit in both.items():
-            u = (x[kept, j] - fit.centre[j]) / fit.divisor[j]
+            u = (x[kept, j] - fit.center[j]) / fit.divisor[j]
             y = oracles.power_transforms(family, u, fit.lmbda[j])
             jacobian = (fit.lmbda[j] - 1.0) * oracles.mean_log_slope(family, u) - math.log(fit.divisor[j])
             nll[family] = float(np.log(y.std())) - jacobian

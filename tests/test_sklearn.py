@@ -524,16 +524,16 @@ class CountsThreads(PowerTransformer):
 
         from threadpoolctl import threadpool_info
 
-        from powerkern import columns
+        from powerkern._engine import threads
 
         asked = []
-        columns.ThreadPoolExecutor = lambda size, **options: (asked.append(size), ThreadPoolExecutor(size, **options))[
+        threads.ThreadPoolExecutor = lambda size, **options: (asked.append(size), ThreadPoolExecutor(size, **options))[
             1
         ]
         try:
             super().fit(X)
         finally:
-            columns.ThreadPoolExecutor = ThreadPoolExecutor
+            threads.ThreadPoolExecutor = ThreadPoolExecutor
         self.n_own_ = max(asked)
         self.n_pooled_ = max(library["num_threads"] for library in threadpool_info())
         return self

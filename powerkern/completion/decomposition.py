@@ -12,11 +12,12 @@ from typing import Any, Literal, NamedTuple, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import columns
+from powerkern._engine.by_column import for_each_group
+from powerkern._engine.threads import thread_count
+from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, column_label, domain_error
 from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows, pack_rows
 
-FloatArray = NDArray[np.float64]
 Normalize = Literal["rows", "columns", "both", "zscores"]
 #: An element of U or V, its row and its column.
 Element = tuple[Literal["U", "V"], int, int]
@@ -142,7 +143,7 @@ class UVDecomposition:
         values, _ = _read(M)
         if values.shape[1] != self.shape[1]:
             raise ValueError(f"M has {values.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
-        threads = columns.thread_count(n_threads)
+        threads = thread_count(n_threads)
         row_offset = _row_offset(values, self.normalize)
         rest = (values - row_offset[:, None] - self.column_offset) / self.column_scale
         unit, unit_of_V = _unit(rest), _unit(self.V)
@@ -286,7 +287,7 @@ def uv_decompose(
         tol=_real("tol", tol),
         max_epochs=_whole("max_epochs", max_epochs),
         patience=_whole("patience", patience),
-        n_threads=columns.thread_count(n_threads),
+        n_threads=thread_count(n_threads),
     )
     if method == "als" and not (isinstance(order, str) and order == "fixed"):
         raise ValueError("method='als' solves for whole rows: an order of elements needs method='cd'")
@@ -531,7 +532,7 @@ def _half_epoch(
         part = (cells.start[group.start : group.stop + 1], cells.column, cells.value)
         kernel(part, other, own[group], ridge, damping, squares[group])
 
-    columns.for_each_group(job, (-(-cells.value.size // n_rows), n_rows), n_threads)
+    for_each_group(job, (-(-cells.value.size // n_rows), n_rows), n_threads)
     return squares
 
 
@@ -545,7 +546,7 @@ def _packed(values: FloatArray, n_threads: int) -> Cells:
     def job(group: slice) -> None:
         pack_rows(values[group], start[group.start : group.stop], cells.column, cells.value)
 
-    columns.for_each_group(job, (n_columns, n_rows), n_threads)
+    for_each_group(job, (n_columns, n_rows), n_threads)
     return cells
 
 

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
+from powerkern._engine.apply import changed_matrix
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.threads import thread_count
+from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error
-from powerkern.columns import changed_matrix, column_figures, thread_count
 from powerkern.kernels.normality import ks_columns
 from powerkern.location import location_scale
-
-FloatArray = NDArray[np.float64]
 
 #: Squared correlation of a column with the others, short of 1 by less than this times p: singular.
 _SINGULAR = 1e-14

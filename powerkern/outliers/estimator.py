@@ -12,9 +12,8 @@ from sklearn.ensemble import IsolationForest
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from powerkern._typing import FloatArray
 from powerkern.outliers.scaling import fit_scaling
-
-FloatArray = NDArray[np.float64]
 
 
 class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

@@ -8,10 +8,10 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, column_label
 from powerkern.kernels.equal_area_bins import equal_area_bins
 
-FloatArray = NDArray[np.float64]
 Stratum = Literal["all", "outliers", "inliers"]
 Strategy = Literal["equal-area", "equal-count", "equal-width"]
 

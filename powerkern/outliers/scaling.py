@@ -6,18 +6,18 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powerkern import _frames
+from powerkern._engine.apply import changed_matrix
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.threads import thread_count
 from powerkern._estimators import other_estimator
+from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, check_n_features, column_labels
-from powerkern.columns import changed_matrix, column_figures, thread_count
 from powerkern.fitting import PowerFit, fit
 from powerkern.kernels.erf import gaussian_probabilities
 from powerkern.location import location_scale
 from powerkern.outliers.distances import bessel_factor, finite_values
-
-FloatArray = NDArray[np.float64]
 
 _METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "yeo-johnson")
 _CENTERS = ("mean", "median", "trimmed")

@@ -8,7 +8,7 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern.columns import new_work
+from powerkern._engine.gather import new_work
 from powerkern.kernels import columnwise, mle
 
 NAMES = {mle.BOX_COX: "box-cox", mle.YEO_JOHNSON: "yeo-johnson"}

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from powerkern import Status
+from powerkern._engine.gather import new_work
+from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED, float_of
-from powerkern.columns import fit_vector, interval_vector, new_work, nll_vector
 from powerkern.kernels import mle
 
 BOX_COX, YEO_JOHNSON = mle.BOX_COX, mle.YEO_JOHNSON

@@ -8,8 +8,8 @@ import oracles
 import pytest
 
 from powerkern import Status
+from powerkern._engine.gather import new_work
 from powerkern._jit import JIT_DISABLED
-from powerkern.columns import new_work
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
 from powerkern.kernels import one_pass as ps

@@ -7,7 +7,8 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from powerkern import columns
+from powerkern._arguments import FAMILIES
+from powerkern._engine.by_column import partial_moments_matrix
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle, partial_moments
 
@@ -40,8 +41,8 @@ def frame_of(x: np.ndarray, family: str) -> np.ndarray:
 
 def share(x: np.ndarray, family: str, frame: np.ndarray, mu: float, weight: np.ndarray = NONE) -> np.ndarray:
     x = x if x.size else np.array([np.nan])
-    found = columns.share_matrix(
-        x.reshape(-1, 1), columns.FAMILIES[family], frame[None], np.array([[mu]]), weight, n_threads=1
+    found = partial_moments_matrix(
+        x.reshape(-1, 1), FAMILIES[family], frame[None], np.array([[mu]]), weight, n_threads=1
     )
     return found[0, 0]
 
@@ -103,6 +104,6 @@ def test_a_share_without_values_and_an_exponent_not_asked_for_are_zeros() -> Non
     frame = frame_of(x, family)
     assert_array_equal(share(np.full(3, np.nan), family, frame, 0.7), np.zeros(partial_moments.N_SHARE))
     at = np.array([[0.7, np.nan, 0.2]])
-    found = columns.share_matrix(x.reshape(-1, 1), mle.YEO_JOHNSON, frame[None], at, NONE, 1)[0]
+    found = partial_moments_matrix(x.reshape(-1, 1), mle.YEO_JOHNSON, frame[None], at, NONE, 1)[0]
     assert_array_equal(found[1], np.zeros(partial_moments.N_SHARE))
     assert_array_equal(found[2], share(x, family, frame, 0.2))

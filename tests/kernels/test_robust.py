@@ -10,9 +10,9 @@ import oracles
 import pytest
 
 from powerkern import Status
+from powerkern._engine.gather import new_work
 from powerkern._estimators import ESTIMATORS
 from powerkern._jit import COLUMN, ROWS, entry
-from powerkern.columns import new_work
 from powerkern.kernels import location, mle, robust
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 

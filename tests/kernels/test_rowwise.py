@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from powerkern import Status
-from powerkern.columns import fit_matrix
+from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels import columnwise, mle, rowwise
 
 FAMILIES = [mle.BOX_COX, mle.YEO_JOHNSON]

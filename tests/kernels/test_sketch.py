@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from powerkern._engine.gather import new_work
+from powerkern._engine.one_column import fit_vector
 from powerkern._status import Status
-from powerkern.columns import fit_vector, new_work
 from powerkern.kernels import mle, sketch
 from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON

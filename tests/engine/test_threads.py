@@ -1,4 +1,4 @@
-"""The column driver: groups, threads, progress, interruption, errors."""
+"""Threads, progress, interruption, errors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,17 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
 import numpy as np
 import processes
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 import powerkern as pk
-from powerkern import columns
+from powerkern._arguments import FAMILIES
+from powerkern._engine import threads
+from powerkern._engine.by_column import for_each_group
 
 N_THREADS = [1, 2, 8]
 
@@ -41,100 +40,7 @@ def driver_threads():
     return [t for t in found if t.is_alive()]
 
 
-# --- groups -------------------------------------------------------------------------------------------
-
-
-@given(n=st.integers(1, 10**8), p=st.integers(1, 3000), n_threads=st.integers(1, 64))
-@example(n=1, p=3000, n_threads=2)
-@example(n=10**8, p=3, n_threads=64)
-def test_every_column_is_in_one_group(n, p, n_threads):
-    seen = np.zeros(p, dtype=int)
-    lock = threading.Lock()
-
-    def job(group):
-        with lock:
-            seen[group] += 1
-            assert group.stop <= p
-
-    columns.for_each_group(job, (n, p), n_threads)
-    assert (seen == 1).all()
-
-
-def test_groups_keep_memory_small_and_threads_busy():
-    def widths(n, p, n_threads):
-        found = []
-        columns.for_each_group(lambda group: found.append(group.stop - group.start), (n, p), n_threads)
-        return found
-
-    assert max(widths(10**7, 100, 1)) * 10**7 <= columns._LONG * 2
-    assert len(widths(100_000, 4, 4)) == 4
-    assert set(widths(10_000, 64, 2)) == {8}
-    assert max(widths(10_000, 1000, 2)) == 64
-    assert max(widths(100_000, 1000, 2)) * 100_000 <= columns._SCRATCH
-    assert len(widths(10, 1000, 2)) < 10
-
-
-def test_large_scratch_begins_with_a_page():
-    """Of 2 MB, which it may then lie in as a whole."""
-    scratch = columns._Scratch()
-    for n_columns in (1, 40, 64):
-        block = scratch.block(n_columns, 10_000)
-        assert block.shape == (n_columns, 10_000)
-        assert n_columns < 40 or block.ctypes.data % 2**21 == 0
-
-
-@pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])
-@pytest.mark.parametrize("family", columns.FAMILIES)
-def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
-    """More tiles than one each way; the values of a column in its own vector, whatever stands beside it."""
-    x = np.exp(np.random.default_rng(n).normal(size=(n, p)))
-    fit = pk.fit(x[:, :1] if n > 1 else np.array([[1.0], [2.0]]), family)
-    fit = pk.PowerFit(family, np.repeat(fit._results, p, axis=0))
-    z = fit.transform(x)
-    back = fit.inverse_transform(z)
-    np.testing.assert_allclose(back, x, rtol=1e-12)
-    for other in (np.asfortranarray(x), np.pad(x, ((0, 0), (1, 2)))[:, 1:-2], x[::-1, ::-1][::-1, ::-1]):
-        out = np.empty_like(other)
-        np.testing.assert_array_equal(fit.transform(other, out=out, n_threads=2), z)
-        np.testing.assert_array_equal(fit.inverse_transform(out, n_threads=2), back)
-    single = pk.PowerFit(family, fit._results[:1])
-    np.testing.assert_array_equal(single.transform(x[:, -1:]), z[:, -1:])
-
-
-@pytest.mark.parametrize("standardize", [False, True])
-@pytest.mark.parametrize("family, n, p", [("box-cox", 60, 1100), ("yeo-johnson", 500, 30)])
-def test_values_that_do_not_go_along_rows(family, n, p, standardize):
-    """Among ordinary columns: constant, far outside the fitted range, without an inverse."""
-    rng = np.random.default_rng(p)
-    x = rng.standard_gamma(rng.uniform(2.0, 9.0, p), (n, p)) - (0.0 if family == "box-cox" else 4.0)
-    x[:, 7] = 3.0
-    if family == "yeo-johnson":
-        x[:, 5] = -np.expm1(x[:, 5] + 4.0)
-    x[rng.random((n, p)) < 0.01] = np.nan
-    with pytest.warns(UserWarning, match="column 7"):
-        fit = pk.fit(x, family, standardize=standardize)
-    assert columns._lanes(x, x, fit._families, 2, fit._results)
-    far = np.where(rng.random((n, p)) < 1e-3, abs(x) * 1e30, x)
-    z = fit.transform(far)
-    np.testing.assert_array_equal(z, fit.transform(np.asfortranarray(far)))
-    z[:, 5] *= -1e6 if family == "box-cox" else 1e6  # beyond the range, which is a half line
-    for out_of_range in ("nan", "clip"):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            back = fit.inverse_transform(np.asfortranarray(z), out_of_range=out_of_range)
-            np.testing.assert_array_equal(fit.inverse_transform(z, out_of_range=out_of_range), back)
-            own = z.copy()
-            np.testing.assert_array_equal(fit.inverse_transform(own, out=own, out_of_range=out_of_range), back)
-    own = z.copy()
-    with pytest.raises(ValueError, match="no inverse"):
-        fit.inverse_transform(own, out=own, out_of_range="raise")
-    np.testing.assert_array_equal(own, z)
-
-
-# --- threads ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("family", columns.FAMILIES)
+@pytest.mark.parametrize("family", FAMILIES)
 def test_results_do_not_depend_on_the_number_of_threads(family):
     x = abs(matrix()) if family == "box-cox" else matrix()
     fits = [pk.fit(x, family, n_threads=k) for k in N_THREADS]
@@ -192,10 +98,11 @@ def test_fork_after_a_fit():
 
 
 def test_default_number_of_threads():
-    assert columns.default_threads() >= 1
+    assert threads.default_threads() >= 1
     if hasattr(os, "sched_getaffinity"):
-        code = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); from powerkern import columns; "
-        assert processes.run(code + "print(columns.default_threads())") == "1"
+        code = "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))]); "
+        code += "from powerkern._engine.threads import default_threads; print(default_threads())"
+        assert processes.run(code) == "1"
 
 
 @pytest.mark.parametrize(
@@ -228,7 +135,7 @@ def test_an_exception_in_a_job_is_passed_on(n_threads, progress):
         done.append(group)
 
     with pytest.raises(MemoryError, match="in a job"):
-        columns.for_each_group(job, (10_000, 8 * 1000), n_threads, progress)
+        for_each_group(job, (10_000, 8 * 1000), n_threads, progress)
     assert len(done) < 500
     assert not driver_threads()
 
@@ -237,7 +144,7 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(columns, "wait", interrupted)
+    monkeypatch.setattr(threads, "wait", interrupted)
     done = []
 
     def job(group):
@@ -245,7 +152,7 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
         done.append(group)
 
     with pytest.raises(KeyboardInterrupt):
-        columns.for_each_group(job, (10_000, 8 * 1000), 2)
+        for_each_group(job, (10_000, 8 * 1000), 2)
     assert len(done) < 500
     assert not driver_threads()
 
@@ -321,7 +228,7 @@ def test_progress_bar_is_closed_after_an_error(bars):
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        columns.for_each_group(job, (10, 10), 1, progress=True)
+        for_each_group(job, (10, 10), 1, progress=True)
     assert [bar.closed for bar in bars] == [True, True]
 
 

@@ -1,49 +1,26 @@
-"""Fits of data that are never in one place: chunks are summarised, summaries merged, and the fit made from the sum.
-
-Two passes over the data, in any order and at any place::
-
-    grid = reduce(merge, (range_of(chunk) for chunk in chunks)).grid()
-    total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB a column, however long it is
-    fit = finish(total)                                               # the PowerFit that powerkern.fit would give
-
-`fit_chunks` does this for chunks that one process can read, and refines grids where that is needed. One pass, when the
-data come as a stream: ``total = extend(total, chunk)``, starting from None; then ``finish(total)``.
-"""
+"""What is kept of some rows: their range, a grid for it, and power sums on that grid; how these merge, and as bytes."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import fitting, pieces
-from powerkern._estimators import ESTIMATORS
+from powerkern._arguments import FAMILIES
+from powerkern._engine.threads import thread_count
+from powerkern._power_sums import PowerSums, quantum_for, starts_of
 from powerkern._status import Status
-from powerkern._validate import (
-    Matrix,
-    as_choice,
-    as_flag,
-    as_names,
-    as_rows,
-    as_weights,
-    check_n_features,
-    column_label,
-)
-from powerkern.columns import FAMILIES, thread_count
-from powerkern.fitting import PowerFit
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import as_choice, as_names, column_label
 from powerkern.kernels import mle
 from powerkern.kernels import sketch as kernels
 from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN, N_POWERS
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
 BYTES_VERSION = 1
@@ -51,15 +28,12 @@ BYTES_VERSION = 1
 #: A column's total weight is less than 2**_ROOM quanta, so that no sum of 64 bits overflows.
 _ROOM = 61
 #: Bins of a column of a stream, whose grid is as fine as they allow.
-_STREAM_BINS = 1024
+STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
-#: Times that columns which their grid does not resolve are read again, on a finer one.
-_REREADINGS = 3
 _MAGIC = b"PKSK"
 _HEAD = struct.Struct("<4sHBI")
 _CHECK = struct.Struct("<I")
-_NO_WEIGHTS = np.empty(0)
 
 
 class _Summary:
@@ -181,7 +155,7 @@ class Range(_Summary):
         cells = np.empty((self.n_features, kernels.N_GRID))
         held_signed = np.full(self.n_features, signed, dtype=np.int64)
         kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
-        quantum = pieces.quantum_for(float(self.n_obs.max()))
+        quantum = quantum_for(float(self.n_obs.max()))
         return Grid(self.family, cells, self.column_names, self._was_vector, quantum)
 
     @classmethod
@@ -354,16 +328,17 @@ class Sketch:
     def n_obs(self) -> FloatArray:
         """Total weight of the values of each column."""
         counts = np.concatenate([[0], np.cumsum(self.sums[:, 0])])
-        starts = pieces.starts_of(self.grid._table)
+        starts = starts_of(self.grid._table)
         total: FloatArray = np.ldexp((counts[starts[1:]] - counts[starts[:-1]]).astype(np.float64), self.grid.quantum)
         return total
 
-    def _solvable(self) -> pieces.Sums:
-        return pieces.Sums(self.sums, self.grid._code, self.grid._table.copy(), self.grid.quantum)
+    def power_sums(self) -> PowerSums:
+        """The sums, ready to be fitted."""
+        return PowerSums(self.sums, self.grid._code, self.grid._table.copy(), self.grid.quantum)
 
     def part(self, columns: ArrayLike) -> Sketch:
         """The sketch of some of the columns (indices or mask)."""
-        starts = pieces.starts_of(self.grid._table)
+        starts = starts_of(self.grid._table)
         chosen = np.arange(self.grid.n_features)[np.asarray(columns)]
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
         return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]))
@@ -395,7 +370,7 @@ class Sketch:
     def is_sound(self) -> bool:
         """Whether the sums can be those of some rows."""
         sums = self.sums.astype(np.float64)
-        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[pieces.starts_of(self.grid._table)])
+        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[starts_of(self.grid._table)])
         return bool(
             (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
             and (totals < math.ldexp(1.0, _ROOM)).all()
@@ -403,425 +378,6 @@ class Sketch:
 
 
 Mergeable = TypeVar("Mergeable", Range, Sketch)
-
-
-# --- chunk, merge, finish -----------------------------------------------------------------------------
-
-
-def range_of(
-    chunk: object,
-    family: str = "yeo-johnson",
-    *,
-    sample_weight: ArrayLike | None = None,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
-) -> Range:
-    """Range of the columns of some rows: the first of two passes.
-
-    Parameters
-    ----------
-    chunk : (n, p) or (n,) array-like
-        Some of the rows, as for `powerkern.fit`, or none. NaN is missing.
-    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform that is to be fitted.
-    sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows.
-    column_names : sequence of str, optional
-        Names of the columns; default: those of a data frame.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
-
-    Returns
-    -------
-    Range
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `powerkern.fit`; rows are counted from the start of the chunk.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.sketch import merge, range_of
-    >>> merge(range_of(np.arange(5.0)), range_of(np.arange(3.0, 9.0))).x_max
-    array([8.])
-    """
-    code = FAMILIES[as_choice("family", family, FAMILIES)]
-    matrix = as_rows(chunk, column_names, what="chunk")
-    weight = _weights(sample_weight, matrix)
-    table = pieces.range_matrix(matrix.values, code, weight, thread_count(n_threads))
-    outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
-    if outside.size:
-        raise fitting._domain_error(matrix, int(outside[0]), matrix.names, weight)
-    return Range(family, table, matrix.names, matrix.was_vector)
-
-
-def sketch(
-    chunk: object, grid: Grid, *, sample_weight: ArrayLike | None = None, n_threads: int | None = None
-) -> Sketch:
-    """Power sums of some rows on a grid that was made for all rows: the second of two passes.
-
-    Parameters
-    ----------
-    chunk : (n, p) or (n,) array-like
-        Some of the rows whose range the grid was made for.
-    grid : Grid
-        From the merged ranges of all chunks, the same for all chunks.
-    sample_weight : (n,) array-like, optional
-        Weights as for `range_of`.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
-
-    Returns
-    -------
-    Sketch
-
-    Raises
-    ------
-    ValueError
-        A value beyond the range that the grid was made for, or other columns.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.sketch import finish, merge, range_of, sketch
-    >>> x = np.random.default_rng(0).lognormal(size=1000)
-    >>> grid = range_of(x, "box-cox").grid()
-    >>> halves = sketch(x[:500], grid), sketch(x[500:], grid)
-    >>> merge(*halves) == merge(*halves[::-1])
-    True
-    """
-    if not isinstance(grid, Grid):
-        raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    matrix = as_rows(chunk, what="chunk")
-    check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
-    weight = _weights(sample_weight, matrix)
-    _check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
-    sums, inside = pieces.sketch_matrix(
-        matrix.values, grid._code, grid._table.copy(), grid.quantum, weight, thread_count(n_threads)
-    )
-    if not inside.all():
-        j = int(np.argmin(inside))
-        raise ValueError(
-            f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
-            f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
-        )
-    return Sketch(grid, sums)
-
-
-def merge(a: Mergeable, b: Mergeable) -> Mergeable:
-    """What `range_of` or `sketch` would give for the rows of both, in any order.
-
-    Sketches on one grid are sums of whole numbers: the result has the same bits in whatever order and grouping chunks
-    are merged. Sketches on different grids of one stream are first brought to a common grid (see `extend`); the
-    order of merging is then felt at the level of 1e-13.
-
-    Parameters
-    ----------
-    a, b : Range or Sketch
-        Two ranges or two sketches.
-
-    Returns
-    -------
-    Range or Sketch
-
-    Raises
-    ------
-    ValueError
-        Different families or columns, grids that have no common one, or more rows than the grid was made for.
-    """
-    if isinstance(a, Range) and isinstance(b, Range):
-        a._check_same_columns(b)
-        table = pieces.merge_ranges(a._table, b._table)
-        return Range(a.family, table, a.column_names or b.column_names, a._was_vector and b._was_vector)
-    if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
-        raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
-    if a.grid == b.grid:
-        return _added(a, b)
-    a.grid._check_same_columns(b.grid)
-    grid = _common_grid(a.grid, b.grid)
-    return _added(_regridded(a, grid), _regridded(b, grid))
-
-
-def extend(
-    total: Sketch | None,
-    chunk: object,
-    family: str = "yeo-johnson",
-    *,
-    sample_weight: ArrayLike | None = None,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
-) -> Sketch:
-    """The sketch of a stream, one chunk longer: for data that are seen once and whose range is not known beforehand.
-
-    The grid starts as fine as 1024 bins a column allow, and grows with the range of the data: neighbouring bins are
-    joined, which the power sums allow exactly.
-
-    Parameters
-    ----------
-    total : Sketch or None
-        The stream so far, as returned by this function; None to begin. It is not changed.
-    chunk : (n, p) or (n,) array-like
-        The next rows.
-    family, sample_weight, column_names, n_threads
-        As for `range_of`; `family` and `column_names` of the first chunk count.
-
-    Returns
-    -------
-    Sketch
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import powerkern as pk
-    >>> from powerkern.sketch import extend, finish
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> total = None
-    >>> for chunk in np.array_split(X, 10):
-    ...     total = extend(total, chunk)
-    >>> bool(np.allclose(finish(total).lmbda, pk.fit(X).lmbda, rtol=0, atol=1e-10))
-    True
-    """
-    if total is None:
-        found = range_of(chunk, family, sample_weight=sample_weight, column_names=column_names, n_threads=n_threads)
-        return sketch(chunk, _stream_grid(found), sample_weight=sample_weight, n_threads=n_threads)
-    if not isinstance(total, Sketch):
-        raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
-    own = total.grid
-    found = range_of(chunk, own.family, sample_weight=sample_weight, column_names=own.column_names, n_threads=n_threads)
-    fresh = _stream_grid(found)
-    cells = _joined(own._table, fresh._table)
-    quantum = max(own.quantum, pieces.quantum_for(float((total.n_obs + found.n_obs).max())))
-    grid = Grid(own.family, cells, own.column_names, own._was_vector, quantum)
-    grid = grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS, quantum)
-    return _added(_regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
-
-
-def finish(
-    total: Sketch,
-    *,
-    standardize: bool = True,
-    lmbda: ArrayLike | None = None,
-    ymax: float | None = None,
-    n_threads: int | None = None,
-) -> PowerFit:
-    """Fit every column of a sketch by maximum likelihood.
-
-    Each bin's power sums become the nodes and weights of a Gauss rule, and these are fitted as `powerkern.fit` fits
-    weighted values, with the same certificate. The result has everything that a fit of the rows has, `profile` and
-    `confint` included, without the data.
-
-    Parameters
-    ----------
-    total : Sketch
-        Of all rows.
-    standardize : bool, default True
-        Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
-    lmbda : float or (p,) array-like, optional
-        Take these lambdas instead of fitting; NaN entries are fitted.
-    ymax : float, optional
-        Bound on the raw transformed values, as for `powerkern.fit`.
-    n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
-
-    Returns
-    -------
-    PowerFit
-        `Status.UNRESOLVED` marks columns for which the bound of the error of lambda, from the rules and from rounding
-        in the bins, exceeds 1e-11 (times ``|lambda|`` where that is larger): sketch those on ``grid.refined(columns)``.
-
-    Warns
-    -----
-    UserWarning
-        Once, listing columns that were not resolved or have no maximum.
-
-    Notes
-    -----
-    `profile` at lambdas many times as far out as those of its interval loses digits, down to about 1e-8 an observation;
-    make the grid for them by ``grid(largest_exponent=...)`` where that matters.
-
-    Robust fits need order statistics, which power sums do not hold; they are not available from sketches. A robust fit
-    of some 10 000 rows, drawn at random, is what can be had: its lambda differs from that of all rows by about the
-    standard error of that many.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import powerkern as pk
-    >>> from powerkern.sketch import finish, range_of, sketch
-    >>> x = np.random.default_rng(0).lognormal(size=1000)
-    >>> fit = finish(sketch(x, range_of(x, "box-cox").grid()))
-    >>> bool(abs(fit.lmbda[0] - pk.fit(x, "box-cox").lmbda[0]) < 1e-12)
-    True
-    """
-    if not isinstance(total, Sketch):
-        raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
-    standardize = as_flag("standardize", standardize)
-    grid, sums = total.grid, total._solvable()
-    threads = thread_count(n_threads)
-    given = fitting._given_lambdas(lmbda, grid.n_features)
-    results, _ = sums.fit(given, threads)
-    limit = fitting._limit(ymax, standardize, np.dtype(np.float64))
-    if limit < np.inf:
-
-        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            taken = given.copy()
-            taken[at] = bounded
-            return sums.fit(taken, threads)[0][at]
-
-        fitting._apply_limit(refit, grid._code, results, grid.column_names, limit, given, strict=ymax is not None)
-    fitting._warn_unfitted(results[:, mle.STATUS], grid.column_names)
-    return PowerFit(
-        grid.family,
-        results,
-        standardize=standardize,
-        column_names=grid.column_names,
-        sums=sums,
-        was_vector=grid._was_vector,
-    )
-
-
-# --- chunks that can be read again --------------------------------------------------------------------
-
-
-def fit_chunks(
-    chunks: Sequence[object] | Callable[[], Iterable[object]],
-    family: str = "yeo-johnson",
-    estimator: str = "mle",
-    *,
-    standardize: bool = True,
-    sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | None = None,
-    lmbda: ArrayLike | None = None,
-    ymax: float | None = None,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
-) -> PowerFit:
-    """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
-
-    Parameters
-    ----------
-    chunks : sequence, or function that returns an iterable
-        Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map, or a function that starts
-        reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
-    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform.
-    estimator : {"mle"}
-        Maximum likelihood. Robust estimators need the order of all values, which sums do not hold.
-    sample_weight : sequence of array-like, or function that returns an iterable, optional
-        Non-negative weights of the rows, an array for each chunk.
-    standardize, lmbda, ymax, column_names, n_threads
-        As for `powerkern.fit`.
-
-    Returns
-    -------
-    PowerFit
-        Equal to that of `powerkern.fit` to about 1e-13 in lambda. `profile` and `confint` need no data. Columns that
-        their grid does not resolve (rare: see `finish`) are read again, up to three times, on finer ones;
-        `Status.UNRESOLVED` marks those where that did not suffice.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator as `chunks`,
-        which could be read only once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import powerkern as pk
-    >>> from powerkern.sketch import fit_chunks
-    >>> X = np.random.default_rng(0).normal(size=(1000, 2))
-    >>> fit = fit_chunks([X[:300], X[300:]])
-    >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
-    True
-    """
-    as_choice("family", family, FAMILIES)
-    check_estimator(estimator)
-    _check_rereadable("chunks", chunks)
-    if sample_weight is not None:
-        _check_rereadable("sample_weight", sample_weight)
-
-    def summarized(function: Callable[..., Mergeable], *arguments: Any, **options: Any) -> Mergeable:
-        total: Mergeable | None = None
-        for i, (chunk, weight) in enumerate(_pairs(chunks, sample_weight)):
-            with naming(f"chunk {i}"):
-                part = function(chunk, *arguments, sample_weight=weight, n_threads=n_threads, **options)
-                total = part if total is None else merge(total, part)
-        if total is None:
-            raise ValueError("there are no chunks; there is nothing to do")
-        return total
-
-    found = summarized(range_of, family, column_names=column_names)
-    total = resolved(found.grid(), lambda grid, chosen: summarized(sketch, grid).part(chosen))
-    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, n_threads=n_threads)
-
-
-def resolved(grid: Grid, read: Callable[[Grid, NDArray[np.bool_]], Sketch]) -> Sketch:
-    """The sketch of all data, columns that their grid does not resolve on finer ones.
-
-    Parameters
-    ----------
-    grid : Grid
-        For the range of the data.
-    read : function
-        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`; the
-        grid has all columns.
-
-    Returns
-    -------
-    Sketch
-    """
-    total = read(grid, np.ones(grid.n_features, dtype=bool))
-    for _ in range(_REREADINGS):
-        coarse = unresolved(total)
-        if not coarse.any():
-            break
-        total = replaced(total, read(total.grid.refined(coarse), coarse), coarse)
-    return total
-
-
-def check_estimator(estimator: str) -> None:
-    """Refuse estimators that need more than sums."""
-    if as_choice("estimator", estimator, ("mle", *ESTIMATORS)) != "mle":
-        raise ValueError(
-            f"estimator={estimator!r} needs the order of all values, which sums over chunks do not hold; draw rows at "
-            "random and fit these by powerkern.fit, or use 'mle'"
-        )
-
-
-@contextlib.contextmanager
-def naming(chunk: str) -> Iterator[None]:
-    """Errors name the chunk, from whose start they count rows."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in {chunk}: {error}") from None
-
-
-def _check_rereadable(name: str, chunks: object) -> None:
-    if callable(chunks):
-        return
-    if isinstance(chunks, Iterator):
-        raise TypeError(
-            f"{name} is an iterator, which can be read only once, and a fit reads the data twice; pass a function that "
-            "starts it anew (lambda: ...) or a list of chunks, or use extend, which needs one pass"
-        )
-    if not isinstance(chunks, Sequence) or isinstance(chunks, str):
-        raise TypeError(
-            f"{name} must be a list of chunks, or a function that returns an iterable of them, got "
-            f"{type(chunks).__name__}; all rows in one array are a matter for powerkern.fit"
-        )
-
-
-def _pairs(chunks: Any, sample_weight: Any) -> Iterator[tuple[object, Any]]:
-    """Chunks and their weights, from the start."""
-    each = chunks() if callable(chunks) else chunks
-    if sample_weight is None:
-        return ((chunk, None) for chunk in each)
-    weights = sample_weight() if callable(sample_weight) else sample_weight
-    return zip(each, weights, strict=True)
 
 
 # --- columns side by side -----------------------------------------------------------------------------
@@ -854,15 +410,15 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum), sums)
 
 
-def unresolved(total: Sketch) -> NDArray[np.bool_]:
+def unresolved(total: Sketch) -> BoolArray:
     """Mask of the columns whose optimum the grid does not resolve: those that `finish` would warn of."""
     nothing_given = np.full(total.grid.n_features, np.nan)
-    status = total._solvable().fit(nothing_given, thread_count(None))[0][:, mle.STATUS]
-    mask: NDArray[np.bool_] = status == Status.UNRESOLVED
+    status = total.power_sums().fit(nothing_given, thread_count(None))[0][:, mle.STATUS]
+    mask: BoolArray = status == Status.UNRESOLVED
     return mask
 
 
-def replaced(total: Sketch, part: Sketch, columns: NDArray[np.bool_]) -> Sketch:
+def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
     """`total` with the columns of a mask taken from `part`, which has only those."""
     position = np.cumsum(columns) - 1
     each = [part.part([position[j]]) if columns[j] else total.part([j]) for j in range(total.grid.n_features)]
@@ -872,13 +428,13 @@ def replaced(total: Sketch, part: Sketch, columns: NDArray[np.bool_]) -> Sketch:
 # --- grids that grow ----------------------------------------------------------------------------------
 
 
-def _stream_grid(found: Range) -> Grid:
+def stream_grid(found: Range) -> Grid:
     """A grid for the first rows of a stream: as fine as it may be, open to values of either sign."""
     grid = found._laid(0.0, signed=found.family == "yeo-johnson")
-    return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS, grid.quantum)
+    return grid._relaid(np.full(grid.n_features, -np.inf), STREAM_BINS, grid.quantum)
 
 
-def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
+def joined(a: FloatArray, b: FloatArray) -> FloatArray:
     """The cells of a, extended to the ranges of b; those of b where a has none."""
     cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
     both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
@@ -887,7 +443,7 @@ def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
     return cells
 
 
-def _common_grid(a: Grid, b: Grid) -> Grid:
+def common_grid(a: Grid, b: Grid) -> Grid:
     """A grid that both can be brought to."""
     both = (a.n_bins > 0) & (b.n_bins > 0)
     apart = both & np.any(a._table[:, [G_SIGN, G_REF]] != b._table[:, [G_SIGN, G_REF]], axis=1)
@@ -897,19 +453,19 @@ def _common_grid(a: Grid, b: Grid) -> Grid:
             f"{label}: the sketches are on grids that have no common one; sketch all chunks on one grid, "
             "made from their merged ranges"
         )
-    cells = _joined(a._table, b._table)
+    cells = joined(a._table, b._table)
     cells[both, G_EXPONENT] = np.maximum(a._table[both, G_EXPONENT], b._table[both, G_EXPONENT])
     grid = Grid(a.family, cells, a.column_names or b.column_names, a._was_vector, max(a.quantum, b.quantum))
-    limit = max(_STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
+    limit = max(STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
     return grid._relaid(cells[:, G_EXPONENT], limit, grid.quantum)
 
 
-def _regridded(old: Sketch, grid: Grid) -> Sketch:
+def regridded(old: Sketch, grid: Grid) -> Sketch:
     """The same rows on another grid, with bins as wide or wider by powers of two, that has their range."""
     if old.grid == grid:
         return old
     sums = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64)
-    starts, old_starts = pieces.starts_of(grid._table), pieces.starts_of(old.grid._table)
+    starts, old_starts = starts_of(grid._table), starts_of(old.grid._table)
     for j, (new_cell, cell) in enumerate(zip(grid._table, old.grid._table, strict=True)):
         if cell[G_BINS] == 0:
             continue
@@ -945,29 +501,16 @@ def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
     return pairs[:, 0] @ _FROM_LEFT.T + pairs[:, 1] @ _FROM_RIGHT.T, first // 2
 
 
-def _added(a: Sketch, b: Sketch) -> Sketch:
+def added(a: Sketch, b: Sketch) -> Sketch:
     """The sum of two sketches on one grid."""
-    _check_room(a.grid, float((a.n_obs + b.n_obs).max()))
+    check_room(a.grid, float((a.n_obs + b.n_obs).max()))
     return Sketch(a.grid, a.sums + b.sums)
 
 
-def _check_room(grid: Grid, weight: float) -> None:
+def check_room(grid: Grid, weight: float) -> None:
     """Refuse more rows than fit into 64 bits: four times as many as the grid was made for."""
     if grid.n_bins.any() and weight >= math.ldexp(1.0, grid.quantum + _ROOM):
         raise ValueError("more rows than the grid was made for; make it from the merged ranges of all chunks")
-
-
-# --- input --------------------------------------------------------------------------------------------
-
-
-def _weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
-    """Weights as the kernels want them; all rows of a chunk may have weight zero."""
-    n = matrix.values.shape[0]
-    if sample_weight is None:
-        return _NO_WEIGHTS
-    if np.shape(sample_weight) == (n,) and not np.any(sample_weight):
-        return np.zeros(n)
-    return np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
 # --- bytes --------------------------------------------------------------------------------------------

@@ -7,7 +7,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
-from powerkern import Status, columns, pieces
+from powerkern import Status
+from powerkern import _power_sums as power_sums
+from powerkern._arguments import FAMILIES as FAMILY_CODES
+from powerkern._engine import threads
 from powerkern.kernels import sketch
 
 FAMILIES = ("yeo-johnson", "box-cox")
@@ -16,10 +19,10 @@ FAMILIES = ("yeo-johnson", "box-cox")
 @pytest.fixture
 def tall(monkeypatch):
     """Take columns of a thousand values for long ones, and look at few of them to guess their ranges."""
-    monkeypatch.setattr(pieces, "_TALL", 1000)
-    monkeypatch.setattr(pieces, "_LONG", 1000)
-    monkeypatch.setattr(pieces, "PIECE", 700)
-    monkeypatch.setattr(pieces, "_GUESSED", 100)
+    monkeypatch.setattr(power_sums, "SKETCHED_FROM", 1000)
+    monkeypatch.setattr(power_sums, "_LONG", 1000)
+    monkeypatch.setattr(power_sums, "BLOCK_ROWS", 700)
+    monkeypatch.setattr(power_sums, "_GUESSED", 100)
 
 
 @pytest.fixture
@@ -28,8 +31,8 @@ def direct(monkeypatch):
 
     def run(function):
         with monkeypatch.context() as patch:
-            patch.setattr(pieces, "_TALL", 10**12)
-            patch.setattr(pieces, "_LONG", 10**12)
+            patch.setattr(power_sums, "SKETCHED_FROM", 10**12)
+            patch.setattr(power_sums, "_LONG", 10**12)
             return function()
 
     return run
@@ -150,13 +153,13 @@ def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
     for family in FAMILIES:
-        code = columns.FAMILIES[family]
-        found = pieces.range_matrix(X[::10], code, np.empty(0), 1)
-        wide = pieces._widened(found, code)
+        code = FAMILY_CODES[family]
+        found = power_sums.range_matrix(X[::10], code, np.empty(0), 1)
+        wide = power_sums.widened(found, code)
         assert (wide[:, sketch.R_MIN] <= X.min(axis=0)).all()
         assert (X.max(axis=0) <= wide[:, sketch.R_MAX]).all()
         assert (wide[:, sketch.R_MIN] >= 0.0).all()
-    negative = pieces._widened(pieces.range_matrix(-X[::10], columns.FAMILIES["yeo-johnson"], np.empty(0), 1), 1)
+    negative = power_sums.widened(power_sums.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], np.empty(0), 1), 1)
     assert (negative[:, sketch.R_MAX] < 0.0).all()
 
 
@@ -169,13 +172,13 @@ def test_values_outside_the_domain_do_not_stop_other_columns(tall, direct):
 
 def test_long_columns_show_their_progress(tall, capsys, monkeypatch):
     pytest.importorskip("tqdm")
-    monkeypatch.setattr(columns, "_PROGRESS_DELAY", 0.0)
+    monkeypatch.setattr(threads, "_PROGRESS_DELAY", 0.0)
     pk.fit(np.tile(matrix("box-cox"), (9, 1)), "box-cox", progress=True)
     assert "130/130" in capsys.readouterr().err
 
 
 def test_what_counts_as_long_does_not_depend_on_threads(direct):
-    x = np.random.default_rng(0).normal(size=pieces._TALL)
+    x = np.random.default_rng(0).normal(size=power_sums.SKETCHED_FROM)
     one = pk.fit(x, n_threads=1)
     assert_array_equal(pk.fit(x, n_threads=2)._results, one._results)
     assert not np.array_equal(direct(lambda: pk.fit(x))._results, one._results)  # another way

@@ -1,0 +1,86 @@
+"""Arguments that several interfaces share, checked: families, weights, lambdas, bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._typing import FloatArray
+from powerkern._validate import Matrix, as_weights, domain_error
+from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+
+#: The families of transforms by name, as kernels know them.
+FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
+
+NO_WEIGHTS = np.empty(0)
+
+#: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
+_SAFETY = 1e4
+
+
+def domain_error_in(matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS) -> ValueError:
+    """The error for column j, which has a value (of positive weight) outside the domain."""
+    with np.errstate(over="ignore"):
+        column = np.asarray(matrix.values[:, j], dtype=np.float64)
+    if weight.size:
+        column = np.where(weight > 0.0, column, np.nan)
+    infinite = np.isinf(column)
+    kind, offends = ("infinite", infinite) if infinite.any() else ("not positive", column <= 0.0)
+    i = int(np.argmax(offends))
+    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names)
+
+
+def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    """Weights as the kernels want them: contiguous and writable; empty for none."""
+    return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+
+
+def repeated_rows(values: NDArray[Any], weight: FloatArray, estimator: str) -> NDArray[Any]:
+    """Rows as often as their weights say, for estimators that go by order statistics."""
+    if not weight.size:
+        return values
+    broken = weight != np.floor(weight)
+    if broken.any():
+        i = int(np.argmax(broken))
+        raise ValueError(
+            f"sample_weight, row {i}: the weight is {weight[i]}; estimator={estimator!r} takes whole numbers, as which "
+            "it repeats the rows"
+        )
+    return np.repeat(values, weight.astype(np.int64), axis=0)
+
+
+def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
+    """One lambda a column, NaN where it is to be found."""
+    if lmbda is None:
+        return np.full(p, np.nan)
+    given = as_reals("lmbda", lmbda)
+    if given.ndim > 1 or (given.ndim == 1 and given.size != p):
+        raise ValueError(f"lmbda must be one number or one a column ({p}), got shape {given.shape}")
+    if np.isinf(given).any():
+        raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
+    return np.array(np.broadcast_to(given, (p,)))  # a writable copy
+
+
+def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any]) -> float:
+    """The bound on raw transformed values: none where the output is standardised, unless one is given."""
+    if ymax is None:
+        output = np.float32 if dtype == np.float32 else np.float64
+        return math.inf if standardize else float(np.finfo(output).max) / _SAFETY
+    limit = as_reals("ymax", ymax)
+    if limit.ndim > 0 or not limit > 0.0:
+        raise ValueError(f"ymax must be positive, got {ymax!r}")
+    return float(limit)
+
+
+def as_reals(what: str, value: object) -> FloatArray:
+    """An argument as an array of float64."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{what} must be a real number or real numbers, got {value!r}")
+    return array.astype(np.float64)

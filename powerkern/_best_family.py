@@ -1,0 +1,56 @@
+"""The better one of both families, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._arguments import NO_WEIGHTS
+from powerkern._engine.by_column import fit_matrix
+from powerkern._status import is_failed
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels import mle
+
+#: Columns compared at a time when both families are fitted robustly.
+_COMPARED = 64
+
+
+def best_family(
+    fitted_as: Callable[[int], FloatArray], values: NDArray[Any], robust: bool, n_threads: int
+) -> tuple[FloatArray, IntArray]:
+    """Results of the family with the larger likelihood, and which one it is, for every column."""
+    results, other = fitted_as(mle.YEO_JOHNSON), fitted_as(mle.BOX_COX)
+    at = np.flatnonzero((other[:, mle.STATUS] >= 0) & ~is_failed(other[:, mle.STATUS]))
+    if not robust:
+        better = other[at, mle.NLL] < results[at, mle.NLL]
+    else:
+        better = _likelier(values, at, other[at], results[at], n_threads)
+    better |= is_failed(results[at, mle.STATUS])
+    families = np.full(len(results), mle.YEO_JOHNSON)
+    families[at[better]] = mle.BOX_COX
+    results[at[better]] = other[at[better]]
+    return results, families
+
+
+def _likelier(
+    values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray, n_threads: int
+) -> BoolArray:
+    """Whether Box-Cox gives the values that both fits keep a larger likelihood, each with its lambda."""
+    low = np.maximum(box_cox[:, mle.KEPT_LOW], yeo_johnson[:, mle.KEPT_LOW])
+    high = np.minimum(box_cox[:, mle.KEPT_HIGH], yeo_johnson[:, mle.KEPT_HIGH])
+    better = np.zeros(at.size, dtype=np.bool_)
+    for start in range(0, at.size, _COMPARED):
+        part = slice(start, start + _COMPARED)
+        x = values[:, at[part]].astype(np.float64)
+        x[~((x >= low[part]) & (x <= high[part]))] = np.nan
+        nll = []
+        for code, fit in ((mle.BOX_COX, box_cox[part]), (mle.YEO_JOHNSON, yeo_johnson[part])):
+            scaled = (x - fit[:, mle.CENTRE]) / fit[:, mle.DIVISOR]
+            lmbda = np.ascontiguousarray(fit[:, mle.LMBDA])
+            refit = fit_matrix(scaled, code, lmbda, NO_WEIGHTS, n_threads)
+            nll.append(refit[:, mle.NLL] + np.log(fit[:, mle.DIVISOR]))
+        better[part] = nll[0] < nll[1]
+    return better

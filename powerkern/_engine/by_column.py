@@ -1,0 +1,114 @@
+"""A kernel called for every column of a matrix, in groups of columns on a pool of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.blocks import column_groups
+from powerkern._engine.gather import FitScratch, Scratch, contiguous_columns, gathered
+from powerkern._engine.threads import progress_bar, work_off
+from powerkern._typing import FloatArray
+from powerkern.kernels import mle, partial_moments
+
+
+def for_each_group(
+    job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, progress: bool = False
+) -> None:
+    """Call `job` with slices that cover the columns of a (n, p) matrix, on `n_threads` threads."""
+    groups = [(group,) for group in column_groups(shape, n_threads)]
+    with progress_bar(shape[1], " columns", progress) as bar:
+        work_off(job, groups, shape, n_threads, bar)
+
+
+def column_figures(
+    measure: Callable[[FloatArray, slice], FloatArray],
+    values: NDArray[Any],
+    width: int,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """What ``measure(columns, group)`` finds for groups of columns: (p, width).
+
+    The columns are contiguous rows of a block that `measure` may change.
+    """
+    out = np.empty((values.shape[1], width))
+    scratch = Scratch()
+
+    def job(group: slice) -> None:
+        out[group] = measure(gathered(values[:, group], scratch), group)
+
+    for_each_group(job, values.shape, n_threads, progress)
+    return out
+
+
+def _on_columns(
+    function: Callable[[FloatArray, slice, tuple[Any, ...], FloatArray], None],
+    values: NDArray[Any],
+    width: int,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """Call ``function(columns, group, work, rows of the result)`` for groups of columns; returns (p, width)."""
+    out = np.empty((values.shape[1], width))
+    scratch = FitScratch(values.shape[0])
+
+    def job(group: slice) -> None:
+        function(contiguous_columns(values, group, scratch), group, scratch.work, out[group])
+
+    for_each_group(job, values.shape, n_threads, progress)
+    return out
+
+
+def fit_matrix(
+    values: NDArray[Any],
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """Fit every column; returns (p, mle.N_RESULTS). A negative STATUS marks values outside the domain."""
+
+    def fit(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        mle.fit_columns(columns, weight, family, lmbda[group], work, out)
+
+    return _on_columns(fit, values, mle.N_RESULTS, n_threads, progress)
+
+
+def profile_matrix(
+    values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """g of every column at every lambda: (p, len(lmbdas))."""
+
+    def profile(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        mle.profile_columns(columns, weight, family, lmbdas, work, out)
+
+    return _on_columns(profile, values, lmbdas.size, n_threads)
+
+
+def interval_matrix(
+    values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+    at = np.column_stack([lmbda, drop])
+
+    def interval(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        mle.interval_columns(columns, weight, family, at[group], work, out)
+
+    return _on_columns(interval, values, 2, n_threads)
+
+
+def partial_moments_matrix(
+    values: NDArray[Any], family: int, frames: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """Moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_SHARE)."""
+
+    def add(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+        partial_moments.share_columns(columns, weight, family, frames[group], at[group], work, out)
+
+    moments = _on_columns(add, values, at.shape[1] * partial_moments.N_SHARE, n_threads)
+    return moments.reshape(*at.shape, partial_moments.N_SHARE)

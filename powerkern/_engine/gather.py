@@ -1,0 +1,91 @@
+"""Columns of any matrix as contiguous float64 vectors in scratch space, and back."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._typing import FloatArray
+from powerkern.kernels import columnwise, mle
+from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
+
+
+class Scratch(threading.local):
+    """Each thread's block to gather columns into."""
+
+    def __init__(self) -> None:
+        self._block = np.empty(0)
+
+    def block(self, n_columns: int, n_rows: int) -> FloatArray:
+        """A contiguous (n_columns, n_rows) block."""
+        size = n_columns * n_rows
+        if self._block.size < size:
+            self._block = _in_large_pages(size)
+        return self._block[:size].reshape(n_columns, n_rows)
+
+
+def _in_large_pages(size: int) -> FloatArray:
+    """A vector that lies, where the system offers them, in pages of 2 MB: columns are written to side by side."""
+    page = 2**21 // 8
+    if size < page:
+        return np.empty(size)
+    whole = np.empty(-(-size // page) * page + page)  # NumPy asks for large pages from 4 MB on
+    start = -whole.ctypes.data % (8 * page) // 8
+    return whole[start : start + size]
+
+
+class FitScratch(Scratch):
+    """A thread's block and the arrays of `mle.Work`."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.work = new_work(n)
+
+
+def new_work(n: int) -> tuple[Any, ...]:
+    """The arrays of `mle.Work` for columns of `n` values."""
+    columns = tuple(np.empty(n) for _ in range(5))
+    small = (np.empty(mle.SAMPLE, np.float32), np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))
+    return (*columns, *small)
+
+
+def is_native(values: NDArray[Any]) -> bool:
+    """Whether a matrix holds float64 in the order of bytes that the CPU has."""
+    return values.dtype == np.float64 and values.dtype.isnative
+
+
+def _gather(part: NDArray[Any], block: FloatArray) -> None:
+    """block = part.T, as float64."""
+    if is_native(part):
+        columnwise.gather(part, block)
+    else:
+        with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
+            np.copyto(block, part.T, casting="unsafe")
+
+
+def scatter(block: FloatArray, part: NDArray[Any]) -> None:
+    """part = block.T, rounded to the type of part."""
+    if is_native(part):
+        columnwise.scatter(block, part)
+    else:
+        with np.errstate(over="ignore"):
+            np.copyto(part, block.T, casting="same_kind")
+
+
+def gathered(part: NDArray[Any], scratch: Scratch) -> FloatArray:
+    """The columns of a part of a matrix as the rows of a block, which may be changed."""
+    block = scratch.block(part.shape[1], part.shape[0])
+    _gather(part, block)
+    return block
+
+
+def contiguous_columns(values: NDArray[Any], group: slice, scratch: Scratch) -> FloatArray:
+    """The columns of a group as contiguous float64 rows, copied unless they are that already; not to be changed."""
+    part = values[:, group]
+    across = part.T
+    if is_native(part) and across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it
+        return across
+    return gathered(part, scratch)

@@ -1,0 +1,70 @@
+"""Kernels called for one vector: for callers to whom microseconds matter, and to trace how one column is fitted.
+
+With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger steps from here into the kernels.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._engine.gather import new_work
+from powerkern._typing import FloatArray
+from powerkern.kernels import mle, robust
+
+_NO_WEIGHTS = np.empty(0)
+
+
+class ColumnFit(NamedTuple):
+    """The fit of one column; the fields are those of `powerkern.PowerFit`, as numbers."""
+
+    lmbda: float
+    loc: float
+    scale: float
+    log_factor: float
+    ref: float
+    slope: float
+    intercept: float
+    nll: float
+    curvature: float
+    n_obs: float
+    n_eval: int
+    status: int
+    x_min: float
+    x_max: float
+    lmbda0: float
+    n_kept: float
+    kept_low: float
+    kept_high: float
+    center: float
+    divisor: float
+
+
+def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
+    """Fit one contiguous float64 vector by maximum likelihood; domain and shape are the caller's business."""
+    out = np.empty((1, mle.N_RESULTS))
+    mle.fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
+    return ColumnFit(*out[0].tolist())
+
+
+def fit_vector_robustly(x: FloatArray, family: int, options: FloatArray) -> ColumnFit:
+    """`fit_vector` by a robust estimator: `options` is the array of `kernels.robust.Options`."""
+    out = np.empty((1, mle.N_RESULTS))
+    work = robust.new_robust_work(new_work(x.size), x.size)
+    robust.fit_sorted_columns(np.sort(x).reshape(1, -1), family, options, work, out)
+    return ColumnFit(*out[0].tolist())
+
+
+def nll_vector(x: FloatArray, family: int, lmbdas: FloatArray) -> FloatArray:
+    """Negative log-likelihood per observation of one contiguous float64 vector at each lambda."""
+    out = np.empty(lmbdas.size)
+    mle.profile_columns(x.reshape(1, -1), _NO_WEIGHTS, family, lmbdas, new_work(x.size), out.reshape(1, -1))
+    return out
+
+
+def interval_vector(x: FloatArray, family: int, lmbda: float, drop: float) -> tuple[float, float]:
+    """The two lambdas at which g exceeds its minimum, at `lmbda`, by `drop`."""
+    out = np.empty((1, 2))
+    mle.interval_columns(x.reshape(1, -1), _NO_WEIGHTS, family, np.array([[lmbda, drop]]), new_work(x.size), out)
+    return float(out[0, 0]), float(out[0, 1])

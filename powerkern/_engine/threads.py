@@ -1,0 +1,104 @@
+"""Threads: how many, and parts of a matrix worked off on them, with progress and prompt interruption.
+
+Entry points release the GIL, so plain Python threads run them side by side: no threading layer of numba, no crash in a
+forked child, no trouble when several Python threads call in. A part of a matrix is handled by the same code whatever
+the number of threads, so results are bit-identical.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, nullcontext
+from typing import Any
+
+import numpy as np
+
+#: Fewer values than this are not worth a thread.
+SERIAL_VALUES = 32_768
+#: Seconds of work after which a progress bar appears.
+_PROGRESS_DELAY = 1.0
+#: Seconds between looks at the pool.
+_POLL = 0.2
+
+
+def default_threads() -> int:
+    """Number of CPUs this process may use, or ``NUMBA_NUM_THREADS`` if that is fewer.
+
+    joblib sets the variable in its worker processes, so that they share the CPUs.
+    """
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    limit = os.environ.get("NUMBA_NUM_THREADS", "")
+    return max(1, min(cpus, int(limit))) if limit.isdecimal() else cpus
+
+
+def thread_count(n_threads: int | None) -> int:
+    """An argument ``n_threads``, once it is known to be a number of threads; None: all CPUs of this process."""
+    if n_threads is None:
+        return default_threads()
+    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer):
+        raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {n_threads!r}")
+    if n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {n_threads}")
+    return int(n_threads)
+
+
+def work_off(
+    job: Callable[..., None],
+    parts: Iterable[tuple[slice, ...]],
+    shape: tuple[int, int],
+    n_threads: int,
+    bar: Any = None,
+) -> None:
+    """Call ``job(*part)`` for all parts of a (n, p) matrix; the last slice of a part is its columns.
+
+    The main thread only waits, so that Ctrl-C is heard at once whatever runs. The first exception stops the rest.
+    """
+    waiting, done = deque(parts), deque[slice]()
+
+    def work() -> None:  # once a thread: handing over each part by itself would cost four times as much
+        while True:
+            try:
+                part = waiting.popleft()
+            except IndexError:
+                return
+            job(*part)
+            done.append(part[-1])
+
+    if shape[0] * shape[1] < SERIAL_VALUES:
+        work()
+        return
+    n_threads = min(n_threads, len(waiting))
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="powerkern")
+    try:
+        running = {pool.submit(work) for _ in range(n_threads)}
+        while running:
+            # with a timeout: without one, Windows could not be interrupted, and a bar would not move
+            ended, running = wait(running, timeout=_POLL, return_when=FIRST_EXCEPTION)
+            for task in ended:
+                task.result()
+            while bar is not None and done:
+                columns = done.popleft()
+                bar.update(columns.stop - columns.start)
+    except KeyboardInterrupt:
+        waiting.clear()
+        pool.shutdown(wait=False)  # what runs ends by itself; nobody waits for it
+        raise
+    except BaseException:
+        waiting.clear()
+        pool.shutdown()
+        raise
+    pool.shutdown()
+
+
+def progress_bar(total: int, unit: str, wanted: bool) -> AbstractContextManager[Any]:
+    """A bar if one is wanted, None otherwise."""
+    if not wanted:
+        return nullcontext()
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        raise ImportError("progress=True needs tqdm: pip install 'powerkern[progress]'") from None
+    return closing(tqdm(total=total, unit=unit, delay=_PROGRESS_DELAY))

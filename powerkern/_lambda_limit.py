@@ -1,0 +1,61 @@
+"""The bound on lambda that keeps raw transformed values within ``ymax``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._status import Status
+from powerkern._typing import BoolArray, FloatArray
+from powerkern._validate import column_label
+from powerkern.kernels import lambda_bounds, mle
+
+
+def apply_limit(
+    refit: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    family: int,
+    results: FloatArray,
+    names: list[str] | None,
+    ymax: float,
+    given: FloatArray,
+    *,
+    strict: bool,
+) -> None:
+    """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it.
+
+    `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
+    they come as close to it as they can.
+    """
+    found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
+    found = found[_near_limit(family, results[found], ymax)]
+    if found.size == 0:
+        return
+    low, high = np.empty((2, found.size))
+    lambda_bounds.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
+    impossible = low > high
+    if strict and impossible.any():
+        j = int(found[np.argmax(impossible)])
+        raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, names)}: no lambda satisfies it")
+    low, high = np.where(impossible, 0.5 * (low + high), [low, high])
+    bounded = np.clip(results[found, mle.LMBDA], low, high)
+    moved = bounded != results[found, mle.LMBDA]
+    if moved.any():
+        at = found[moved]
+        again = refit(at, bounded[moved])
+        again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
+        again[:, mle.N_EVAL] += results[at, mle.N_EVAL]
+        results[at] = again
+
+
+def _near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
+    """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` tells at once that most do not."""
+    lmbda, x_min, x_max = results[:, [mle.LMBDA, mle.X_MIN, mle.X_MAX]].T
+    if family == mle.BOX_COX:
+        above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
+    else:
+        above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
+    with np.errstate(over="ignore", invalid="ignore"):
+        steepest = np.exp(np.maximum(0.0, np.maximum(lmbda * above, other * below)))
+        return np.asarray(~(2.0 * np.maximum(above, below) * steepest <= ymax))

@@ -1,0 +1,758 @@
+"""The fitted object: what `powerkern.fit` returns, and everything it can do."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import _frames
+from powerkern import _power_sums as power_sums
+from powerkern._arguments import FAMILIES, as_reals, domain_error_in, weights_of
+from powerkern._engine.apply import Repair, count_outside, transform_matrix
+from powerkern._engine.one_column import ColumnFit
+from powerkern._engine.threads import thread_count
+from powerkern._estimators import ESTIMATORS, QUANTILE, cutoff_of
+from powerkern._status import Status, is_failed
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
+from powerkern.kernels import columnwise, mle
+
+OutOfRange = Literal["nan", "raise", "clip"]
+
+#: Version of the JSON text that `PowerFit.to_json` writes; it reads every version up to it.
+JSON_VERSION = 2
+
+#: The better one of both families, column by column.
+BEST = "best"
+#: Families that a fit may have.
+FIT_FAMILIES = (*FAMILIES, BEST)
+#: Estimators that leave values out altogether.
+_KEEPS = ("rewml", "rewml-nr", "mtl")
+
+
+class Interval(NamedTuple):
+    """Likelihood intervals for lambda, one entry a column."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+class PowerFit:
+    """Power transforms fitted to the columns of a matrix.
+
+    Made by `fit`; `from_json` reads one back. All arrays have one entry a column.
+
+    Attributes
+    ----------
+    family : str
+        "box-cox", "yeo-johnson" or "best".
+    families : list of str
+        The transform of each column.
+    estimator : str
+        "mle", "rewml", "rewml-nr", "carroll", "mtl", "ks" or "ppcc".
+    quantile : float
+        Of the normal distribution, where the cut-off for outliers is.
+    standardize : bool
+        Whether `transform` standardises to mean 0 and standard deviation 1.
+    column_names : list of str or None
+        Names of the fitted columns, where the data had names.
+    n_features : int
+        Number of columns.
+    lmbda : ndarray
+        The transformation parameter. 1 for a column that could not be fitted, which is passed through unchanged.
+    loc, scale, log_factor : ndarray
+        Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
+        transformed values, for robust fits of those that were kept. `log_factor` is 0 unless they would overflow.
+        Standardised output does not pass through them: see Notes.
+    nll : ndarray
+        Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`.
+    information : ndarray
+        Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda`.
+    n_obs : ndarray
+        Values that are not missing; with weights, the sum of their weights.
+    n_iter : ndarray of int
+        Evaluations of the likelihood or its derivatives, those on a sample included.
+    status : ndarray of int
+        A `powerkern.Status` each; `status_text` has them in words.
+    x_min, x_max : ndarray
+        Smallest and largest value of the fitted data.
+    lmbda0 : ndarray
+        Of robust fits: where reweighting started from; else `lmbda`.
+    n_kept : ndarray
+        Of robust fits: number of values used in the final fit; else `n_obs`.
+    center, divisor : ndarray
+        Of robust Yeo-Johnson fits: what is transformed is ``(x - center)/divisor``; else 0 and 1.
+
+    Notes
+    -----
+    Standardised values are computed as ``slope * (psi(x) - psi(ref)) e^-s + intercept`` with a reference inside the
+    data, so they are finite and accurate for every value in the fitted range even where psi itself overflows
+    (lambda = -361) or all its values agree to 15 digits (years, tight clusters).
+    """
+
+    def __init__(
+        self,
+        family: str,
+        results: FloatArray,
+        *,
+        estimator: str = "mle",
+        families: IntArray | None = None,
+        quantile: float = QUANTILE,
+        standardize: bool = True,
+        column_names: list[str] | None = None,
+        data: tuple[NDArray[Any], FloatArray] | None = None,
+        sums: power_sums.PowerSums | None = None,
+        was_vector: bool = False,
+    ) -> None:
+        self.family = family
+        self.estimator = estimator
+        self.quantile = quantile
+        self.standardize = standardize
+        self.column_names = column_names
+        self._results = results
+        self._families = np.full(len(results), FAMILIES[family]) if families is None else families
+        self._was_vector = was_vector
+        self._data = data
+        self._sums = sums
+
+    def _column(self, k: int) -> FloatArray:
+        """A column of the results, read-only: slope and intercept depend on it."""
+        view = self._results[:, k]
+        view.flags.writeable = False
+        return view
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self._results.shape[0])
+
+    @property
+    def lmbda(self) -> FloatArray:
+        """The transformation parameter of each column."""
+        return self._column(mle.LMBDA)
+
+    @property
+    def loc(self) -> FloatArray:
+        """Mean of the raw transformed values, a factor ``exp(log_factor)`` apart."""
+        return self._column(mle.LOC)
+
+    @property
+    def scale(self) -> FloatArray:
+        """Their standard deviation, a factor ``exp(log_factor)`` apart."""
+        return self._column(mle.SCALE)
+
+    @property
+    def log_factor(self) -> FloatArray:
+        """Log of the factor that `loc` and `scale` leave out; mostly 0."""
+        return self._column(mle.LOG_FACTOR)
+
+    @property
+    def nll(self) -> FloatArray:
+        """Negative log-likelihood at `lmbda`."""
+        return self._results[:, mle.NLL] * self.n_kept
+
+    @property
+    def information(self) -> FloatArray:
+        """Second derivative of `nll` in lambda."""
+        return self._results[:, mle.CURVATURE] * self.n_kept
+
+    @property
+    def n_obs(self) -> FloatArray:
+        """Number (or total weight) of the values that are not missing."""
+        return self._column(mle.N_OBS)
+
+    @property
+    def n_iter(self) -> IntArray:
+        """Evaluations of the likelihood or its derivatives."""
+        return self._results[:, mle.N_EVAL].astype(np.int64)
+
+    @property
+    def status(self) -> IntArray:
+        """A `powerkern.Status` for each column."""
+        return self._results[:, mle.STATUS].astype(np.int64)
+
+    @property
+    def status_text(self) -> list[str]:
+        """The status of each column in words."""
+        return [Status(code).sentence for code in self.status]
+
+    @property
+    def x_min(self) -> FloatArray:
+        """Smallest value of the fitted data."""
+        return self._column(mle.X_MIN)
+
+    @property
+    def x_max(self) -> FloatArray:
+        """Largest value of the fitted data."""
+        return self._column(mle.X_MAX)
+
+    @property
+    def families(self) -> list[str]:
+        """The transform of each column."""
+        names = {code: name for name, code in FAMILIES.items()}
+        return [names[code] for code in self._families.tolist()]
+
+    @property
+    def lmbda0(self) -> FloatArray:
+        """Where the reweighting of a robust fit started from."""
+        return self._column(mle.LMBDA0)
+
+    @property
+    def n_kept(self) -> FloatArray:
+        """Number of values (or total weight) used in the final fit."""
+        return self._column(mle.N_KEPT)
+
+    @property
+    def center(self) -> FloatArray:
+        """What robust Yeo-Johnson fits subtract before they transform."""
+        return self._column(mle.CENTRE)
+
+    @property
+    def divisor(self) -> FloatArray:
+        """What they divide by."""
+        return self._column(mle.DIVISOR)
+
+    def __repr__(self) -> str:
+        fitted = np.count_nonzero(~is_failed(self.status))
+        fitted_text = f"{fitted} of {self.n_features} columns fitted"
+        return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_data": None, "_sums": None}  # a fit travels without the data it came from
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
+        self.__dict__.update(state, _results=np.array(state["_results"]))
+
+    def part(self, columns: slice) -> PowerFit:
+        """The fit of some of the columns, without data."""
+        names = None if self.column_names is None else self.column_names[columns]
+        return PowerFit(
+            self.family,
+            self._results[columns].copy(),
+            estimator=self.estimator,
+            families=self._families[columns].copy(),
+            quantile=self.quantile,
+            standardize=self.standardize,
+            column_names=names,
+        )
+
+    # --- applying ---------------------------------------------------------------------------------------
+
+    def transform(self, X: object, *, out: NDArray[Any] | None = None, n_threads: int | None = None) -> Any:
+        """Transform every column of `X`.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            NaN stays NaN. Columns that could not be fitted pass unchanged. In a data frame the fitted columns are
+            found by name, and others pass untouched.
+        out : ndarray, optional
+            Where to write; may be `X` itself, which is then overwritten only if every value is in the domain.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray, or a data frame or series where `X` is one of pandas or polars
+            float32 for float32 input, else float64; same shape as `X`. Data frames keep their index, names and order
+            of columns; of nullable columns, missing values are null.
+
+        Raises
+        ------
+        ValueError
+            Infinite values, non-positive values under Box-Cox (naming column and row), or a wrong shape.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> X = np.random.default_rng(0).lognormal(size=(1000, 2))
+        >>> Z = pk.fit(X, family="box-cox").transform(X)
+        >>> bool(np.allclose(Z.mean(axis=0), 0)), bool(np.allclose(Z.std(axis=0), 1))
+        (True, True)
+        """
+        part = _frames.columns_named(X, self.column_names)
+        matrix = as_matrix(part)
+        direction = columnwise.FORWARD_STANDARDIZED if self.standardize else columnwise.FORWARD
+        result, target = self._target(matrix, out)
+        n_threads = thread_count(n_threads)
+        if out is not None:
+            if np.shares_memory(target, matrix.values):  # nothing half-done: look before overwriting
+                counts = count_outside(matrix.values, self._families, self._results, n_threads)
+                self._refuse(matrix, counts)
+            self._forget(target)
+        counts = transform_matrix(matrix.values, target, self._families, direction, self._results, n_threads)
+        self._refuse(matrix, counts)
+        return result if out is not None else _frames.restored(X, part, result)
+
+    def inverse_transform(
+        self,
+        Z: object,
+        *,
+        out: NDArray[Any] | None = None,
+        n_threads: int | None = None,
+        out_of_range: OutOfRange = "nan",
+    ) -> Any:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        Z : (n, n_features) array-like, or (n,) where the fit was to one column
+            Transformed values; NaN stays NaN. Data frames are treated as by `transform`.
+        out : ndarray, optional
+            Where to write; may be `Z` itself.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+        out_of_range : {"nan", "raise", "clip"}, default "nan"
+            A power transform maps onto a half line unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson).
+            A value beyond its end has no inverse: it becomes NaN, with one warning; or a ValueError is raised; or
+            the value becomes the nearest end of the fitted data (`x_min` or `x_max`).
+
+        Returns
+        -------
+        ndarray, or a data frame or series where `Z` is one of pandas or polars
+            float32 for float32 input, else float64; same shape as `Z`.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> X = np.random.default_rng(0).normal(size=(100, 3))
+        >>> fit = pk.fit(X)
+        >>> bool(np.allclose(fit.inverse_transform(fit.transform(X)), X))
+        True
+        """
+        if out_of_range not in ("nan", "raise", "clip"):
+            raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
+        part = _frames.columns_named(Z, self.column_names)
+        matrix = as_matrix(part)
+        result, target = self._target(matrix, out)
+        direction = columnwise.INVERSE_STANDARDIZED if self.standardize else columnwise.INVERSE
+        repair = self._repair(out_of_range == "clip", np.finfo(target.dtype).eps)
+
+        def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
+            lost = transform_matrix(
+                matrix.values, to, self._families, direction, self._results, thread_count(n_threads), repair
+            )
+            return np.flatnonzero(lost)
+
+        if out is not None:
+            if out_of_range == "raise" and np.shares_memory(target, matrix.values):
+                self._report_lost(apply(None), out_of_range)  # nothing half-done: look before overwriting
+            self._forget(target)
+        self._report_lost(apply(target), out_of_range)
+        return result if out is not None else _frames.restored(Z, part, result)
+
+    def _repair(self, clip: bool, eps: float) -> Repair:
+        """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.
+
+        Where psi is flat, the image of an end of the data may round to the end of the range: that is not lost.
+        """
+        ends: list[NDArray[np.floating]] = []
+
+        def repair(j: int, z: NDArray[Any], x: FloatArray) -> int:
+            if not ends:
+                ends.append(self.transform(np.array([self.x_min, self.x_max]), n_threads=1))
+            low, high = ends[0][:, j]
+            rounding = 16.0 * eps * max(abs(low), abs(high), abs(self._results[j, mle.INTERCEPT]))
+            lost = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
+            at = z[lost].astype(np.float64)
+            inside = (low - rounding <= at) & (at <= high + rounding)
+            with np.errstate(invalid="ignore", over="ignore"):  # images of outliers may be infinite
+                nearest = np.where((at >= high) | (at - low > high - at), self.x_max[j], self.x_min[j])
+            x[lost] = np.where(inside | clip, nearest, np.nan)
+            return 0 if clip else int(np.count_nonzero(~inside))
+
+        return repair
+
+    def _report_lost(self, lost: NDArray[np.intp], out_of_range: OutOfRange) -> None:
+        if lost.size == 0:
+            return
+        where = column_labels(lost, self.column_names)
+        text = f"Some values in {where} are beyond the range of the transform and have no inverse"
+        if out_of_range == "raise":
+            raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
+        warnings.warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise", stacklevel=3)
+
+    def _target(self, matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The array to return, and it as a matrix."""
+        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+        dtype = np.float32 if matrix.values.dtype == np.float32 else np.float64
+        shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
+        if out is None:
+            order: Literal["F", "C"] = "F" if matrix.values.flags.f_contiguous else "C"
+            out = np.empty(shape, dtype=dtype, order=order)
+        else:
+            out = as_out(out, shape, dtype, matrix.values)
+        return out, out.reshape(matrix.values.shape) if matrix.was_vector else out
+
+    def _refuse(self, matrix: Matrix, counts: IntArray) -> None:
+        if counts.any():
+            raise domain_error_in(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names)
+
+    def _forget(self, target: NDArray[Any]) -> None:
+        """Drop the remembered data when it is about to be overwritten."""
+        if self._data is not None and np.shares_memory(target, self._data[0]):
+            self._data = None
+
+    # --- outliers ---------------------------------------------------------------------------------------
+
+    def weights(self, X: object) -> FloatArray:
+        """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
+
+        RewML keeps what is within the cut-off of Huber's location and scale of the transformed data, the trimmed
+        likelihood its stretch of order statistics, and the other estimators everything.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            The fitted data, or new ones. Missing values, and all values of a column that could not be fitted, have
+            weight 0 and 1.
+
+        Returns
+        -------
+        ndarray
+            0 or 1; same shape as `X`, columns in the order of the fit. On the fitted data, their sums are `n_kept`,
+            or more where values tie with the last ones that the trimmed likelihood keeps.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+        >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
+        0
+        """
+        matrix = as_matrix(_frames.columns_named(X, self.column_names))
+        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+        values = matrix.values
+        if self.estimator in _KEEPS:
+            low, high = self._results[:, mle.KEPT_LOW], self._results[:, mle.KEPT_HIGH]
+            kept = (values >= low) & (values <= high) | (is_failed(self.status) & ~np.isnan(values))
+        else:
+            kept = ~np.isnan(values)
+        weights: FloatArray = kept.astype(np.float64)
+        return weights.reshape(-1) if matrix.was_vector else weights
+
+    def outliers(self, X: object, *, quantile: float | None = None) -> BoolArray:
+        """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > Phi^-1(quantile) scale``.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, or (n,) where the fit was to one column
+            The fitted data, or new ones. Missing values are no outliers, nor are values of columns not fitted.
+        quantile : float, optional
+            Default: `quantile` of the fit, 0.995 unless given, which flags 1 % of normal data.
+
+        Returns
+        -------
+        ndarray of bool
+            Same shape as `X`, the columns in the order of the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+        >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
+        True
+        """
+        matrix = as_matrix(_frames.columns_named(X, self.column_names))
+        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+        low, high = self.cutoffs(quantile=quantile)
+        with np.errstate(invalid="ignore"):
+            beyond = (matrix.values < low) | (matrix.values > high)
+        return beyond.reshape(-1) if matrix.was_vector else beyond
+
+    def cutoffs(self, *, quantile: float | None = None) -> Interval:
+        """The cut-offs for outliers in the units of the data.
+
+        Parameters
+        ----------
+        quantile : float, optional
+            Default: `quantile` of the fit.
+
+        Returns
+        -------
+        Interval
+            Arrays `low` and `high`: values with ``psi = loc -+ Phi^-1(quantile) scale``; -inf (0 under Box-Cox) and
+            inf beyond the range of the transform; NaN for columns that could not be fitted.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=1000)
+        >>> low, high = pk.fit(x, "box-cox", "rewml").cutoffs()
+        >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
+        True
+        """
+        cutoff = cutoff_of(self.quantile if quantile is None else quantile)
+        ends = np.repeat([[-cutoff], [cutoff]], self.n_features, axis=1)
+        families, results = self._families, self._results
+        transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
+        low, high = ends
+        lowest = np.where(families == mle.BOX_COX, 0.0, -np.inf)
+        low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
+        failed = is_failed(self.status)
+        low[failed] = high[failed] = np.nan
+        return Interval(low, high)
+
+    # --- likelihood -------------------------------------------------------------------------------------
+
+    def profile(
+        self,
+        lmbdas: ArrayLike,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> FloatArray:
+        """Negative log-likelihood of every column at given lambdas.
+
+        Parameters
+        ----------
+        lmbdas : float or (k,) array-like
+            Where to evaluate.
+        X : array-like, optional
+            The fitted data. Not needed right after `fit`, which remembers its data without copying them (so they
+            must not be changed in between), until the fit is used to overwrite them. A fit that was pickled or read
+            from JSON has none.
+        sample_weight : (n,) array-like, optional
+            Weights that go with `X`.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        (n_features, k) ndarray
+            In the units of `nll`; NaN for columns that could not be fitted. For a scalar, (n_features,).
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(1.0, 50.0), family="box-cox")
+        >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
+        True
+        """
+        points = as_reals("lmbdas", lmbdas)
+        self._refuse_robust("the profile likelihood")
+        if points.ndim > 1 or not np.isfinite(points).all():
+            raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
+        threads, points_1d = thread_count(n_threads), np.atleast_1d(points)
+        if X is None and sample_weight is None and self._sums is not None:
+            g = self._sums.profile(points_1d, threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            g = np.empty((self.n_features, points_1d.size))
+            for code, chosen in self._by_family():
+                g[chosen] = power_sums.profile_matrix(values[:, chosen], code, points_1d, weight, threads)
+        g *= self.n_obs[:, None]
+        return g[:, 0] if points.ndim == 0 else g
+
+    def confint(
+        self,
+        level: float = 0.95,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Interval:
+        """Likelihood intervals for lambda: where `nll` exceeds its minimum by half a chi-square quantile.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level, between 0 and 1.
+        X, sample_weight, n_threads
+            As in `profile`.
+
+        Returns
+        -------
+        Interval
+            Arrays `low` and `high`; NaN for columns whose lambda was not found by maximum likelihood (given, at a
+            bound, not fitted).
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> low, high = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox").confint()
+        >>> bool(low[0] < 0.0 < high[0])
+        True
+        """
+        self._refuse_robust("a likelihood interval")
+        if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        from scipy.special import chdtri  # costs a third of the time to import powerkern
+
+        threads = thread_count(n_threads)
+        with np.errstate(divide="ignore"):
+            drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
+        if X is None and sample_weight is None and self._sums is not None:
+            ends = self._sums.interval(self.lmbda, drop, threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            ends = np.empty((self.n_features, 2))
+            for code, chosen in self._by_family():
+                args = values[:, chosen], code, self.lmbda[chosen], drop[chosen], weight, threads
+                ends[chosen] = power_sums.interval_matrix(*args)
+        ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
+        ends[self.status != Status.OK] = np.nan
+        return Interval(ends[:, 0], ends[:, 1])
+
+    def _by_family(self) -> list[tuple[int, slice | NDArray[np.intp]]]:
+        """Each family in use, and its columns."""
+        codes = np.unique(self._families).tolist()
+        return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self._families == code)) for code in codes]
+
+    def _refuse_robust(self, what: str) -> None:
+        if self.estimator != "mle":
+            raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
+
+    def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray]:
+        if X is not None:
+            matrix = as_matrix(_frames.columns_named(X, self.column_names))
+            check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+            weight = weights_of(sample_weight, matrix.values.shape[0])
+            weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
+            counts = count_outside(weighted, self._families, self._results, 1)
+            if counts.any():
+                raise domain_error_in(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names, weight)
+            return matrix.values, weight
+        if sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
+        if self._data is None:
+            raise ValueError(
+                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten): pass X"
+            )
+        return self._data
+
+    # --- JSON -------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Write the fit as JSON text that `from_json` reads back bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(10.0))
+        >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
+        True
+        """
+        table = {name: [_to_json(v) for v in column] for name, column in zip(_FIELDS, self._results.T, strict=True)}
+        head = {
+            "format": "powerkern.PowerFit",
+            "version": JSON_VERSION,
+            "family": self.family,
+            "estimator": self.estimator,
+            "standardize": self.standardize,
+            "column_names": self.column_names,
+            "vector": self._was_vector,
+            "families": self.families if self.family == BEST else None,
+            "quantile": self.quantile,
+        }
+        return json.dumps({**head, "columns": table}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> PowerFit:
+        """Read what `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            The text is not JSON, not a fit, or of a later version.
+        """
+        try:
+            record = json.loads(text)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise ValueError(f"not a fit: the text is not JSON ({error})") from None
+        if not isinstance(record, dict) or record.get("format") != "powerkern.PowerFit":
+            raise ValueError("not a fit: the JSON text was not written by PowerFit.to_json")
+        if record.get("version") not in range(1, JSON_VERSION + 1):
+            raise ValueError(
+                f"the fit has version {record.get('version')!r}, this powerkern reads versions 1 to {JSON_VERSION}"
+            )
+        try:
+            table = record["columns"]
+            if record["version"] == 1:
+                p = len(table["lmbda"])
+                kept = {"n_kept": table["n_obs"], "kept_low": table["x_min"], "kept_high": table["x_max"]}
+                added = {"lmbda0": table["lmbda"], **kept, "center": [0.0] * p, "divisor": [1.0] * p}
+                table = {**added, **table}
+            written = [name if name in table else _FORMER_NAMES.get(name, name) for name in _FIELDS]
+            rows = [[_from_json(v) for v in table[name]] for name in written]
+            results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
+            families = record.get("families")
+            fit = cls(
+                record["family"],
+                results,
+                families=None if families is None else np.array([FAMILIES[name] for name in families]),
+                quantile=record.get("quantile", QUANTILE),
+                estimator=record["estimator"],
+                standardize=record["standardize"],
+                column_names=record["column_names"],
+                was_vector=record["vector"],
+            )
+            if not fit._is_sound():
+                raise ValueError
+        except (KeyError, TypeError, ValueError):
+            raise ValueError("not a fit: the JSON text is damaged") from None
+        return fit
+
+    def _is_sound(self) -> bool:
+        """Whether all parts fit together; a fit read from a text may not."""
+        names = self.column_names
+        used = self._results[:, [mle.LMBDA, mle.SLOPE, mle.INTERCEPT, mle.REF, mle.LOG_FACTOR, mle.CENTRE, mle.DIVISOR]]
+        return (
+            self.family in FIT_FAMILIES
+            and len(self._families) == self.n_features
+            and self.estimator in ("mle", *ESTIMATORS)
+            and isinstance(self.quantile, float)
+            and 0.5 < self.quantile < 1.0
+            and isinstance(self.standardize, bool)
+            and isinstance(self._was_vector, bool)
+            and bool(np.isin(self._results[:, mle.STATUS], list(Status)).all())
+            and bool(np.isfinite(used).all() and (self._results[:, mle.DIVISOR] > 0.0).all())
+            and (
+                names is None
+                or (
+                    (isinstance(names, list) and all(isinstance(name, str) for name in names))
+                    and len(set(names)) == len(names) == self.n_features
+                )
+            )
+        )
+
+
+#: Names of the result columns, in the order of `powerkern.kernels.mle`.
+_FIELDS = ColumnFit._fields
+#: Those that earlier versions wrote under another name.
+_FORMER_NAMES = {"center": "centre"}
+
+
+def _to_json(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    return float(value) if math.isfinite(value) else repr(float(value))
+
+
+def _from_json(value: float | str | None) -> float:
+    return math.nan if value is None else float(value)
+
+
+def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
+    """One warning that lists the columns without a fit to rely on, for the caller of the caller."""
+    parts = []
+    for code in (
+        Status.CONSTANT,
+        Status.EMPTY,
+        Status.UNREPRESENTABLE,
+        Status.NO_SPREAD,
+        Status.NOT_CERTIFIED,
+        Status.UNRESOLVED,
+    ):
+        columns_with = np.flatnonzero(status == code)
+        if columns_with.size:
+            parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
+    if parts:
+        warnings.warn("; ".join(parts), stacklevel=3)

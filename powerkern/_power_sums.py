@@ -1,0 +1,348 @@
+"""Fits, profiles and intervals of long columns from power sums over blocks of their rows.
+
+A sketch costs what two evaluations of the likelihood cost, reads the data once, and uses all threads for one column.
+PowerSums are whole numbers of a quantum, so that they do not depend on the order in which blocks, chunks or sites are
+merged.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine import by_column
+from powerkern._engine.by_column import for_each_group
+from powerkern._engine.by_row_block import Parts, for_each_row_block
+from powerkern._status import Status
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels import mle, sketch
+from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
+
+#: Rows of a block.
+BLOCK_ROWS = 131_072
+#: Whole numbers stay below 2**_BITS; two bits more are room for data that were not announced.
+_BITS = 59
+_NO_WEIGHT = 2.0**-960
+_LARGEST = float(np.finfo(np.float64).max)
+#: Values of a column in a block that are looked at to learn the spread of the logs.
+SAMPLE = 256
+
+#: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
+SKETCHED_FROM = 1_000_000
+_GUESSED = 2**15
+#: Columns that are copied at once to be read again.
+_COPIED = 8
+#: Profiles of columns as long as _LONG at _MANY lambdas, and intervals, come from sketches.
+_LONG = 32_768
+_MANY = 4
+
+
+def fit_matrix(
+    values: NDArray[Any],
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """`by_column.fit_matrix`; long columns from power sums, in one pass where a sample tells their ranges."""
+    n = len(values)
+    if n < SKETCHED_FROM:
+        return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress)
+    step = max(1, n // _GUESSED)
+    guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
+    quantum = quantum_for(float(weight.sum()) if weight.size else n)
+    ranges, sums = _Ranges(values, family, weight), _Sketches(values, family, weight, _grids(guess, family), quantum)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        note = ranges.of_block(rows, group)
+        with sums.of_block(group) as add:
+            for block, at in parts:
+                note(block, at)
+                add(block, at)
+
+    for_each_row_block(job, values, BLOCK_ROWS, n_threads, progress)
+    found = ranges.total()
+    results, _ = PowerSums(sums.totals, family, _with_extremes(sums.cells, found), quantum).fit(lmbda, n_threads)
+
+    outside = found[:, sketch.R_COUNT] < 0.0
+    results[outside, mle.STATUS] = found[outside, sketch.R_COUNT]
+
+    def on_own_grids(x: NDArray[Any], at: IntArray) -> FloatArray:
+        return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
+
+    def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
+        return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress)
+
+    _redo(on_own_grids, ~outside & (sums.inside == 0), values, results)
+    _redo(direct, ~outside & (results[:, mle.STATUS] == Status.UNRESOLVED), values, results)
+    return results
+
+
+def _redo(
+    job: Callable[[NDArray[Any], IntArray], FloatArray],
+    chosen: BoolArray,
+    values: NDArray[Any],
+    out: FloatArray,
+) -> None:
+    """``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, which may be copied."""
+    every = np.flatnonzero(chosen)
+    for at in np.split(every, range(_COPIED, every.size, _COPIED)) if every.size else ():
+        together = int(at[-1]) - int(at[0]) < at.size
+        out[at] = job(values[:, at[0] : at[-1] + 1] if together else values[:, at], at)
+
+
+def widened(found: FloatArray, family: int) -> FloatArray:
+    """Ranges with room, on either side, for half as many logs as between their ends; of one sign if they were."""
+    ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
+    least = np.nextafter(0.0, 1.0)
+    with np.errstate(all="ignore"):  # columns of which the sample has no value
+        logs = np.log(ends) if family == mle.BOX_COX else np.copysign(np.log1p(abs(ends)), ends)
+        logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
+        wide = np.exp(logs) if family == mle.BOX_COX else np.copysign(np.expm1(abs(logs)), logs)
+        low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
+        low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if family == mle.BOX_COX else 0.0), low)
+        high = np.where(ends[:, 1] < 0.0, np.minimum(high, -least), high)
+    wider = found.copy()
+    wider[:, sketch.R_MIN], wider[:, sketch.R_MAX] = np.maximum(low, -_LARGEST), np.minimum(high, _LARGEST)
+    return wider
+
+
+def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
+    """Grids with their extremes replaced by those observed."""
+    cells = cells.copy()
+    some = found[:, sketch.R_COUNT] > 0.0
+    cells[some, sketch.G_MIN], cells[some, sketch.G_MAX] = found[some, sketch.R_MIN], found[some, sketch.R_MAX]
+    return cells
+
+
+def profile_matrix(
+    values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """`by_column.profile_matrix`, from power sums where that is faster."""
+    if values.shape[0] < _LONG or lmbdas.size < _MANY:
+        return by_column.profile_matrix(values, family, lmbdas, weight, n_threads)
+    largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
+    found = range_matrix(values, family, weight, n_threads)
+    sums = _summed(values, family, found, weight, n_threads, largest)
+    g = sums.profile(lmbdas, n_threads)
+    coarse = np.ldexp(largest, sums.cells[:, sketch.G_EXPONENT].astype(np.int64)) > sketch.WIDTH
+    _redo(lambda x, _: by_column.profile_matrix(x, family, lmbdas, weight, n_threads), coarse, values, g)
+    return g
+
+
+def interval_matrix(
+    values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """`by_column.interval_matrix`, from power sums where that is faster."""
+    if values.shape[0] < _LONG:
+        return by_column.interval_matrix(values, family, lmbda, drop, weight, n_threads)
+    sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
+    ends = sums.interval(lmbda, drop, n_threads)
+    coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, mle.STATUS] == Status.UNRESOLVED
+
+    def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
+        return by_column.interval_matrix(x, family, lmbda[at], drop[at], weight, n_threads)
+
+    _redo(direct, coarse, values, ends)
+    return ends
+
+
+def _summed(
+    values: NDArray[Any],
+    family: int,
+    found: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    largest_exponent: float = 0.0,
+) -> PowerSums:
+    """Power sums of all columns, on grids for their ranges."""
+    cells = _grids(found, family, largest_exponent)
+    quantum = quantum_for(float(found[:, sketch.R_WEIGHT].max()))
+    totals, _ = sketch_matrix(values, family, cells, quantum, weight, n_threads)
+    return PowerSums(totals, family, cells, quantum)
+
+
+def _grids(found: FloatArray, family: int, largest_exponent: float = 0.0) -> FloatArray:
+    """Grids for ranges."""
+    cells = np.empty((len(found), sketch.N_GRID))
+    sketch.grid_columns(found, family, largest_exponent, np.zeros(len(found), dtype=np.int64), cells)
+    return cells
+
+
+def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+    """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
+    ranges = _Ranges(values, family, weight)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        note = ranges.of_block(rows, group)
+        for block, at in parts:
+            note(block, at)
+
+    for_each_row_block(job, values, BLOCK_ROWS, n_threads)
+    return ranges.total()
+
+
+class _Ranges:
+    """Ranges of the blocks of rows of a matrix."""
+
+    def __init__(self, values: NDArray[Any], family: int, weight: FloatArray) -> None:
+        n, p = values.shape
+        self._family, self._weight = family, weight
+        self._parts = np.zeros((max(1, -(-n // BLOCK_ROWS)), p, sketch.N_RANGE))
+        self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
+
+    def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
+        """What adds some rows of a block."""
+        stride = max(1, (rows.stop - rows.start) // SAMPLE)
+        own, chunk = self._parts[rows.start // BLOCK_ROWS, group], sketch.new_chunk()
+
+        def note(block: FloatArray, at: slice) -> None:
+            first = -(at.start - rows.start) % stride
+            sketch.range_columns(block, self._weight[at], self._family, first, stride, chunk, own)
+
+        return note
+
+    def total(self) -> FloatArray:
+        """The range of all rows."""
+        parts = self._parts
+        while len(parts) > 1:
+            odd = parts[len(parts) // 2 * 2 :]
+            parts = np.concatenate([merge_ranges(parts[: len(parts) - len(odd) : 2], parts[1::2]), odd])
+        total: FloatArray = parts[0]
+        return total
+
+
+def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
+    """The ranges, in the last axis, of the rows of both; what is out of the domain stays so."""
+    merged = a + b
+    merged[..., sketch.R_MIN] = np.minimum(a[..., sketch.R_MIN], b[..., sketch.R_MIN])
+    merged[..., sketch.R_MAX] = np.maximum(a[..., sketch.R_MAX], b[..., sketch.R_MAX])
+    outside = np.minimum(a[..., sketch.R_COUNT], b[..., sketch.R_COUNT])
+    merged[..., sketch.R_COUNT] = np.where(outside < 0, outside, merged[..., sketch.R_COUNT])
+    weight = b[..., sketch.R_SAMPLE] / np.maximum(merged[..., sketch.R_SAMPLE], 1.0)
+    delta = b[..., sketch.R_MEAN] - a[..., sketch.R_MEAN]
+    merged[..., sketch.R_MEAN] = a[..., sketch.R_MEAN] + delta * weight
+    merged[..., sketch.R_SQUARES] += delta * delta * weight * a[..., sketch.R_SAMPLE]
+    return merged
+
+
+def quantum_for(weight: float) -> int:
+    """Exponent of the quantum for sums of this total weight."""
+    return math.frexp(max(weight, _NO_WEIGHT))[1] - _BITS
+
+
+def starts_of(cells: FloatArray) -> IntArray:
+    """Where the bins of each column start, and where the last ones end."""
+    return np.concatenate([[0], np.cumsum(cells[:, sketch.G_BINS])]).astype(np.int64)
+
+
+def sketch_matrix(
+    values: NDArray[Any], family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
+) -> tuple[IntArray, BoolArray]:
+    """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and which columns stay on their grids."""
+    sums = _Sketches(values, family, weight, cells, quantum)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        with sums.of_block(group) as add:
+            for block, at in parts:
+                add(block, at)
+
+    for_each_row_block(job, values, BLOCK_ROWS, n_threads)
+    return sums.totals, sums.inside.astype(bool)
+
+
+class _Sketches:
+    """Power sums of blocks of rows, in quanta, added up; a column has ``inside == 0`` if it leaves its grid."""
+
+    def __init__(self, values: NDArray[Any], family: int, weight: FloatArray, cells: FloatArray, quantum: int) -> None:
+        self._family, self._weight, self._quantum = family, weight, quantum
+        self.cells = cells
+        self._starts = starts_of(cells)
+        self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
+        self.inside = np.ones(values.shape[1], dtype=np.int64)
+        self._adding = threading.Lock()
+
+    @contextmanager
+    def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
+        """What adds some rows of a block, which is rounded and added to the total at the end."""
+        first, last = int(self._starts[group.start]), int(self._starts[group.stop])
+        starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
+        part = _aligned_zeros((last - first) * sketch.N_POWERS)
+        cells, inside = self.cells[group], self.inside[group]
+
+        def add(block: FloatArray, at: slice) -> None:
+            sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
+
+        yield add
+        part *= 2.0**-self._quantum
+        quanta = np.rint(part, out=part).astype(np.int64)
+        with self._adding:
+            self.totals[first:last] += quanta.reshape(-1, sketch.N_POWERS)
+
+
+def _aligned_zeros(n: int) -> FloatArray:
+    """Zeros whose rows of eight are cache lines."""
+    room = np.zeros(n + 8)
+    start = -room.ctypes.data // room.itemsize % 8
+    return room[start : start + n]
+
+
+class PowerSums:
+    """Sketched columns, ready to be fitted."""
+
+    def __init__(self, totals: IntArray, family: int, cells: FloatArray, quantum: int) -> None:
+        self.totals, self.family, self.cells, self.quantum = totals, family, cells, quantum
+        self._starts = starts_of(cells)
+
+    def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """Results (p, mle.N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
+        out = np.empty((len(self.cells), mle.N_RESULTS))
+        error = np.empty(len(self.cells))
+
+        def job(group: slice) -> None:
+            sketch.fit_sums(*self._columns(group), lmbda[group], *self._scratch(group), out[group], error[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out, error
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """g of every column at every lambda."""
+        out = np.empty((len(self.cells), lmbdas.size))
+
+        def job(group: slice) -> None:
+            sketch.profile_sums(*self._columns(group), lmbdas, *self._scratch(group), out[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+        out = np.empty((len(self.cells), 2))
+        at = np.column_stack([lmbda, drop])
+
+        def job(group: slice) -> None:
+            sketch.interval_sums(*self._columns(group), at[group], *self._scratch(group), out[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """A matrix that would be as much work."""
+        return max(1, sketch.N_NODES * int(self.cells[:, sketch.G_BINS].max(initial=0.0))), len(self.cells)
+
+    def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:
+        starts = self._starts[group.start : group.stop + 1]
+        sums = np.ldexp(self.totals[starts[0] : starts[-1]].astype(np.float64), self.quantum)
+        return sums, starts - starts[0], self.family, self.cells[group]
+
+    def _scratch(self, group: slice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))
+        return sketch.new_nodes(max(1, n_bins)), (np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))

@@ -1,0 +1,47 @@
+"""Fits of data that are never in one place: chunks are summarised, summaries merged, and the fit made from the sum.
+
+Two passes over the data, in any order and at any place::
+
+    grid = reduce(merge, (range_of(chunk) for chunk in chunks)).grid()
+    total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB a column, however long it is
+    fit = finish(total)                                               # the PowerFit that powerkern.fit would give
+
+`fit_chunks` does this for chunks that one process can read, and refines grids where that is needed. One pass, when the
+data come as a stream: ``total = extend(total, chunk)``, starting from None; then ``finish(total)``.
+"""
+
+from powerkern.sketch.chunks import check_estimator, fit_chunks, naming, resolved
+from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
+from powerkern.sketch.summaries import (
+    BYTES_VERSION,
+    Grid,
+    Mergeable,
+    Range,
+    Sketch,
+    beside,
+    checked_bounds,
+    replaced,
+    unresolved,
+)
+
+__all__ = [
+    "BYTES_VERSION",
+    "Grid",
+    "Mergeable",
+    "Range",
+    "Sketch",
+    "beside",
+    "check_estimator",
+    "checked_bounds",
+    "extend",
+    "finish",
+    "finish_results",
+    "fit_chunks",
+    "merge",
+    "naming",
+    "range_of",
+    "replaced",
+    "resolved",
+    "sketch",
+    "unresolved",
+]
