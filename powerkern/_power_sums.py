@@ -345,4 +345,4 @@ class PowerSums:
 
     def _scratch(self, group: slice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))
-        return sketch.new_nodes(max(1, n_bins)), (np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))
+        return sketch.new_nodes(max(1, n_bins)), (np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))

@@ -48,7 +48,7 @@ class FitScratch(Scratch):
 def new_work(n: int) -> tuple[Any, ...]:
     """The arrays of `mle.Work` for columns of `n` values."""
     columns = tuple(np.empty(n) for _ in range(5))
-    small = (np.empty(mle.SAMPLE, np.float32), np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))
+    small = (np.empty(mle.SAMPLE, np.float32), np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
     return (*columns, *small)
 
 

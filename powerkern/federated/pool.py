@@ -128,7 +128,7 @@ def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[floa
 def _logs(column: PooledColumn, moments: FloatArray) -> lk.Logs:
     f = column.frame
     jacobian = float(moments[partial_moments.JACOBIAN])
-    return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma)
+    return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
 
 
 def is_constant(column: PooledColumn, moments: FloatArray) -> bool:
@@ -148,9 +148,9 @@ def results_row(
     if column.sign != 0.0:
         extreme = (max if mu > 0.0 else min)(abs(column.x_min), abs(column.x_max))
     with np.errstate(all="ignore"):
-        best = mle.optimum(
-            _logs(column, moments), mu, at, column.log_reference, column.base, extreme, n_eval, int(status)
-        )
+        logs = _logs(column, moments)
+        nll = float(lk.nll_at(logs, mu, at, column.log_reference))
+        best = mle.optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
         mle.write_fit(row, best, column.sign)
     return row
 

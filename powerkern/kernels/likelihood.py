@@ -8,11 +8,17 @@ Per observation, with psi the transform and J the log-Jacobian term (NUMERICS 1)
 ``b_m(a) = expm1(m a)/m``: Box-Cox is ``b_lambda(ln x)``; Yeo-Johnson is ``b_lambda(log1p x)`` for x >= 0 and
 ``-b_{2-lambda}(log1p(-x))`` below. Everything here works on such logs:
 
-* the logs of a column with one branch are centred, which changes g by a known affine term only, and all logs are
-  divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the exponent in these units;
+* logs are relative to that of a reference among the values with the most weight, which changes g by a known affine
+  term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
+  exponent in these units;
 * the derivatives y', y'', y''' of b in m are formed element by element without cancellation (NUMERICS 3);
 * means, and products about the means, are formed in blocks that stay in the first-level cache (two passes within a
   block) and merged pairwise (NUMERICS 4), all carrying a common factor ``e^-s`` that cancels in g', g'', g'''.
+
+Why the reference has to carry weight: y and its derivatives vanish there, and are known to a relative error elsewhere.
+With a share omega of the weight at y = 0 the Cauchy-Schwarz inequality gives ``sum w y^2 <= sum w (y - mean)^2/omega``,
+so that variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
+of the reference's. About any other point the heavy values have a common offset that buries what the others add.
 """
 
 from __future__ import annotations
@@ -44,9 +50,10 @@ _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
-    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches. With one branch they are
-    centred anywhere and only their differences mean anything. `low`, `high` bound `pos` and `neg_high` bounds `neg`;
-    `jacobian` is the weighted mean of ``+pos`` and ``-neg``.
+    `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less that of the reference.
+    With one branch only their differences mean anything. With two, ``abs(centre)`` is the log of the reference, which
+    is positive or negative as `centre` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
+    `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `centre`.
     """
 
     pos: FloatArray
@@ -58,12 +65,14 @@ class Logs(NamedTuple):
     neg_high: float
     jacobian: float
     sigma: float
+    centre: float
 
 
 class Score(NamedTuple):
     """g', g'', g''' per unit of mu, with the mean and variance they came from.
 
-    `mean` and `variance` belong to ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared.
+    `mean` and `variance` belong to ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared; with both
+    signs to ``e^-(log_factor + s) psi``, s what the reference's own exponent comes to (`growth_at_centre`).
     """
 
     d1: float
@@ -76,46 +85,142 @@ class Score(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What `score` works in: derivatives of a block, (4, BLOCK), and moments of all and of a block, (2, N_MOMENTS)."""
+    """What `score` works in: derivatives of a block, (4, BLOCK), and rows of moments, (3, N_MOMENTS).
+
+    The rows are for all values, for a block, and for the value 0 as a column of its own: its log and its weight.
+    """
 
     y: FloatArray
     moments: FloatArray
 
 
 class _Branch(NamedTuple):
+    """Values of one sign, and the frame they are evaluated in: ``e^-log_factor b(logs - shift)``.
+
+    `lead` is the log, with its sign, of a reference in the other branch (else 0).
+    """
+
     logs: FloatArray
     weight: FloatArray
     shift: float
     exponent: float
     sign: float
     reach: float
+    log_factor: float
+    lead: float
+
+
+class _Origin(NamedTuple):
+    """y and its derivatives at 0, relative to the reference."""
+
+    y0: float
+    y1: float
+    y2: float
+    y3: float
 
 
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
-    shift, log_factor = add_moments(logs, logs.neg.size > 0, mu, scratch)
+    both_signs = logs.neg.size > 0
+    log_factor = _log_factor(logs, both_signs, mu)
+    pos, neg = _branches(logs, both_signs, mu, log_factor)
+    origin = _add_branches(pos, neg, logs.centre, scratch)
     total = scratch.moments[0]
-    d1, d2, d3 = score_from_moments(total, logs.jacobian - shift)
-    return Score(d1, d2, d3, total[Y], total[YY] / total[WEIGHT], log_factor, shift)
+    d1, d2, d3 = score_from_moments(total, logs.jacobian)
+    return Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
 
 
 @kernel
-def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> tuple[float, float]:
-    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``; returns their shift and log-factor.
+def growth_at_centre(logs: Logs, mu: float) -> float:
+    """m a of the reference in a column of both signs."""
+    return (mu if logs.centre > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.centre)
+
+
+@kernel
+def _log_factor(logs: Logs, both_signs: bool, mu: float) -> float:
+    """The log of the common factor, relative to the reference, that keeps all e^t from overflow."""
+    if not both_signs:
+        return mu * (logs.high if mu > 0.0 else logs.low)
+    above, below = max(logs.centre, 0.0) + logs.high, max(-logs.centre, 0.0) + logs.neg_high
+    return max(0.0, max(mu * above, (2.0 * logs.sigma - mu) * below)) - growth_at_centre(logs, mu)
+
+
+@kernel
+def _branches(logs: Logs, both_signs: bool, mu: float, log_factor: float) -> tuple[_Branch, _Branch]:
+    """Both branches, relative to the reference: e^-s of it belongs to the branch that it is not in."""
+    centre, below = logs.centre, 2.0 * logs.sigma - mu
+    farthest = max(logs.high, centre if both_signs else -logs.low)
+    neg_farthest = max(logs.neg_high, -centre)
+    own = log_factor + growth_at_centre(logs, mu)
+    return (
+        _Branch(
+            logs.pos,
+            logs.pos_weight,
+            0.0,
+            mu,
+            1.0,
+            abs(mu) * farthest,
+            own if centre < 0.0 else log_factor,
+            min(centre, 0.0),
+        ),
+        _Branch(
+            logs.neg,
+            logs.neg_weight,
+            0.0,
+            below,
+            -1.0,
+            abs(below) * neg_farthest,
+            own if centre > 0.0 else log_factor,
+            max(centre, 0.0),
+        ),
+    )
+
+
+@kernel
+def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
+    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, in the `frame` there.
 
     They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
     """
-    total = scratch.moments[0]
-    for k in range(N_MOMENTS):
-        total[k] = 0.0
     shift, below, log_factor = frame(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
-    branch = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach)
-    for _ in range(2):  # not two calls, which would double the compiled code
-        _add_branch(branch, log_factor, scratch)
-        branch = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, abs(below) * logs.neg_high)
-    return shift, log_factor
+    pos = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach, log_factor, 0.0)
+    neg = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, abs(below) * logs.neg_high, log_factor, 0.0)
+    _add_branches(pos, neg, 0.0, scratch)
+
+
+@kernel
+def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -> _Origin:
+    """Moments of both branches relative to the reference, to ``scratch.moments[0]``.
+
+    With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are those
+    at 0 and those of its own values added up, all of one sign, so that nothing cancels.
+    """
+    total = scratch.moments[0]
+    origin = _Origin(0.0, 0.0, 0.0, 0.0)
+    at_zero = scratch.moments[2, : 1 if centre != 0.0 else 0]
+    one = scratch.moments[2, 1 : 1 + at_zero.size]
+    at_zero[:] = -abs(centre)
+    one[:] = 1.0
+    branch = _alone(pos if centre > 0.0 else neg, at_zero, one)
+    for k in range(3):  # not three calls, which would treble the compiled code
+        if k < 2:
+            if k == 1:
+                origin = _Origin(total[Y], total[Y1], total[Y2], total[Y3])
+            for i in range(N_MOMENTS):
+                total[i] = 0.0
+        _add_branch(branch, origin, scratch)
+        branch = pos if k == 0 else neg
+    return origin
+
+
+@kernel
+def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
+    """Other values in the frame of a branch."""
+    return _Branch(
+        logs, weight, branch.shift, branch.exponent, branch.sign, branch.reach, branch.log_factor, branch.lead
+    )
 
 
 @kernel
@@ -154,16 +259,33 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
 
 
 @kernel
-def _add_branch(branch: _Branch, log_factor: float, scratch: Scratch) -> None:
-    y = scratch.y
+def _add_branch(branch: _Branch, origin: _Origin, scratch: Scratch) -> None:
+    y, part = scratch.y, scratch.moments[1]
     for start in range(0, branch.logs.size, BLOCK):
         a = branch.logs[start : start + BLOCK]
         if branch.reach <= SERIES_REACH:
-            _derivatives_by_series(a, branch, exp(-log_factor), y)
+            _derivatives_by_series(a, branch, exp(-branch.log_factor), y)
         else:
-            _derivatives_closed(a, branch, log_factor, y)
-        _block_moments(y, branch.weight[start : start + BLOCK], scratch.moments[1])
-        merge_moments(scratch.moments[0], scratch.moments[1])
+            _derivatives_closed(a, branch, branch.log_factor, y)
+        _block_moments(y, branch.weight[start : start + BLOCK], part)
+        if branch.lead != 0.0:
+            _relative_to(origin, branch.lead, part)
+        merge_moments(scratch.moments[0], part)
+
+
+@kernel
+def _relative_to(origin: _Origin, lead: float, t: FloatArray) -> None:
+    """Moments of ``e^(-m lead) psi`` and its derivatives (Leibniz' rule) from those of psi, moved by the `origin`."""
+    c = -lead
+    t[Y3] += c * (3.0 * t[Y2] + c * (3.0 * t[Y1] + c * t[Y])) + origin.y3
+    t[Y2] += c * (2.0 * t[Y1] + c * t[Y]) + origin.y2
+    t[Y1] += c * t[Y] + origin.y1
+    t[Y] += origin.y0
+    t[Y1Y2] += c * (2.0 * t[Y1Y1] + t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
+    t[Y1Y1] += c * (2.0 * t[YY1] + c * t[YY])
+    t[YY3] += c * (3.0 * t[YY2] + c * (3.0 * t[YY1] + c * t[YY]))
+    t[YY2] += c * (2.0 * t[YY1] + c * t[YY])
+    t[YY1] += c * t[YY]
 
 
 @kernel

@@ -38,6 +38,7 @@ from powerkern.kernels.likelihood import (
     Score,
     Scratch,
     Y,
+    growth_at_centre,
     nll_at,
     score,
     score_from_moments,
@@ -80,6 +81,20 @@ _SMALLEST_NORMAL = 2.2250738585072014e-308
 
 #: Exponents above this are carried apart, in LOG_FACTOR.
 _LARGE_LOG = 600.0
+
+#: Logs in units below this are those of a tight cluster.
+_TIGHT = 2.0**-20
+#: Values among which a reference is chosen.
+_MOST_TYPICAL = 63
+
+#: At the ends of intervals the drop is exact to this share of it.
+_END_ERROR = 1e-9
+#: Drops below this share of g are integrated from g', in panels whose error is below that share of the drop.
+_FELT, _PANEL_ERROR = 1e-6, 1e-8
+#: After a step of this relative size Halley's next one is within rounding.
+_NEARLY = 1e-4
+#: Distances beyond this are infinite.
+_FAR = 1e290
 
 #: Shorter columns go the careful way at once.
 PLAIN_MIN = 256
@@ -254,10 +269,10 @@ class Bounds(NamedTuple):
 
 @kernel
 def centred_logs(sides: Sides, base: float, reference: float, d: FloatArray) -> Bounds:
-    """Centred logs of both sides, written one after the other."""
+    """Centred logs of both sides, written one after the other; a negative `reference` is one of the negative values."""
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
-    low, high = _careful_side(sides.pos, base, reference, d[:border])
-    return Bounds(low, high, _careful_side(sides.neg, base, 0.0, d[border:n])[1])
+    low, high = _careful_side(sides.pos, base, max(reference, 0.0), d[:border])
+    return Bounds(low, high, _careful_side(sides.neg, base, max(-reference, 0.0), d[border:n])[1])
 
 
 @kernel
@@ -267,16 +282,18 @@ def unit_of(bounds: Bounds) -> float:
 
 
 @kernel
-def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, d: FloatArray) -> Logs:
-    """Divide the logs in `d` by `sigma`."""
+def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, centre: float, d: FloatArray) -> Logs:
+    """Divide the logs in `d` by `sigma`; `centre` is the signed log of a reference with both signs, else 0."""
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     unit = 1.0 / sigma
     for i in range(n):
         d[i] *= unit
+    centre *= unit
     pos, neg = d[:border], d[border:n]
     above, weight_above = weighted_total(pos, sides.pos_weight)
     below, weight_below = weighted_total(neg, sides.neg_weight)
-    jacobian = (above - below) / (weight_above + weight_below)
+    across = min(centre, 0.0) * weight_above + max(centre, 0.0) * weight_below
+    jacobian = (above - below - across) / (weight_above + weight_below)
     return Logs(
         pos,
         sides.pos_weight,
@@ -287,14 +304,16 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, d: FloatArray) -> 
         bounds.neg_high * unit,
         jacobian,
         sigma,
+        centre,
     )
 
 
 @kernel
 def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray) -> Logs:
-    """Logs of a column in units of a power of two, written to `spare`."""
+    """Logs of a column in units of a power of two, written to `spare`; for `reference` see `centred_logs`."""
     bounds = centred_logs(sides, base, reference, spare)
-    return logs_in_units(sides, bounds, unit_of(bounds), spare)
+    centre = math.copysign(log_base(base, abs(reference)), reference) if sides.neg.size > 0 else 0.0
+    return logs_in_units(sides, bounds, unit_of(bounds), centre, spare)
 
 
 class Centred(NamedTuple):
@@ -308,12 +327,28 @@ class Centred(NamedTuple):
 
 
 @kernel
-def _careful(sides: Sides, base: float, found: Scan, spare: FloatArray) -> Centred:
-    reference = _typical(sides.pos, spare) if sides.neg.size == 0 else 0.0
-    logs = careful_logs(sides, base, reference, spare)
+def _careful(column: Prepared, work: Work) -> Centred:
+    found, base = column.found, column.base
+    sides = sides_of(column.x, column.weight, found.n_negative, work)
+    reference = _reference(sides, column.weight.size > 0, work.spare)
+    logs = careful_logs(sides, base, reference, work.spare)
     largest = max(float_of(found.high), float_of(found.negative_high))
-    log_reference = log_base(base, reference) if sides.neg.size == 0 else 0.0
-    return Centred(logs, log_reference, base, float_of(found.low), largest)
+    return Centred(logs, log_base(base, abs(reference)), base, float_of(found.low), largest)
+
+
+@kernel
+def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
+    """A value that many, or heavy ones, are close to; negative if it is one of the negative side of two.
+
+    Without weights 0 will do for both signs: there is a value on either side of it.
+    """
+    if sides.neg.size == 0:
+        return _typical(sides.pos, sides.pos_weight, scratch)
+    if not weighted:
+        return 0.0
+    if _total_weight(sides.pos_weight) >= _total_weight(sides.neg_weight):
+        return _typical(sides.pos, sides.pos_weight, scratch)
+    return -_typical(sides.neg, sides.neg_weight, scratch)
 
 
 @kernel
@@ -330,7 +365,7 @@ def careful_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Scr
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
     logs = centred.logs
     given = exponent == exponent
-    state = newton_start(exponent * logs.sigma if given else min(logs.sigma, 1.0), 4.0, 1e-8, MAX_EVAL)
+    state = newton_start(exponent * logs.sigma if given else _start(logs), 4.0, 1e-8, MAX_EVAL)
     searching = not given
     while True:  # one call of score, not two, which would double the compiled code
         mu = state.x
@@ -345,12 +380,37 @@ def careful_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Scr
     extreme = 0.0
     if logs.neg.size == 0:
         extreme = centred.largest if mu > 0.0 else centred.smallest
-    return optimum(logs, mu, at, centred.log_reference, centred.base, extreme, n_eval, status)
+    nll = nll_at(logs, mu, at, centred.log_reference)
+    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centred.base, extreme, n_eval, status)
+
+
+@kernel
+def _start(logs: Logs) -> float:
+    """lambda = 1, or 0 for a tight cluster, whose unit of lambda is large.
+
+    From 0 the optimum of logs that are as good as symmetric, which is near 0, is exact: nothing is subtracted.
+    """
+    if logs.neg.size == 0 and logs.sigma < _TIGHT:
+        return 0.0
+    return min(logs.sigma, 1.0)
+
+
+@kernel
+def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
+    """The same score with mean and log-factor as standardising wants them.
+
+    One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
+    """
+    if logs.neg.size > 0:
+        log_factor = at.log_factor + growth_at_centre(logs, mu)
+        return Score(at.d1, at.d2, at.d3, at.mean, at.variance, log_factor, 0.0)
+    shift = logs.high if mu > 0.0 else logs.low
+    return Score(at.d1, at.d2, at.d3, at.mean - _b(-mu, shift), at.variance, 0.0, shift)
 
 
 @kernel
 def optimum(
-    logs: Logs, mu: float, at: Score, log_reference: float, base: float, extreme: float, n_eval: int, status: int
+    logs: Logs, mu: float, at: Score, nll: float, base: float, extreme: float, n_eval: int, status: int
 ) -> Optimum:
     """The optimum `mu` in the column's own units; `extreme` is the value at ``at.shift`` (0 with both signs)."""
     return Optimum(
@@ -360,7 +420,7 @@ def optimum(
         at.log_factor,
         extreme,
         log_base(base, extreme),
-        nll_at(logs, mu, at, log_reference),
+        nll,
         at.d2 * logs.sigma * logs.sigma,
         n_eval,
         status,
@@ -368,16 +428,27 @@ def optimum(
 
 
 @kernel
-def _typical(x: FloatArray, scratch: FloatArray) -> float:
-    """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
-    n = min(x.size, 63)
-    stride = x.size // n
-    for i in range(n):  # sorted as they come in
-        value, k = x[i * stride], i
-        while k > 0 and scratch[k - 1] > value:
-            scratch[k] = scratch[k - 1]
-            k -= 1
-        scratch[k] = value
+def _total_weight(weight: FloatArray) -> float:
+    return weighted_total(weight, weight)[1]
+
+
+@kernel
+def _typical(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
+    """The median of at most 63 values, evenly spaced in weight: a reference inside the bulk of the data.
+
+    A value with more than half of the weight is the median.
+    """
+    spacing = _total_weight(weight) / min(x.size, _MOST_TYPICAL)
+    seen, n = 0.0, 0
+    for i in range(x.size):
+        seen += weight[i]
+        while n < _MOST_TYPICAL and (n + 0.5) * spacing < seen:
+            value, k = x[i], n  # sorted as they come in
+            while k > 0 and scratch[k - 1] > value:
+                scratch[k] = scratch[k - 1]
+                k -= 1
+            scratch[k] = value
+            n += 1
     return float(scratch[n // 2])
 
 
@@ -722,7 +793,7 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         known = True
     x, found = column.x, column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    n_obs = float(x.size) if weight.size == 0 else weighted_total(column.weight, column.weight)[1]
+    n_obs = float(x.size) if weight.size == 0 else _total_weight(column.weight)
     x_min = low if column.sign > 0.0 else -negative_high
     x_max = -low if column.sign < 0.0 else high
     write_range(row, n_obs, x_min, x_max)
@@ -730,8 +801,7 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         write_identity(row, column.status)
         return
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
-    sides = sides_of(x, column.weight, found.n_negative, work)
-    best = careful_optimum(_careful(sides, column.base, found, work.spare), exponent, n_eval, work.scratch)
+    best = careful_optimum(_careful(column, work), exponent, n_eval, work.scratch)
     write_fit(row, best, column.sign)
     if lmbda == lmbda and row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
@@ -860,8 +930,7 @@ def profile_column(
     out[:] = math.nan
     if column.status != _OK:
         return
-    sides = sides_of(column.x, column.weight, column.found.n_negative, work)
-    profile_of(_careful(sides, column.base, column.found, work.spare), column.sign, lmbdas, work.scratch, out)
+    profile_of(_careful(column, work), column.sign, lmbdas, work.scratch, out)
 
 
 @kernel
@@ -882,9 +951,7 @@ def interval_column(
     out[:] = math.nan
     if column.status != _OK:
         return
-    sides = sides_of(column.x, column.weight, column.found.n_negative, work)
-    centred = _careful(sides, column.base, column.found, work.spare)
-    interval_of(centred, column.sign, lmbda, drop, work.scratch, out)
+    interval_of(_careful(column, work), column.sign, lmbda, drop, work.scratch, out)
 
 
 @kernel
@@ -898,22 +965,102 @@ def interval_of(centred: Centred, sign: float, lmbda: float, drop: float, scratc
     out[1] = upper if sign >= 0.0 else 2.0 - lower
 
 
+class _Excess(NamedTuple):
+    """What g exceeds its target by at a distance from its minimum, and three derivatives in the distance."""
+
+    distance: float
+    value: float
+    d1: float
+    d2: float
+    d3: float
+
+
 @kernel
 def _drop_point(centred: Centred, mu: float, drop: float, side: float, scratch: Scratch) -> float:
-    """Where g has grown by `drop` on one side of its minimum: the root of an increasing function of the distance."""
+    """Where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
+
+    It lies between the zeros of a chord and of a tangent, and is found where these meet. NaN if the cap of evaluations
+    is reached before, an infinity if it is beyond float64.
+    """
     logs = centred.logs
-    at = score(logs, mu, scratch)
-    target = nll_at(logs, mu, at, centred.log_reference) + drop
-    distance = math.sqrt(2.0 * drop / at.d2)
-    # g itself is known to its rounding only, which is felt where the drop is tiny
-    rounding = 4.0 * _EPS * (1.0 + abs(target)) / (distance * at.d2)
-    state = newton_start(distance, 4.0 * distance, max(1e-9 * distance, rounding), MAX_EVAL)
-    while state.status == RUNNING:
-        here = mu + side * state.x
-        at = score(logs, here, scratch)
-        excess = nll_at(logs, here, at, centred.log_reference) - target
-        state = newton_step(state, excess, side * at.d1, at.d2)
-    return mu + side * state.x if state.status == CONVERGED else math.nan
+    low = high = _Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
+    lowest = math.nan
+    distance, panel = 0.0, math.inf
+    for _ in range(MAX_EVAL):
+        at = score(logs, mu + side * distance, scratch)
+        nll = nll_at(logs, mu + side * distance, at, centred.log_reference)
+        here = _Excess(distance, nll - lowest - drop, side * at.d1, at.d2, side * at.d3)
+        if lowest != lowest:
+            lowest = nll
+            low = _Excess(0.0, -drop, here.d1, here.d2, here.d3)
+            distance = math.sqrt(2.0 * drop / at.d2)
+            if drop < _FELT * (1.0 + abs(nll)):
+                panel = distance
+            continue
+        if panel < math.inf:
+            growth, error = _integral(low, here)
+            if not error <= _PANEL_ERROR * drop:
+                panel = 0.25 * (distance - low.distance)
+                distance = low.distance + panel
+                continue
+            here = _Excess(distance, low.value + growth, here.d1, here.d2, here.d3)
+            panel *= 2.0
+        if here.value < 0.0:
+            low = here
+        else:
+            high = here
+        tolerance = max(_END_ERROR * drop / here.d1, _EPS * abs(mu))
+        least, most = _zeros(low, high)
+        if most - least <= tolerance:
+            return mu + side * min(max(least, low.distance), high.distance)
+        distance = min(_next_distance(low, high, here, least, most, tolerance), low.distance + panel)
+        if not distance < _FAR:
+            return side * math.inf
+    return math.nan
+
+
+@kernel
+def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
+    """The integral of g' from a to b, and a bound of its error, by Hermite's formulas of sixth and fourth order.
+
+    g itself is known to its rounding only, in which a small drop is lost; g' is not.
+    """
+    h = b.distance - a.distance
+    ends, bends = 0.5 * h * (a.d1 + b.d1), h * h * (a.d2 - b.d2)
+    sixth = ends + bends / 10.0 + h * h * h * (a.d3 + b.d3) / 120.0
+    return sixth, abs(sixth - ends - bends / 12.0)
+
+
+@kernel
+def _tangent_zero(at: _Excess) -> float:
+    return at.distance - at.value / at.d1 if at.d1 > 0.0 else math.inf
+
+
+@kernel
+def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
+    """Bounds of the root of a convex function: the zeros of the chord and of the tangents at its ends."""
+    most = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
+    if not high.distance < math.inf:
+        return low.distance, math.inf
+    share = low.value / (low.value - high.value)
+    return low.distance + share * (high.distance - low.distance), most
+
+
+@kernel
+def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
+    """Halley's point; where it is good to the tolerance, a little beyond, so that it is enclosed."""
+    newton = here.value / here.d1
+    factor = 1.0 - 0.5 * newton * (here.d2 / here.d1)
+    step = -newton / factor if factor > 0.5 else -newton
+    x = here.distance + step
+    if abs(step) <= _NEARLY * here.distance:
+        x += math.copysign(0.25 * tolerance, step)
+    if not high.distance < math.inf:
+        farthest = 4.0 * here.distance
+        return x if low.distance < x < farthest else farthest
+    if not least <= x <= most:
+        x = most
+    return x if low.distance < x < high.distance else 0.5 * (low.distance + high.distance)
 
 
 # --- entries ------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def share_of_column(
     sides = _framed_sides(column.x, column.weight, column.found.n_negative, frame.both_signs, work)
     spare = work.spare[: column.x.size]
     centred_logs(sides, base, frame.reference, spare)
-    own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), frame.sigma, spare)
+    own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), frame.sigma, 0.0, spare)
     logs = Logs(
         own.pos,
         own.pos_weight,
@@ -77,6 +77,7 @@ def share_of_column(
         frame.neg_high,
         own.jacobian,
         frame.sigma,
+        0.0,
     )
     for k in range(at.size):
         if at[k] == at[k]:

@@ -506,6 +506,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         log1p(below_high) / sigma,
         turn / total,
         sigma,
+        0.0,
     )
     centred = Centred(logs, log_ref, base, smallest, largest)
     rounding = 0.0 if _needs_care(base, grid) else _EPS / sigma

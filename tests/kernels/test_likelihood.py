@@ -59,7 +59,7 @@ def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
 
 
 def new_scratch():
-    return lk.Scratch(np.empty((4, lk.BLOCK)), np.empty((2, lk.N_MOMENTS)))
+    return lk.Scratch(np.empty((4, lk.BLOCK)), np.empty((3, lk.N_MOMENTS)))
 
 
 def likelihood(family, x, weight, lmbdas):

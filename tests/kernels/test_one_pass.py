@@ -158,7 +158,7 @@ def score_of(name, exponent):
     family, x = SMALL[name]
     both_signs = bool((x < 0.0).any())
     base = 1.0 if family == "yeo-johnson" else 0.0
-    return score_from_sums(x, base, 1.0 / (base + np.median(x)), both_signs, exponent, np.empty((2, lk.N_MOMENTS)))
+    return score_from_sums(x, base, 1.0 / (base + np.median(x)), both_signs, exponent, np.empty((3, lk.N_MOMENTS)))
 
 
 @pytest.mark.parametrize("exponent", [-3.0, -0.4, 0.1, 1.0, 1.3, 2.6])

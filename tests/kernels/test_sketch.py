@@ -51,7 +51,7 @@ def sums_of(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = N
 
 
 def scratch(bins: int) -> tuple:
-    return sketch.new_nodes(bins), (np.empty((4, BLOCK)), np.empty((2, N_MOMENTS)))
+    return sketch.new_nodes(bins), (np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
 
 
 def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING, lmbda: float = math.nan) -> tuple:
