@@ -21,17 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
-from powerkern._jit import entry
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.boxcox import boxcox as boxcox_of_one
 from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
-from powerkern.kernels.boxcox import inv_boxcox as inv_boxcox_of_one
+from powerkern.kernels.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
 from powerkern.kernels.lambda_bounds import lambda_ranges
 from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.yeojohnson import inv_yeojohnson as inv_yeojohnson_of_one
 from powerkern.kernels.yeojohnson import inv_yeojohnson_array, yeojohnson_array
-from powerkern.kernels.yeojohnson import yeojohnson as yeojohnson_of_one
 
 __all__ = [
     "boxcox",
@@ -639,37 +635,10 @@ def _transform(kernel: _Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDA
     return out
 
 
-_EACH = "void(float64[::1], float64[::1], float64[::1])"
-
-
-@entry(_EACH)
-def _boxcox_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    for i in range(x.size):
-        out[i] = boxcox_of_one(x[i], lmbda[i])
-
-
-@entry(_EACH)
-def _inv_boxcox_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    for i in range(y.size):
-        out[i] = inv_boxcox_of_one(y[i], lmbda[i])
-
-
-@entry(_EACH)
-def _yeojohnson_each(x: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    for i in range(x.size):
-        out[i] = yeojohnson_of_one(x[i], lmbda[i])
-
-
-@entry(_EACH)
-def _inv_yeojohnson_each(y: FloatArray, lmbda: FloatArray, out: FloatArray) -> None:
-    for i in range(y.size):
-        out[i] = inv_yeojohnson_of_one(y[i], lmbda[i])
-
-
-_BOXCOX = _Elementwise(boxcox_array, _boxcox_each)
-_INV_BOXCOX = _Elementwise(inv_boxcox_array, _inv_boxcox_each)
-_YEOJOHNSON = _Elementwise(yeojohnson_array, _yeojohnson_each)
-_INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, _inv_yeojohnson_each)
+_BOXCOX = _Elementwise(boxcox_array, boxcox_each)
+_INV_BOXCOX = _Elementwise(inv_boxcox_array, inv_boxcox_each)
+_YEOJOHNSON = _Elementwise(yeojohnson_array, yeojohnson_each)
+_INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 
 def _float_dtype(*operands: Any) -> np.dtype[Any]:

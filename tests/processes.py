@@ -12,12 +12,13 @@ import powerkern
 SOURCES = Path(powerkern.__file__).parents[1]
 
 
-def start(code: str, sources: Path = SOURCES, **environment: str) -> subprocess.Popen[str]:
-    """A process that runs `code` and can import powerkern from the folder `sources`."""
+def start(code: str, sources: Path = SOURCES, stdin: bool = False, **environment: str) -> subprocess.Popen[str]:
+    """A process that runs `code` and can import powerkern from the folder `sources`; with a pipe to it, or without."""
     return subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=sources,
         env={**os.environ, "PYTHONPATH": str(sources), **environment},
+        stdin=subprocess.PIPE if stdin else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

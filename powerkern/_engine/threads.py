@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, closing, nullcontext
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import Any
 
 import numpy as np
+
+from powerkern._engine.cpus import usable_cpus
 
 #: Fewer values than this are not worth a thread.
 SERIAL_VALUES = 32_768
@@ -25,12 +27,11 @@ _POLL = 0.2
 
 
 def default_threads() -> int:
-    """Number of CPUs this process may use, or ``NUMBA_NUM_THREADS`` if that is fewer.
+    """Number of CPUs this process may use (see `usable_cpus`), or ``NUMBA_NUM_THREADS`` if that is fewer.
 
     joblib sets the variable in its worker processes, so that they share the CPUs.
     """
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    limit = os.environ.get("NUMBA_NUM_THREADS", "")
+    cpus, limit = usable_cpus(), os.environ.get("NUMBA_NUM_THREADS", "")
     return max(1, min(cpus, int(limit))) if limit.isdecimal() else cpus
 
 
@@ -73,7 +74,9 @@ def work_off(
     n_threads = min(n_threads, len(waiting))
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="powerkern")
     try:
-        running = {pool.submit(work) for _ in range(n_threads)}
+        running = _started(pool, work, n_threads)
+        if not running:
+            work()
         while running:
             # with a timeout: without one, Windows could not be interrupted, and a bar would not move
             ended, running = wait(running, timeout=_POLL, return_when=FIRST_EXCEPTION)
@@ -91,6 +94,15 @@ def work_off(
         pool.shutdown()
         raise
     pool.shutdown()
+
+
+def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int) -> set[Future[None]]:
+    """Do the work on so many threads, or on as many as the system grants, which may be none."""
+    running: set[Future[None]] = set()
+    with suppress(RuntimeError):  # a limit on processes or on memory; what was asked for last is done by the others
+        while len(running) < n_threads:
+            running.add(pool.submit(work))
+    return running
 
 
 def progress_bar(total: int, unit: str, wanted: bool) -> AbstractContextManager[Any]:

@@ -105,6 +105,22 @@ def test_default_number_of_threads():
         assert processes.run(code) == "1"
 
 
+@pytest.mark.parametrize("granted", [0, 1, 2])
+def test_a_limit_on_threads_means_fewer_threads(granted, monkeypatch):
+    x = matrix(2000, 40)
+    expected, start, started = pk.fit(x, n_threads=1).lmbda, threading.Thread.start, []
+
+    def start_some(thread):
+        if len(started) == granted:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    np.testing.assert_array_equal(pk.fit(x, n_threads=4).lmbda, expected)
+    assert len(started) == granted
+
+
 @pytest.mark.parametrize(
     "n_threads, error",
     [(0, ValueError), (-1, ValueError), (1.0, TypeError), ("2", TypeError), (True, TypeError), ([2], TypeError)],

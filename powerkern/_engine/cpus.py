@@ -1,0 +1,91 @@
+"""How many CPUs this process may use: those it is bound to, less where a container's quota allows less.
+
+A quota is CPU time in a period, divided by that period. Linux shows it in the files of the process's control group,
+and of the groups around it, each of which limits all within: ``cpu.max`` in version 2 of the interface [1]_,
+``cpu.cfs_quota_us`` and ``cpu.cfs_period_us`` in version 1 [2]_.
+
+.. [1] https://docs.kernel.org/admin-guide/cgroup-v2.html
+.. [2] https://docs.kernel.org/scheduler/sched-bwc.html
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+_MEMBERSHIP = Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
+
+
+def usable_cpus() -> int:
+    """Number of CPUs that this process may use at once, at least 1; a part of one counts as a whole one."""
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(bound, _rounded_up(_quota_at_start())))
+
+
+@functools.cache  # asked for at every fit
+def _quota_at_start() -> float:
+    return cpu_quota()
+
+
+def _rounded_up(cpus: float) -> int:
+    return math.ceil(min(cpus, 2.0**31))
+
+
+def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
+    """CPUs that the quotas of this process's control groups allow, infinite without any.
+
+    Parameters
+    ----------
+    membership : Path
+        The file that lists the control groups of this process.
+    groups : Path
+        Where the file system of control groups is mounted.
+    """
+    return min((_quota_of(folder) for folder in _control_groups(membership, groups)), default=math.inf)
+
+
+def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
+    """Folders of the control groups that this process is in, and of those around them.
+
+    In a container the mounted folder is often the container's own, while the listed path is the host's: folders that
+    are not there are harmless.
+    """
+    try:
+        lines = membership.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        group = groups / ("cpu" if controllers else "") / path.lstrip("/")
+        yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(groups))
+
+
+def _quota_of(folder: Path) -> float:
+    return min(_version_2(folder), _version_1(folder))
+
+
+def _version_2(folder: Path) -> float:
+    """The quota in ``cpu.max``: "max 100000", or time and period."""
+    return _ratio(*_words(folder / "cpu.max")[:2])
+
+
+def _version_1(folder: Path) -> float:
+    """The quota of version 1; -1 stands for none."""
+    return _ratio(*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1])
+
+
+def _ratio(quota: str = "max", period: str = "") -> float:
+    return int(quota) / int(period) if quota.isdecimal() and period.isdecimal() and int(period) > 0 else math.inf
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,80 @@
+"""Every setting of numba used by powerkern: the one place where jitted code is configured.
+
+Six decorators and a few bit-level functions are all that the rest of the package knows of numba:
+
+``kernel``
+    A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
+    (ours, or a user's own ``@njit`` function) calls it.
+``inlined``
+    A kernel that LLVM must inline at every call, whatever its size: scalar functions of hot loops, which
+    vectorise only then.
+``reduction``
+    A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
+    may be re-associated: the rounding tricks of `powerkern.kernels.elementary` would break.
+``entry``
+    An outer function that Python calls: one explicit signature, GIL released, kept on disk, compiled
+    at its first call and never at import.
+``by_dtype``
+    Gives a kernel of one argument a float32 twin.
+``compiled_as``
+    Registers the kernel that stands for a public Python function inside jitted code.
+
+``settings`` holds numba's options, ``decorators`` what is listed above, ``entries`` the compiling, ``cache`` what is
+kept on disk of it (in ``folders`` that can be trusted, as ``files`` that one process writes at a time), and
+``intrinsics`` what plain numba lacks.
+"""
+
+from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction
+from powerkern._jit.intrinsics import (
+    add_powers,
+    bits32_of,
+    bits_of,
+    borrowed,
+    float32_of,
+    float_of,
+    fma,
+    prefetch,
+    widest_vectors,
+)
+from powerkern._jit.settings import JIT_DISABLED
+from powerkern._jit.signatures import (
+    BLOCKS,
+    BOOLEAN,
+    COLUMN,
+    COUNTS,
+    INTEGER,
+    READ_COLUMN,
+    READ_MATRIX,
+    REAL,
+    ROWS,
+    WRITE_MATRIX,
+)
+
+__all__ = [
+    "BLOCKS",
+    "BOOLEAN",
+    "COLUMN",
+    "COUNTS",
+    "INTEGER",
+    "JIT_DISABLED",
+    "READ_COLUMN",
+    "READ_MATRIX",
+    "REAL",
+    "ROWS",
+    "WRITE_MATRIX",
+    "add_powers",
+    "bits32_of",
+    "bits_of",
+    "borrowed",
+    "by_dtype",
+    "compiled_as",
+    "entry",
+    "float32_of",
+    "float_of",
+    "fma",
+    "inlined",
+    "kernel",
+    "prefetch",
+    "reduction",
+    "widest_vectors",
+]

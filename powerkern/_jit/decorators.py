@@ -1,0 +1,75 @@
+"""The decorators of everything that is compiled (see the package's docstring for which to take)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numba import types
+from numba.extending import overload, register_jitable
+
+from powerkern._jit.entries import Entry
+from powerkern._jit.settings import JIT_DISABLED, KERNEL_OPTIONS, REDUCTION_OPTIONS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def kernel(function: F) -> F:
+    """Mark a composable numeric function; it stays callable as plain Python."""
+    return cast(F, register_jitable(**KERNEL_OPTIONS)(function))
+
+
+def inlined(function: F) -> F:
+    """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
+    return cast(F, register_jitable(forceinline=True, **KERNEL_OPTIONS)(function))
+
+
+def reduction(function: F) -> F:
+    """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
+    return cast(F, register_jitable(**REDUCTION_OPTIONS)(function))
+
+
+def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
+    """Mark an outer function that Python calls with exactly one `signature` (a string, or a tuple of types).
+
+    Compiled, or loaded from the disk cache, at the first call, so that importing powerkern stays cheap.
+    """
+
+    def decorate(function: F) -> F:
+        if JIT_DISABLED:  # numpy scalars would warn where compiled code silently gives inf or nan
+            return np.errstate(all="ignore")(function)
+        return Entry(function, signature)  # type: ignore[return-value]
+
+    return decorate
+
+
+def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
+    """Let jitted code that calls the decorated Python function use `kernel_function` instead."""
+
+    def decorate(function: F) -> F:
+        @overload(function, jit_options=KERNEL_OPTIONS, strict=False)  # type: ignore[untyped-decorator]
+        def _implementation(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+            return kernel_function
+
+        return function
+
+    return decorate
+
+
+def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
+    """Make a kernel of one float64 argument hand float32 arguments to its float32 twin."""
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def dispatch(x: Any) -> Any:
+            return (float32_kernel if isinstance(x, np.float32) else function)(x)
+
+        @overload(dispatch, jit_options={"forceinline": True, **KERNEL_OPTIONS}, strict=False)  # type: ignore[untyped-decorator]
+        def _implementation(x: Any) -> Callable[..., Any]:
+            return float32_kernel if x == types.float32 else function
+
+        return dispatch  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,122 @@
+"""Files that are whole or absent, written by one process at a time.
+
+A file is written under another name, its draft, and renamed. Whoever holds the lock on the draft is the one who
+writes; the system releases it when the process ends, however it ends, and the next writer takes the draft over.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from powerkern._jit import folders
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+#: Seconds to wait for another process that compiles the same function, and between two looks.
+PATIENCE = 120.0
+_POLL = 0.05
+#: What a lock that another process holds fails with; a file system without locks fails otherwise.
+_HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
+
+# a draft is not a symbolic link to somewhere else, nor a pipe that nobody feeds
+_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def read(path: Path) -> bytes:
+    """The content of a file that nobody else can have written; OSError otherwise."""
+    folders.require_trusted(path.parent)
+    with open(os.open(path, os.O_RDONLY | _FLAGS), "rb") as file:
+        folders.require_owned(os.fstat(file.fileno()))
+        return file.read()
+
+
+class Draft:
+    """A file in the making."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._descriptor = descriptor
+        self._open = True
+
+    def publish(self, content: bytes) -> None:
+        """Make `content` the file's, from one moment to the next."""
+        try:
+            with open(self._descriptor, "wb", closefd=False) as file:
+                file.truncate()
+                file.write(content)
+            if sys.platform == "win32":  # which does not rename open files
+                self._close()
+            _draft_of(self._path).replace(self._path)
+        except OSError:
+            self.discard()
+            raise
+        self._close()
+
+    def discard(self) -> None:
+        """Leave nothing behind of a draft that has not become the file."""
+        if self._open:
+            with contextlib.suppress(OSError):
+                _draft_of(self._path).unlink()
+        self._close()
+
+    def _close(self) -> None:
+        if self._open:
+            self._open = False
+            os.close(self._descriptor)  # which releases the lock
+
+
+@contextlib.contextmanager
+def draft(path: Path) -> Iterator[Draft]:
+    """The draft of a file, once no other process is writing it; OSError where it cannot be written, or not in time."""
+    folders.make(path.parent)
+    folders.require_trusted(path.parent)
+    claimed = Draft(path, _claim(_draft_of(path)))
+    try:
+        yield claimed
+    finally:
+        claimed.discard()
+
+
+def _draft_of(path: Path) -> Path:
+    return path.with_name(path.name + ".draft")
+
+
+def _claim(path: Path) -> int:
+    """Open and lock a draft; it may have become the file, or been discarded, while its lock was waited for."""
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
+        if _lock(descriptor) and _is_the_file(descriptor, path):
+            return descriptor
+        os.close(descriptor)
+        if time.monotonic() > give_up:
+            raise TimeoutError("another process has been writing to it for too long")
+        time.sleep(_POLL)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock a draft unless another process has done so; where there are no locks, nobody is waited for."""
+    try:
+        if sys.platform == "win32":
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno not in _HELD
+    return True
+
+
+def _is_the_file(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False

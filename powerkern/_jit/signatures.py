@@ -1,0 +1,17 @@
+"""The types that signatures of entries are made of."""
+
+from __future__ import annotations
+
+from numba import types
+
+# The first two take any order and strides of native float64.
+READ_MATRIX = types.Array(types.float64, 2, "A", readonly=True)
+WRITE_MATRIX = types.Array(types.float64, 2, "A")
+READ_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
+ROWS = types.float64[:, ::1]
+BLOCKS = types.float64[:, :, ::1]
+COLUMN = types.float64[::1]
+COUNTS = types.int64[::1]
+INTEGER = types.int64
+REAL = types.float64
+BOOLEAN = types.boolean

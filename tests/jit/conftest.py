@@ -1,0 +1,99 @@
+"""A small entry, compiled anew or loaded wherever a test wants it, and caches to spoil."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+from numba import config
+
+from powerkern._jit import JIT_DISABLED, cache
+from powerkern.kernels import lambda_bounds
+
+#: A user who owns nothing here.
+NOBODY = 65534
+
+
+def fresh():
+    """The entry, as in a process that has not called it yet."""
+    return type(lambda_bounds.lambda_ranges)(
+        lambda_bounds.lambda_ranges.__wrapped__, lambda_bounds.lambda_ranges._signature
+    )
+
+
+@pytest.fixture
+def loads():
+    """Whether a call of `fresh()` takes its code from the disk."""
+
+    def from_disk():
+        (hits,) = fresh().compile().stats.cache_hits.values() or (0,)
+        return hits == 1
+
+    return from_disk
+
+
+@pytest.fixture
+def compiled():
+    """Compile or load the entry as a new process does."""
+    return lambda: fresh().compile()
+
+
+@pytest.fixture
+def told(monkeypatch):
+    """Nothing has been said in this process about code that cannot be kept."""
+    monkeypatch.setattr(cache, "_said", [])
+    monkeypatch.setattr(cache, "_not_kept", [])
+
+
+@pytest.fixture(scope="session")
+def filled():
+    """A cache folder with the compiled entry; to be copied, not changed."""
+    if JIT_DISABLED:
+        pytest.skip("nothing is compiled")
+    folder, before = Path(tempfile.mkdtemp()), config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
+    try:
+        fresh().compile()
+    finally:
+        config.CACHE_DIR = before
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def place(filled, told, monkeypatch):
+    """A copy of the filled folder, which is where the cache is; others may look into it."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    shutil.copytree(filled, folder, dirs_exist_ok=True)
+    folder.chmod(0o755)
+    monkeypatch.setattr(config, "CACHE_DIR", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def empty(told, monkeypatch):
+    """An empty folder, which is where the cache is."""
+    if JIT_DISABLED:
+        pytest.skip("nothing is compiled")
+    folder = Path(tempfile.mkdtemp())
+    monkeypatch.setattr(config, "CACHE_DIR", str(folder))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def unprivileged():
+    """Run the test as a user who is not root, whom no mode of a file would stop."""
+    if not hasattr(os, "geteuid"):
+        pytest.skip("modes of files are POSIX's")
+    was_root = os.geteuid() == 0
+    if was_root:
+        os.seteuid(NOBODY)
+    yield
+    if was_root:
+        os.seteuid(0)

@@ -1,0 +1,392 @@
+"""What is kept on disk of compiled code: found again, never wrong, never in the way."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import processes
+import pytest
+from numba import config
+
+import powerkern
+from powerkern._jit import JIT_DISABLED, cache, files, settings
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+PACKAGE = Path(powerkern.__file__).parent
+NAME = "kernels.lambda_bounds.lambda_ranges.code"
+
+#: For processes of their own: a small entry, so that no test waits for a whole fit.
+COMPILE = "from powerkern.kernels.lambda_bounds import lambda_ranges as f; f.compile(); "
+HITS = "print(sum(f._compiled.stats.cache_hits.values())); "
+FOLDER = "from powerkern._jit import cache; print(cache.folder_name()); "
+
+
+def run(code, sources=PACKAGE.parent, **environment):
+    """What a process prints; only what is asked for decides where its cache is."""
+    return processes.run(code, sources, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
+
+
+def file_in(place):
+    """The file with the entry's code."""
+    return place / cache.folder_name() / NAME
+
+
+def whole(path):
+    """Whether a file is what its digest says."""
+    content = path.read_bytes()
+    return content[:32] == cache._digest(path.name, content[32:])
+
+
+@pytest.fixture
+def package_copy(tmp_path):
+    """A folder with a copy of the package that may be edited."""
+    shutil.copytree(PACKAGE, tmp_path / "src" / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path / "src"
+
+
+# --- found again --------------------------------------------------------------------------------------
+
+
+def test_cache_is_where_numba_is_told(place):
+    (folder,) = place.iterdir()
+    assert folder.name == cache.folder_name()
+    assert [path.name for path in folder.iterdir()] == [NAME]
+
+
+def test_the_next_process_compiles_nothing(place):
+    before = file_in(place).stat().st_mtime_ns
+    assert run(COMPILE + HITS, NUMBA_CACHE_DIR=str(place)) == "1"
+    assert file_in(place).stat().st_mtime_ns == before
+
+
+def test_default_cache_is_beside_the_package_and_outlives_it_harmlessly(package_copy, tmp_path):
+    """After an uninstallation, which removes the files it knows, nothing must be left that is imported as powerkern."""
+    assert run(COMPILE, package_copy, HOME=str(tmp_path / "home"), XDG_CACHE_HOME="") == ""
+    assert [path.name for path in (package_copy / "__pycache__").glob("powerkern-*/*")] == [NAME]
+    installed = [path for path in (package_copy / "powerkern").rglob("*") if path.suffix in (".py", ".pyc", ".typed")]
+    for path in installed:
+        path.unlink()
+    for path in sorted([package_copy / "powerkern", *(package_copy / "powerkern").rglob("*")], reverse=True):
+        path.rmdir()
+    code = "import importlib.util, sys; sys.path = [sys.path[0]]; print(importlib.util.find_spec('powerkern'))"
+    assert run(code, package_copy, PYTHONPATH="") == "None"
+
+
+def test_a_filled_folder_that_cannot_be_written_to_is_read(place, unprivileged, loads):
+    """An image that root has built."""
+    with pytest.raises(PermissionError):
+        (place / cache.folder_name() / "new").touch()
+    assert loads()
+
+
+def test_read_only_sources_use_the_users_cache(package_copy, tmp_path):
+    """A file where the folder should be stands for read-only sources: tests may run as root."""
+    (package_copy / "__pycache__").write_text("")
+    home = {"XDG_CACHE_HOME": str(tmp_path / "xdg"), "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    run(COMPILE, package_copy, **home)
+    if sys.platform == "linux":
+        assert [path.name for path in (tmp_path / "xdg" / "powerkern").glob("powerkern-*/*")] == [NAME]
+    assert run(COMPILE + HITS, package_copy, **home) == "1"
+
+
+def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, compiled, loads):
+    """And what it has is read from it."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(cache.folders, "bases", lambda: [tmp_path / "file", tmp_path / "second", place])
+    assert loads()
+    monkeypatch.setattr(cache.folders, "bases", lambda: [tmp_path / "file", tmp_path / "second"])
+    compiled()
+    assert [path.name for path in (tmp_path / "second").glob("powerkern-*/*")] == [NAME]
+
+
+def test_two_cold_processes_compile_once(tmp_path):
+    """They are ready when they say so, and go when told to."""
+    code = "import sys; from powerkern.kernels.lambda_bounds import lambda_ranges as f\n"
+    code += "print('ready', flush=True); sys.stdin.readline(); f.compile()\n" + HITS
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
+    both = [processes.start(code, stdin=True, **environment) for _ in range(2)]
+    assert [process.stdout.readline() for process in both] == ["ready\n"] * 2
+    for process in both:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    printed = [process.communicate(timeout=300) for process in both]
+    assert sorted(printed) == [("0\n", ""), ("1\n", "")]
+    assert [path.name for path in tmp_path.glob("*/*")] == [NAME]
+
+
+def test_an_entry_elsewhere_is_not_kept(empty, monkeypatch, compiled):
+    """The folder's name knows nothing of the sources of other modules."""
+    function = sys.modules["powerkern.kernels.lambda_bounds"].lambda_ranges.__wrapped__
+    monkeypatch.setattr(function, "__module__", "somewhere.else")
+    compiled()
+    assert list(empty.iterdir()) == []
+
+
+# --- never wrong: sources -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def name_for(monkeypatch):
+    """The folder's name for other sources."""
+
+    def name(sources):
+        monkeypatch.setattr(cache, "PACKAGE", sources / "powerkern")
+        cache._source_hash.cache_clear()
+        return cache.folder_name()
+
+    yield name
+    monkeypatch.undo()
+    cache._source_hash.cache_clear()
+
+
+def test_any_compiled_source_changes_the_folder(package_copy, name_for):
+    names = {name_for(package_copy)}
+    compiled_folders = [package_copy / "powerkern" / folder for folder in ("kernels", "_jit")]
+    sources = [path for folder in compiled_folders for path in folder.rglob("*.py")]
+    for source in [*sources, package_copy / "powerkern" / "_status.py"]:
+        with source.open("a") as file:
+            file.write("# edited\n")
+        names.add(name_for(package_copy))
+    for folder in compiled_folders:
+        (folder / "deep" / "deeper").mkdir(parents=True)
+        (folder / "deep" / "deeper" / "new.py").touch()
+        names.add(name_for(package_copy))
+    sources[0].rename(sources[0].with_name("renamed.py"))
+    names.add(name_for(package_copy))
+    assert len(names) == 1 + len(sources) + 1 + 2 + 1
+
+
+def test_other_sources_do_not(package_copy, name_for):
+    before = name_for(package_copy)
+    with (package_copy / "powerkern" / "__main__.py").open("a") as file:
+        file.write("# edited\n")
+    assert name_for(package_copy) == before
+
+
+def test_text_that_moves_from_one_file_to_the_next_changes_the_folder(package_copy, name_for):
+    first, second = sorted((package_copy / "powerkern" / "kernels").glob("*.py"))[:2]
+    before = name_for(package_copy)
+    second.write_bytes(first.read_bytes()[-1:] + second.read_bytes())
+    first.write_bytes(first.read_bytes()[:-1])
+    assert name_for(package_copy) != before
+
+
+def test_an_edited_callee_is_compiled_afresh(package_copy, tmp_path):
+    """The caller's file is unchanged, the callee's is not: the result must be the new one."""
+    code = (
+        "import numpy as np\nfrom powerkern.kernels import lambda_bounds\nlow, high = np.empty((2, 1))\n"
+        "lambda_bounds.lambda_ranges(1, np.zeros(1), np.zeros(1), 10.0, low, high)\nprint(high[0])"
+    )
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert run(code, package_copy, **environment) == "inf"
+    path = package_copy / "powerkern" / "kernels" / "elementary.py"
+    path.write_text(
+        path.read_text() + "\n\nimport powerkern._jit\n@powerkern._jit.kernel\ndef log1p(x): return x + 1.0\n"
+    )
+    assert run(code, package_copy, **environment) != "inf"
+
+
+# --- never wrong: numba's switches and the CPU --------------------------------------------------------
+
+
+@pytest.mark.parametrize("switch", settings.CODE_SWITCHES)
+def test_any_switch_that_changes_the_code_changes_the_folder(switch, monkeypatch):
+    before = cache.folder_name()
+    monkeypatch.setattr(config, switch, "something else")
+    assert cache.folder_name() != before
+
+
+def test_switches_are_those_of_the_environment():
+    """One process reads numba's variables again and again."""
+    settings_of_the_environment = {
+        "NUMBA_OPT": ["0", "1", "max"],
+        "NUMBA_BOUNDSCHECK": ["0", "1"],
+        "NUMBA_LOOP_VECTORIZE": ["0"],
+        "NUMBA_SLP_VECTORIZE": ["1"],
+        "NUMBA_DEBUGINFO": ["1"],
+        "NUMBA_EXTEND_VARIABLE_LIFETIMES": ["1"],
+        "NUMBA_ENABLE_AVX": ["0"],
+        "NUMBA_LLVM_REFPRUNE_PASS": ["0"],
+        "NUMBA_LLVM_REFPRUNE_FLAGS": ["per_bb"],
+        "NUMBA_DEBUG_NRT": ["1"],
+    }
+    code = (
+        "import os; from numba.core import config; from powerkern._jit import cache; names = [cache.folder_name()]\n"
+        f"for name, values in {settings_of_the_environment}.items():\n"
+        "    for value in values:\n"
+        "        os.environ[name] = value; config.reload_config(); names.append(cache.folder_name())\n"
+        "    del os.environ[name]\n"
+        "config.reload_config()\n"
+        "print(cache.folder_name() == names[0], len(names) - len(set(names)))"
+    )
+    assert run(code) == "True 0"
+
+
+#: The other variables of numba 0.63 to 0.68: what is printed, where things are, other targets, threads.
+HARMLESS = """
+    ALWAYS_WARN_UNINIT_VAR ANNOTATE CACHE_DIR CACHE_LOCATOR_CLASSES CAPTURED_ERRORS CHROME_TRACE COLOR_SCHEME
+    CPU_FEATURES CPU_NAME DEBUG DEBUG_ARRAY_OPT DEBUG_ARRAY_OPT_RUNTIME DEBUG_ARRAY_OPT_STATS DEBUG_CACHE
+    DEBUG_FRONTEND DEBUG_INLINE_CLOSURE DEBUG_JIT DEBUG_NRT_STACK_LIMIT DEBUG_PRINT_AFTER DEBUG_PRINT_BEFORE
+    DEBUG_PRINT_WRAP DEBUG_TYPEINFER DEVELOPER_MODE DIFF_IR DISABLE_CUDA DISABLE_JIT
+    DISABLE_PERFORMANCE_WARNINGS DISABLE_TYPEINFER_FAIL_CACHE DUMP_ASSEMBLY DUMP_BYTECODE DUMP_CFG DUMP_FUNC_OPT
+    DUMP_IR DUMP_LLVM DUMP_OPTIMIZED DUMP_SSA ENABLE_CUDASIM ENABLE_SYS_MONITORING FORCE_CUDA_CC FULL_TRACEBACKS
+    FUNCTION_CACHE_SIZE GDB_BINARY HIGHLIGHT_DUMPS HTML IS_32BITS IS_OSX IS_OSX_INTEL IS_WIN32 JIT_COVERAGE
+    LLVM_PASS_TIMINGS MACHINE_BITS NUMBA_DEFAULT_NUM_THREADS NUMBA_NUM_THREADS PARALLEL_DIAGNOSTICS
+    PARFOR_MAX_TUPLE_SIZE PYVERSION RUNNING_UNDER_PROFILER SHOW_HELP THREADING_LAYER THREADING_LAYER_PRIORITY
+    TRACE USE_LLVMLITE_MEMORY_MANAGER
+"""
+
+
+def test_every_variable_of_numba_is_known():
+    """A new one may change the code: then it belongs to CODE_SWITCHES."""
+    variables = {name for name in vars(config) if name.isupper() and not name.startswith(("_", "CUDA_"))}
+    assert variables - set(HARMLESS.split()) - set(settings.CODE_SWITCHES) == set()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
+def test_unlike_cpus_share_a_cache_without_sharing_code(tmp_path):
+    """Each loads what it compiled, never the other's, in whatever order they come."""
+    cpus = [("x86-64", "+sse2"), ("x86-64", "+sse2,+sse3")]
+    call = "import numpy as np; low, high = np.empty((2, 1)); f(0, np.ones(1), np.full(1, 9.0), 1e3, low, high)"
+    hits = []
+    for name, features in 2 * cpus:
+        environment = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
+        hits.append(run(COMPILE + HITS + call, **environment))
+    assert hits == ["0", "0", "1", "1"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_the_cpus_name_and_features_are_in_the_folders(monkeypatch):
+    def name(*cpu):
+        codegen = SimpleNamespace(magic_tuple=lambda: ("x86_64-linux", *cpu))
+        monkeypatch.setattr(cache.cpu_target.target_context, "codegen", lambda: codegen)
+        return cache.folder_name()
+
+    cpus = [("haswell", "+avx2"), ("znver3", "+avx2"), ("znver3", "+avx2,+fma"), ("../../elsewhere", "")]
+    names = [name(*cpu) for cpu in cpus]
+    assert len(set(names)) == len(names)
+    assert "-haswell-" in names[0]
+    assert Path(names[-1]).name == names[-1]
+
+
+# --- never wrong: damage and strangers ----------------------------------------------------------------
+
+
+def damaged_copies(content, rng):
+    """Bits, bytes and stretches changed, files cut short, grown or emptied: anywhere, in the digest too."""
+    for position in [*rng.integers(0, len(content), 60).tolist(), 0, 31, 32, len(content) - 1]:
+        one = content[position]
+        for other in (one ^ 1 << rng.integers(8), 255 - one):
+            yield content[:position] + bytes([int(other)]) + content[position + 1 :]
+        yield content[:position] + bytes(64) + content[position + 64 :]
+        yield content[:position]
+    yield content + b"\0"
+    yield bytes(len(content))
+
+
+def test_damaged_code_is_never_unpickled(place, monkeypatch):
+    content = file_in(place).read_bytes()
+    rng, tried = np.random.default_rng(0), 0
+    assert cache._read(NAME) == content[32:]
+    for damaged in damaged_copies(content, rng):
+        if damaged != content:
+            file_in(place).write_bytes(damaged)
+            assert cache._read(NAME) is None
+            tried += 1
+    assert tried > 200
+
+
+def test_code_of_another_entry_is_never_unpickled(place):
+    path = file_in(place)
+    path.rename(path.with_name("kernels.other.code"))
+    assert cache._read("kernels.other.code") is None
+
+
+def test_damaged_code_is_replaced(place, loads):
+    content = file_in(place).read_bytes()
+    file_in(place).write_bytes(content[:5000] + bytes(64) + content[5064:])
+    assert not loads()
+    assert whole(file_in(place))
+    assert loads()
+
+
+def test_code_from_a_stranger_is_never_read(place, monkeypatch):
+    monkeypatch.setattr(cache.pickle, "loads", lambda payload: pytest.fail("unpickled"))
+    (place / cache.folder_name()).chmod(0o777)
+    assert cache._read(NAME) is None
+    (place / cache.folder_name()).chmod(0o755)
+    file_in(place).chmod(0o666)
+    assert cache._read(NAME) is None
+
+
+# --- never in the way ---------------------------------------------------------------------------------
+
+
+def test_nowhere_to_keep_it_is_said_once(empty, monkeypatch, compiled):
+    (empty / "file").write_text("")
+    monkeypatch.setattr(config, "CACHE_DIR", str(empty / "file"))
+    with pytest.warns(RuntimeWarning, match=r"every process compiles it anew \(.*file: .*NUMBA_CACHE_DIR") as said:
+        compiled()
+    assert len(said) == 1
+    compiled()  # warnings are errors
+
+
+def test_a_warning_that_is_an_error_breaks_nothing(empty, monkeypatch):
+    (empty / "file").write_text("")
+    monkeypatch.setattr(config, "CACHE_DIR", str(empty / "file"))
+    entry = sys.modules["powerkern.kernels.lambda_bounds"].lambda_ranges
+    again = type(entry)(entry.__wrapped__, entry._signature)
+    with pytest.raises(RuntimeWarning):
+        again.compile()
+    assert again.compile() is again.compile()
+
+
+def test_a_relative_folder_is_not_used(empty, monkeypatch, compiled):
+    monkeypatch.chdir(empty)
+    monkeypatch.setattr(config, "CACHE_DIR", "cache")
+    with pytest.warns(RuntimeWarning, match="not an absolute path"):
+        compiled()
+    assert list(empty.iterdir()) == []
+
+
+def test_a_full_disk_means_no_cache(empty, compiled):
+    resource = pytest.importorskip("resource")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, before[1]))
+    try:
+        with pytest.warns(RuntimeWarning, match="File too large"):
+            function = compiled()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    low, high = np.empty((2, 1))
+    function(1, np.zeros(1), np.zeros(1), 10.0, low, high)
+    assert high[0] == np.inf
+    assert list(empty.glob("*/*")) == []
+
+
+def test_a_process_that_never_ends_is_not_waited_for(empty, monkeypatch, compiled):
+    monkeypatch.setattr(files, "PATIENCE", 0.0)
+    with files.draft(file_in(empty)), pytest.warns(RuntimeWarning, match="another process"):
+        assert compiled().signatures
+
+
+def test_internals_of_numba_that_moved_mean_no_cache(place, monkeypatch, compiled):
+    """What was kept cannot be read by them, and what is compiled not be written."""
+
+    def moved(*arguments):
+        raise AttributeError("moved")
+
+    monkeypatch.setattr(cache.CompileResult, "_rebuild", moved)
+    assert compiled().stats.cache_hits == {}
+    file_in(place).unlink()
+    monkeypatch.setattr(numba.core.compiler.CompileResult, "_reduce", moved)
+    with pytest.warns(RuntimeWarning, match="moved"):
+        compiled()
+    assert list(place.glob("*/*")) == []

@@ -1,0 +1,173 @@
+"""Functions compiled at their first call, and nothing else compiled."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numba
+import numpy as np
+import processes
+import pytest
+
+import powerkern
+import powerkern.kernels
+from powerkern._jit import JIT_DISABLED
+from powerkern._jit.entries import Entry
+from powerkern.kernels import elementary, lambda_bounds, mle
+
+needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+
+def run(code, **environment):
+    """What a process prints; only what is asked for decides where its cache is."""
+    return processes.run(code, **{"NUMBA_CACHE_DIR": "", "NUMBA_DISABLE_JIT": "0", **environment})
+
+
+def entries():
+    """Every entry of the package by name."""
+    found = {}
+    for info in pkgutil.iter_modules(powerkern.kernels.__path__):
+        module = importlib.import_module(f"powerkern.kernels.{info.name}")
+        for value in vars(module).values():
+            assert not isinstance(value, numba.core.registry.CPUDispatcher), info.name
+            if isinstance(value, Entry):
+                found[f"{value.__module__}.{value.__name__}"] = value
+    return found
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+@needs_jit
+def test_there_is_one_kind_of_compiled_function():
+    """Only entries compile anything: `entries` checks that no module holds a dispatcher of its own."""
+    assert {"powerkern.kernels.mle.fit_columns", "powerkern.kernels.columnwise.gather"} <= set(entries())
+
+
+@needs_jit
+def test_an_entry_has_one_signature():
+    compiled = mle.fit_columns.compile()
+    assert len(compiled.signatures) == 1
+    assert not compiled._can_compile
+    assert compiled.targetoptions["nogil"]
+    with pytest.raises(TypeError, match="No matching definition"):
+        mle.fit_columns(np.zeros((1, 3), dtype=np.float32), 1, 2, 3, 4, 5)
+    assert mle.fit_columns.compile() is compiled
+
+
+@needs_jit
+def test_an_entry_says_what_it_is():
+    assert mle.fit_columns.__name__ == "fit_columns"
+    assert mle.fit_columns.__doc__.startswith("Fit the rows")
+    assert callable(mle.fit_columns.__wrapped__)
+
+
+@needs_jit
+def test_a_users_function_runs_the_same_code(tmp_path):
+    """An entry, and then a user's function that calls the same kernel."""
+    code = (
+        "import numba, numpy as np; from powerkern.kernels import boxcox\n"
+        "x, out, again = np.linspace(1.0, 9.0, 999), np.empty(999), np.empty(999)\n"
+        "boxcox.boxcox_array(x, 0.5, out)\n"
+        "loop = boxcox.boxcox_loop\n"
+        "numba.njit(lambda x, y: loop(x, 0.5, y))(x, again)\n"
+        "print((out == again).all(), np.allclose(out, 2.0 * (np.sqrt(x) - 1.0)))"
+    )
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True True"
+
+
+def test_importing_compiles_nothing():
+    modules = sorted(f"powerkern.kernels.{info.name}" for info in pkgutil.iter_modules(powerkern.kernels.__path__))
+    code = (
+        f"import importlib, powerkern, powerkern.stats; modules = [importlib.import_module(m) for m in {modules}]\n"
+        "from powerkern._jit.entries import Entry\n"
+        "found = [v for m in modules for v in vars(m).values() if isinstance(v, Entry)]\n"
+        "print(len(found) > 5, [v.__name__ for v in found if v._compiled is not None])"
+    )
+    assert run(code) == "True []"
+
+
+def test_importing_does_not_import_optional_dependencies():
+    code = "import sys, powerkern; print({'sklearn', 'pandas', 'tqdm', 'polars', 'pyarrow', 'dask'} & set(sys.modules))"
+    assert run(code) == "set()"
+
+
+# --- threads and forks --------------------------------------------------------------------------------
+
+
+@needs_jit
+def test_many_threads_compile_once(empty):
+    entry = Entry(lambda_bounds.lambda_ranges.__wrapped__, lambda_bounds.lambda_ranges._signature)
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(lambda _: id(entry.compile()), range(16)))) == 1
+
+
+@needs_jit
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("call", ["entry", "users"])
+def test_a_fork_while_another_thread_compiles(call, tmp_path):
+    """The child can compile and call: neither our lock nor numba's is held by a thread that it does not have."""
+    code = (
+        "import os, signal, threading, warnings\n"
+        "import numba, numpy as np\n"
+        "from numba.core import event\n"
+        "from powerkern.kernels.lambda_bounds import lambda_ranges\n"
+        "warnings.simplefilter('ignore', DeprecationWarning)  # of forking a process that has threads\n"
+        "def entry():\n"
+        "    low, high = np.empty((2, 1))\n"
+        "    lambda_ranges(1, np.zeros(1), np.zeros(1), 10.0, low, high)\n"
+        "    return high[0] == np.inf\n"
+        "def users():\n"
+        "    return numba.njit(lambda x: x + 1)(1) == 2\n"
+        "compiling = threading.Event()\n"
+        "class Listener(event.Listener):\n"
+        "    def on_start(self, event): compiling.set()\n"
+        "    def on_end(self, event): pass\n"
+        "event.register('numba:compile', Listener())\n"
+        "thread = threading.Thread(target=entry); thread.start(); compiling.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        f"    signal.alarm(120); os._exit(0 if {call}() else 3)\n"
+        "_, status = os.waitpid(child, 0); thread.join(); print(os.waitstatus_to_exitcode(status), entry())"
+    )
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "0 True"
+
+
+# --- without numba, and in users' code ----------------------------------------------------------------
+
+
+def test_the_same_without_compiling():
+    """NUMBA_DISABLE_JIT=1 runs the same source as plain Python: rounding differs, in vectorised sums, nothing else."""
+    code = (
+        "import numpy as np, powerkern as pk\n"
+        "rng = np.random.default_rng(0)\n"
+        "for family, x in (('box-cox', rng.lognormal(size=(30, 2))), ('yeo-johnson', rng.normal(size=(300, 1)))):\n"
+        "    fit = pk.fit(x, family)\n"
+        "    print(*fit.lmbda, *fit.nll, *fit.transform(x)[:3, 0], *fit.confint().low)"
+    )
+    plain = [float(v) for v in run(code, NUMBA_DISABLE_JIT="1").split()]
+    compiled = [float(v) for v in run(code, NUMBA_CACHE_DIR=os.environ.get("NUMBA_CACHE_DIR", "")).split()]
+    np.testing.assert_allclose(plain, compiled, rtol=1e-11)
+
+
+@numba.njit
+def users_function(x):
+    total = 0.0
+    for i in range(x.size):
+        total += elementary.log1p(x[i])
+    return mle.has_root_near(total, 1.0, 0.0), total
+
+
+def test_kernels_in_a_users_jitted_function():
+    x = np.array([0.0, 1.0, 3.0])
+    certified, total = users_function(x)
+    assert certified
+    assert total == pytest.approx(np.log1p(x).sum(), rel=1e-15)
+
+
+def test_kernels_as_plain_python():
+    assert elementary.log1p(1.0) == pytest.approx(np.log(2.0), rel=1e-15)
+    assert mle.has_root_near(0.0, 1.0, 1.0)

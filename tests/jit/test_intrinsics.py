@@ -1,0 +1,74 @@
+"""What plain numba lacks: the same compiled and as plain Python, and with the effect it is there for."""
+
+from __future__ import annotations
+
+import platform
+
+import numba
+import numpy as np
+import processes
+import pytest
+
+from powerkern import _jit
+
+needs_jit = pytest.mark.skipif(_jit.JIT_DISABLED, reason="nothing is compiled")
+
+
+@numba.njit
+def bits(x, y, z):
+    return _jit.float_of(_jit.bits_of(x)), _jit.bits_of(x), _jit.fma(x, y, z)
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 1.5, -5e-324, np.inf, 1.7976931348623157e308])
+def test_bit_level_functions_have_equal_twins(x):
+    """Compiled intrinsics and their plain-Python stand-ins."""
+    compiled = bits(x, 1.0 + 2.0**-52, 1e-300)
+    plain = _jit.float_of(_jit.bits_of(x)), _jit.bits_of(x), _jit.fma(x, 1.0 + 2.0**-52, 1e-300)
+    assert compiled == plain
+    assert np.signbit(compiled[0]) == np.signbit(x)
+
+
+def test_fused_multiply_add_rounds_once():
+    a = 1.0 + 2.0**-30
+    assert _jit.fma(a, a, -(1.0 + 2.0**-29)) == 2.0**-60
+    assert bits(a, a, -(1.0 + 2.0**-29))[2] == 2.0**-60
+
+
+# --- the widest vectors -------------------------------------------------------------------------------
+
+#: Two loops that differ in what they ask for, compiled and not run: any CPU's code can be looked at.
+LOOPS = """
+import numba
+from powerkern._jit import widest_vectors
+
+@numba.njit("void(float64[::1])")
+def plain(x):
+    for i in range(x.size):
+        x[i] = 2.0 * x[i] + 1.0
+
+@numba.njit("void(float64[::1])")
+def widest(x):
+    widest_vectors()
+    for i in range(x.size):
+        x[i] = 2.0 * x[i] + 1.0
+
+for function in (plain, widest):
+    (code,) = function.inspect_asm().values()
+    (ir,) = function.inspect_llvm().values()
+    print("ymm" in code, "zmm" in code, '"prefer-vector-width"="512"' in ir)
+"""
+
+
+@needs_jit
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
+def test_the_widest_vectors_are_used():
+    """On a CPU that has vectors of 512 bits LLVM takes 256, unless it is asked for them."""
+    features = "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw"
+    environment = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": features, "NUMBA_DISABLE_JIT": "0"}
+    plain, widest = processes.run(LOOPS, **environment).splitlines()
+    assert plain == "True False False"
+    assert widest.split()[1:] == ["True", "True"]
+
+
+def test_the_widest_vectors_mean_nothing_to_python():
+    assert _jit.widest_vectors() is None

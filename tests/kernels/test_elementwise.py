@@ -1,0 +1,52 @@
+"""The transforms by one lambda an element: those of the scalar kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from powerkern.kernels import boxcox, elementwise, yeojohnson
+
+
+def each(function, x, lmbda):
+    out = np.empty(x.size)
+    function(x, lmbda, out)
+    return out
+
+
+LMBDA = np.array([-2.0, 0.0, 0.5, 1.0, 2.0, 3.5])
+POSITIVE = np.array([0.1, 0.5, 1.0, 2.0, 5.0, 9.0])
+SIGNED = np.array([-3.0, -1.0, 0.0, 1e-9, 2.0, -0.5])
+
+
+@pytest.mark.parametrize(
+    "function, scalar, x",
+    [
+        (elementwise.boxcox_each, boxcox.boxcox, POSITIVE),
+        (elementwise.inv_boxcox_each, boxcox.inv_boxcox, POSITIVE / 20.0),
+        (elementwise.yeojohnson_each, yeojohnson.yeojohnson, SIGNED),
+        (elementwise.inv_yeojohnson_each, yeojohnson.inv_yeojohnson, SIGNED / 20.0),
+    ],
+)
+def test_each_element_has_its_own_lambda(function, scalar, x):
+    expected = [scalar(value, lmbda) for value, lmbda in zip(x, LMBDA, strict=True)]
+    np.testing.assert_allclose(each(function, x, LMBDA), expected, rtol=1e-14)
+
+
+def test_against_scipy():
+    expected = special.boxcox(POSITIVE, LMBDA)
+    np.testing.assert_allclose(each(elementwise.boxcox_each, POSITIVE, LMBDA), expected, rtol=1e-13)
+    expected = [stats.yeojohnson(np.array([x]), lmbda)[0] for x, lmbda in zip(SIGNED, LMBDA, strict=True)]
+    np.testing.assert_allclose(each(elementwise.yeojohnson_each, SIGNED, LMBDA), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "there, back, x",
+    [
+        (elementwise.boxcox_each, elementwise.inv_boxcox_each, POSITIVE),
+        (elementwise.yeojohnson_each, elementwise.inv_yeojohnson_each, SIGNED),
+    ],
+)
+def test_there_and_back(there, back, x):
+    np.testing.assert_allclose(each(back, each(there, x, LMBDA), LMBDA), x, rtol=1e-13)
