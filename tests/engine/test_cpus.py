@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from powerkern._engine import cpus
+from powerkern._engine.cpus import cpu_quota
+from powerkern._engine.threads import default_threads
 
 
 @pytest.fixture
