@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,29 +25,63 @@ import powerkern as pk
 from powerkern import _tables
 from powerkern._engine.threads import default_threads
 from powerkern._tables import BadInput, Table
+from powerkern._validate import DomainError
 
 FAMILIES = ("yeo-johnson", "box-cox")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0, 2 for bad input, 130 when interrupted."""
-    args = _parser().parse_args(argv)
+    """Run the command line; returns the exit code.
+
+    0: done. 1: standard output could not be written to; without a word where its reader (head, less) has gone.
+    2: bad input, or a file that could not be written. 130: interrupted.
+    """
+    try:
+        code = _run(argv)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        _abandon(sys.stdout)
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"powerkern: cannot write to standard output: {error.strerror or error}")
+        return 1
+    return code
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    """Carry out the command; what is left to the caller is output that cannot be written."""
+    try:
+        args = _parser().parse_args(argv)
+    except SystemExit as stop:  # --help and --version, or words that are no command
+        return int(stop.code or 0)
     with warnings.catch_warnings(), _ctrl_c_while_compiling():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = _warn
         try:
             args.run(args)
-            sys.stdout.flush()
         except BadInput as error:
-            print(f"powerkern {args.command}: {error}", file=sys.stderr)
+            _complain(f"powerkern {args.command}: {error}")
+            return 2
+        except MemoryError:
+            _complain(f"powerkern {args.command}: the data do not fit into memory; use fewer rows or --columns")
             return 2
         except KeyboardInterrupt:
-            print(f"powerkern {args.command}: interrupted", file=sys.stderr)
+            _complain(f"powerkern {args.command}: interrupted")
             return 130
-        except BrokenPipeError:  # the reader (head, less) has gone: not our failure, but stop
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return 1
     return 0
+
+
+def _complain(message: str) -> None:
+    """A line on standard error, unless that cannot be written to either."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        _abandon(sys.stderr)
+
+
+def _abandon(stream: TextIO) -> None:
+    """Lead a stream that cannot be written to nowhere: the interpreter would complain of what is left in its buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @contextmanager
@@ -69,7 +103,7 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"powerkern: warning: {message}", file=sys.stderr)
+    _complain(f"powerkern: warning: {message}")
 
 
 # --- arguments --------------------------------------------------------------------------------------
@@ -79,7 +113,8 @@ class _Parser(argparse.ArgumentParser):
     """An argument parser that complains in one line."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+        _complain(f"{self.prog}: {message} (see {self.prog} --help)")
+        self.exit(2)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -160,7 +195,7 @@ def _run_fit(args: argparse.Namespace) -> None:
     _tables.check_folder(args.output)
     wanted = list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
     table = _tables.read(args.data, _by_name(wanted, args.data), keep_rest=False, delimiter=args.delimiter)
-    with _blame(args.data):
+    with _blame(args.data, table):
         fit = pk.fit(
             table.matrix,
             family=args.family,
@@ -214,7 +249,7 @@ def _apply(args: argparse.Namespace, work: Callable[[pk.PowerFit, NDArray[Any]],
         raise BadInput("--json describes the file written: name it with -o")
     fit = _read_fit(args.fit)
     table = _tables.read(args.data, _by_fit(fit, args), keep_rest=True, delimiter=args.delimiter)
-    with _blame(args.data):
+    with _blame(args.data, table):
         result = work(fit, table.matrix)
     _tables.write(args.output, table, result, delimiter=args.delimiter)
     if args.json:
@@ -227,10 +262,11 @@ def _by_name(wanted: Sequence[str] | None, path: Path) -> _tables.Choice:
     def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
         if wanted is None:
             return None
-        absent = [name for name in wanted if name not in names]
-        if absent:
-            raise BadInput(f"{path.name} has no column {absent[0]!r}")
-        return [names.index(name) for name in wanted]
+        position = {name: j for j, name in enumerate(names)}
+        for name in wanted:
+            if name not in position:
+                raise BadInput(f"{path.name} has no column {name!r}")
+        return [position[name] for name in wanted]
 
     return choose
 
@@ -258,37 +294,33 @@ def _read_fit(path: Path) -> pk.PowerFit:
 
 
 @contextmanager
-def _blame(path: Path) -> Iterator[None]:
-    """Say which file holds the values that powerkern rejects."""
+def _blame(path: Path, table: Table) -> Iterator[None]:
+    """Say which file holds the values that powerkern rejects, and where."""
     try:
         yield
+    except DomainError as error:
+        place = table.place(error.column or 0, error.row)
+        raise BadInput(f"{path.name}, {place}: {_one_line(error.reason)}") from error
     except ImportError as error:  # tqdm
         raise BadInput(_one_line(error)) from error
     except (ValueError, TypeError) as error:
         raise BadInput(f"{path.name}: {_one_line(error)}") from error
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: Exception | str) -> str:
     return " ".join(str(error).split())
 
 
 def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
-    return [
-        {
-            "column": name,
-            "family": fit.families[j],
-            "lmbda": _finite(fit.lmbda[j]),
-            "loc": _finite(fit.loc[j]),
-            "scale": _finite(fit.scale[j]),
-            "log_factor": _finite(fit.log_factor[j]),
-            "nll": _finite(fit.nll[j]),
-            "n_obs": int(fit.n_obs[j]),
-            "n_kept": int(fit.n_kept[j]),
-            "n_iter": int(fit.n_iter[j]),
-            "status": fit.status_text[j],
-        }
-        for j, name in enumerate(table.matrix_names)
-    ]
+    """What is printed of each column; every attribute of the fit, a list of all columns, is taken once."""
+    columns = {
+        "column": table.matrix_names,
+        "family": fit.families,
+        **{name: map(_finite, getattr(fit, name).tolist()) for name in ("lmbda", "loc", "scale", "log_factor", "nll")},
+        **{name: map(int, getattr(fit, name).tolist()) for name in ("n_obs", "n_kept", "n_iter")},
+        "status": fit.status_text,
+    }
+    return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
 
 
 # --- demo -------------------------------------------------------------------------------------------
@@ -383,8 +415,9 @@ def _demo(family: str, args: argparse.Namespace) -> _Figures:
     inverse_seconds, back = _best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
     error = (fit.lmbda - truth) * np.sqrt(fit.information)
     if args.save:
-        np.save(args.save / f"{family}.npy", x)
-        (args.save / f"{family}.json").write_text(fit.to_json() + "\n", encoding="utf-8")
+        with _tables.sentences("write", args.save / f"{family}.npy"):
+            np.save(args.save / f"{family}.npy", x)
+        _write_text(args.save / f"{family}.json", fit.to_json() + "\n")
     per_value = 1e9 / x.size
     return _Figures(
         family=family,

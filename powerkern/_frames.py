@@ -20,7 +20,8 @@ def numeric_columns(X: Any, non_numeric: NonNumeric) -> Any:
     if non_numeric == "raise" or not _is_frame(X):
         return X
     numeric = [j for j, dtype in enumerate(X.dtypes) if is_numeric(dtype)]
-    others = [str(name) for j, name in enumerate(X.columns) if j not in set(numeric)]
+    is_numeric_too = set(numeric)
+    others = [str(name) for j, name in enumerate(X.columns) if j not in is_numeric_too]
     if not others:
         return X
     if not numeric:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import math
 import warnings
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
+from powerkern import _fit_json, _frames
 from powerkern import _power_sums as power_sums
 from powerkern._arguments import FAMILIES, as_reals, domain_error_in, weights_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
-from powerkern._engine.one_column import ColumnFit
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import ESTIMATORS, QUANTILE, cutoff_of
+from powerkern._estimators import QUANTILE, cutoff_of
 from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
@@ -24,11 +21,8 @@ from powerkern.kernels import columnwise, mle
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
-#: Version of the JSON text that `PowerFit.to_json` writes; it reads every version up to it.
-JSON_VERSION = 2
-
 #: The better one of both families, column by column.
-BEST = "best"
+BEST = _fit_json.BEST
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
 #: Estimators that leave values out altogether.
@@ -361,8 +355,8 @@ class PowerFit:
             rounding = 16.0 * eps * max(abs(low), abs(high), abs(self._results[j, mle.INTERCEPT]))
             lost = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
             at = z[lost].astype(np.float64)
-            inside = (low - rounding <= at) & (at <= high + rounding)
-            with np.errstate(invalid="ignore", over="ignore"):  # images of outliers may be infinite
+            with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
+                inside = (low - rounding <= at) & (at <= high + rounding)
                 nearest = np.where((at >= high) | (at - low > high - at), self.x_max[j], self.x_min[j])
             x[lost] = np.where(inside | clip, nearest, np.nan)
             return 0 if clip else int(np.count_nonzero(~inside))
@@ -640,19 +634,18 @@ class PowerFit:
         >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
         True
         """
-        table = {name: [_to_json(v) for v in column] for name, column in zip(_FIELDS, self._results.T, strict=True)}
-        head = {
-            "format": "powerkern.PowerFit",
-            "version": JSON_VERSION,
-            "family": self.family,
-            "estimator": self.estimator,
-            "standardize": self.standardize,
-            "column_names": self.column_names,
-            "vector": self._was_vector,
-            "families": self.families if self.family == BEST else None,
-            "quantile": self.quantile,
-        }
-        return json.dumps({**head, "columns": table}, allow_nan=False)
+        return _fit_json.write(
+            _fit_json.Record(
+                self.family,
+                self._results,
+                self.estimator,
+                self._families,
+                self.quantile,
+                self.standardize,
+                self.column_names,
+                self._was_vector,
+            )
+        )
 
     @classmethod
     def from_json(cls, text: str) -> PowerFit:
@@ -661,83 +654,9 @@ class PowerFit:
         Raises
         ------
         ValueError
-            The text is not JSON, not a fit, or of a later version.
+            The text is not JSON, not a fit, of a later version, or holds figures that no fit can have made.
         """
-        try:
-            record = json.loads(text)
-        except (json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"not a fit: the text is not JSON ({error})") from None
-        if not isinstance(record, dict) or record.get("format") != "powerkern.PowerFit":
-            raise ValueError("not a fit: the JSON text was not written by PowerFit.to_json")
-        if record.get("version") not in range(1, JSON_VERSION + 1):
-            raise ValueError(
-                f"the fit has version {record.get('version')!r}, this powerkern reads versions 1 to {JSON_VERSION}"
-            )
-        try:
-            table = record["columns"]
-            if record["version"] == 1:
-                p = len(table["lmbda"])
-                kept = {"n_kept": table["n_obs"], "kept_low": table["x_min"], "kept_high": table["x_max"]}
-                added = {"lmbda0": table["lmbda"], **kept, "center": [0.0] * p, "divisor": [1.0] * p}
-                table = {**added, **table}
-            written = [name if name in table else _FORMER_NAMES.get(name, name) for name in _FIELDS]
-            rows = [[_from_json(v) for v in table[name]] for name in written]
-            results = np.ascontiguousarray(np.array(rows, dtype=np.float64).T)
-            families = record.get("families")
-            fit = cls(
-                record["family"],
-                results,
-                families=None if families is None else np.array([FAMILIES[name] for name in families]),
-                quantile=record.get("quantile", QUANTILE),
-                estimator=record["estimator"],
-                standardize=record["standardize"],
-                column_names=record["column_names"],
-                was_vector=record["vector"],
-            )
-            if not fit._is_sound():
-                raise ValueError
-        except (KeyError, TypeError, ValueError):
-            raise ValueError("not a fit: the JSON text is damaged") from None
-        return fit
-
-    def _is_sound(self) -> bool:
-        """Whether all parts fit together; a fit read from a text may not."""
-        names = self.column_names
-        used = self._results[:, [mle.LMBDA, mle.SLOPE, mle.INTERCEPT, mle.REF, mle.LOG_FACTOR, mle.CENTRE, mle.DIVISOR]]
-        return (
-            self.family in FIT_FAMILIES
-            and len(self._families) == self.n_features
-            and self.estimator in ("mle", *ESTIMATORS)
-            and isinstance(self.quantile, float)
-            and 0.5 < self.quantile < 1.0
-            and isinstance(self.standardize, bool)
-            and isinstance(self._was_vector, bool)
-            and bool(np.isin(self._results[:, mle.STATUS], list(Status)).all())
-            and bool(np.isfinite(used).all() and (self._results[:, mle.DIVISOR] > 0.0).all())
-            and (
-                names is None
-                or (
-                    (isinstance(names, list) and all(isinstance(name, str) for name in names))
-                    and len(set(names)) == len(names) == self.n_features
-                )
-            )
-        )
-
-
-#: Names of the result columns, in the order of `powerkern.kernels.mle`.
-_FIELDS = ColumnFit._fields
-#: Those that earlier versions wrote under another name.
-_FORMER_NAMES = {"center": "centre"}
-
-
-def _to_json(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return float(value) if math.isfinite(value) else repr(float(value))
-
-
-def _from_json(value: float | str | None) -> float:
-    return math.nan if value is None else float(value)
+        return cls(**_fit_json.read(text)._asdict())
 
 
 def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:

@@ -10,6 +10,7 @@ import gzip
 import io
 import itertools
 import math
+import os
 import sys
 import warnings
 import zlib
@@ -17,7 +18,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from tokenize import TokenError
+from typing import IO, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +27,8 @@ from numpy.typing import NDArray
 #: Cells (stripped, in lower case) that stand for a missing number in a text table.
 MISSING = frozenset({"", "na", "n/a", "nan", "null"})
 
-_ROWS_AT_ONCE = 4096
+#: Rows of text are read and written in blocks of about as many cells.
+_CELLS_AT_ONCE = 2**18
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 #: Picks columns by position: (names, are they real names) -> positions, or None for every numeric column.
@@ -54,6 +57,8 @@ class Table:
     metadata: Mapping[bytes, bytes] | None = None
     #: True when the file holds a vector rather than a matrix.
     is_vector: bool = False
+    #: The line of the file that each row of a text table ends on.
+    lines: NDArray[np.int64] | None = None
 
     @property
     def matrix_names(self) -> list[str]:
@@ -63,7 +68,14 @@ class Table:
     @property
     def other_names(self) -> list[str]:
         """Names of the columns that are not in the matrix."""
-        return [name for position, name in enumerate(self.names) if position not in set(self.positions)]
+        in_matrix = set(self.positions)
+        return [name for position, name in enumerate(self.names) if position not in in_matrix]
+
+    def place(self, j: int, i: int) -> str:
+        """What messages call row i of the matrix's column j: rows of text go by the line of the file."""
+        name = self.names[self.positions[j]]
+        column = f"column {name!r}" if self.named else f"column {name}"
+        return f"{column}, row {i}" if self.lines is None else f"{column}, line {self.lines[i]}"
 
 
 def read(path: Path, choose: Choice, *, keep_rest: bool, delimiter: str | None = None) -> Table:
@@ -81,6 +93,8 @@ def read(path: Path, choose: Choice, *, keep_rest: bool, delimiter: str | None =
 def write(path: Path | None, table: Table, matrix: NDArray[Any], *, delimiter: str | None = None) -> None:
     """Write `table` with `matrix` in place of its own; to standard output, as CSV, without a path."""
     if path is None:
+        if sys.stdout is None:
+            raise BadInput("standard output is closed: name a file with -o")
         _write_text(sys.stdout, table, matrix, delimiter or ",")
         return
     kind = _kind(path)
@@ -159,9 +173,9 @@ def _read_text(file: TextIO, label: str, choose: Choice, keep_rest: bool, delimi
     rest: dict[int, list[object]] = (
         {position: [] for position in range(len(names)) if position not in candidates} if keep_rest else {}
     )
-    n_rows = 0
+    every_line: list[int] = []
     for lines, rows in blocks:
-        n_rows += len(rows)
+        every_line += lines
         _check_widths(lines, rows, len(names), label)
         columns = list(zip(*rows, strict=True))
         for position in list(candidates):
@@ -177,7 +191,7 @@ def _read_text(file: TextIO, label: str, choose: Choice, keep_rest: bool, delimi
                 )
         for position, cells in rest.items():
             cells.extend(columns[position])
-    if n_rows == 0:
+    if not every_line:
         raise BadInput(f"{label} has a header but no rows")
     parsed = {position: np.concatenate(parts) for position, parts in candidates.items()}
     if chosen is None:  # a column without a single number is not a column of numbers
@@ -185,7 +199,8 @@ def _read_text(file: TextIO, label: str, choose: Choice, keep_rest: bool, delimi
     if not parsed:
         hint = "; is the delimiter right (--delimiter)?" if len(names) == 1 else ""
         raise BadInput(f"{label} has no column of numbers (delimiter {delimiter!r}, {len(names)} columns){hint}")
-    return Table(names, True, tuple(parsed), _columns_to_matrix(list(parsed.values())), rest)
+    matrix = _columns_to_matrix(list(parsed.values()))
+    return Table(names, True, tuple(parsed), matrix, rest, lines=np.array(every_line))
 
 
 def _text_blocks(file: TextIO, label: str, delimiter: str) -> Iterator[tuple[list[int], list[list[str]]]]:
@@ -201,16 +216,18 @@ def _text_blocks(file: TextIO, label: str, delimiter: str) -> Iterator[tuple[lis
         if not block:
             return
         yield [line for line, _ in block], [row for _, row in block]
-        size = _ROWS_AT_ONCE
+        size = max(1, _CELLS_AT_ONCE // len(block[0][1]))
 
 
 def _header(block: tuple[list[int], list[list[str]]] | None, label: str) -> tuple[str, ...]:
     if block is None:
         raise BadInput(f"{label} is empty")
     names = tuple(block[1][0])
-    repeated = [name for position, name in enumerate(names) if name in names[:position]]
-    if repeated:
-        raise BadInput(f"{label} has more than one column named {repeated[0]!r}")
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadInput(f"{label} has more than one column named {name!r}")
+        seen.add(name)
     return names
 
 
@@ -241,8 +258,9 @@ def _write_text(file: TextIO, table: Table, matrix: NDArray[Any], delimiter: str
     writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
     writer.writerow(table.names)
     where = {position: j for j, position in enumerate(table.positions)}
-    for start in range(0, len(matrix), _ROWS_AT_ONCE):
-        block = slice(start, start + _ROWS_AT_ONCE)
+    size = max(1, _CELLS_AT_ONCE // len(table.names))
+    for start in range(0, len(matrix), size):
+        block = slice(start, start + size)
         columns = (
             _cells(matrix[block, where[position]]) if position in where else _plain(table.rest[position][block])
             for position in range(len(table.names))
@@ -270,15 +288,49 @@ def _columns_to_matrix(columns: Sequence[NDArray[np.float64]]) -> NDArray[np.flo
 
 
 def _read_npy(path: Path, choose: Choice) -> Table:
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:  # not .npy at all, truncated, or pickled objects
-        raise BadInput(f"cannot read {path}: it is not a .npy file of numbers ({error})") from error
-    if array.dtype.kind not in "biuf":
-        raise BadInput(f"{path} holds values of type {array.dtype}, not real numbers")
-    if array.ndim not in (1, 2):
-        raise BadInput(f"{path} holds a {array.ndim}-D array: rows and columns are needed")
-    matrix = array.reshape(len(array), -1) if array.size else array.reshape(len(array), array.shape[-1])
+    with path.open("rb") as file:
+        try:
+            header = _npy_header(file)
+        except _NPY_ERRORS as error:
+            raise BadInput(f"cannot read {path}: it is not a .npy file of numbers ({error})") from error
+        offset, size = file.tell(), os.fstat(file.fileno()).st_size
+    shape, _, dtype = header
+    if dtype.kind not in "biuf":
+        raise BadInput(f"{path} holds values of type {dtype}, not real numbers")
+    if len(shape) not in (1, 2):
+        raise BadInput(f"{path} holds a {len(shape)}-D array: rows and columns are needed")
+    if 0 in shape:
+        raise BadInput(f"{path} holds an array of shape {shape}: there is nothing in it")
+    # before anything is made as large as a header says
+    if min(shape) < 0 or math.prod(shape) * dtype.itemsize > size - offset:
+        raise BadInput(
+            f"cannot read {path}: its header announces an array of shape {shape}, which the file does not hold"
+        )
+    return _npy_table(_mapped(path, header, offset), choose)
+
+
+#: Shape, whether in Fortran's order, type.
+_Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
+#: What NumPy raises on headers that it cannot read.
+_NPY_ERRORS = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, TokenError)
+
+
+def _npy_header(file: IO[bytes]) -> _Header:
+    version = np.lib.format.read_magic(file)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(file)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(file)
+    raise ValueError("it is of version {}.{}".format(*version))  # 3.0 is for names of structured types
+
+
+def _mapped(path: Path, header: _Header, offset: int) -> NDArray[Any]:
+    shape, is_fortran, dtype = header
+    return np.memmap(path, dtype, "r", offset, shape, "F" if is_fortran else "C")
+
+
+def _npy_table(array: NDArray[Any], choose: Choice) -> Table:
+    matrix = array.reshape(len(array), -1)
     names = tuple(map(str, range(matrix.shape[1])))
     chosen = choose(names, False)
     if chosen is None or len(chosen) == len(names):
@@ -319,22 +371,24 @@ def _read_parquet(path: Path, choose: Choice, keep_rest: bool) -> Table:
         raise BadInput(f"cannot read {path}: it is not a Parquet file ({str(error).splitlines()[0]})") from error
     names = tuple(data.column_names)
     chosen = choose(names, True)
-    positions = [i for i in range(len(names)) if _is_numeric(pa, data, i)] if chosen is None else list(chosen)
+    is_numeric = [_is_numeric(pa, one) for one in data.schema]
+    positions = [i for i in range(len(names)) if is_numeric[i]] if chosen is None else list(chosen)
     if not positions or not data.num_rows:
         raise BadInput(f"{path.name} has no {'rows' if positions else 'column of numbers'}")
     for position in positions:
-        if not _is_numeric(pa, data, position):
+        if not is_numeric[position]:
             kind = data.schema.field(position).type
             raise BadInput(f"{path.name}, column {names[position]!r} holds {kind}, not numbers")
     matrix = _columns_to_matrix([data.column(i).cast(pa.float64(), safe=False).to_numpy() for i in positions])
-    others = [i for i in range(len(names)) if i not in set(positions)] if keep_rest else []
-    rest = {i: data.column(i) for i in others}
+    others = set(range(len(names))).difference(positions) if keep_rest else set()
+    rest = {i: data.column(i) for i in sorted(others)}
     return Table(names, True, tuple(positions), matrix, rest, data.schema.metadata)
 
 
-def _is_numeric(pa: Any, data: Any, position: int) -> bool:
-    kind = data.schema.field(position).type
-    is_index = data.column_names[position].startswith("__index_level_")  # pandas' own
+def _is_numeric(pa: Any, one: Any) -> bool:
+    """Whether a field of the schema holds real numbers."""
+    kind = one.type
+    is_index = one.name.startswith("__index_level_")  # pandas' own
     return not is_index and bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 

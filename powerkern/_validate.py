@@ -365,17 +365,30 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
 
 
-def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> ValueError:
+class DomainError(ValueError):
+    """A value outside the domain of a transform, and where it stands."""
+
+    #: Counted from 0; None where the input is one-dimensional.
+    column: int | None = None
+    row: int = 0
+    #: The message without the place.
+    reason: str = ""
+
+
+def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> DomainError:
     """The error for a value outside the domain: "infinite" or "not positive"; j is None for one-dimensional input."""
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
-    if kind == "infinite":
-        return ValueError(
-            f"{place}: the value is {float(value)}; replace infinite values, or mark them missing with NaN"
-        )
-    return ValueError(
-        f"{place}: the value is {float(value)}, and the Box-Cox transformation can only be applied to strictly "
-        "positive data; shift or drop the column, or use family='yeo-johnson'"
-    )
+    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind]}"
+    error = DomainError(f"{place}: {reason}")
+    error.column, error.row, error.reason = j, i, reason
+    return error
+
+
+_DOMAIN_REMEDIES = {
+    "infinite": "; replace infinite values, or mark them missing with NaN",
+    "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
+    "column, or use family='yeo-johnson'",
+}
 
 
 def as_names(column_names: Sequence[str], p: int) -> list[str]:

@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern.__main__ import main
+from powerkern import _tables
+from powerkern.__main__ import _by_name, main
+from powerkern._tables import BadInput
 
 ROWS = 60
 
@@ -385,8 +387,29 @@ def test_box_cox_names_column_and_row(run, tmp_path):
     (tmp_path / "x.csv").write_text("id,income,age\nx,1,3\ny,2,-4\nz,3,5\n")
     code, out, err = run("fit", tmp_path / "x.csv", "--family", "box-cox")
     assert (code, out) == (2, "")
-    one_sentence(err, "'age'")
-    assert "row 1" in err
+    one_sentence(err, "x.csv, column 'age', line 3: the value is -4.0")
+
+
+def test_rows_of_text_go_by_the_line_of_the_file(run, tmp_path):
+    """A quoted cell may go over several lines, and blank lines are no rows."""
+    (tmp_path / "x.csv").write_text('note,a\n"one\ntwo",1\n\nx,2\n\n\ny,inf\nz,4\n')
+    code, out, err = run("fit", tmp_path / "x.csv")
+    assert (code, out) == (2, "")
+    one_sentence(err, "x.csv, column 'a', line 8: the value is inf")
+    (tmp_path / "good.csv").write_text("a\n1\n2\n4\n")
+    fit_path = fitted(run, tmp_path / "good.csv", "--family", "box-cox")
+    (tmp_path / "z.csv").write_text('a,note\n1,"one\ntwo"\n\n-2,x\n')
+    code, out, err = run("transform", tmp_path / "z.csv", "--fit", fit_path)
+    assert (code, out) == (2, "")
+    one_sentence(err, "z.csv, column 'a', line 5: the value is -2.0")
+
+
+def test_rows_of_an_array_are_counted_from_0(run, tmp_path):
+    np.save(tmp_path / "x.npy", [[1.0, 2.0, 3.0], [4.0, np.inf, 6.0]])
+    for words in ([], ["--columns", "2,1"]):
+        code, out, err = run("fit", tmp_path / "x.npy", *words)
+        assert (code, out) == (2, "")
+        one_sentence(err, "x.npy, column 1, row 1: the value is inf")
 
 
 BAD_WORDS = {
@@ -447,6 +470,208 @@ def test_bad_words(run, table, tmp_path, case):
     one_sentence(err, expected)
 
 
+# --- .npy headers that announce what is not there -----------------------------------------------------
+
+
+def npy(shape: str, descr: str = "'<f8'", rest: bytes = b"", extra: str = "") -> bytes:
+    head = f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, {extra}}}".encode()
+    head += b" " * (-(len(head) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + rest
+
+
+HOSTILE = {
+    "no rows of many columns": npy("(0, 1000000000000)"),
+    "many rows of no columns": npy("(1000000000000, 0)"),
+    "negative rows": npy("(-5, 2)", rest=bytes(80)),
+    "negative columns": npy("(5, -2)", rest=bytes(80)),
+    "both negative": npy("(-5, -2)", rest=bytes(80)),
+    "23 digits": npy("(10000000000000000000000, 2)", rest=bytes(80)),
+    "23 digits by 0": npy("(10000000000000000000000, 0)"),
+    "product beyond 64 bits": npy("(4294967296, 4294967296)", rest=bytes(80)),
+    "product that wraps to 0": npy("(9223372036854775808, 2)", rest=bytes(80)),
+    "more than there is": npy("(3, 2)", rest=bytes(47)),
+    "a vector of more than there is": npy("(7,)", rest=bytes(48)),
+    "a cube": npy("(1, 2, 3)", rest=bytes(48)),
+    "shape in words": npy("'many'", rest=bytes(48)),
+    "fractional shape": npy("(1.5, 2)", rest=bytes(48)),
+    "unknown type": npy("(3, 2)", descr="'<q9'", rest=bytes(48)),
+    "type of a million": npy("(3, 2)", descr="('<f8', (1000000,))", rest=bytes(48)),
+    "objects": npy("(3, 2)", descr="'|O'", rest=bytes(48)),
+    "void": npy("(3, 2)", descr="'|V8'", rest=bytes(48)),
+    "extra key": npy("(3, 2)", rest=bytes(48), extra="'more': 1"),
+    "brackets": npy("(" * 3000, rest=bytes(48)),
+    "unfinished": npy("(3, 2", rest=bytes(48)),
+    "code": npy("__import__('os').getcwd()", rest=bytes(48)),
+    "version 3": npy("(3, 2)", rest=bytes(48)).replace(b"\x01\x00", b"\x03\x00", 1),
+    "version 9": npy("(3, 2)", rest=bytes(48)).replace(b"\x01\x00", b"\x09\x00", 1),
+    "only the magic": b"\x93NUMPY\x01\x00",
+    "length beyond the end": b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}",
+    "an archive": b"PK\x03\x04" + bytes(60),
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_npy(run, tmp_path, name):
+    path = tmp_path / "x.npy"
+    path.write_bytes(HOSTILE[name])
+    code, out, err = run("fit", path)
+    assert (code, out) == (2, "")
+    one_sentence(err, "x.npy")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_in_either_order_with_bytes_behind(run, tmp_path, numbers, order):
+    np.save(tmp_path / "x.npy", np.asarray(numbers, order=order))
+    with (tmp_path / "x.npy").open("ab") as file:
+        file.write(bytes(24))
+    code, out, _ = run("fit", tmp_path / "x.npy", "--json")
+    assert code == 0
+    assert [record["lmbda"] for record in json.loads(out)["columns"]] == pk.fit(numbers).lmbda.tolist()
+
+
+# --- many columns -------------------------------------------------------------------------------------
+
+
+class Counted(str):
+    """A name that counts how often any of its kind is compared or hashed."""
+
+    count = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.count += 1
+        return str.__eq__(self, other)
+
+    def __hash__(self) -> int:
+        Counted.count += 1
+        return str.__hash__(self)
+
+
+def operations(work, p: int) -> int:
+    names = [Counted(f"column {j}") for j in range(p)]
+    Counted.count = 0
+    work(names)
+    return Counted.count
+
+
+def table_of(names):
+    return _tables.Table(tuple(names), True, tuple(range(0, len(names), 2)), np.zeros((1, (len(names) + 1) // 2)))
+
+
+def refused(work):
+    with pytest.raises(BadInput):
+        work()
+
+
+NAME_WORK = {
+    "header": lambda names: _tables._header(([1], [names]), "x.csv"),
+    "columns by name": lambda names: _by_name(names[::-1], Path("x.csv"))(names, True),
+    "twice the same name": lambda names: refused(lambda: _tables._header(([1], [[*names, names[-1]]]), "x.csv")),
+    "missing name": lambda names: refused(lambda: _by_name([*names, "no"], Path("x.csv"))(names, True)),
+}
+
+
+@pytest.mark.parametrize("name", NAME_WORK)
+def test_names_take_work_linear_in_their_number(name):
+    few, many = (operations(NAME_WORK[name], p) for p in (100, 800))
+    assert 0 < many <= 9 * few
+
+
+def test_untouched_columns_take_work_linear_in_their_number(monkeypatch):
+    """`other_names` makes one set of positions, not one a column."""
+    sets = []
+    monkeypatch.setattr(_tables, "set", lambda *of: sets.append(of) or set(*of), raising=False)
+    table = table_of([f"column {j}" for j in range(50)])
+    assert table.other_names == [f"column {j}" for j in range(1, 50, 2)]
+    assert len(sets) <= 1
+
+
+def test_every_attribute_of_a_fit_is_taken_once(run, tmp_path, monkeypatch):
+    """Each is computed for all columns: taken column by column, the command line is quadratic in their number."""
+    taken = {}
+
+    def counted(name, get):
+        def wrapper(fit):
+            taken[name] = taken.get(name, 0) + 1
+            return get(fit)
+
+        return wrapper
+
+    for name in ("families", "status_text", "nll", "n_iter", "lmbda", "loc", "scale", "n_obs", "n_kept", "log_factor"):
+        monkeypatch.setattr(pk.PowerFit, name, property(counted(name, getattr(pk.PowerFit, name).fget)))
+    counts = []
+    for p in (3, 30):
+        np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5, p)))
+        taken.clear()
+        assert run("fit", tmp_path / "x.npy")[0] == 0
+        counts.append(dict(taken))
+    assert counts[0] == counts[1]
+
+
+# --- output that cannot be written --------------------------------------------------------------------
+
+needs_dev_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+
+
+@needs_dev_full
+@pytest.mark.parametrize("name", ["z.csv", "z.tsv", "z.csv.gz", "z.npy", "z.parquet"])
+def test_full_disk(run, tmp_path, numbers, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow.parquet")
+    data = tmp_path / "x.npy"
+    np.save(data, numbers)
+    fit_path = fitted(run, data)
+    (tmp_path / name).symlink_to("/dev/full")
+    code, out, err = run("transform", data, "--fit", fit_path, "-o", tmp_path / name)
+    assert (code, out) == (2, "")
+    one_sentence(err, f"cannot write {tmp_path / name}: ")
+
+
+@needs_dev_full
+def test_full_disk_for_a_fit(run, table):
+    code, out, err = run("fit", table, "-o", "/dev/full")
+    assert (code, out) == (2, "")
+    one_sentence(err, "cannot write /dev/full: No space left on device")
+
+
+def process(*words: object, **streams) -> subprocess.CompletedProcess:
+    """The command as a process whose output is buffered, as it is when nobody says otherwise."""
+    command = [sys.executable, "-m", "powerkern", *map(str, words)]
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONUNBUFFERED"}
+    streams = {"stderr": subprocess.PIPE, **streams}
+    return subprocess.run(command, text=True, check=False, timeout=120, env=environment, **streams)
+
+
+@needs_dev_full
+@pytest.mark.parametrize("words", ["fit", "fit --json", "transform", "--help", "--version"])
+def test_standard_output_on_a_full_disk(run, table, words):
+    command, *options = words.split()
+    if command == "transform":
+        options += ["--fit", fitted(run, table)]
+    files = [] if command.startswith("-") else [table]
+    with open("/dev/full", "w") as full:
+        ended = process(command, *files, *options, stdout=full)
+    assert ended.returncode == 1
+    one_sentence(ended.stderr, "powerkern: cannot write to standard output: No space left on device")
+
+
+@needs_dev_full
+def test_standard_error_on_a_full_disk(tmp_path):
+    with open("/dev/full", "w") as full:
+        assert process("fit", tmp_path / "absent.csv", stdout=subprocess.DEVNULL, stderr=full).returncode == 2
+
+
+@pytest.mark.parametrize("words", ["fit", "transform", "--help"])
+def test_a_closed_pipe(run, table, words):
+    """Nobody reads from the first byte on."""
+    options = ["--fit", fitted(run, table)] if words == "transform" else []
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with os.fdopen(write_end, "w") as gone:
+        ended = process(words, *([] if words == "--help" else [table]), *options, stdout=gone)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
 # --- as processes ------------------------------------------------------------------------------------
 
 
@@ -482,7 +707,7 @@ def test_a_reader_that_leaves_is_no_error(table, tmp_path):
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    process.wait(60)
+    assert process.wait(60) == 1
 
 
 @pytest.mark.parametrize("cache", ["warm", "cold"])
