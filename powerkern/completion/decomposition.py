@@ -531,7 +531,7 @@ def _half_epoch(
         part = (cells.start[group.start : group.stop + 1], cells.column, cells.value)
         kernel(part, other, own[group], ridge, damping, squares[group])
 
-    columns.for_each_group(job, (-(-cells.value.size // n_rows), n_rows), n_threads)
+    columns.for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)
     return squares
 
 
