@@ -11,7 +11,7 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -44,12 +44,10 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 _GRID = np.linspace(-5.0, 5.0, 11)
 #: Most evaluations of a full grid: it is for two or three columns.
 _MOST_EVALUATIONS = 100_000
-#: Bytes of transformed columns that are kept for the next time.
+#: Bytes of transformed columns, and of their moments by class, that are kept for the next time.
 _CACHE = 2**28
 #: Scaled values of new data are raised to this (training data are in [1, 2]): Box-Cox needs positive ones.
 _LOWEST = 0.01
-#: Largest variance smoothing of naive Bayes that leaves its log-likelihood additive, to rounding.
-_LARGEST_SMOOTHING = 1e-6
 
 
 class SearchHistory(NamedTuple):
@@ -70,26 +68,44 @@ class SearchHistory(NamedTuple):
 # --- transformed columns and what they score ------------------------------------------------------------
 
 
+class _Cache:
+    """Arrays of several kinds by column and lambda, kept as long as all of them take no more than `_CACHE` bytes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int, float], FloatArray] = {}
+        self._free = _CACHE
+
+    def get(self, kind: str, j: int, lmbdas: FloatArray, compute: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """The arrays of column j, one for each lambda; `compute` makes those that are not here."""
+        wanted = lmbdas.tolist()
+        missing = [lmbda for lmbda in wanted if (kind, j, lmbda) not in self._kept]
+        fresh = dict(zip(missing, compute(np.array(missing)), strict=True)) if missing else {}
+        found = np.array([fresh[lmbda] if lmbda in fresh else self._kept[kind, j, lmbda] for lmbda in wanted])
+        for lmbda, array in fresh.items():
+            if array.nbytes <= self._free:
+                self._kept[kind, j, lmbda] = array.copy()  # a view would keep all that was computed with it
+                self._free -= array.nbytes
+        return found
+
+
 class _Columns:
     """Standardised transformed columns, kept once computed."""
 
     def __init__(self, scaled: FloatArray, family: str) -> None:
         self._scaled = scaled
         self._family = family
-        self._kept: dict[tuple[int, float], FloatArray] = {}
+        self.cache = _Cache()
 
     def get(self, j: int, lmbdas: FloatArray) -> FloatArray:
         """Column j with each lambda, as rows."""
-        missing = [lmbda for lmbda in lmbdas.tolist() if (j, lmbda) not in self._kept]
-        fresh = dict(zip(missing, self._transformed(j, missing), strict=True)) if missing else {}
-        found = [fresh[lmbda] if lmbda in fresh else self._kept[j, lmbda] for lmbda in lmbdas.tolist()]
-        for lmbda, column in fresh.items():
-            if (len(self._kept) + 1) * column.nbytes <= _CACHE:
-                self._kept[j, lmbda] = column
-        return np.array(found)
+        return self.cache.get("values", j, lmbdas, lambda missing: self._transformed(j, missing))
 
-    def _transformed(self, j: int, lmbdas: list[float]) -> FloatArray:
-        same = np.tile(self._scaled[:, j], (len(lmbdas), 1)).T
+    def each(self, lmbdas: FloatArray, which: Iterable[int]) -> list[FloatArray]:
+        """These columns, each with its own lambda."""
+        return [self.get(j, lmbdas[j : j + 1])[0] for j in which]
+
+    def _transformed(self, j: int, lmbdas: FloatArray) -> FloatArray:
+        same = np.tile(self._scaled[:, j], (lmbdas.size, 1)).T
         fitted = fitting.fit(same, self._family, lmbda=lmbdas, n_threads=1)
         return np.asarray(fitted.transform(same, n_threads=1).T)
 
@@ -120,7 +136,7 @@ class _Refitted:
         return float(self.along(lmbdas, 0, lmbdas[:1])[0])
 
     def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        Z = np.column_stack([self._columns.get(i, lmbdas[i : i + 1])[0] for i in range(lmbdas.size)])
+        Z = np.column_stack(self._columns.each(lmbdas, range(lmbdas.size)))
         columns = self._columns.get(j, candidates)
         scores = self._pool(
             delayed(_scores_of_split)(self._estimator, self._scorer, Z, self._y, j, columns, split, self._capped)
@@ -152,74 +168,148 @@ def _threads_capped(capped: bool) -> Any:
 
 
 class _NaiveBayes:
-    """Accuracy of Gaussian naive Bayes: its log-likelihood is a sum over columns, so that a trial replaces one term."""
+    """Accuracy of Gaussian naive Bayes, with the predictions of `GaussianNB` and without fitting it.
+
+    Its log-likelihood is a sum over columns, in which a trial replaces one term. What couples the columns is the
+    smoothing, `var_smoothing` times the largest variance of all of them: the other terms are summed anew where a
+    trial changes it. The order of summation is not that of `GaussianNB`, so where rounding could decide between two
+    classes the classifier itself is fitted.
+    """
 
     def __init__(self, estimator: GaussianNB, y: Any, splits: Sequence[Split], columns: _Columns):
         self._columns = columns
-        self._smoothing = estimator.var_smoothing
-        classes, codes = np.unique(y, return_inverse=True)
-        self._splits = splits
-        self._codes = codes
-        self._truth = np.concatenate([codes[test] for _, test in splits])
-        self._sizes = np.array([test.size for _, test in splits])
-        self._members = [[train[codes[train] == c] for c in range(classes.size)] for train, _ in splits]
-        with np.errstate(divide="ignore"):
-            logs = [np.log(self._priors(estimator, members)) for members in self._members]
-        self._log_priors = np.concatenate(
-            [np.tile(log, (test.size, 1)) for log, (_, test) in zip(logs, splits, strict=True)]
-        ).T
-        self._kept: dict[tuple[int, float], FloatArray] = {}
-
-    @staticmethod
-    def _priors(estimator: GaussianNB, members: list[NDArray[np.intp]]) -> FloatArray:
-        if estimator.priors is not None:
-            return np.asarray(estimator.priors, dtype=np.float64)
-        counts = np.array([rows.size for rows in members])
-        return np.asarray(counts / counts.sum())
+        self._estimator = estimator
+        self._y = y
+        self._parts = [_Part(estimator, y, split) for split in splits]
 
     def score(self, lmbdas: FloatArray) -> float:
-        return float(self._accuracies(self._total(lmbdas)[np.newaxis])[0])
+        return float(self.along(lmbdas, 0, lmbdas[:1])[0])
 
     def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
-        others = self._total(lmbdas) - self._terms(j, lmbdas[j : j + 1])[0]
-        return self._accuracies(others + self._terms(j, candidates))
+        others = [i for i in range(lmbdas.size) if i != j]
+        fixed = np.array(self._columns.each(lmbdas, others))
+        trials = self._columns.get(j, candidates)
+        of_fixed = np.array([self._moments_of(i, lmbdas[i : i + 1])[0] for i in others])
+        of_trials = self._moments_of(j, candidates)
+        accuracies = []
+        for k, part in enumerate(self._parts):
+            right, unsure = part.predictions(fixed, of_fixed[:, k], trials, of_trials[:, k])
+            accuracies.append(right.mean(axis=1))
+            for trial in np.flatnonzero(unsure):
+                accuracies[k][trial] = self._anew(part, np.insert(fixed, j, trials[trial], axis=0).T)
+        return np.asarray(np.mean(accuracies, axis=0))
 
-    def _accuracies(self, log_likelihoods: FloatArray) -> FloatArray:
-        """Of (trials, classes, tested rows): the mean over splits of the accuracy in each."""
-        right = np.argmax(log_likelihoods, axis=1) == self._truth
-        begins = np.cumsum(self._sizes) - self._sizes
-        counts = np.add.reduceat(right, begins, axis=1, dtype=np.int64)
-        return np.asarray(np.mean((counts / self._sizes).T, axis=0))
+    def _moments_of(self, j: int, lmbdas: FloatArray) -> FloatArray:
+        """See `_Part.moments`: (lambdas, splits, 1 + 2 classes)."""
 
-    def _total(self, lmbdas: FloatArray) -> FloatArray:
-        total = self._log_priors.copy()
-        for j in range(lmbdas.size):
-            total += self._terms(j, lmbdas[j : j + 1])[0]
-        return total
+        def compute(missing: FloatArray) -> FloatArray:
+            columns = self._columns.get(j, missing)
+            return np.stack([part.moments(columns) for part in self._parts], axis=1)
 
-    def _terms(self, j: int, lmbdas: FloatArray) -> FloatArray:
-        """Terms of column j in the log-likelihood: (lambdas, classes, tested rows)."""
-        missing = [lmbda for lmbda in lmbdas.tolist() if (j, lmbda) not in self._kept]
-        if missing:
-            fresh = self._log_densities(self._columns.get(j, np.array(missing)))
-            self._kept.update({(j, lmbda): term for lmbda, term in zip(missing, fresh, strict=True)})
-        return np.array([self._kept[j, lmbda] for lmbda in lmbdas.tolist()])
+        return self._columns.cache.get("moments", j, lmbdas, compute)
 
-    def _log_densities(self, columns: FloatArray) -> FloatArray:
-        parts = []
-        for members, (train, test) in zip(self._members, self._splits, strict=True):
-            spread = columns[:, train].var(axis=1, keepdims=True)
-            smoothing = self._smoothing * np.where(spread > 0.0, spread, 1.0)  # a rare value may be in no other split
-            z = columns[:, test]
-            part = np.zeros((columns.shape[0], len(members), test.size))
-            for c, rows in enumerate(members):
-                if rows.size:  # otherwise its prior is 0
-                    seen = columns[:, rows]
-                    mean = seen.mean(axis=1, keepdims=True)
-                    variance = seen.var(axis=1, keepdims=True) + smoothing
-                    part[:, c] = -0.5 * (np.log(2.0 * np.pi * variance) + (z - mean) ** 2 / variance)
-            parts.append(part)
-        return np.concatenate(parts, axis=2)
+    def _anew(self, part: _Part, Z: FloatArray) -> float:
+        train, test = part.split
+        Z = np.ascontiguousarray(Z)
+        return float(clone(self._estimator).fit(Z[train], self._y[train]).score(Z[test], self._y[test]))
+
+
+class _Part:
+    """One split of `_NaiveBayes`."""
+
+    def __init__(self, estimator: GaussianNB, y: Any, split: Split) -> None:
+        classes, codes = np.unique(y, return_inverse=True)
+        self.split = split
+        train, test = split
+        self._smoothing = estimator.var_smoothing
+        self._members = [train[codes[train] == c] for c in range(classes.size)]
+        self._truth = codes[test]
+        counts = np.array([rows.size for rows in self._members])
+        priors = counts / counts.sum() if estimator.priors is None else np.asarray(estimator.priors, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            self._log_priors = np.log(priors)
+
+    def moments(self, columns: FloatArray) -> FloatArray:
+        """Of each row: its variance over the training data, then its means and then its variances in each class."""
+        whole = _variance(columns[:, self.split[0]])[:, np.newaxis]
+        seen = [columns[:, rows] for rows in self._members]
+        means = [_mean(part) if part.size else np.zeros(len(columns)) for part in seen]
+        variances = [_variance(part) if part.size else np.ones(len(columns)) for part in seen]  # unseen: prior 0
+        return np.hstack([whole, np.column_stack(means), np.column_stack(variances)])
+
+    def predictions(
+        self, fixed: FloatArray, of_fixed: FloatArray, trials: FloatArray, of_trials: FloatArray
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of the tested rows each trial predicts rightly, and which trials leave that to rounding."""
+        test = self.split[1]
+        fixed, trials = fixed[:, test], trials[:, test]
+        smoothing = self._smoothing * np.maximum(of_fixed[:, 0].max(), of_trials[:, 0])
+        right = np.empty(trials.shape, dtype=np.bool_)
+        unsure = np.empty(len(trials), dtype=np.bool_)
+        for epsilon in np.unique(smoothing):
+            at = smoothing == epsilon
+            sums, sizes = self._sums(fixed, of_fixed, epsilon)
+            terms, size = self._terms(trials[at], of_trials[at], epsilon)
+            bound = 4.0 * (len(fixed) + 8) * np.finfo(np.float64).eps
+            right[at], near = _beats_all(terms + sums, self._truth, sizes.sum() + size, bound)
+            unsure[at] = near
+        return right, unsure
+
+    def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """The terms of all columns and the prior, (classes, tested rows), and the sizes of the terms' constants."""
+        total = np.empty((self._log_priors.size, columns.shape[1]))
+        sizes = np.zeros(len(columns))
+        for c, log_prior in enumerate(self._log_priors):
+            terms, constant = self._of_class(c, columns, moments, epsilon)
+            total[c] = terms.sum(axis=0) + log_prior
+            sizes = np.maximum(sizes, abs(constant))
+        return total, sizes
+
+    def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """The terms of each column, (columns, classes, tested rows), and the sizes of their constants."""
+        each = [self._of_class(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
+        sizes = np.max([abs(constant) for _, constant in each], axis=0)
+        return np.stack([terms for terms, _ in each], axis=1), sizes
+
+    def _of_class(
+        self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log-densities of each column in a class, and the part of them that is the same for all rows."""
+        n_classes = self._log_priors.size
+        mean, variance = moments[:, 1 + c], moments[:, 1 + n_classes + c] + epsilon
+        with np.errstate(divide="ignore", invalid="ignore"):  # no column varies here: NaN, as in GaussianNB
+            constant = -0.5 * np.log(2.0 * np.pi * variance)
+            terms = columns - mean[:, np.newaxis]
+            terms *= terms
+            terms /= -2.0 * variance[:, np.newaxis]
+        terms += constant[:, np.newaxis]
+        return terms, constant
+
+
+def _beats_all(
+    log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where the true class is the likeliest, (trials, rows); and trials with a row in which rounding may decide that.
+
+    Overwrites the log-likelihoods, (trials, classes, rows). `bound` is their rounding error, relative to their size
+    and that of the constants in them.
+    """
+    rows = np.arange(truth.size)
+    own = log_likelihoods[:, truth, rows]
+    log_likelihoods[:, truth, rows] = -np.inf
+    rival = log_likelihoods.max(axis=1)
+    with np.errstate(invalid="ignore"):
+        apart = abs(own - rival) > bound * (abs(rival) + 2.0 * sizes[:, np.newaxis])
+    return own > rival, ~apart.all(axis=1)
+
+
+def _mean(rows: FloatArray) -> FloatArray:
+    """Mean of each row, summed one value after the other as numpy sums the columns of a matrix: GaussianNB's bits."""
+    return np.asarray(np.cumsum(rows, axis=1)[:, -1] / rows.shape[1])
+
+
+def _variance(rows: FloatArray) -> FloatArray:
+    return _mean((rows - _mean(rows)[:, np.newaxis]) ** 2)
 
 
 # --- searches -------------------------------------------------------------------------------------------
@@ -382,7 +472,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         scored.
     shift, shuffle, refine : int, optional
         After every so many epochs: go on from a random point; visit the columns in a new random order; halve the
-        spacing of the grid and centre it on the present lambdas (after a shift, the whole grid comes first again).
+        spacing of the grid and center it on the present lambdas (after a shift, the whole grid comes first again).
     patience : int, optional
         Stop after so many epochs without a better score.
     n_jobs : int, optional
@@ -421,8 +511,9 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     point, and the score belongs to the lambdas that are returned; "diagonal" compares every column with lambda = 1
     (there, with the best of the columns before it, and what is not better is left with lambda = 0).
 
-    For Gaussian naive Bayes and accuracy, a trial costs a sum over the classes only. Transformed columns are kept
-    (up to 256 MB of them).
+    For Gaussian naive Bayes and accuracy, the classifier is fitted only where rounding could decide between two
+    classes; else a trial costs a sum over the classes, and predicts what the fitted classifier would. Transformed
+    columns and their moments by class are kept (up to 256 MB of both).
 
     References
     ----------
@@ -563,17 +654,19 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return list(splitter.split(X, y))
 
     def _objective(self, X: Any, y: Any, splits: list[Split], columns: _Columns) -> _Objective:
-        if type(self.estimator) is GaussianNB and self._by_accuracy(X, y):
+        if type(self.estimator) is GaussianNB and self._by_accuracy(X, y, splits):
             return _NaiveBayes(self.estimator, y, splits, columns)
         scorer = check_scoring(self.estimator, self.scoring)
         return _Refitted(self.estimator, scorer, y, splits, columns, self.n_jobs)
 
-    def _by_accuracy(self, X: Any, y: Any) -> bool:
-        """Whether naive Bayes is scored by accuracy, and smooths so little that its log-likelihood is additive."""
+    def _by_accuracy(self, X: Any, y: Any, splits: list[Split]) -> bool:
+        """Whether naive Bayes is scored by accuracy, and there is something that the shortcut saves."""
         if self.scoring not in (None, "accuracy"):
             return False
-        clone(self.estimator).fit(X, y)  # refuses parameters and targets that it cannot take
-        return bool(self.estimator.var_smoothing <= _LARGEST_SMOOTHING)
+        classes = clone(self.estimator).fit(X, y).classes_  # refuses parameters and targets that it cannot take
+        if self.estimator.priors is not None and any(np.unique(y[train]).size < classes.size for train, _ in splits):
+            return False  # GaussianNB refuses them
+        return bool(classes.size > 1 and self._scaling.varies.sum() > 1)
 
     def _search(
         self, objective: _Objective, scaled: FloatArray, varied: NDArray[np.intp], grid: FloatArray, record: _Record

@@ -532,7 +532,7 @@ def _half_epoch(
         part = (cells.start[group.start : group.stop + 1], cells.column, cells.value)
         kernel(part, other, own[group], ridge, damping, squares[group])
 
-    for_each_group(job, (-(-cells.value.size // n_rows), n_rows), n_threads)
+    for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)
     return squares
 
 

@@ -157,11 +157,11 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
     values = values / unit
     if loc is None or cov is None:
         sample = _spread(values)
-    centre = sample.loc if loc is None else _fitting("loc", loc, (p,)) / unit
+    center = sample.loc if loc is None else _fitting("loc", loc, (p,)) / unit
     covariance = sample.cov if cov is None else _fitting("cov", cov, (p, p))
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")
-    z = _whiten(values - centre, covariance, matrix.names)
+    z = _whiten(values - center, covariance, matrix.names)
     return cast(FloatArray, np.sqrt(np.einsum("ij,ij->j", z, z)))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OutlierMixin, clone
 from sklearn.ensemble import IsolationForest
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,15 +25,15 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     Parameters
     ----------
     detector : estimator, optional
-        Detector of scikit-learn (with ``score_samples`` or ``decision_function``) or PyOD (with ``decision_function``);
-        it is cloned. Default: `sklearn.ensemble.IsolationForest`.
+        Detector of scikit-learn (with ``score_samples`` or ``decision_function``) or PyOD (with ``decision_function``),
+        or a pipeline that ends in one; it is cloned. Default: `sklearn.ensemble.IsolationForest`.
     center, scale, method, estimator
         As in `powerkern.outliers.outlier_probability`.
     threshold : float, default 0.5
         Probability above which `predict` says outlier.
     greater_is_outlier : bool, optional
         Whether high scores are outliers. By default as is the custom of the detector's library: low ones in
-        scikit-learn, high ones in PyOD (known by ``decision_scores_``).
+        scikit-learn, high ones in PyOD (known by ``decision_scores_``). Of a pipeline, its last step decides.
     n_threads : int, optional
         Threads for the map; default: all CPUs of this process.
 
@@ -46,6 +47,15 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Probabilities of the training data.
     n_features_in_ : int
         Number of features, where the detector knows it.
+
+    Notes
+    -----
+    A detector that keeps the scores of its training data (PyOD's ``decision_scores_``, the
+    ``negative_outlier_factor_`` of `sklearn.neighbors.LocalOutlierFactor`), in a pipeline too, is taken at its word:
+    scored anew, a row would be a neighbor of itself.
+
+    A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` give NaN for
+    it, and what has to decide, `predict` and `fit_predict`, raises a ValueError that names the row.
 
     Examples
     --------
@@ -133,19 +143,29 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> NDArray[np.int64]:
-        """-1 for outliers (probability above the threshold), 1 for inliers."""
-        return np.where(self.decision_function(X) < 0.0, -1, 1)
+        """-1 for outliers (probability above the threshold), 1 for inliers; ValueError for a row without a score."""
+        return self._labels(self.predict_proba(X)[:, 1])
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and judge the training data by `probability_`."""
-        return np.where(self.fit(X, y).probability_ > self.threshold, -1, 1)
+        """Fit, and judge the training data by `probability_`; ValueError for a row without a score."""
+        return self._labels(self.fit(X, y).probability_)
+
+    def _labels(self, probability: FloatArray) -> NDArray[np.int64]:
+        unknown = np.isnan(probability)
+        if unknown.any():
+            raise ValueError(
+                f"row {int(np.argmax(unknown))}: the probability is NaN (as are {np.count_nonzero(unknown)} of"
+                f" {unknown.size}), so the row is neither an inlier nor an outlier; fill in or drop missing values"
+                " first, or use predict_proba, which gives NaN"
+            )
+        return np.where(probability > self.threshold, -1, 1)
 
     # --- scores of detectors: here, the higher the more outlying -----------------------------------------
 
     def _training_scores(self, X: Any) -> FloatArray:
         """What the detector keeps, if it does: a neighbour of itself would be judged too kindly."""
         for name in ("decision_scores_", "negative_outlier_factor_"):
-            kept = getattr(self.detector_, name, None)
+            kept = getattr(self._last_step, name, None)
             if kept is not None:
                 return self._ascending(kept)
         return self._scores(X)
@@ -163,9 +183,17 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _ascending(self, scores: Any) -> FloatArray:
         greater = self.greater_is_outlier
         if greater is None:
-            greater = hasattr(self.detector_, "decision_scores_")
+            greater = hasattr(self._last_step, "decision_scores_")
         values = np.asarray(scores, dtype=np.float64)
         return values if greater else -values
+
+    @property
+    def _last_step(self) -> Any:
+        """The detector itself, at the end of pipelines."""
+        step = self.detector_
+        while isinstance(step, Pipeline):
+            step = step.steps[-1][1]
+        return step
 
     # --- conventions of scikit-learn ---------------------------------------------------------------------
 

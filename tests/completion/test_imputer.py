@@ -75,6 +75,13 @@ def test_columns_without_values_and_constant_ones():
     np.testing.assert_allclose(filled[2], [1.5, 0.0, 5.0])
 
 
+def test_rows_without_values_become_the_means():
+    M, _ = holes(load_breast_cancer().data[:50, :4])
+    imputer = UVImputer(2, random_state=0).fit(M)
+    for n in (1, 3):
+        np.testing.assert_allclose(imputer.transform([[nan] * 4] * n), [np.nanmean(M, axis=0)] * n, rtol=1e-14)
+
+
 def test_frames_come_out_as_frames():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1.0, nan, 3.0, 4.0], "b": [2.0, 4.0, nan, 8.0]}, index=list("wxyz"))

@@ -9,10 +9,11 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import OneClassSVM
 from sklearn.utils.estimator_checks import check_estimator
@@ -32,21 +33,18 @@ DETECTORS = [
 ]
 
 
-class PyODLike:
+class PyODLike(BaseEstimator):
     """The part of PyOD's interface that counts: high scores are outliers."""
 
-    def __init__(self, centre=0.0):
-        self.centre = centre
-
-    def get_params(self, deep=True):
-        return {"centre": self.centre}
+    def __init__(self, center=0.0):
+        self.center = center
 
     def fit(self, X, y=None):
         self.decision_scores_ = self.decision_function(X)
         return self
 
     def decision_function(self, X):
-        return np.linalg.norm(np.asarray(X) - self.centre, axis=1)
+        return np.linalg.norm(np.asarray(X) - self.center, axis=1)
 
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: type(detector).__name__)
@@ -95,6 +93,53 @@ def test_rules_of_pyod(options, method):
     expected = models.KNN().fit(X).predict_proba(NEW, method=method)
     found = OutlierProbability(models.KNN(), **options).fit(X).predict_proba(NEW)
     assert found == pytest.approx(expected, abs=1e-12)
+
+
+PIPELINES = {
+    "pipeline": lambda detector: make_pipeline(StandardScaler(), detector),
+    "nested": lambda detector: make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), detector)),
+}
+
+
+@pytest.mark.parametrize("wrap", PIPELINES.values(), ids=PIPELINES.keys())
+def test_the_last_step_of_a_pipeline_says_what_its_scores_mean(wrap):
+    Z = StandardScaler().fit_transform(X)
+    model = OutlierProbability(wrap(PyODLike())).fit(X)
+    assert model.probability_ == pytest.approx(outlier_probability(np.linalg.norm(Z, axis=1)), abs=1e-12)
+    assert model.predict(NEW).tolist() == [1, -1]
+    forest = IsolationForest(n_estimators=20, random_state=0)
+    model = OutlierProbability(wrap(forest)).fit(X)
+    assert model.probability_ == pytest.approx(outlier_probability(-forest.fit(Z).score_samples(Z)), abs=1e-12)
+    assert model.predict(NEW).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("wrap", PIPELINES.values(), ids=PIPELINES.keys())
+@pytest.mark.parametrize("novelty", [False, True])
+def test_training_scores_that_the_last_step_of_a_pipeline_keeps(wrap, novelty):
+    Z = StandardScaler().fit_transform(X)
+    model = OutlierProbability(wrap(LocalOutlierFactor(novelty=novelty))).fit(X)
+    expected = outlier_probability(-LocalOutlierFactor().fit(Z).negative_outlier_factor_)
+    assert model.probability_ == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["knn.KNN", "iforest.IForest"])
+def test_detectors_of_pyod_in_a_pipeline(name):
+    module, kind = name.split(".")
+    models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
+    model = OutlierProbability(make_pipeline(StandardScaler(), getattr(models, kind)())).fit(X)
+    assert np.array_equal(model.probability_, outlier_probability(model.detector_[-1].decision_scores_))
+    assert model.predict(NEW).tolist() == [1, -1]
+
+
+def test_rows_without_a_score_are_not_inliers():
+    model = OutlierProbability(PyODLike()).fit(X)
+    missing = np.array([[0.0, 0.0], [np.nan, 1.0], [20.0, -20.0]])
+    assert np.isnan(model.predict_proba(missing)).tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    assert np.isnan(model.decision_function(missing)).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match=r"row 1: the probability is NaN \(as are 1 of 3\)"):
+        model.predict(missing)
+    with pytest.raises(ValueError, match="row 1: the probability is NaN"):
+        OutlierProbability(PyODLike()).fit_predict(np.insert(X, 1, np.nan, axis=0))
 
 
 def test_sense_of_the_scores_can_be_said():
