@@ -467,6 +467,19 @@ def test_json_of_something_else(changes, message):
         PowerFit.from_json(json.dumps({**record(), **changes}))
 
 
+def test_json_that_spells_center_as_it_was():
+    x = np.append(np.random.default_rng(0).normal(5.0, 2.0, 50), 90.0)
+    fit = pk.fit(x, estimator="rewml")
+    assert fit.center[0] != 0.0
+    now = json.loads(fit.to_json())
+    assert "centre" not in now["columns"]
+    former = {**now, "columns": {"centre" if name == "center" else name: v for name, v in now["columns"].items()}}
+    np.testing.assert_array_equal(PowerFit.from_json(json.dumps(former))._results, fit._results)
+    del former["columns"]["centre"]
+    with pytest.raises(ValueError, match="damaged"):
+        PowerFit.from_json(json.dumps(former))
+
+
 def test_json_of_version_1():
     """Written before there were robust fits."""
     old = {**record(), "version": 1}
