@@ -17,6 +17,7 @@ import scipy.stats
 from sklearn.preprocessing import PowerTransformer
 
 import powerkern as pk
+from powerkern import _lambda_limit
 
 from ._measure import FAMILIES, ORDERS, PEER_COLUMNS, InTurns, in_new_process, matrix, peak_memory
 
@@ -97,6 +98,32 @@ class Peers(InTurns):
         calls = {"powerkern": lambda: fit(self.x, family), library: lambda: SCALED_PEERS[library](self.few, family)}
         self.compare(calls)
         return p / PEER_COLUMNS * self.ratio(library, "powerkern")
+
+
+class LimitOnLambda(InTurns):
+    """What it buys to see at a glance that most lambdas keep raw output far from overflow, on one thread."""
+
+    params = (FAMILIES, [30, 100])
+    param_names = ("family", "n")
+
+    def setup(self, family: str, n: int) -> None:
+        self.x = matrix(family, n, VALUES // n, "F")
+        fit(self.x[:, :8], family)  # compiles
+
+    def track_speedup(self, family: str, n: int) -> float:
+        self.compare(
+            {"at a glance": lambda: fit(self.x, family, 1), "bounds": lambda: self.fit_with_all_bounds(family)}
+        )
+        return self.ratio("bounds", "at a glance")
+
+    def fit_with_all_bounds(self, family: str) -> None:
+        """The fit, with the bounds on lambda worked out for every column."""
+        usual = _lambda_limit.near_limit
+        _lambda_limit.near_limit = lambda family, results, ymax: np.full(len(results), True)
+        try:
+            fit(self.x, family, 1)
+        finally:
+            _lambda_limit.near_limit = usual
 
 
 class Columns(InTurns):

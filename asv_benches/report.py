@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from powerkern._engine.threads import default_threads
 
-from . import bench_apply, bench_columns, bench_fit, bench_startup, bench_stats
+from . import bench_apply, bench_engine, bench_fit, bench_startup, bench_stats
 from ._measure import PEER_COLUMNS, Lap
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -169,7 +169,7 @@ def measure(figure: Figure) -> Result:
 
 def cores() -> str:
     """What two threads get at the moment: near 2 where both cores are free."""
-    benchmark = bench_columns.Cores()
+    benchmark = bench_engine.Cores()
     benchmark.seconds = 3.0
     return f"two threads of np.exp do {benchmark.track_thread_scaling():.2f} times the work of one"
 

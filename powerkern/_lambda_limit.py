@@ -29,7 +29,7 @@ def apply_limit(
     they come as close to it as they can.
     """
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
-    found = found[_near_limit(family, results[found], ymax)]
+    found = found[near_limit(family, results[found], ymax)]
     if found.size == 0:
         return
     low, high = np.empty((2, found.size))
@@ -49,7 +49,7 @@ def apply_limit(
         results[at] = again
 
 
-def _near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
+def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
     """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` tells at once that most do not."""
     lmbda, x_min, x_max = results[:, [mle.LMBDA, mle.X_MIN, mle.X_MAX]].T
     if family == mle.BOX_COX:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
+from powerkern._engine.one_column import ColumnFit
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels import mle, sketch
@@ -167,6 +168,13 @@ def _summed(
     quantum = quantum_for(float(found[:, sketch.R_WEIGHT].max()))
     totals, _ = sketch_matrix(values, family, cells, quantum, weight, n_threads)
     return PowerSums(totals, family, cells, quantum)
+
+
+def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
+    """`one_column.fit_vector` from power sums, as long columns are fitted, whatever the length of `x`."""
+    values, weight = x.reshape(-1, 1), np.empty(0)
+    sums = _summed(values, family, range_matrix(values, family, weight, 1), weight, 1)
+    return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
 
 
 def _grids(found: FloatArray, family: int, largest_exponent: float = 0.0) -> FloatArray:

@@ -467,6 +467,19 @@ def test_json_of_something_else(changes, message):
         PowerFit.from_json(json.dumps({**record(), **changes}))
 
 
+def test_json_that_spells_center_as_it_was():
+    x = np.append(np.random.default_rng(0).normal(5.0, 2.0, 50), 90.0)
+    fit = pk.fit(x, estimator="rewml")
+    assert fit.center[0] != 0.0
+    now = json.loads(fit.to_json())
+    assert "centre" not in now["columns"]
+    former = {**now, "columns": {"centre" if name == "center" else name: v for name, v in now["columns"].items()}}
+    np.testing.assert_array_equal(PowerFit.from_json(json.dumps(former))._results, fit._results)
+    del former["columns"]["centre"]
+    with pytest.raises(ValueError, match="damaged"):
+        PowerFit.from_json(json.dumps(former))
+
+
 def test_json_of_version_1():
     """Written before there were robust fits."""
     old = {**record(), "version": 1}
@@ -600,7 +613,7 @@ def test_columns_far_from_the_bound_need_no_look(monkeypatch, family, ymax):
     x = 10.0 ** rng.uniform(-2.0, 2.0, 40) * (1.0 + 0.1 * rng.normal(size=(60, 40))) ** power
     x *= rng.choice([1.0, -1.0], 40) if family == "yeo-johnson" else 1.0
     usual = fitting.fit(x, family, standardize=False, ymax=ymax)
-    monkeypatch.setattr(_lambda_limit, "_near_limit", lambda family, results, ymax: np.full(len(results), True))
+    monkeypatch.setattr(_lambda_limit, "near_limit", lambda family, results, ymax: np.full(len(results), True))
     every = fitting.fit(x, family, standardize=False, ymax=ymax)
     np.testing.assert_array_equal(usual._results, every._results)
     assert (usual.status == Status.AT_BOUND).any() == (ymax in (6.0, 50.0, 1e6))

@@ -23,18 +23,8 @@ class Scratch(threading.local):
         """A contiguous (n_columns, n_rows) block."""
         size = n_columns * n_rows
         if self._block.size < size:
-            self._block = _in_large_pages(size)
+            self._block = np.empty(size)
         return self._block[:size].reshape(n_columns, n_rows)
-
-
-def _in_large_pages(size: int) -> FloatArray:
-    """A vector that lies, where the system offers them, in pages of 2 MB: columns are written to side by side."""
-    page = 2**21 // 8
-    if size < page:
-        return np.empty(size)
-    whole = np.empty(-(-size // page) * page + page)  # NumPy asks for large pages from 4 MB on
-    start = -whole.ctypes.data % (8 * page) // 8
-    return whole[start : start + size]
 
 
 class FitScratch(Scratch):

@@ -1,14 +1,52 @@
-"""Scratch that columns are gathered into."""
+"""Columns gathered into scratch, and written back."""
 
 from __future__ import annotations
 
-from powerkern._engine.gather import Scratch
+import numpy as np
+import pytest
+
+from powerkern._engine.gather import Scratch, contiguous_columns, gathered, scatter
+
+MATRICES = {
+    "row-major": lambda x: x,
+    "column-major": np.asfortranarray,
+    "strided": lambda x: np.repeat(np.repeat(x, 2, axis=0), 3, axis=1)[::2, ::3],
+    "reversed": lambda x: np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1],
+    "big-endian": lambda x: x.astype(">f8"),
+    "float32": lambda x: x.astype(np.float32),
+    "integers": lambda x: x.astype(np.int16),
+    "long double": lambda x: x.astype(np.longdouble),
+}
 
 
-def test_large_scratch_begins_with_a_page():
-    """Of 2 MB, which it may then lie in as a whole."""
+@pytest.mark.parametrize("lies", MATRICES)
+def test_columns_are_contiguous_float64(lies):
+    values = MATRICES[lies](np.arange(-60.0, 60.0).reshape(12, 10))
+    before, scratch, group = values.copy(), Scratch(), slice(3, 9)
+    columns = contiguous_columns(values, group, scratch)
+    np.testing.assert_array_equal(columns, before[:, group].T)
+    assert (columns.dtype, columns.flags.c_contiguous, columns.flags.writeable) == (np.float64, True, True)
+    assert np.shares_memory(columns, values) == (lies == "column-major")  # else copied
+    block = gathered(values[:, group], scratch)
+    np.testing.assert_array_equal(block, before[:, group].T)
+    block += 1.0
+    np.testing.assert_array_equal(values, before)
+    if values.dtype.kind != "f":  # results are floats
+        return
+    scatter(block, values[:, group])
+    np.testing.assert_array_equal(values[:, group], before[:, group] + 1)
+    np.testing.assert_array_equal(values[:, :3], before[:, :3])
+
+
+def test_long_doubles_beyond_float64_are_infinite():
+    if np.finfo(np.longdouble).max == np.finfo(np.float64).max:
+        pytest.skip("long double is float64 here")
+    values = np.array([[np.longdouble(10) ** 400], [np.longdouble(2)]])
+    np.testing.assert_array_equal(gathered(values, Scratch()), [[np.inf, 2.0]])
+
+
+def test_scratch_is_used_again():
     scratch = Scratch()
-    for n_columns in (1, 40, 64):
-        block = scratch.block(n_columns, 10_000)
-        assert block.shape == (n_columns, 10_000)
-        assert n_columns < 40 or block.ctypes.data % 2**21 == 0
+    first = scratch.block(4, 100)
+    assert np.shares_memory(scratch.block(7, 20), first)
+    assert scratch.block(41, 10).shape == (41, 10)

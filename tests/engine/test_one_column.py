@@ -1,0 +1,92 @@
+"""One column alone, by every route, as plain Python: what docs/contributing tells people to do."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import run
+
+import powerkern as pk
+from powerkern import _power_sums
+from powerkern._arguments import FAMILIES
+from powerkern._engine.one_column import fit_vector, fit_vector_robustly
+from powerkern._estimators import ESTIMATORS, Robust
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing.rst"
+
+#: Run before the page's code: notes which functions of powerkern are entered from then on, and between which names.
+WATCH = """
+import json, sys
+def watch(frame, event, argument):
+    name = frame.f_code.co_filename.replace("\\\\", "/")
+    if "/powerkern/" in name:
+        seen.add(name.split("/powerkern/")[1] + ": " + frame.f_code.co_name)
+"""
+
+
+def traced() -> dict[str, tuple[float, set[str]]]:
+    """The lambda of each route on the page, and the Python functions that it went through."""
+    text = PAGE.read_text(encoding="utf-8")
+    section = text[text.index("How to trace one column") :]
+    code = textwrap.dedent(re.search(r"code-block:: python\n\n((?:   .*\n|\n)+)", section)[1])
+    lines = [WATCH, "seen, routes = set(), {}"]
+    for line in code.splitlines():
+        if route := re.match(r"(\w+) = .*fit_vector", line):
+            lines += ["seen.clear(); sys.settrace(watch)", line, "sys.settrace(None)"]
+            lines += [f"routes[{route[1]!r}] = ({route[1]}.lmbda, sorted(seen))"]
+        else:
+            lines.append(line)
+    lines.append("print(json.dumps(routes))")
+    found = json.loads(run("\n".join(lines), NUMBA_DISABLE_JIT="1"))
+    return {route: (lmbda, set(functions)) for route, (lmbda, functions) in found.items()}
+
+
+def test_the_page_traces_every_route():
+    routes = traced()
+    assert set(routes) == {"one_pass", "two_pass", "sketched", "robust"}
+    (one, in_one), (two, in_two) = routes["one_pass"], routes["two_pass"]
+    (sketched, in_sketched), (robust, in_robust) = routes["sketched"], routes["robust"]
+    assert abs(two - one) < 1e-12
+    assert abs(sketched - one) < 1e-12
+    assert 1e-3 < abs(robust - one) < 0.2
+    two_passes, sums = "kernels/mle.py: careful_optimum", "kernels/one_pass.py: add_sums"
+    assert sums in in_one
+    assert two_passes not in in_one
+    assert two_passes in in_two
+    assert sums not in in_two
+    assert {two_passes, "kernels/sketch.py: fit_sums"} <= in_sketched
+    assert "kernels/robust.py: fit_sorted" in in_robust
+    for functions in (in_one, in_two):
+        assert "kernels/mle.py: fit_column" in functions
+    page = PAGE.read_text(encoding="utf-8")
+    named = re.findall(r"``(kernels/\w+\.py: \w+)``", page[page.index("How to trace") :])
+    assert set(named) <= in_one | in_two | in_sketched | in_robust
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("n", [2, 30, 400])
+def test_one_column_alone_is_fitted_as_in_a_matrix(family, n):
+    x = np.random.default_rng(n).lognormal(size=n)
+    code = FAMILIES[family]
+    assert fit_vector(x, code).lmbda == pk.fit(x, family).lmbda[0]
+    assert fit_vector(x, code, 0.5).loc == pk.fit(x, family, lmbda=0.5).loc[0]
+    weight = np.arange(n) % 3 + 1.0
+    assert fit_vector(x, code, weight=weight).nll == pytest.approx(
+        pk.fit(x, family, sample_weight=weight).nll[0] / weight.sum(), rel=1e-14
+    )
+    assert _power_sums.fit_vector(x, code).lmbda == pytest.approx(pk.fit(x, family).lmbda[0], rel=1e-9, abs=1e-11)
+
+
+@pytest.mark.parametrize("name", [name for name, function in ESTIMATORS.items() if isinstance(function(), Robust)])
+def test_one_column_alone_is_fitted_robustly_as_in_a_matrix(name):
+    estimator = ESTIMATORS[name]()
+    x = np.random.default_rng(1).normal(size=60)
+    x[::20] += 9.0
+    found, fit = fit_vector_robustly(x, FAMILIES["yeo-johnson"], estimator.array), pk.fit(x, estimator=name)
+    assert (found.lmbda, found.lmbda0, found.center) == (fit.lmbda[0], fit.lmbda0[0], fit.center[0])
+    assert (x == np.random.default_rng(1).normal(size=60)).sum() == 57  # not sorted in place
