@@ -313,7 +313,8 @@ def careful_logs(sides: Sides, base: float, reference: float, spare: FloatArray)
     """Logs of a column in units of a power of two, written to `spare`; for `reference` see `centred_logs`."""
     bounds = centred_logs(sides, base, reference, spare)
     centre = math.copysign(log_base(base, abs(reference)), reference) if sides.neg.size > 0 else 0.0
-    return logs_in_units(sides, bounds, unit_of(bounds), centre, spare)
+    sigma = max(unit_of(bounds), _power_of_two_above(abs(centre)))
+    return logs_in_units(sides, bounds, sigma, centre, spare)
 
 
 class Centred(NamedTuple):
@@ -373,7 +374,9 @@ def careful_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Scr
         n_eval += 1
         if not searching:
             break
-        state = newton_step(state, at.d1, at.d2, at.d3)
+        # a difference below its own rounding is none: Newton's steps would follow the noise
+        d1 = at.d1 if abs(at.d1) > 2.0 * _EPS * abs(logs.jacobian) else 0.0
+        state = newton_step(state, d1, at.d2, at.d3)
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
@@ -388,7 +391,7 @@ def careful_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Scr
 def _start(logs: Logs) -> float:
     """lambda = 1, or 0 for a tight cluster, whose unit of lambda is large.
 
-    From 0 the optimum of logs that are as good as symmetric, which is near 0, is exact: nothing is subtracted.
+    Two values, and logs that are as good as symmetric, have their optimum at 0, where no step is taken any more.
     """
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0

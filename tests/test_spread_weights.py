@@ -1,0 +1,105 @@
+"""Fits and likelihood intervals whose weights, or whose drop of the likelihood, span many decades."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import oracles
+import pytest
+
+import powerkern as pk
+from powerkern import Status
+
+DROP = 1.9207294103470507  # half the chi-square quantile of a 95 % interval
+
+COLUMNS = {
+    "one heavy value below": ("box-cox", [1.0, 2.0, 3.0, 5.0], [1e8, 1.0, 1.0, 1e-4]),
+    "one heavy value above": ("box-cox", [2.5, 1.6, 1.9], [4e8, 3e-8, 2e-10]),
+    "heavy value in the middle": ("box-cox", [0.3, 1.0, 4.0], [1e-12, 1e12, 1e-9]),
+    "heavy cluster and one far value": ("box-cox", [1.0, 1.0 + 1e-9, 1.0 + 3e-9, 5.0], [1.0, 2.0, 1.0, 1e-18]),
+    "tied counts and rare values": (
+        "yeo-johnson",
+        [*range(8), 40.0, 70.0],
+        [1e9, 1e12, 1e12, 1e9, 1e6, 1e3, 1.0, 1e-3, 1e-6, 1e-12],
+    ),
+    "negative values": ("yeo-johnson", [-1.0, -2.0, -3.0, -5.0], [1e8, 1.0, 1.0, 1e-4]),
+    "heavy positive value": ("yeo-johnson", [5.0, 5.0 + 1e-9, 7.0, -1.0, -2.0], [1e12, 1e-6, 1e-12, 1e-12, 1e-10]),
+    "heavy negative value": ("yeo-johnson", [-5.0, -5.0 - 1e-9, -7.0, 1.0, 2.0], [1e12, 1e-6, 1e-12, 1e-12, 1e-10]),
+    "heavy value, and nothing above 0": ("yeo-johnson", [-5.0, -3.0, 0.0], [1.0, 3.878001137888941e-07, 1.0]),
+    "thousands of decades of x": ("box-cox", [1e-300, 3e-7, 2e5, 1e300], [1e-9, 1e10, 1e-3, 1e-12]),
+}
+
+
+def exact(family, lmbda, x, weight):
+    """g, and its derivative, times the total weight."""
+    with mpmath.workdps(60):
+        total = mpmath.fsum(mpmath.mpf(float(w)) for w in weight)
+        return [total * v for v in oracles.likelihood(family, lmbda, x, weight, 60)[:2]]
+
+
+def assert_optimum(family, x, weight, fit):
+    lmbda = float(fit.lmbda[0])
+    with mpmath.workdps(60):
+        # half an ulp of the logs moves lambda by 1e-16 of its natural unit, far less than a standard error
+        room = 1e-10 * max(1.0, abs(lmbda)) + 1e-13 * float(np.sqrt(fit.n_obs[0] / fit.information[0]))
+        assert exact(family, mpmath.mpf(lmbda) - room, x, weight)[1] < 0
+        assert exact(family, mpmath.mpf(lmbda) + room, x, weight)[1] > 0
+        nll = exact(family, lmbda, x, weight)[0]
+        assert abs(fit.nll[0] - nll) <= 1e-11 * (abs(nll) + fit.n_obs[0])
+
+
+def assert_interval(family, x, weight, fit, ends):
+    """A rounding error of an end is allowed for: where weights are huge, floats are few between the ends."""
+    lmbda = float(fit.lmbda[0])
+    low, high = float(ends.low[0]), float(ends.high[0])
+    assert low <= lmbda <= high
+    with mpmath.workdps(60):
+        best = exact(family, lmbda, x, weight)[0]
+        for end in (low, high):
+            g, slope = exact(family, end, x, weight)
+            room = 1e-7 * DROP + float(abs(slope)) * 4e-16 * abs(end)
+            assert abs(g - best - DROP) <= room
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_optimum_and_interval(name):
+    family, x, weight = COLUMNS[name]
+    x, weight = np.array(x), np.array(weight)
+    fit = pk.fit(x, family, sample_weight=weight)
+    assert fit.status[0] == Status.OK
+    assert_optimum(family, x, weight, fit)
+    assert_interval(family, x, weight, fit, fit.confint())
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("seed", range(15))
+def test_weights_with_zeros_over_24_decades(family, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 12))
+    x = np.exp(rng.normal(size=n)) * (rng.choice([-1.0, 1.0], n) if family == "yeo-johnson" else 1.0)
+    weight = np.where(rng.random(n) < 0.2, 0.0, 10.0 ** rng.uniform(-12.0, 12.0, n))
+    weight[:2] = 1e12, 1e-12
+    fit = pk.fit(x, family, sample_weight=weight)
+    assert fit.status[0] == Status.OK
+    seen = weight > 0.0
+    assert_optimum(family, x[seen], weight[seen], fit)
+    assert_interval(family, x[seen], weight[seen], fit, fit.confint())
+
+
+def test_weights_of_long_columns():
+    """Several blocks, of which one has the heavy value: their means are not compared to rounding of each."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=1500) + 3.0
+    weight = np.full(1500, 1e-12)
+    x[:700], weight[:700] = 4.0, 1e12
+    fit = pk.fit(x, "yeo-johnson", sample_weight=weight)
+    once = np.append(x[700:], 4.0), np.append(weight[700:], 700e12)
+    assert fit.status[0] == Status.OK
+    assert_optimum("yeo-johnson", *once, fit)
+
+
+def test_two_tiny_values_have_lambda_0():
+    """Whose logs are symmetric whatever they are; lambda = 0.2 would be 1e-15 of its standard error off."""
+    x = 10.0 ** np.random.default_rng(0).uniform(-30.0, -10.0, (2, 200))
+    assert (abs(pk.fit(x, "yeo-johnson").lmbda) <= 1e-10).all()
+    assert pk.fit([8.2e-22, 4.8e-15], "yeo-johnson").lmbda[0] == 0.0
