@@ -1,16 +1,17 @@
 """The likelihood of a power transform in ball arithmetic. Imports nothing of powerkern.
 
-Every number is a ball of python-flint's, a midpoint and a bound on what rounding may have done to it, with an exponent of
-any size: nothing overflows, and cancellation shows in the radius. `precisely` raises the precision until the radius is small,
-so that what it returns is proved, not estimated.
+Every number is a ball of python-flint's: a midpoint, and a bound on what rounding may have done to it, with an exponent
+of any size. Nothing overflows, and cancellation shows in the radius. `precisely` raises the precision until the radius
+is small, so that what it returns is proved, not estimated.
 
 With the logs ``a`` and the branch ``b_m(a) = (exp(m a) - 1)/m``, ``a`` where m = 0:
 
 * Box-Cox: ``y = b_lambda(ln x)``, ``J = ln x``;
-* Yeo-Johnson: ``y = b_lambda(ln(1 + x))`` for x >= 0, ``y = -b_{2 - lambda}(ln(1 - x))`` for x < 0, ``J = sign(x) ln(1 + |x|)``;
+* Yeo-Johnson: ``y = b_lambda(ln(1 + x))`` for x >= 0, ``y = -b_{2 - lambda}(ln(1 - x))`` for x < 0,
+  ``J = sign(x) ln(1 + |x|)``;
 
-``g(lambda) = 1/2 ln Var(y) - (lambda - 1) mean(J)``, ``g' = Cov(y, y')/Var(y) - mean(J)``; means, variances and covariances are
-weighted.
+``g(lambda) = 1/2 ln Var(y) - (lambda - 1) mean(J)`` and ``g' = Cov(y, y')/Var(y) - mean(J)``, with weighted means,
+variances and covariances.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class Likelihood:
         return Logs(logs, negative, shares, jacobian)
 
     def _logs_of(self, values: np.ndarray) -> tuple[list[arb], list[bool]]:
-        """``ln x`` or ``ln(1 + |x|)``, and whether the value is on the negative branch, as 0 is where all others are."""
+        """``ln x`` or ``ln(1 + |x|)``, and whether the value is on the negative branch; 0 goes with the others."""
         if self.family == BOX_COX:
             return [arb(v).log() for v in values.tolist()], [False] * values.size
         bound = 0.0 if self._one_signed and self.values[0] < 0.0 else -5e-324
@@ -125,8 +126,8 @@ class Likelihood:
     def _branches(self, logs: list[arb], negative: list[bool], lmbda: arb) -> tuple[list[arb], list[arb]]:
         """y and y' of every value, but for constants that are the same for all.
 
-        Where a single branch is in use and its powers are far from 1, ``exp(m a)/m`` stands for it: beside -1, powers below the
-        precision would be lost.
+        Where a single branch is in use and its powers are far from 1, ``exp(m a)/m`` stands for it: beside -1, powers
+        below the precision would be lost.
         """
         y, dy = [], []
         single = self._one_signed and abs(lmbda - 1) * self._largest_log > 2
@@ -225,7 +226,8 @@ class Likelihood:
 
         def change() -> arb:
             there, here = self._changes_of_value(arb(end)), self._changes_of_value(arb(lmbda))
-            return self._total_change([tuple(p - q for p, q in zip(*pair)) for pair in zip(there, here, strict=True)])
+            differences = [(p[0] - q[0], p[1] - q[1]) for p, q in zip(there, here, strict=True)]
+            return self._total_change(differences)
 
         return float(precisely(change, is_rough)) * self.total
 
