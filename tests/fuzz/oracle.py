@@ -31,6 +31,9 @@ BOX_COX, YEO_JOHNSON = "box-cox", "yeo-johnson"
 #: Precisions to try, in bits. The last ones are for sums of terms that differ by factors of 1e600, squared.
 PRECISIONS = (192, 448, 1024, 2560, 6400, 16000)
 
+#: Below this, ``m a`` has a series; but for the precisions at which it would be long.
+_SMALL, _SERIES_TO = 2.0**-64, 2560
+
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -130,15 +133,10 @@ class Likelihood:
         below the precision would be lost.
         """
         y, dy = [], []
-        single = self._one_signed and abs(lmbda - 1) * self._largest_log > 2
+        single = self._one_signed and abs(2 - lmbda if negative[0] else lmbda) * self._largest_log > 2
         for a, s in zip(logs, negative, strict=True):
             m = 2 - lmbda if s else lmbda
-            if m.is_zero():
-                b, slope = a, a * a / 2
-            else:
-                power = (m * a).exp() if single else (m * a).expm1()
-                b = power / m
-                slope = (a * (power if single else power + 1) - b) / m
+            b, slope = _power(m, a) if single else _branch(m, a)
             y.append(-b if s else b)
             dy.append(slope)
         return y, dy
@@ -185,15 +183,15 @@ class Likelihood:
 
     def optimum(self, near: float) -> float:
         """The root of the score, to 13 digits; plus or minus infinity where it is beyond float64."""
+        if self.sign_of_score(_LARGEST) < 0 or self.sign_of_score(-_LARGEST) > 0:
+            return math.copysign(math.inf, -self.sign_of_score(0.0))
         low, high = self._bracket(near)
-        if math.isinf(low) or math.isinf(high):
-            return low if math.isinf(low) else high
         while high - low > 1e-13 * max(abs(low), abs(high), 1e-3):
-            middle = low + (high - low) / 2.0
+            middle = low / 2.0 + high / 2.0
             if not low < middle < high:
                 break
             low, high = (middle, high) if self.sign_of_score(middle) < 0 else (low, middle)
-        return low + (high - low) / 2.0
+        return low / 2.0 + high / 2.0
 
     def _bracket(self, near: float) -> tuple[float, float]:
         near = min(max(near, -_LARGEST), _LARGEST)
@@ -207,8 +205,6 @@ class Likelihood:
                 point = direction * _LARGEST
             if self.sign_of_score(point) != -direction:
                 return (last, point) if direction > 0 else (point, last)
-            if abs(point) == _LARGEST:
-                return direction * math.inf, direction * math.inf
             last, step = point, step * 16.0
 
     # --- what rounding the data does ----------------------------------------------------------------------
@@ -320,6 +316,34 @@ def _exact_sums(weight: np.ndarray, position: np.ndarray, n: int) -> list[arb]:
 
 def _dot(a: list[arb], b: list[arb]) -> arb:
     return sum(map(mul, a, b), arb(0))
+
+
+def _power(m: arb, a: arb) -> tuple[arb, arb]:
+    """``exp(m a)/m`` and its derivative in m."""
+    power = (m * a).exp()
+    return power / m, (a * power - power / m) / m
+
+
+def _branch(m: arb, a: arb) -> tuple[arb, arb]:
+    """``b_m(a)`` and its derivative in m."""
+    if m.is_zero():
+        return a, a * a / 2
+    if flint.ctx.prec <= _SERIES_TO and abs(m * a) < _SMALL:
+        return _near_linear(m, a)
+    b = (m * a).expm1() / m
+    return b, (a * (m * b + 1) - b) / m
+
+
+def _near_linear(m: arb, a: arb) -> tuple[arb, arb]:
+    """The same as series in ``t = m a``, without cancellation: ``a sum t^k/(k + 1)!``, ``a^2 sum t^k/(k! (k + 2))``."""
+    t, term, b, slope = m * a, arb(1), arb(0), arb(0)
+    terms = flint.ctx.prec // 64 + 2
+    for k in range(terms):
+        b += term / (k + 1)
+        slope += term / (k + 2)
+        term *= t / (k + 1)
+    remainder = arb(0, abs(term).upper() * 2)
+    return a * (b + remainder), a * a * (slope + remainder)
 
 
 def _relative_slopes(values: np.ndarray, family: str) -> list[arb]:
