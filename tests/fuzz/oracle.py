@@ -98,7 +98,7 @@ class Likelihood:
 
     def __init__(self, x: np.ndarray, weight: np.ndarray | None, family: str) -> None:
         used = ~np.isnan(x) if weight is None else ~np.isnan(x) & (weight > 0.0)
-        self.family = family
+        self.family, self.n_rows = family, int(np.count_nonzero(used))
         self.values, position, counts = np.unique(x[used] + 0.0, return_inverse=True, return_counts=True)
         self.weights = counts.tolist() if weight is None else _exact_sums(weight[used], position, counts.size)
         self._one_signed = family == BOX_COX or not (self.values.min(initial=0.0) < 0.0 < self.values.max(initial=0.0))
