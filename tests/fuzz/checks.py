@@ -1,0 +1,234 @@
+"""What has to hold of a fit, and of what it computes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+import powerkern as pk
+
+from .columns import Batch
+from .oracle import Likelihood, NotResolved
+
+#: Half of the 95 % quantile of chi-square with one degree of freedom.
+DROP = 1.920729410347062
+
+#: Relative to the larger of lambda and 1, and of the likelihood, output and standard deviation likewise.
+TOLERANCE = 1e-10
+#: Of a drop of `DROP`.
+DROP_TOLERANCE = 1e-6
+#: Beyond the tolerance, so many times what rounding the data and weights can do is no error of the program.
+ROUNDINGS = 8.0
+#: Points of a column at which output is compared with the oracle.
+POINTS = 5
+
+_HALF_ULP = 2.0**-53
+
+
+class Finding(NamedTuple):
+    """Something that does not hold, of one column."""
+
+    kind: str
+    column: str
+    text: str
+
+
+class Fitted(NamedTuple):
+    """One column, its fit and its interval."""
+
+    fit: pk.PowerFit
+    likelihood: Likelihood
+    low: float
+    high: float
+
+    @property
+    def lmbda(self) -> float:
+        return float(self.fit.lmbda[0])
+
+
+def check_batch(batch: Batch) -> Iterator[Finding]:
+    """Everything that does not hold of a batch."""
+    everything = f"{batch.name}:*"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            fit = pk.fit(batch.values, batch.family, sample_weight=batch.weight, n_threads=1)
+            ends = fit.confint(n_threads=1)
+            images = fit.transform(batch.values, n_threads=1)
+    except Exception as error:
+        yield Finding("exception", everything, repr(error))
+        return
+    for j in range(fit.n_features):
+        likelihood = Likelihood(batch.values[:, j], batch.weight, batch.family)
+        one = Fitted(fit.part(slice(j, j + 1)), likelihood, float(ends.low[j]), float(ends.high[j]))
+        for kind, text in _check_column(one, batch.values[:, j], images[:, j]):
+            yield Finding(kind, f"{batch.name}:{j}", text)
+
+
+Check = Iterator[tuple[str, str]]
+
+
+def _check_column(one: Fitted, x: np.ndarray, z: np.ndarray) -> Check:
+    """All checks that the column's status calls for."""
+    try:
+        yield from _check_status(one)
+        if one.fit.status[0] == pk.Status.OK:
+            for check in (_check_lambda, _check_nll, _check_weight, _check_interval, _check_output):
+                yield from check(one)
+        part = one.fit.transform(x, n_threads=1)
+        if not np.array_equal(part, z, equal_nan=True):
+            yield "same-bits", f"{np.count_nonzero(part != z)} images depend on the other columns"
+    except NotResolved:
+        yield "oracle", "no precision resolves the column"
+    except Exception as error:
+        yield "exception", repr(error)
+
+
+# --- status -------------------------------------------------------------------------------------------
+
+
+def _check_status(one: Fitted) -> Check:
+    status = pk.Status(int(one.fit.status[0]))
+    n = one.likelihood.values.size
+    expected = pk.Status.EMPTY if n == 0 else pk.Status.CONSTANT if n == 1 else pk.Status.OK
+    if status == expected:
+        return
+    if status == pk.Status.UNREPRESENTABLE and n > 1:
+        if _is_representable(one.likelihood):
+            yield "status", f"unrepresentable, but lambda is {one.likelihood.optimum(1.0)!r}"
+        return
+    yield "status", f"{status.name} for {expected.name}, {n} distinct values"
+
+
+def _is_representable(likelihood: Likelihood) -> bool:
+    """Whether the optimum, and the slope of the standardised transform at it, are numbers of float64."""
+    optimum = likelihood.optimum(1.0)
+    if not np.isfinite(optimum):
+        return False
+    slopes = [likelihood.steepness(optimum, float(x)) for x in (likelihood.values[0], likelihood.values[-1])]
+    return bool(np.isfinite(slopes).all())
+
+
+# --- lambda, likelihood -------------------------------------------------------------------------------
+
+
+def _check_lambda(one: Fitted) -> Check:
+    likelihood, lmbda = one.likelihood, one.lmbda
+    tolerance = TOLERANCE * max(1.0, abs(lmbda))
+    if likelihood.is_minimum(lmbda, tolerance):
+        return
+    optimum = likelihood.optimum(lmbda)
+    rounding = likelihood.rounding_of_optimum(optimum) if np.isfinite(optimum) else 0.0
+    error = abs(optimum - lmbda)
+    if not error <= tolerance + ROUNDINGS * rounding:
+        relative = error / max(1.0, abs(optimum))
+        yield "lambda", f"{lmbda!r}, true {optimum!r}: off by {relative:.1e}, rounding explains {rounding:.1e} absolute"
+
+
+def _check_nll(one: Fitted) -> Check:
+    nll, true = float(one.fit.nll[0]), one.likelihood.nll(one.lmbda)
+    tolerance = TOLERANCE * max(one.likelihood.total, abs(true))
+    if abs(nll - true) <= tolerance:
+        return
+    rounding = one.likelihood.rounding_of_nll(one.lmbda)
+    if not abs(nll - true) <= tolerance + ROUNDINGS * rounding:
+        yield "nll", f"{nll!r}, true {true!r} at lambda {one.lmbda!r}; rounding explains {rounding:.1e}"
+
+
+def _check_weight(one: Fitted) -> Check:
+    n_obs, total = float(one.fit.n_obs[0]), one.likelihood.total
+    if not abs(n_obs - total) <= one.likelihood.n_rows * _HALF_ULP * total:
+        yield "weight", f"n_obs {n_obs!r}, true {total!r}"
+
+
+def _check_interval(one: Fitted) -> Check:
+    if np.isnan(one.low) or np.isnan(one.high):
+        yield "interval-nan", f"({one.low}, {one.high}) about lambda {one.lmbda!r}"
+        return
+    if not one.low <= one.lmbda <= one.high:
+        yield "interval-excludes", f"({one.low!r}, {one.high!r}) without lambda {one.lmbda!r}"
+    for end in (one.low, one.high):
+        if np.isinf(end):
+            yield "interval-infinite", f"an end is {end}, about lambda {one.lmbda!r}"
+        elif not _is_end(one, end):
+            rise = one.likelihood.rise(one.lmbda, end) if end != one.lmbda else 0.0
+            yield (
+                "interval-end",
+                f"{end!r} is at a drop of {rise:.6g}, lambda {one.lmbda!r}, weight {one.likelihood.total:g}",
+            )
+
+
+def _is_end(one: Fitted, end: float) -> bool:
+    likelihood, lmbda = one.likelihood, one.lmbda
+    rise = likelihood.rise(lmbda, end) if end != lmbda else 0.0
+    if abs(rise - DROP) <= DROP_TOLERANCE * DROP:
+        return True
+    slack = 1e-12 * max(1.0, abs(end))
+    if likelihood.rise(lmbda, end - slack) <= DROP <= likelihood.rise(lmbda, end + slack):
+        return True
+    if likelihood.rise(lmbda, end - slack) >= DROP >= likelihood.rise(lmbda, end + slack):
+        return True
+    return abs(rise - DROP) <= DROP_TOLERANCE * DROP + ROUNDINGS * likelihood.rounding_of_rise(lmbda, end)
+
+
+# --- output -------------------------------------------------------------------------------------------
+
+
+def _check_output(one: Fitted) -> Check:
+    """Finite, monotone, right and invertible, at the data and between them."""
+    values = one.likelihood.values
+    points = np.unique(np.concatenate([values, values[:-1] / 2.0 + values[1:] / 2.0]))
+    points = points[(points >= values[0]) & (points <= values[-1])]
+    z = one.fit.transform(points, n_threads=1)
+    if not np.isfinite(z).all():
+        yield "not-finite", f"{np.count_nonzero(~np.isfinite(z))} of {z.size} images, lambda {one.lmbda!r}"
+        return
+    yield from _check_monotone(one, points, z)
+    some = np.unique(np.linspace(0.0, points.size - 1.0, POINTS).astype(int))
+    yield from _check_images(one, points, z, some)
+
+
+def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
+    falls = (z[:-1] - z[1:]) / np.spacing(np.maximum(np.abs(z[:-1]), np.abs(z[1:])))
+    worst = int(np.argmax(falls))
+    if falls[worst] > 0.0:
+        at = f"x {points[worst]!r}, {points[worst + 1]!r}, images {z[worst]!r}, {z[worst + 1]!r}"
+        yield "monotone", f"falls by {falls[worst]:g} ulp at {at}, lambda {one.lmbda!r}"
+
+
+def _check_images(one: Fitted, points: np.ndarray, z: np.ndarray, some: np.ndarray) -> Check:
+    """Images and their inverses at some points."""
+    x = points[some]
+    steep = np.array([one.likelihood.steepness(one.lmbda, p) for p in x.tolist()])
+    true = np.array([one.likelihood.standardized(one.lmbda, p) for p in x.tolist()])
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        of_data = float(np.nanmax(np.abs(x) * steep * _HALF_ULP))
+        error = np.abs(z[some] - true) - TOLERANCE * np.maximum(1.0, np.abs(true)) - ROUNDINGS * of_data
+        yield from _worst("standardized", error, x, z[some], true, one)
+        back = one.fit.inverse_transform(z[some], n_threads=1, out_of_range="clip")
+        yield from _worst("round-trip", _beyond_rounding(one, x, z[some], back, steep), x, back, x, one)
+
+
+def _beyond_rounding(one: Fitted, x: np.ndarray, z: np.ndarray, back: np.ndarray, steep: np.ndarray) -> np.ndarray:
+    """How far inverses are from x, beyond what z's last places may do, either in x or, where psi is flat, in z."""
+    largest = max(1.0, float(np.abs(z).max()))
+    last_places = 64.0 * _HALF_ULP
+    in_x = np.abs(back - x) - last_places * (np.abs(x) * _logs(x) + largest / steep) - 5e-324
+    images = one.fit.transform(back, n_threads=1)
+    in_z = np.abs(images - z) - last_places * (largest + np.nan_to_num(np.abs(x) * steep) * _logs(x))
+    return np.fmin(in_x, in_z)
+
+
+def _logs(x: np.ndarray) -> np.ndarray:
+    """The size of the logs, at least 1: by half an ulp of its log so many ulp of x are lost."""
+    return np.maximum(1.0, np.abs(np.log(np.maximum(np.abs(x), 5e-324))))
+
+
+def _worst(kind: str, excess: np.ndarray, x: np.ndarray, got: np.ndarray, true: np.ndarray, one: Fitted) -> Check:
+    wrong = ~(excess <= 0.0)
+    if wrong.any():
+        k = int(np.argmax(np.where(wrong, np.nan_to_num(excess, nan=np.inf), -np.inf)))
+        yield kind, f"at {float(x[k])!r}: {float(got[k])!r}, true {float(true[k])!r}, lambda {one.lmbda!r}"

@@ -1,0 +1,112 @@
+"""A short run of the fuzz, and its oracle against closed forms and scipy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+
+pytest.importorskip("flint", reason="the oracle of the fuzz is python-flint's ball arithmetic")
+
+from fuzz import checks, columns, oracle, run
+
+SEED, COLUMNS, LONGEST = 101, 160, 300
+
+
+def test_a_short_run_finds_nothing():
+    totals = run.fuzz(SEED, COLUMNS, longest=LONGEST)
+    assert totals.n_columns >= COLUMNS
+    assert totals.findings == []
+
+
+def test_columns_are_replayed_alike():
+    one, again = columns.batch(5, 7), columns.batch(5, 7)
+    assert one.values.tobytes() == again.values.tobytes()
+    assert one.values.tobytes() != columns.batch(5, 8).values.tobytes()
+
+
+def test_every_kind_of_column_comes_up():
+    made = [columns.batch(2, i) for i in range(100)]
+    assert {kind for batch in made for kind in batch.kinds} == set(columns.KINDS)
+    assert {batch.family for batch in made} == {"box-cox", "yeo-johnson"}
+    assert all((batch.values[~np.isnan(batch.values)] > 0.0).all() for batch in made if batch.family == "box-cox")
+
+
+@pytest.mark.parametrize(
+    "family, llf", [("box-cox", scipy.stats.boxcox_llf), ("yeo-johnson", scipy.stats.yeojohnson_llf)]
+)
+@pytest.mark.parametrize("lmbda", [-1.5, 0.0, 1e-3, 1.0, 2.0, 3.7])
+def test_oracle_agrees_with_scipy(family, llf, lmbda):
+    rng = np.random.default_rng(0)
+    x = rng.lognormal(size=50) if family == "box-cox" else rng.normal(size=50)
+    assert oracle.Likelihood(x, None, family).nll(lmbda) == pytest.approx(-llf(lmbda, x), rel=1e-12)
+
+
+@pytest.mark.parametrize("x, family, optimum", [([3.0, 7.0], "box-cox", 0.0), ([-1.0, -2.0], "yeo-johnson", 2.0)])
+def test_oracle_knows_the_optimum_of_two_values(x, family, optimum):
+    likelihood = oracle.Likelihood(np.array(x), None, family)
+    assert likelihood.optimum(5.0) == pytest.approx(optimum, abs=1e-12)
+    assert likelihood.is_minimum(optimum, 1e-12)
+    assert not likelihood.is_minimum(optimum + 1e-9, 1e-10)
+
+
+def test_oracle_counts_weights_as_repetitions():
+    x, weight = np.array([1.0, 2.0, 5.0, 9.0]), np.array([1.0, 3.0, 0.0, 2.0])
+    weighted = oracle.Likelihood(x, weight, "box-cox")
+    repeated = oracle.Likelihood(np.repeat(x, weight.astype(int)), None, "box-cox")
+    assert weighted.nll(0.3) == repeated.nll(0.3)
+    assert weighted.total == 6.0
+
+
+# --- checks fail where something is wrong ---------------------------------------------------------------
+
+
+@pytest.fixture
+def fitted():
+    import powerkern as pk
+
+    x = np.random.default_rng(3).lognormal(size=40)
+    fit = pk.fit(x, "box-cox")
+    low, high = (float(end[0]) for end in fit.confint())
+    return checks.Fitted(fit.part(slice(0, 1)), oracle.Likelihood(x, None, "box-cox"), low, high)
+
+
+def _moved(fitted, field, by):
+    from powerkern.kernels import mle
+
+    results = fitted.fit._results.copy()
+    results[0, getattr(mle, field)] += by
+    fit = fitted.fit.part(slice(0, 1))
+    fit._results = results
+    return fitted._replace(fit=fit)
+
+
+@pytest.mark.parametrize(
+    "field, by, kind, check",
+    [
+        ("LMBDA", 1e-8, "lambda", "_check_lambda"),
+        ("NLL", 1e-7, "nll", "_check_nll"),
+        ("N_OBS", 1e-6, "weight", "_check_weight"),
+        ("INTERCEPT", 1e-7, "standardized", "_check_output"),
+        ("SLOPE", np.nan, "not-finite", "_check_output"),
+        ("SLOPE", -1e3, "monotone", "_check_output"),
+    ],
+)
+def test_what_is_wrong_is_found(fitted, field, by, kind, check):
+    check = getattr(checks, check)
+    assert list(check(fitted)) == []
+    assert kind in [found for found, _ in check(_moved(fitted, field, by))]
+
+
+@pytest.mark.parametrize(
+    "ends, kind",
+    [
+        ({"low": np.nan}, "interval-nan"),
+        ({"low": 0.9}, "interval-excludes"),
+        ({"high": 0.3}, "interval-end"),
+        ({"high": np.inf}, "interval-infinite"),
+    ],
+)
+def test_wrong_intervals_are_found(fitted, ends, kind):
+    assert list(checks._check_interval(fitted)) == []
+    assert kind in [found for found, _ in checks._check_interval(fitted._replace(**ends))]
