@@ -1,9 +1,9 @@
 """powerkern: exact, fast power transforms for wide numeric tables."""
 
-from powerkern._status import Status
+from powerkern._status import Route, Status
 from powerkern.fitting import PowerFit, fit, inverse_transform, transform
 
-__all__ = ["PowerFit", "Status", "__version__", "fit", "inverse_transform", "transform"]
+__all__ = ["PowerFit", "Route", "Status", "__version__", "fit", "inverse_transform", "transform"]
 
 
 def __getattr__(name: str) -> str:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_weights, domain_error
-from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 
 #: The families of transforms by name, as kernels know them.
 FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures, fit_matrix
-from powerkern._engine.gather import new_work
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice
-from powerkern.kernels import mle, normality_search
+from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
 from powerkern.kernels.robust import (
     BRENT,
     CARROLL,
@@ -61,24 +61,24 @@ class Robust(NamedTuple):
         return np.array(self.options, dtype=np.float64)
 
     def fit(self, values: NDArray[Any], family: int, n_threads: int, progress: bool = False) -> FloatArray:
-        """Results of every column: (p, mle.N_RESULTS)."""
+        """Results of every column: (p, N_RESULTS)."""
         scratch = _RobustScratch(values.shape[0])
         options = self.array
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
-            out = np.empty((block.shape[0], mle.N_RESULTS))
+            out = np.empty((block.shape[0], N_RESULTS))
             block.sort(axis=1)  # numpy's is vectorised and releases the GIL; NaN come last
             fit_sorted_columns(block, family, options, scratch.work, out)
             return out
 
-        return column_figures(fit, values, mle.N_RESULTS, n_threads, progress)
+        return column_figures(fit, values, N_RESULTS, n_threads, progress)
 
 
 class _RobustScratch(threading.local):
     """Each thread's arrays of `kernels.robust.RobustWork`."""
 
     def __init__(self, n: int) -> None:
-        self.work = new_robust_work(new_work(n), n)
+        self.work = new_robust_work(n)
 
 
 class NearestNormal(NamedTuple):
@@ -90,10 +90,10 @@ class NearestNormal(NamedTuple):
     def fit(self, values: NDArray[Any], family: int, n_threads: int, progress: bool = False) -> FloatArray:
         """Results of every column, with the lambda that minimises the criterion, searched for from the likeliest."""
         likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NO_WEIGHTS, n_threads)
-        usable = np.isin(likely[:, mle.STATUS], (Status.OK, Status.NOT_CERTIFIED))
+        usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
         if not usable.any():
             return likely
-        start = np.where(usable, likely[:, mle.LMBDA], np.nan)
+        start = np.where(usable, likely[:, LMBDA], np.nan)
         width = normality_search.N_FOUND
 
         def search(block: FloatArray, group: slice) -> FloatArray:
@@ -109,9 +109,9 @@ class NearestNormal(NamedTuple):
         found = column_figures(search, values, width, n_threads, progress)
         results = fit_matrix(values, family, found[:, normality_search.FOUND_LMBDA].copy(), _NO_WEIGHTS, n_threads)
         results[~usable] = likely[~usable]
-        done = results[:, mle.STATUS] == Status.FIXED
-        results[done, mle.STATUS] = found[done, normality_search.FOUND_STATUS]
-        results[usable, mle.N_EVAL] = likely[usable, mle.N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
+        done = results[:, STATUS] == Status.FIXED
+        results[done, STATUS] = found[done, normality_search.FOUND_STATUS]
+        results[usable, N_EVAL] = likely[usable, N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
         return results
 
 

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._arguments import FAMILIES
-from powerkern._engine.one_column import ColumnFit
 from powerkern._estimators import ESTIMATORS, QUANTILE
-from powerkern._status import Status
+from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.results import FIELDS
 
 #: Version of the text that is written; every version up to it is read.
 VERSION = 2
@@ -25,8 +25,6 @@ VERSION = 2
 BEST = "best"
 
 _FORMAT = "powerkern.PowerFit"
-#: Names of the figures of a column, in the order of `powerkern.kernels.mle`.
-_FIELDS = ColumnFit._fields
 #: Figures that are finite in every fit, that of a column which could not be fitted included.
 _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
@@ -67,7 +65,7 @@ def write(fit: Record) -> str:
         "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
         "quantile": fit.quantile,
     }
-    table = {name: [_written(v) for v in column] for name, column in zip(_FIELDS, fit.results.T.tolist(), strict=True)}
+    table = {name: [_written(v) for v in column] for name, column in zip(FIELDS, fit.results.T.tolist(), strict=True)}
     return json.dumps({**head, "columns": table}, allow_nan=False)
 
 
@@ -92,7 +90,7 @@ def read(text: str) -> Record:
         column_names=_names(record, n_features),
         was_vector=_one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
     )
-    _check_figures(dict(zip(_FIELDS, results.T, strict=True)), fit.families == FAMILIES["box-cox"])
+    _check_figures(dict(zip(FIELDS, results.T, strict=True)), fit.families == FAMILIES["box-cox"])
     return fit
 
 
@@ -180,11 +178,12 @@ def _results(record: dict[str, Any]) -> FloatArray:
     table = {_RENAMED.get(name, name): column for name, column in table.items()}
     if record["version"] == 1:
         table = _of_version_1(table)
-    columns = [_figures(table, name) for name in _FIELDS]
+    table.setdefault("route", [0.0] * len(_figures(table, FIELDS[0])))  # releases before 0.1.0 wrote none
+    columns = [_figures(table, name) for name in FIELDS]
     n_features = len(columns[0])
-    for name, column in zip(_FIELDS, columns, strict=True):
+    for name, column in zip(FIELDS, columns, strict=True):
         if len(column) != n_features or not column:
-            _damaged(f"{name} has {len(column)} figures, {_FIELDS[0]} has {n_features}")
+            _damaged(f"{name} has {len(column)} figures, {FIELDS[0]} has {n_features}")
     return np.ascontiguousarray(np.array(columns).T)
 
 
@@ -215,6 +214,7 @@ def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
     """Refuse figures that do not belong together."""
     status = figures["status"]
     _require(np.isin(status, list(Status)), "status is unknown")
+    _require(np.isin(figures["route"], list(Route)), "route is unknown")
     for name in _FINITE:
         _require(np.isfinite(figures[name]), f"{name} is not finite")
     fitted = ~np.isin(status, [code for code in Status if code.failed])

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import column_label
-from powerkern.kernels import lambda_bounds, mle
+from powerkern.kernels import lambda_bounds
+from powerkern.kernels.family import is_mirrored
+from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
 
 
 def apply_limit(
@@ -28,34 +30,34 @@ def apply_limit(
     `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
     they come as close to it as they can.
     """
-    found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
+    found = np.flatnonzero(np.isnan(given) & (results[:, STATUS] == Status.OK))
     found = found[near_limit(family, results[found], ymax)]
     if found.size == 0:
         return
     low, high = np.empty((2, found.size))
-    lambda_bounds.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
+    lambda_bounds.lambda_ranges(family, results[found, X_MIN], results[found, X_MAX], ymax, low, high)
     impossible = low > high
     if strict and impossible.any():
         j = int(found[np.argmax(impossible)])
         raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, names)}: no lambda satisfies it")
     low, high = np.where(impossible, 0.5 * (low + high), [low, high])
-    bounded = np.clip(results[found, mle.LMBDA], low, high)
-    moved = bounded != results[found, mle.LMBDA]
+    bounded = np.clip(results[found, LMBDA], low, high)
+    moved = bounded != results[found, LMBDA]
     if moved.any():
         at = found[moved]
         again = refit(at, bounded[moved])
-        again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
-        again[:, mle.N_EVAL] += results[at, mle.N_EVAL]
+        again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
+        again[:, N_EVAL] += results[at, N_EVAL]
         results[at] = again
 
 
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
     """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` tells at once that most do not."""
-    lmbda, x_min, x_max = results[:, [mle.LMBDA, mle.X_MIN, mle.X_MAX]].T
-    if family == mle.BOX_COX:
-        above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
-    else:
+    lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
+    if is_mirrored(family):
         above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
+    else:
+        above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
     with np.errstate(over="ignore", invalid="ignore"):
         steepest = np.exp(np.maximum(0.0, np.maximum(lmbda * above, other * below)))
         return np.asarray(~(2.0 * np.maximum(above, below) * steepest <= ymax))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,10 +14,22 @@ from powerkern._arguments import FAMILIES, as_reals, domain_error_in, weights_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, cutoff_of
-from powerkern._status import Status, is_failed
+from powerkern._status import Route, Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
-from powerkern.kernels import columnwise, mle
+from powerkern.kernels import columnwise
+from powerkern.kernels.family import BOX_COX
+from powerkern.kernels.results import (
+    CURVATURE,
+    FIELDS,
+    INTERCEPT,
+    KEPT_HIGH,
+    KEPT_LOW,
+    N_EVAL,
+    NLL,
+    ROUTE,
+    STATUS,
+)
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
@@ -34,6 +46,27 @@ class Interval(NamedTuple):
 
     low: FloatArray
     high: FloatArray
+
+
+class _Figure:
+    """A field of `kernels.results.ColumnFit` as an attribute of a fit: one number per column, read-only."""
+
+    def __init__(self, field: str, doc: str) -> None:
+        self._position = FIELDS.index(field)
+        self.__doc__ = doc
+
+    @overload
+    def __get__(self, fit: None, owner: type) -> _Figure: ...
+
+    @overload
+    def __get__(self, fit: PowerFit, owner: type) -> FloatArray: ...
+
+    def __get__(self, fit: PowerFit | None, owner: type) -> FloatArray | _Figure:
+        if fit is None:
+            return self
+        view = fit._results[:, self._position]
+        view.flags.writeable = False
+        return view
 
 
 class PowerFit:
@@ -73,6 +106,10 @@ class PowerFit:
         Evaluations of the likelihood or its derivatives, those on a sample included.
     status : ndarray of int
         A `powerkern.Status` each; `status_text` has them in words.
+    route : list of str
+        How the optimum was found: from sums of "one pass" over the values, from moments about means ("two pass"),
+        from "power sums" of a sketch, from "moments" that sites sent, or by a "refit" of the values that a robust
+        estimator kept; "" where there is none.
     x_min, x_max : ndarray
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray
@@ -114,11 +151,17 @@ class PowerFit:
         self._data = data
         self._sums = sums
 
-    def _column(self, k: int) -> FloatArray:
-        """A column of the results, read-only: slope and intercept depend on it."""
-        view = self._results[:, k]
-        view.flags.writeable = False
-        return view
+    lmbda = _Figure("lmbda", "The transformation parameter of each column.")
+    loc = _Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
+    scale = _Figure("scale", "Their standard deviation, a factor ``exp(log_factor)`` apart.")
+    log_factor = _Figure("log_factor", "Log of the factor that `loc` and `scale` leave out; mostly 0.")
+    n_obs = _Figure("n_obs", "Number (or total weight) of the values that are not missing.")
+    x_min = _Figure("x_min", "Smallest value of the fitted data.")
+    x_max = _Figure("x_max", "Largest value of the fitted data.")
+    lmbda0 = _Figure("lmbda0", "Where the reweighting of a robust fit started from.")
+    n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
+    center = _Figure("center", "What robust Yeo-Johnson fits subtract before they transform.")
+    divisor = _Figure("divisor", "What they divide by.")
 
     @property
     def n_features(self) -> int:
@@ -126,49 +169,24 @@ class PowerFit:
         return int(self._results.shape[0])
 
     @property
-    def lmbda(self) -> FloatArray:
-        """The transformation parameter of each column."""
-        return self._column(mle.LMBDA)
-
-    @property
-    def loc(self) -> FloatArray:
-        """Mean of the raw transformed values, a factor ``exp(log_factor)`` apart."""
-        return self._column(mle.LOC)
-
-    @property
-    def scale(self) -> FloatArray:
-        """Their standard deviation, a factor ``exp(log_factor)`` apart."""
-        return self._column(mle.SCALE)
-
-    @property
-    def log_factor(self) -> FloatArray:
-        """Log of the factor that `loc` and `scale` leave out; mostly 0."""
-        return self._column(mle.LOG_FACTOR)
-
-    @property
     def nll(self) -> FloatArray:
         """Negative log-likelihood at `lmbda`."""
-        return self._results[:, mle.NLL] * self.n_kept
+        return self._results[:, NLL] * self.n_kept
 
     @property
     def information(self) -> FloatArray:
         """Second derivative of `nll` in lambda."""
-        return self._results[:, mle.CURVATURE] * self.n_kept
-
-    @property
-    def n_obs(self) -> FloatArray:
-        """Number (or total weight) of the values that are not missing."""
-        return self._column(mle.N_OBS)
+        return self._results[:, CURVATURE] * self.n_kept
 
     @property
     def n_iter(self) -> IntArray:
         """Evaluations of the likelihood or its derivatives."""
-        return self._results[:, mle.N_EVAL].astype(np.int64)
+        return self._results[:, N_EVAL].astype(np.int64)
 
     @property
     def status(self) -> IntArray:
         """A `powerkern.Status` for each column."""
-        return self._results[:, mle.STATUS].astype(np.int64)
+        return self._results[:, STATUS].astype(np.int64)
 
     @property
     def status_text(self) -> list[str]:
@@ -176,40 +194,15 @@ class PowerFit:
         return [Status(code).sentence for code in self.status]
 
     @property
-    def x_min(self) -> FloatArray:
-        """Smallest value of the fitted data."""
-        return self._column(mle.X_MIN)
-
-    @property
-    def x_max(self) -> FloatArray:
-        """Largest value of the fitted data."""
-        return self._column(mle.X_MAX)
+    def route(self) -> list[str]:
+        """How the optimum of each column was found: "one pass", "two pass", "power sums", "moments", "refit" or ""."""
+        return [Route(code).label for code in self._results[:, ROUTE].astype(np.int64)]
 
     @property
     def families(self) -> list[str]:
         """The transform of each column."""
         names = {code: name for name, code in FAMILIES.items()}
         return [names[code] for code in self._families.tolist()]
-
-    @property
-    def lmbda0(self) -> FloatArray:
-        """Where the reweighting of a robust fit started from."""
-        return self._column(mle.LMBDA0)
-
-    @property
-    def n_kept(self) -> FloatArray:
-        """Number of values (or total weight) used in the final fit."""
-        return self._column(mle.N_KEPT)
-
-    @property
-    def center(self) -> FloatArray:
-        """What robust Yeo-Johnson fits subtract before they transform."""
-        return self._column(mle.CENTRE)
-
-    @property
-    def divisor(self) -> FloatArray:
-        """What they divide by."""
-        return self._column(mle.DIVISOR)
 
     def __repr__(self) -> str:
         fitted = np.count_nonzero(~is_failed(self.status))
@@ -352,7 +345,7 @@ class PowerFit:
             if not ends:
                 ends.append(self.transform(np.array([self.x_min, self.x_max]), n_threads=1))
             low, high = ends[0][:, j]
-            rounding = 16.0 * eps * max(abs(low), abs(high), abs(self._results[j, mle.INTERCEPT]))
+            rounding = 16.0 * eps * max(abs(low), abs(high), abs(self._results[j, INTERCEPT]))
             lost = np.flatnonzero(~np.isfinite(x) & ~np.isnan(z))
             at = z[lost].astype(np.float64)
             with np.errstate(invalid="ignore", over="ignore"):  # images of outliers, or of the ends, may be infinite
@@ -424,7 +417,7 @@ class PowerFit:
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
         values = matrix.values
         if self.estimator in _KEEPS:
-            low, high = self._results[:, mle.KEPT_LOW], self._results[:, mle.KEPT_HIGH]
+            low, high = self._results[:, KEPT_LOW], self._results[:, KEPT_HIGH]
             kept = (values >= low) & (values <= high) | (is_failed(self.status) & ~np.isnan(values))
         else:
             kept = ~np.isnan(values)
@@ -487,7 +480,7 @@ class PowerFit:
         families, results = self._families, self._results
         transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
-        lowest = np.where(families == mle.BOX_COX, 0.0, -np.inf)
+        lowest = np.where(families == BOX_COX, 0.0, -np.inf)
         low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
         failed = is_failed(self.status)
         low[failed] = high[failed] = np.nan

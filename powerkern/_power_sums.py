@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.one_column import ColumnFit
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels import mle, sketch
-from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
+from powerkern.kernels import sketch
+from powerkern.kernels.family import is_mirrored
+from powerkern.kernels.likelihood import Scratch
+from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
+from powerkern.kernels.scratch import new_scratch
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072
@@ -73,7 +75,7 @@ def fit_matrix(
     results, _ = PowerSums(sums.totals, family, _with_extremes(sums.cells, found), quantum).fit(lmbda, n_threads)
 
     outside = found[:, sketch.R_COUNT] < 0.0
-    results[outside, mle.STATUS] = found[outside, sketch.R_COUNT]
+    results[outside, STATUS] = found[outside, sketch.R_COUNT]
 
     def on_own_grids(x: NDArray[Any], at: IntArray) -> FloatArray:
         return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
@@ -82,7 +84,7 @@ def fit_matrix(
         return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress)
 
     _redo(on_own_grids, ~outside & (sums.inside == 0), values, results)
-    _redo(direct, ~outside & (results[:, mle.STATUS] == Status.UNRESOLVED), values, results)
+    _redo(direct, ~outside & (results[:, STATUS] == Status.UNRESOLVED), values, results)
     return results
 
 
@@ -104,11 +106,11 @@ def widened(found: FloatArray, family: int) -> FloatArray:
     ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns of which the sample has no value
-        logs = np.log(ends) if family == mle.BOX_COX else np.copysign(np.log1p(abs(ends)), ends)
+        logs = np.log(ends) if not is_mirrored(family) else np.copysign(np.log1p(abs(ends)), ends)
         logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
-        wide = np.exp(logs) if family == mle.BOX_COX else np.copysign(np.expm1(abs(logs)), logs)
+        wide = np.exp(logs) if not is_mirrored(family) else np.copysign(np.expm1(abs(logs)), logs)
         low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
-        low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if family == mle.BOX_COX else 0.0), low)
+        low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if not is_mirrored(family) else 0.0), low)
         high = np.where(ends[:, 1] < 0.0, np.minimum(high, -least), high)
     wider = found.copy()
     wider[:, sketch.R_MIN], wider[:, sketch.R_MAX] = np.maximum(low, -_LARGEST), np.minimum(high, _LARGEST)
@@ -146,7 +148,7 @@ def interval_matrix(
         return by_column.interval_matrix(values, family, lmbda, drop, weight, n_threads)
     sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
     ends = sums.interval(lmbda, drop, n_threads)
-    coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, mle.STATUS] == Status.UNRESOLVED
+    coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, STATUS] == Status.UNRESOLVED
 
     def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
         return by_column.interval_matrix(x, family, lmbda[at], drop[at], weight, n_threads)
@@ -310,8 +312,8 @@ class PowerSums:
         self._starts = starts_of(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Results (p, mle.N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
-        out = np.empty((len(self.cells), mle.N_RESULTS))
+        """Results (p, N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
+        out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 
         def job(group: slice) -> None:
@@ -351,6 +353,6 @@ class PowerSums:
         sums = np.ldexp(self.totals[starts[0] : starts[-1]].astype(np.float64), self.quantum)
         return sums, starts - starts[0], self.family, self.cells[group]
 
-    def _scratch(self, group: slice) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def _scratch(self, group: slice) -> tuple[sketch.Nodes, Scratch]:
         n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))
-        return sketch.new_nodes(max(1, n_bins)), (np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
+        return sketch.new_nodes(max(1, n_bins)), new_scratch()

@@ -58,6 +58,28 @@ _SENTENCES = {
 }
 
 
+class Route(IntEnum):
+    """How the optimum of one column was found."""
+
+    #: It was not: the transform is the identity.
+    NONE = 0
+    #: From sums of one pass over the values.
+    ONE_PASS = 1
+    #: From moments about means, two passes over each block of values.
+    TWO_PASS = 2
+    #: From the power sums of a sketch.
+    POWER_SUMS = 3
+    #: From moments that sites sent.
+    MOMENTS = 4
+    #: Robust: values were left out, the rest were fitted again.
+    REFIT = 5
+
+    @property
+    def label(self) -> str:
+        """The route in words; empty where there is none."""
+        return "" if self is Route.NONE else self.name.lower().replace("_", " ")
+
+
 def is_failed(status: NDArray[Any]) -> NDArray[np.bool_]:
     """Which columns could not be fitted."""
     return np.isin(status, [code for code in Status if code.failed])

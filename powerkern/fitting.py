@@ -21,7 +21,7 @@ from powerkern._power_fit import BEST, FIT_FAMILIES, Interval, OutOfRange, Power
 from powerkern._power_sums import fit_matrix
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix, column_labels
-from powerkern.kernels import mle
+from powerkern.kernels.results import STATUS
 
 # former names, for `powerkern.federated` until it imports the new ones
 _weights, _warn_unfitted = weights_of, warn_unfitted
@@ -193,10 +193,10 @@ def fit(
         results, families = best_family(fitted_as, counted, isinstance(other, Robust), threads)
     else:
         results = fitted_as(FAMILIES[family])
-    outside = np.flatnonzero(results[:, mle.STATUS] < 0)
+    outside = np.flatnonzero(results[:, STATUS] < 0)
     if outside.size:
         raise domain_error_in(matrix, int(outside[0]), matrix.names, weight)
-    warn_unfitted(results[:, mle.STATUS], matrix.names)
+    warn_unfitted(results[:, STATUS], matrix.names)
     fitted = PowerFit(
         family,
         results,

@@ -1,6 +1,7 @@
 """The power transforms of `scipy.stats` and `scipy.special`: same names, same signatures, exact and fast.
 
-Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.stats import boxcox``. Errors, warnings
+Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.kernels.family import lowest
+from powerkern.stats import boxcox``. Errors, warnings
 and return types are those of SciPy 1.17. What differs: lambda is the root of the score instead of a line search's
 1e-8, nothing overflows, and no search for a bracket can fail.
 
@@ -25,8 +26,8 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
 from powerkern.kernels.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, lowest
 from powerkern.kernels.lambda_bounds import lambda_ranges
-from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.yeojohnson import inv_yeojohnson_array, yeojohnson_array
 
 __all__ = [
@@ -860,7 +861,7 @@ def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
     if column.size == 0:
         return math.nan
     low, high = column.min(), column.max()
-    floor = 0.0 if family == BOX_COX else -math.inf
+    floor = lowest(family)
     if not floor < low <= high < math.inf:
         return math.nan
     if low == high:

@@ -577,8 +577,8 @@ def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: flo
         return y
     c = np.longdouble(upper if lmbda < 1 else lower)
     beyond = x > c if lmbda < 1 else x < c
-    log_base = np.log(c) if family == "box-cox" else np.sign(c) * np.log1p(abs(c))
-    slope = np.exp((np.longdouble(lmbda) - 1) * log_base)
+    offset_log = np.log(c) if family == "box-cox" else np.sign(c) * np.log1p(abs(c))
+    slope = np.exp((np.longdouble(lmbda) - 1) * offset_log)
     return np.where(beyond, power_transforms(family, c, lmbda) + (x - c) * slope, y)
 
 

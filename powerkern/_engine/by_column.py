@@ -13,6 +13,8 @@ from powerkern._engine.gather import FitScratch, Scratch, contiguous_columns, ga
 from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels import mle, partial_moments
+from powerkern.kernels.results import N_RESULTS
+from powerkern.kernels.scratch import Work
 
 
 def for_each_group(
@@ -46,7 +48,7 @@ def column_figures(
 
 
 def _on_columns(
-    function: Callable[[FloatArray, slice, tuple[Any, ...], FloatArray], None],
+    function: Callable[[FloatArray, slice, Work, FloatArray], None],
     values: NDArray[Any],
     width: int,
     n_threads: int,
@@ -71,12 +73,12 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit every column; returns (p, mle.N_RESULTS). A negative STATUS marks values outside the domain."""
+    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
 
-    def fit(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+    def fit(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         mle.fit_columns(columns, weight, family, lmbda[group], work, out)
 
-    return _on_columns(fit, values, mle.N_RESULTS, n_threads, progress)
+    return _on_columns(fit, values, N_RESULTS, n_threads, progress)
 
 
 def profile_matrix(
@@ -84,7 +86,7 @@ def profile_matrix(
 ) -> FloatArray:
     """g of every column at every lambda: (p, len(lmbdas))."""
 
-    def profile(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+    def profile(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         mle.profile_columns(columns, weight, family, lmbdas, work, out)
 
     return _on_columns(profile, values, lmbdas.size, n_threads)
@@ -96,7 +98,7 @@ def interval_matrix(
     """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
     at = np.column_stack([lmbda, drop])
 
-    def interval(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+    def interval(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         mle.interval_columns(columns, weight, family, at[group], work, out)
 
     return _on_columns(interval, values, 2, n_threads)
@@ -107,7 +109,7 @@ def partial_moments_matrix(
 ) -> FloatArray:
     """Moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_SHARE)."""
 
-    def add(columns: FloatArray, group: slice, work: tuple[Any, ...], out: FloatArray) -> None:
+    def add(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         partial_moments.share_columns(columns, weight, family, frames[group], at[group], work, out)
 
     moments = _on_columns(add, values, at.shape[1] * partial_moments.N_SHARE, n_threads)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
-from powerkern.kernels import columnwise, mle
-from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
+from powerkern.kernels import columnwise
+from powerkern.kernels.scratch import new_work
 
 
 class Scratch(threading.local):
@@ -28,18 +28,11 @@ class Scratch(threading.local):
 
 
 class FitScratch(Scratch):
-    """A thread's block and the arrays of `mle.Work`."""
+    """A thread's block and the arrays of `Work`."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
         self.work = new_work(n)
-
-
-def new_work(n: int) -> tuple[Any, ...]:
-    """The arrays of `mle.Work` for columns of `n` values."""
-    columns = tuple(np.empty(n) for _ in range(5))
-    small = (np.empty(mle.SAMPLE, np.float32), np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
-    return (*columns, *small)
 
 
 def is_native(values: NDArray[Any]) -> bool:

@@ -5,53 +5,27 @@ With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger steps from here into 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from powerkern._engine.gather import new_work
 from powerkern._typing import FloatArray
 from powerkern.kernels import mle, robust
+from powerkern.kernels.results import N_RESULTS, ColumnFit
+from powerkern.kernels.scratch import new_work
 
 _NO_WEIGHTS = np.empty(0)
 
 
-class ColumnFit(NamedTuple):
-    """The fit of one column; the fields are those of `powerkern.PowerFit`, as numbers."""
-
-    lmbda: float
-    loc: float
-    scale: float
-    log_factor: float
-    ref: float
-    slope: float
-    intercept: float
-    nll: float
-    curvature: float
-    n_obs: float
-    n_eval: int
-    status: int
-    x_min: float
-    x_max: float
-    lmbda0: float
-    n_kept: float
-    kept_low: float
-    kept_high: float
-    center: float
-    divisor: float
-
-
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
     """Fit one contiguous float64 vector by maximum likelihood; domain and shape are the caller's business."""
-    out = np.empty((1, mle.N_RESULTS))
+    out = np.empty((1, N_RESULTS))
     mle.fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
     return ColumnFit(*out[0].tolist())
 
 
 def fit_vector_robustly(x: FloatArray, family: int, options: FloatArray) -> ColumnFit:
     """`fit_vector` by a robust estimator: `options` is the array of `kernels.robust.Options`."""
-    out = np.empty((1, mle.N_RESULTS))
-    work = robust.new_robust_work(new_work(x.size), x.size)
+    out = np.empty((1, N_RESULTS))
+    work = robust.new_robust_work(x.size)
     robust.fit_sorted_columns(np.sort(x).reshape(1, -1), family, options, work, out)
     return ColumnFit(*out[0].tolist())
 

@@ -41,6 +41,7 @@ from powerkern._jit.signatures import (
     BLOCKS,
     BOOLEAN,
     COLUMN,
+    COLUMN32,
     COUNTS,
     INTEGER,
     READ_COLUMN,
@@ -48,12 +49,14 @@ from powerkern._jit.signatures import (
     REAL,
     ROWS,
     WRITE_MATRIX,
+    named_tuple,
 )
 
 __all__ = [
     "BLOCKS",
     "BOOLEAN",
     "COLUMN",
+    "COLUMN32",
     "COUNTS",
     "INTEGER",
     "JIT_DISABLED",
@@ -74,6 +77,7 @@ __all__ = [
     "fma",
     "inlined",
     "kernel",
+    "named_tuple",
     "prefetch",
     "reduction",
     "widest_vectors",

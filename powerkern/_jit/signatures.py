@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from numba import types
 
 # The first two take any order and strides of native float64.
@@ -11,7 +13,13 @@ READ_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
 ROWS = types.float64[:, ::1]
 BLOCKS = types.float64[:, :, ::1]
 COLUMN = types.float64[::1]
+COLUMN32 = types.float32[::1]
 COUNTS = types.int64[::1]
 INTEGER = types.int64
 REAL = types.float64
 BOOLEAN = types.boolean
+
+
+def named_tuple(record: type, *fields: Any) -> Any:
+    """The type of a NamedTuple whose fields have these types."""
+    return types.NamedTuple(fields, record)

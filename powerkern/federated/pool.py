@@ -13,10 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._status import Status
+from powerkern._status import Route, Status
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle, partial_moments
+from powerkern.kernels import partial_moments
+from powerkern.kernels.family import log_offset
+from powerkern.kernels.logs import Bounds, centred_log, offset_log, unit_of
+from powerkern.kernels.results import N_RESULTS, write_fit, write_identity, write_range
 from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MEAN, R_MIN
+from powerkern.kernels.two_pass import optimum
 
 FloatArray = NDArray[np.float64]
 
@@ -46,7 +50,7 @@ class PooledColumn(NamedTuple):
 
 def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn:
     """A column from its row of a `powerkern.sketch.Range` of all sites; not `exact`: its extremes are bounds."""
-    base = 1.0 if family == mle.YEO_JOHNSON else 0.0
+    base = log_offset(family)
     if found[R_COUNT] == 0.0:
         return _without_fit(base, math.nan, math.nan, Status.EMPTY)
     x_min, x_max, mean_log = found[[R_MIN, R_MAX, R_MEAN]].tolist()
@@ -54,13 +58,13 @@ def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn
         return _without_fit(base, x_min, x_max, Status.CONSTANT)
     sign = 1.0 if x_min >= 0.0 else -1.0 if x_max < 0.0 else 0.0
     if sign == 0.0:
-        bounds = mle.Bounds(0.0, mle.log_base(base, x_max), mle.log_base(base, -x_min))
+        bounds = Bounds(0.0, offset_log(base, x_max), offset_log(base, -x_min))
         return _column(base, sign, x_min, x_max, 0.0, 0.0, bounds, exact)
     low, high = sorted((abs(x_min), abs(x_max)))
     reference = min(max(math.expm1(abs(mean_log)) if base else math.exp(mean_log), low), high)
-    log_reference = mle.log_base(base, reference)
-    bounds = mle.Bounds(
-        mle.centred_log(low, base, reference, log_reference), mle.centred_log(high, base, reference, log_reference), 0.0
+    log_reference = offset_log(base, reference)
+    bounds = Bounds(
+        centred_log(low, base, reference, log_reference), centred_log(high, base, reference, log_reference), 0.0
     )
     return _column(base, sign, x_min, x_max, reference, log_reference, bounds, exact)
 
@@ -72,10 +76,10 @@ def _column(
     x_max: float,
     reference: float,
     log_reference: float,
-    bounds: mle.Bounds,
+    bounds: Bounds,
     exact: bool,
 ) -> PooledColumn:
-    sigma = mle.unit_of(bounds)
+    sigma = unit_of(bounds)
     unit = 1.0 / sigma
     low, high, neg_high = (bound * unit for bound in bounds)
     frame = partial_moments.Frame(sign == 0.0, reference, low, high, neg_high, sigma)
@@ -141,23 +145,23 @@ def results_row(
     column: PooledColumn, mu: float, at: lk.Score, moments: FloatArray, n_eval: int, status: Status
 ) -> FloatArray:
     """The row of `PowerFit` for a column with an optimum."""
-    row = np.zeros(mle.N_RESULTS)
+    row = np.zeros(N_RESULTS)
     n_obs = float(moments[lk.WEIGHT])
-    mle.write_range(row, n_obs, column.x_min, column.x_max)
+    write_range(row, n_obs, column.x_min, column.x_max)
     extreme = 0.0
     if column.sign != 0.0:
         extreme = (max if mu > 0.0 else min)(abs(column.x_min), abs(column.x_max))
     with np.errstate(all="ignore"):
         logs = _logs(column, moments)
         nll = float(lk.nll_at(logs, mu, at, column.log_reference))
-        best = mle.optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
-        mle.write_fit(row, best, column.sign)
+        best = optimum(logs, mu, at, nll, column.base, extreme, n_eval, int(status))
+        write_fit(row, best, column.sign, int(Route.MOMENTS))
     return row
 
 
 def identity_row(column: PooledColumn, n_obs: float, status: int) -> FloatArray:
     """The row of `PowerFit` for a column without an optimum."""
-    row = np.zeros(mle.N_RESULTS)
-    mle.write_range(row, n_obs, column.x_min, column.x_max)
-    mle.write_identity(row, status)
+    row = np.zeros(N_RESULTS)
+    write_range(row, n_obs, column.x_min, column.x_max)
+    write_identity(row, status)
     return row

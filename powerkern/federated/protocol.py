@@ -23,7 +23,8 @@ from powerkern.federated.pool import PooledColumn
 from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import Evaluation, Found, Search, search
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle, partial_moments
+from powerkern.kernels import partial_moments
+from powerkern.kernels.results import N_RESULTS, STATUS
 from powerkern.kernels.sketch import N_POWERS, R_MEAN, R_SAMPLE, R_SQUARES
 from powerkern.pieces import Sums
 from powerkern.sketch import Grid, Range, Sketch, finish, merge
@@ -97,10 +98,10 @@ def conversation(plan: Plan) -> Conversation:
     pooled = [pool.column_of_range(row, code, exact=plan.bounds is None) for row in found.table]
     if plan.protocol == "sketch":
         results, sums = yield from _sketched(plan, found)
-        open_columns = np.flatnonzero(np.isin(results[:, mle.STATUS], _OPEN)).tolist()
+        open_columns = np.flatnonzero(np.isin(results[:, STATUS], _OPEN)).tolist()
         rounds -= 1
     else:
-        results = np.empty((len(pooled), mle.N_RESULTS))
+        results = np.empty((len(pooled), N_RESULTS))
         for j, column in enumerate(pooled):
             results[j] = pool.identity_row(column, found.n_obs[j], column.status)
         open_columns = [j for j, column in enumerate(pooled) if column.status == Status.OK]

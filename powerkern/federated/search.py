@@ -10,7 +10,7 @@ import math
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
-from powerkern.kernels.likelihood import Score
+from powerkern.kernels.likelihood import Score, has_root_near
 from powerkern.kernels.minimize import (
     CONVERGED,
     RUNNING,
@@ -19,7 +19,6 @@ from powerkern.kernels.minimize import (
     newton_start,
     newton_step,
 )
-from powerkern.kernels.mle import has_root_near
 
 METHODS = ("newton", "brent")
 

@@ -15,7 +15,7 @@ from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, p
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.search import METHODS
 from powerkern.fitting import PowerFit, _warn_unfitted
-from powerkern.kernels import mle
+from powerkern.kernels.results import STATUS
 from powerkern.sketch import Range, checked_bounds
 
 FloatArray = NDArray[np.float64]
@@ -250,7 +250,7 @@ class Server:
         self._fit = PowerFit(
             self._family, results, standardize=self._standardize, column_names=self._columns, sums=sums
         )
-        _warn_unfitted(results[:, mle.STATUS], self._columns)
+        _warn_unfitted(results[:, STATUS], self._columns)
 
     # --- what is refused --------------------------------------------------------------------------------
 

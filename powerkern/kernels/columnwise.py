@@ -14,19 +14,9 @@ import numpy.typing as npt
 
 from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, prefetch, widest_vectors
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, is_mirrored
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.mle import (
-    BOX_COX,
-    CENTRE,
-    DIVISOR,
-    INTERCEPT,
-    LMBDA,
-    LOG_FACTOR,
-    REF,
-    SLOPE,
-    YEO_JOHNSON,
-    is_identity,
-)
+from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity
 from powerkern.kernels.yeojohnson import (
     inv_yeojohnson_loop,
     yeojohnson_loop,
@@ -167,7 +157,7 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
     """x = (x - centre)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
-    centre, divisor = fit[CENTRE], fit[DIVISOR]
+    centre, divisor = fit[CENTER], fit[DIVISOR]
     if centre != 0.0 or divisor != 1.0:
         for i in range(x.size):
             x[i] = (x[i] - centre) / divisor
@@ -176,7 +166,7 @@ def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
     """x = centre + divisor x."""
-    centre, divisor = fit[CENTRE], fit[DIVISOR]
+    centre, divisor = fit[CENTER], fit[DIVISOR]
     if centre != 0.0 or divisor != 1.0:
         for i in range(x.size):
             x[i] = centre + divisor * x[i]
@@ -208,7 +198,7 @@ def _count_outside(x: FloatArray, family: int) -> int:
     """Infinite values and, under Box-Cox, those that are not positive; NaN is neither."""
     widest_vectors()
     n = 0
-    if family == BOX_COX:
+    if not is_mirrored(family):
         for i in range(x.size):
             n += (x[i] <= 0.0) | (x[i] == math.inf)
     else:

@@ -10,14 +10,14 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, REAL, entry, kernel
 from powerkern.kernels.elementary import expm1, log, log1p
+from powerkern.kernels.family import is_mirrored
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.mle import BOX_COX
 
 
 @kernel
 def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[float, float]:
     """Smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max]."""
-    if family == BOX_COX:
+    if not is_mirrored(family):
         return -largest_exponent(-log(min(x_min, 1.0)), ymax), largest_exponent(log(max(x_max, 1.0)), ymax)
     return 2.0 - largest_exponent(log1p(max(-x_min, 0.0)), ymax), largest_exponent(log1p(max(x_max, 0.0)), ymax)
 

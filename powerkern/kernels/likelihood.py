@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import kernel, reduction, widest_vectors
-from powerkern.kernels.elementary import exp, expm1_excess, log
+from powerkern.kernels.elementary import exp, expm1, expm1_excess, log
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -117,6 +117,12 @@ class _Origin(NamedTuple):
     y1: float
     y2: float
     y3: float
+
+
+@kernel
+def b(m: float, a: float) -> float:
+    """The branch b_m(a) = (e^(m a) - 1)/m, and its limit a for m = 0."""
+    return a if m == 0.0 else expm1(m * a) / m
 
 
 @kernel
@@ -393,3 +399,12 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
     total[Y2] += d2 * share
     total[Y3] += d3 * share
     total[WEIGHT] = w
+
+
+@kernel
+def has_root_near(d1: float, d2: float, d3: float) -> bool:
+    """Newton-Kantorovich, to third order: with ``|g' g'''| <= g''^2 / 2`` g' has a root within twice the Newton step.
+
+    g is strictly convex, so it is the only one.
+    """
+    return d2 > 0.0 and abs(d1 * d3) <= 0.5 * d2 * d2

@@ -12,8 +12,9 @@ from typing import NamedTuple
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern.kernels.elementary import FloatArray, exp, expm1
+from powerkern.kernels.family import log_offset
+from powerkern.kernels.logs import centred_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
-from powerkern.kernels.mle import YEO_JOHNSON, centred_log, log_base
 from powerkern.kernels.moments import moments_of
 from powerkern.kernels.normality import ks_of, n_present
 
@@ -60,12 +61,12 @@ class ScaledLogs(NamedTuple):
 def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
     """The logs, in `d`; `y` is scratch."""
     widest_vectors()
-    base = 1.0 if family == YEO_JOHNSON else 0.0
+    base = log_offset(family)
     border = 0
     while border < x.size and x[border] < 0.0:
         border += 1
     reference = abs(x[x.size // 2]) if border in (0, x.size) else 0.0
-    log_reference = log_base(base, reference)
+    log_reference = offset_log(base, reference)
     largest = 0.0
     for i in range(x.size):
         d[i] = centred_log(abs(x[i]), base, reference, log_reference)

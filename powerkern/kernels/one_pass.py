@@ -1,4 +1,4 @@
-"""The score of a well-conditioned column from one pass of plain sums.
+"""The optimum of a well-conditioned column from the sums of one pass.
 
 The two passes within a block of `powerkern.kernels.likelihood` hold for any data; most columns do not need them. Where
 ``Y_0 = e^t - 1`` (t = m d, with logs d centred near their mean) has a mean that does not dwarf its standard
@@ -18,24 +18,59 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import bits_of, float_of, kernel, reduction, widest_vectors
-from powerkern.kernels.elementary import expm1_excess, log_normal
-from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, FloatArray, Y
+from powerkern._jit import bits_of, float_of, kernel, prefetch, reduction, widest_vectors
+from powerkern._status import Status
+from powerkern._typing import Float32Array, FloatArray
+from powerkern.kernels.elementary import exp, expm1_excess, log, log1p, log_normal
+from powerkern.kernels.likelihood import (
+    WEIGHT,
+    Y1,
+    Y1Y1,
+    Y1Y2,
+    Y2,
+    Y3,
+    YY,
+    YY1,
+    YY2,
+    YY3,
+    Y,
+    has_root_near,
+    score_from_moments,
+)
+from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared
+from powerkern.kernels.minimize import RUNNING, newton_start, newton_step
+from powerkern.kernels.results import Optimum
+from powerkern.kernels.scratch import SAMPLE, Work
 
 AnyFloats = npt.NDArray[np.floating]
-Float32Array = npt.NDArray[np.float32]
 Sums = tuple[float, float, float, float, float, float, float, float, float, float]
 
-#: The bits of a magnitude, all but the sign; those of infinity.
-MAGNITUDE = 0x7FFFFFFFFFFFFFFF
-SIGN = ~MAGNITUDE
-INF_BITS = 0x7FF0000000000000
+_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
 
 #: Values summed in their own precision before they enter float64 accumulators; two arrays of it fit the L1 cache.
 CHUNK = 2048
 
 #: The sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
 MAX_SQUARE_TO_VARIANCE = 100.0
+
+
+#: Shorter columns take two passes at once.
+ONE_PASS_MIN = 256
+#: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (ONE_PASS_MIN) where the column is
+#: short, and at most SAMPLE.
+SAMPLE_STRIDE = 16
+#: Logs that are right to 2e-16 and no more are used where their standard deviation exceeds this and |d| stays below
+#: ONE_PASS_REACH.
+ONE_PASS_SPREAD = 1e-2
+#: So are they where the standard deviation of the transformed values exceeds this: it divides their errors.
+ONE_PASS_SD = 1e-3
+ONE_PASS_REACH = 600.0
+_MAX_ONE_PASS_EVAL = 20
+#: Logs are taken in short runs, between which values are fetched ahead, a cache line at a time: the next column, which
+#: lies behind this one, or what follows in this one where it is longer than that.
+_PREFETCHED, _LINE = 256, 8
+_NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
+_SMALLEST_NORMAL = 2.2250738585072014e-308
 
 
 class LogSums(NamedTuple):
@@ -198,3 +233,282 @@ def centre(sums: FloatArray) -> bool:
     sums[Y1Y2] -= n * sums[Y1] * sums[Y2]
     # False for NaN and infinite sums too
     return bool(raw <= MAX_SQUARE_TO_VARIANCE * sums[YY] and abs(sums[YY3]) < math.inf)
+
+
+# --- the walk to the optimum ------------------------------------------------------------------------
+
+
+class _Column(NamedTuple):
+    """A column on the plain way: which logs stand for it.
+
+    `sign` is 1, -1, or 0 for both signs, by a few of the values where it is not `known`.
+    """
+
+    sign: float
+    known: bool
+    offset: float
+    ref: float
+    log_ref: float
+
+
+class _Walk(NamedTuple):
+    """Where a walk of Halley steps ended, and where its last moments were taken."""
+
+    x: float
+    evaluated_at: float
+    n_eval: int
+    good: bool
+
+
+class _Stage(NamedTuple):
+    """Tolerances of a walk in float32 or float64."""
+
+    step: float
+    floor: float
+    reach: float
+
+
+#: `step`, in units of 1/`_radius`: a step below it ends the walk, for what remains is a fraction of its cube. `floor`:
+#: the smallest |m| * spread at which plain sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
+#: `reach`: squares of e^t stay finite for |t| up to it.
+_COARSE = _Stage(5e-2, 1e-2, 40.0)
+_FINE = _Stage(2e-5, 1e-5, 340.0)
+
+
+class OnePass(NamedTuple):
+    """An optimum from plain sums, NOT_CERTIFIED where they will not do, and the smallest and largest value.
+
+    `stopped`: at a value that is missing, not finite, or of a sign that was not expected.
+    """
+
+    optimum: Optimum
+    stopped: bool
+    x_min: float
+    x_max: float
+
+
+@kernel
+def _off_the_floor(x: float, both_signs: bool, floor: float) -> float:
+    """The nearest point at which |x| (and |2 - x|) are at least `floor`."""
+    if abs(x) < floor:
+        return math.copysign(floor, x)
+    if both_signs and abs(2.0 - x) < floor:
+        return 2.0 - math.copysign(floor, 2.0 - x)
+    return x
+
+
+@kernel
+def _in_reach(column: _Column, exponent: float, farthest: float, reach: float) -> bool:
+    """Whether |t| <= `reach` for all logs up to the `farthest`."""
+    steepest = max(abs(exponent), abs(2.0 - exponent) if column.sign == 0.0 else 0.0)
+    return steepest * farthest <= reach
+
+
+@kernel
+def _logs(column: _Column, x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
+    if column.sign == 0.0:
+        return signed_logs(x, d, d32)
+    flip = SIGN if column.sign < 0.0 else 0
+    kept = MAGNITUDE if column.known else -1
+    return logs_of_one_sign(x, flip, kept, column.offset, 1.0 / (column.offset + column.ref), d, d32)
+
+
+@kernel
+def _spread(column: _Column, n: int, sums: LogSums) -> float:
+    mean = 0.0 if column.sign == 0.0 else sums.total / n
+    return math.sqrt(max(sums.squares / n - mean * mean, 0.0))
+
+
+@kernel
+def _admissible(column: _Column, low: int, high: int) -> bool:
+    """Whether `LogSums` of all values, or of some, do not speak against the plain way."""
+    if max(low, high) >= INF_BITS:
+        return False
+    if column.sign == 0.0:
+        return column.known or (low > 0 and high >= 0)
+    # 0 and -0 are not negative
+    return low >= (1 if column.sign < 0.0 else 0) and column.offset + float_of(low) >= _SMALLEST_NORMAL
+
+
+@kernel
+def _farthest(column: _Column, low: int, high: int) -> float:
+    """The largest magnitude of the logs."""
+    if column.sign == 0.0:
+        return log1p(float_of(max(low, high)))
+    above = abs(log(column.offset + float_of(high)) - column.log_ref)
+    return max(above, abs(log(column.offset + float_of(low)) - column.log_ref))
+
+
+@kernel
+def _shifted_score(moments: FloatArray, jacobian: float, shift: float) -> tuple[float, float, float]:
+    """g', g'', g''' a tiny `shift` away from where the moments were taken."""
+    d1, d2, d3 = score_from_moments(moments, jacobian)
+    return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
+
+
+@kernel
+def _walk(
+    column: _Column,
+    d: AnyFloats,
+    farthest: float,
+    jacobian: float,
+    spread: float,
+    start: float,
+    stage: _Stage,
+    moments: FloatArray,
+) -> _Walk:
+    """Halley steps on plain sums until a step is below the tolerance; not good where plain sums fail."""
+    x = at = start
+    state = newton_start(start, 2.0 / spread, 0.0, _MAX_ONE_PASS_EVAL)
+    while state.status == RUNNING:
+        x = state.x
+        at = _off_the_floor(x, column.sign == 0.0, stage.floor / spread)
+        if not _in_reach(column, at, farthest, stage.reach):
+            break
+        moments[:] = 0.0
+        for i in range(0, d.size, CHUNK):
+            add_sums(d[i : i + CHUNK], at, column.sign == 0.0, moments)
+        if not centre(moments):
+            break
+        d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
+        state = newton_step(state, d1, d2, d3)
+        if abs(state.x - x) * _radius(moments) <= stage.step:
+            return _Walk(state.x, at, state.n_eval, has_root_near(d1, d2, d3))
+    return _Walk(x, at, state.n_eval, False)
+
+
+@kernel
+def _radius(t: FloatArray) -> float:
+    """How fast moments grow with lambda, as a log: its k-th power is the order of the score's k-th derivative."""
+    return math.sqrt(abs((t[Y1Y1] + t[YY2]) / t[YY]))
+
+
+@kernel
+def _walk_on_sample(
+    column: _Column, x: FloatArray, scratch: FloatArray, d32: Float32Array, moments: FloatArray
+) -> tuple[_Walk, float]:
+    """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread.
+
+    A spread of 0 if they do not differ or are not plain.
+    """
+    stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE))
+    n = x.size // stride
+    if stride > 1:
+        for i in range(n):
+            scratch[n + i] = x[i * stride]
+        x = scratch[n : 2 * n]
+    d32 = d32[:n]
+    sums = _logs(column, x, scratch[:n], d32)
+    spread = _spread(column, n, sums)
+    if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
+        return _Walk(1.0, 1.0, 0, False), 0.0
+    farthest = _farthest(column, sums.low, sums.high)
+    return _walk(column, d32, farthest, sums.total / n, spread, 1.0, _COARSE, moments), spread
+
+
+@kernel
+def _logs_and_sums(
+    column: _Column, x: FloatArray, exponent: float, d: FloatArray, d32: Float32Array, moments: FloatArray
+) -> LogSums:
+    """All logs and, while a chunk of them is in the cache, its float32 sums; stops at a value that is not plain."""
+    sums = LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN)
+    ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
+    moments[:] = 0.0
+    for i in range(0, x.size, CHUNK):
+        chunk = d[i : i + CHUNK]
+        chunk32 = d32[: chunk.size]
+        sums = _logs_of_chunk(column, x[i : i + CHUNK], ahead, chunk, chunk32, sums)
+        if max(sums.low, sums.high) >= INF_BITS or (column.sign != 0.0 and sums.low < 0):
+            break
+        add_sums(chunk32, exponent, column.sign == 0.0, moments)
+    return sums
+
+
+@kernel
+def _logs_of_chunk(
+    column: _Column, x: FloatArray, ahead: int, d: FloatArray, d32: Float32Array, sums: LogSums
+) -> LogSums:
+    """Add `_logs` to `sums`, asking for the values that are so far `ahead` before each piece."""
+    for i in range(0, x.size, _PREFETCHED):
+        piece = x[i : i + _PREFETCHED]
+        for j in range(0, piece.size, _LINE):
+            prefetch(piece, (j + ahead,))
+        part = _logs(column, piece, d[i : i + _PREFETCHED], d32[i : i + _PREFETCHED])
+        low = max(sums.low, part.low) if column.sign == 0.0 else min(sums.low, part.low)
+        sums = LogSums(sums.total + part.total, sums.squares + part.squares, low, max(sums.high, part.high))
+    return sums
+
+
+@kernel
+def _declined(n_eval: int, stopped: bool) -> OnePass:
+    return OnePass(_no_optimum(n_eval), stopped, 0.0, 0.0)
+
+
+@kernel
+def one_pass_optimum(column: Prepared, known: bool, work: Work) -> OnePass:
+    """Optimum from plain sums."""
+    x, n = column.x, column.x.size
+    if n < ONE_PASS_MIN:
+        return _declined(0, False)
+    d, moments = work.spare[:n], work.scratch.moments[0]
+    frame = _logs_wanted(column, known)
+    if not 0.0 < frame.offset + frame.ref < math.inf:  # one of a few values is missing, or has no logarithm
+        return _declined(0, True)
+    walk, spread = _walk_on_sample(frame, x, work.spare, work.d32, moments)
+    if spread == 0.0:
+        return _declined(0, True)
+    n_eval = walk.n_eval + 1
+    start = _off_the_floor(walk.x, frame.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
+    sums = _logs_and_sums(frame, x, start, d, work.d32, moments)
+    if not _admissible(frame, sums.low, sums.high):
+        return _declined(n_eval, True)
+    farthest, jacobian, spread = _farthest(frame, sums.low, sums.high), sums.total / n, _spread(frame, n, sums)
+    if walk.good and _in_reach(frame, start, farthest, _COARSE.reach) and centre(moments):
+        d1, d2, d3 = score_from_moments(moments, jacobian)
+        start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
+    if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+        return _declined(n_eval, False)
+    walk = _walk(frame, d, farthest, jacobian, spread, start, _FINE, moments)
+    n_eval += walk.n_eval
+    mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
+    if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
+        return _declined(n_eval, False)
+    nll = 0.5 * log(variance) + frame.log_ref - (walk.x - 1.0) * jacobian
+    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, frame.ref, frame.log_ref, nll, curvature, n_eval, _OK)
+    low, high = float_of(sums.low), float_of(max(sums.high, 0))
+    if frame.sign > 0.0:
+        return OnePass(best, False, low, high)
+    return OnePass(best, False, -high, -low) if frame.sign < 0.0 else OnePass(best, False, -low, high)
+
+
+@kernel
+def _no_optimum(n_eval: int) -> Optimum:
+    return Optimum(1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, n_eval, _NOT_CERTIFIED)
+
+
+@kernel
+def _moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
+    """Mean and variance of the transformed values, and g'', a short step from where moments were taken (Taylor)."""
+    mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
+    bend = t[Y1Y1] + t[YY2]
+    square = t[YY] + step * (2.0 * t[YY1] + step * (bend + step * (t[Y1Y2] + t[YY3] / 3.0)))
+    _, d2, d3 = score_from_moments(t, 0.0)
+    return mean, square / t[WEIGHT], d2 + step * d3
+
+
+@kernel
+def _rough_log(x: FloatArray, offset: float) -> float:
+    """Mean log of a few evenly spaced values."""
+    n = min(x.size, FEW)
+    stride = x.size // n
+    total = 0.0
+    for i in range(n):
+        total += log(offset + abs(x[i * stride]))
+    return total / n
+
+
+@kernel
+def _logs_wanted(column: Prepared, known: bool) -> _Column:
+    offset, both_signs = column.offset, column.sign == 0.0
+    ref = 0.0 if both_signs else exp(_rough_log(column.x, offset)) - offset
+    return _Column(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))

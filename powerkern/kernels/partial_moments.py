@@ -7,22 +7,13 @@ the logs of all sites' rows (`powerkern.federated`). With one frame for all, the
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from powerkern._jit import entry, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
+from powerkern.kernels.family import log_offset
 from powerkern.kernels.likelihood import N_MOMENTS, FloatArray, Logs, add_moments
-from powerkern.kernels.mle import (
-    WORK,
-    YEO_JOHNSON,
-    Bounds,
-    Sides,
-    Work,
-    centred_logs,
-    logs_in_units,
-    prepare,
-    sides_of,
-    unpack,
-)
+from powerkern.kernels.logs import Bounds, Sides, centred_logs, logs_in_units, prepare, sides_of
+from powerkern.kernels.scratch import WORK, Work, borrowed_work
 
 # one row a column: what all sites agree on; logs are in units of SIGMA
 BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
@@ -62,7 +53,7 @@ def share_of_column(
     out[:] = 0.0
     if column.x.size == 0 or at[0] != at[0]:
         return
-    base = 1.0 if family == YEO_JOHNSON else 0.0
+    base = log_offset(family)
     sides = _framed_sides(column.x, column.weight, column.found.n_negative, frame.both_signs, work)
     spare = work.spare[: column.x.size]
     centred_logs(sides, base, frame.reference, spare)
@@ -87,18 +78,18 @@ def share_of_column(
             row[JACOBIAN] = logs.jacobian
 
 
-@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], float64[:, ::1], {WORK}, float64[:, ::1])")
+@entry((ROWS, COLUMN, INTEGER, ROWS, ROWS, WORK, ROWS))
 def share_columns(
     columns: FloatArray,
     weight: FloatArray,
     family: int,
     frames: FloatArray,
     at: FloatArray,
-    work: tuple[Any, ...],
+    work: Work,
     out: FloatArray,
 ) -> None:
     """Shares of the rows of `columns` at the exponents in the rows of `at`."""
-    each = unpack(work)
+    each = borrowed_work(work)
     for j in range(columns.shape[0]):
         f = frames[j]
         frame = Frame(f[BOTH_SIGNS] != 0.0, f[REFERENCE], f[LOW], f[HIGH], f[NEG_HIGH], f[SIGMA])

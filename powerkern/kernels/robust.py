@@ -17,14 +17,15 @@ References
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import entry, kernel, reduction, widest_vectors
-from powerkern._status import Status
+from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_tuple, reduction, widest_vectors
+from powerkern._status import Route, Status
 from powerkern.kernels.elementary import exp, log, log1p
+from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.location import (
     CELLWISE_BETA,
@@ -35,12 +36,15 @@ from powerkern.kernels.location import (
     one_step_of,
     position_of,
 )
+from powerkern.kernels.logs import centred_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
-from powerkern.kernels.mle import (
+from powerkern.kernels.mle import fit_column
+from powerkern.kernels.qq import bisquare_objective_of, normal_scores
+from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
+from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
-    BOX_COX,
-    CENTRE,
+    CENTER,
     DIVISOR,
     INTERCEPT,
     KEPT_HIGH,
@@ -51,20 +55,15 @@ from powerkern.kernels.mle import (
     N_EVAL,
     N_KEPT,
     NLL,
+    ROUTE,
     SCALE,
     SLOPE,
     STATUS,
-    WORK,
-    Work,
-    centred_log,
-    fit_column,
     is_identity,
-    unpack,
     write_identity,
     write_range,
 )
-from powerkern.kernels.qq import bisquare_objective_of, normal_scores
-from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
+from powerkern.kernels.scratch import WORK, Work, borrowed_work, new_work
 
 # what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
 QQ, CARROLL, TRIMMED = range(3)
@@ -76,6 +75,8 @@ GLOBAL, BRENT = range(2)
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _NO_SPREAD = int(Status.MULTIMODAL), int(Status.NO_SPREAD)
+
+_REFIT = int(Route.REFIT)
 
 #: The constant of R's mad(), which prestandardises.
 _MAD_FACTOR = 1.4826
@@ -208,7 +209,7 @@ def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> 
     logs[n:] = 0.0
     median, mad = median_of(x), _MAD_FACTOR * mad_of(x)
     status = _OK if mad > 0.0 else _NO_SPREAD
-    if family == BOX_COX:
+    if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
         _logs_about(x, divisor, logs)
         if how == MAD:  # exp((ln x - median)/MAD)
@@ -591,7 +592,7 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
         work.scores_of[0] = n
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
     every = _Sorted(column, scores, _mean(column.logs[:n]), work.y[: n + ROOM], outward)
-    values = x if family == BOX_COX else column.x[:n]
+    values = column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
     found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
     for _ in range(_MAX_FITS):
@@ -642,7 +643,7 @@ def _refusal(x: FloatArray, family: int) -> int:
         return _EMPTY
     if x[0] == -math.inf or x[n - 1] == math.inf:
         return BAD_INFINITE
-    if family == BOX_COX and x[0] <= 0.0:
+    if x[0] <= lowest(family):
         return BAD_NOT_POSITIVE
     return _CONSTANT if x[0] == x[n - 1] else _OK
 
@@ -662,13 +663,14 @@ def _finish(
     n, n_kept = x.size, kept.stop - kept.start
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])
-    row[NLL], row[LMBDA0], row[CENTRE] = nll, found.lmbda / prescaling.power, prescaling.centre
+    row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.centre
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK and found.n_rivals > 0:
         row[STATUS] = _MULTIMODAL
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
         return
+    row[ROUTE] = _REFIT
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_kept, x[kept.start], x[kept.stop - 1]
     if options.cellwise:
         correction = math.sqrt(n_kept / (n_kept - 1.0))
@@ -706,19 +708,18 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 
 # --- entry --------------------------------------------------------------------------------------------
 
-_ROBUST_WORK = (
-    f"Tuple(({WORK}, float64[::1], float64[::1], float64[::1], float64[::1], int64[::1], "
-    "float64[:, ::1], float64[:, ::1], float64[:, ::1]))"
-)
+_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS)
 
 
-@entry(f"void(float64[:, ::1], int64, float64[::1], {_ROBUST_WORK}, float64[:, ::1])")
+@entry((ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
 def fit_sorted_columns(
-    columns: FloatArray, family: int, options: FloatArray, work: tuple[Any, ...], out: FloatArray
+    columns: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
 ) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
-    ml, values, logs, y, scores, scores_of, sample, grid, cells = work
-    each = RobustWork(unpack(ml), values, logs, y, scores, scores_of, sample, grid, cells)
+    w = work
+    each = RobustWork(
+        borrowed_work(w.mle), w.values, w.logs, w.y, w.scores, w.scores_of, w.sample, w.grid, w.cells
+    )  # fmt: skip
     o = options
     asked = Options(
         int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
@@ -727,15 +728,8 @@ def fit_sorted_columns(
         fit_sorted(columns[j], family, asked, each, out[j])
 
 
-def new_robust_work(mle_work: tuple[Any, ...], n: int) -> tuple[Any, ...]:
+def new_robust_work(n: int) -> RobustWork:
     """The arrays of `RobustWork` for columns of up to `n` values."""
-    columns = tuple(np.ones(n + ROOM) for _ in range(4))
-    scores_of = np.full(1, -1)
-    return (
-        mle_work,
-        *columns,
-        scores_of,
-        np.ones((4, SAMPLE + ROOM)),
-        np.empty((2, _MAX_SCAN)),
-        np.empty((_MAX_CELLS, 4)),
-    )
+    values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
+    sample, grid, cells = np.ones((4, SAMPLE + ROOM)), np.empty((2, _MAX_SCAN)), np.empty((_MAX_CELLS, 4))
+    return RobustWork(new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells)

@@ -29,19 +29,9 @@ from powerkern._jit import (
 )
 from powerkern.kernels import boxcox, yeojohnson
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.mle import (
-    BOX_COX,
-    CENTRE,
-    DIVISOR,
-    INTERCEPT,
-    LMBDA,
-    LOG_FACTOR,
-    REF,
-    SLOPE,
-    YEO_JOHNSON,
-    is_identity,
-)
+from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity
 
 Flags = npt.NDArray[np.int64]
 
@@ -84,7 +74,7 @@ def _boxcox_constants(results: FloatArray, inverse: bool, standardized: bool, c:
 def _yeojohnson_constants(results: FloatArray, inverse: bool, standardized: bool, c: FloatArray) -> None:
     for j in range(results.shape[0]):
         fit = results[j]
-        if not is_identity(fit) and fit[CENTRE] == 0.0 and fit[DIVISOR] == 1.0:  # others are rescaled first
+        if not is_identity(fit) and fit[CENTER] == 0.0 and fit[DIVISOR] == 1.0:  # others are rescaled first
             yeojohnson.yeojohnson_constants(
                 fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], inverse, standardized, c[:, j]
             )

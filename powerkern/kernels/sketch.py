@@ -18,7 +18,7 @@ at most four distinct values is represented exactly. `error_of_lambda` sums what
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -34,32 +34,28 @@ from powerkern._jit import (
     float_of,
     inlined,
     kernel,
+    named_tuple,
     widest_vectors,
 )
-from powerkern._status import Status
+from powerkern._status import Route, Status
 from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
+from powerkern.kernels.family import log_offset, lowest
+from powerkern.kernels.interval import interval_of
 from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs, Scratch
-from powerkern.kernels.mle import (
+from powerkern.kernels.logs import Scan, centred_log, offset_log, scan, squeeze
+from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
-    BOX_COX,
     LMBDA,
     LMBDA0,
     STATUS,
-    Centred,
     Optimum,
-    Scan,
-    careful_optimum,
-    centred_log,
-    interval_of,
-    log_base,
-    profile_of,
-    scan,
-    squeeze,
     write_fit,
     write_identity,
     write_range,
 )
+from powerkern.kernels.scratch import SCRATCH
+from powerkern.kernels.two_pass import Centred, profile_of, two_pass_optimum
 
 IntArray = npt.NDArray[np.int64]
 
@@ -101,6 +97,7 @@ _FEWER_NODES = 1e-13
 _BEYOND = 1.0 + 1e-6
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNRESOLVED, _NOT_CERTIFIED = int(Status.UNRESOLVED), int(Status.NOT_CERTIFIED)
+_POWER_SUMS = int(Route.POWER_SUMS)
 
 _EPS = 2.220446049250313e-16
 _SMALLEST_NORMAL = 2.2250738585072014e-308
@@ -137,7 +134,7 @@ def _range_of(
     if weight.size == 0:
         out[R_WEIGHT] = out[R_COUNT]
     if out[R_COUNT] > 0.0:
-        _sample(x, weight, 0.0 if family == BOX_COX else 1.0, first, stride, out)
+        _sample(x, weight, log_offset(family), first, stride, out)
 
 
 @kernel
@@ -150,7 +147,7 @@ def _note(n: int, found: Scan, family: int, out: FloatArray) -> None:
     x_max = -low if found.n_negative == n else high
     if max(high, negative_high) == math.inf:
         out[R_COUNT] = BAD_INFINITE
-    elif family == BOX_COX and x_min <= 0.0:
+    elif x_min <= lowest(family):
         out[R_COUNT] = BAD_NOT_POSITIVE
     else:
         out[R_COUNT] += n
@@ -164,7 +161,7 @@ def _sample(x: FloatArray, weight: FloatArray, base: float, first: int, stride: 
     for i in range(first, x.size, stride):
         if x[i] != x[i] or (weight.size > 0 and not weight[i] > 0.0):
             continue
-        a = math.copysign(log_base(base, abs(x[i])), x[i]) if base == 1.0 else log_base(base, x[i])
+        a = math.copysign(offset_log(base, abs(x[i])), x[i]) if base == 1.0 else offset_log(base, x[i])
         out[R_SAMPLE] += 1.0
         delta = a - out[R_MEAN]
         out[R_MEAN] += delta / out[R_SAMPLE]
@@ -178,7 +175,7 @@ def _sample(x: FloatArray, weight: FloatArray, base: float, first: int, stride: 
 def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
     """The ends of the grid in logs."""
     low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
-    log_ref = log_base(base, ref)
+    log_ref = offset_log(base, ref)
     if grid[G_SIGN] > 0.0:
         return centred_log(low, base, ref, log_ref), centred_log(high, base, ref, log_ref)
     if grid[G_SIGN] < 0.0:
@@ -267,7 +264,7 @@ def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray,
     last = first + int(grid[G_BINS]) - 1
     low, high = grid[G_MIN], grid[G_MAX]
     per_bin = 2.0 ** -grid[G_EXPONENT]
-    log_ref = log_base(base, ref)
+    log_ref = offset_log(base, ref)
     n_inside = 0
     for i in range(x.size):
         inside = (x[i] >= low) & (x[i] <= high)
@@ -490,7 +487,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
     elif both and n_below == n:
         sign, n_below, n_bins_below = -1.0, 0, 0
         turn = -turn
-    log_ref = log_base(base, grid[G_REF])
+    log_ref = offset_log(base, grid[G_REF])
     smallest, largest, below_high = 0.0, grid[G_MAX], -grid[G_MIN]
     if sign > 0.0:
         smallest, below_high = max(grid[G_MIN], 0.0), 0.0
@@ -557,59 +554,43 @@ def _noise(sample: Sample) -> float:
 
 # --- entries ------------------------------------------------------------------------------------------
 
-_CHUNK = "Tuple((float64[::1], float64[::1], float64[::1], int64[::1]))"
-_NODES = "Tuple((float64[::1], float64[::1], float64[::1], float64[::1], float64[::1], float64[:, ::1]))"
-_SCRATCH = "Tuple((float64[:, ::1], float64[:, ::1]))"
+_CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COLUMN, COUNTS)
+_NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
 
 
-def new_chunk() -> tuple[Any, ...]:
+def new_chunk() -> Chunk:
     """The arrays of `Chunk`."""
-    return (*(np.empty(BLOCK) for _ in range(3)), np.empty(BLOCK, np.int64))
+    packed, weight, t = (np.empty(BLOCK) for _ in range(3))
+    return Chunk(packed, weight, t, np.empty(BLOCK, np.int64))
 
 
-def new_nodes(n_bins: int) -> tuple[FloatArray, ...]:
+def new_nodes(n_bins: int) -> Nodes:
     """The arrays of `Nodes` for at most `n_bins` bins."""
-    sample = (np.empty(N_NODES * n_bins) for _ in range(2))
-    return (*sample, *(np.empty(n_bins) for _ in range(3)), np.empty((7, N_POWERS)))
+    position, weight = (np.empty(N_NODES * n_bins) for _ in range(2))
+    bin_position, bin_weight, bin_remainder = (np.empty(n_bins) for _ in range(3))
+    return Nodes(position, weight, bin_position, bin_weight, bin_remainder, np.empty((7, N_POWERS)))
 
 
-@kernel
-def _chunk(arrays: tuple[Any, ...]) -> Chunk:
-    packed, weight, t, bins = arrays
-    return Chunk(packed, weight, t, bins)
-
-
-@kernel
-def _nodes(arrays: tuple[Any, ...]) -> Nodes:
-    position, weight, bin_position, bin_weight, bin_remainder, small = arrays
-    return Nodes(position, weight, bin_position, bin_weight, bin_remainder, small)
-
-
-@kernel
-def _base(family: int) -> float:
-    return 0.0 if family == BOX_COX else 1.0
-
-
-@entry(f"void(float64[:, ::1], float64[::1], int64, int64, int64, {_CHUNK}, float64[:, ::1])")
+@entry((ROWS, COLUMN, INTEGER, INTEGER, INTEGER, _CHUNK, ROWS))
 def range_columns(
     columns: FloatArray,
     weight: FloatArray,
     family: int,
     first: int,
     stride: int,
-    chunk: tuple[Any, ...],
+    chunk: Chunk,
     out: FloatArray,
 ) -> None:
     """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`."""
     for j in range(columns.shape[0]):
-        _range_of(columns[j], weight, family, first, stride, _chunk(chunk), out[j])
+        _range_of(columns[j], weight, family, first, stride, chunk, out[j])
 
 
 @entry((ROWS, INTEGER, REAL, COUNTS, ROWS))
 def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, signed: IntArray, grids: FloatArray) -> None:
     """Grids for the ranges of columns; see `_grid_of`."""
     for j in range(ranges.shape[0]):
-        _grid_of(ranges[j], _base(family), largest_exponent, signed[j] != 0, grids[j])
+        _grid_of(ranges[j], log_offset(family), largest_exponent, signed[j] != 0, grids[j])
 
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
@@ -617,16 +598,16 @@ def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins:
     """Lay the bins of grids anew."""
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:
-            _lay(_base(family), grids[j], exponents[j], max_bins)
+            _lay(log_offset(family), grids[j], exponents[j], max_bins)
 
 
-@entry(f"void(float64[:, ::1], float64[::1], int64, float64[:, ::1], {_CHUNK}, float64[::1], int64[::1], int64[::1])")
+@entry((ROWS, COLUMN, INTEGER, ROWS, _CHUNK, COLUMN, COUNTS, COUNTS))
 def sketch_columns(
     columns: FloatArray,
     weight: FloatArray,
     family: int,
     grids: FloatArray,
-    chunk: tuple[Any, ...],
+    chunk: Chunk,
     sums: FloatArray,
     starts: IntArray,
     inside: IntArray,
@@ -634,29 +615,26 @@ def sketch_columns(
     """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: some are off the grid."""
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
-        if not _add_column(columns[j], weight, _base(family), grids[j], _chunk(chunk), own):
+        if not _add_column(columns[j], weight, log_offset(family), grids[j], chunk, own):
             inside[j] = 0
 
 
-@entry(
-    f"void(float64[:, ::1], int64[::1], int64, float64[:, ::1], float64[::1], {_NODES}, {_SCRATCH}, "
-    "float64[:, ::1], float64[::1])"
-)
+@entry((ROWS, COUNTS, INTEGER, ROWS, COLUMN, _NODES, SCRATCH, ROWS, COLUMN))
 def fit_sums(
     sums: FloatArray,
     starts: IntArray,
     family: int,
     grids: FloatArray,
     lmbda: FloatArray,
-    nodes: tuple[Any, ...],
-    scratch: tuple[Any, ...],
+    nodes: Nodes,
+    scratch: Scratch,
     out: FloatArray,
     error: FloatArray,
 ) -> None:
     """Fit the columns of a sketch; `error` bounds what the sketch adds to the error of lambda (inf: not resolved)."""
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
-        error[j] = _fit_column(own, _base(family), grids[j], lmbda[j], _nodes(nodes), Scratch(*scratch), out[j])
+        error[j] = _fit_column(own, log_offset(family), grids[j], lmbda[j], nodes, scratch, out[j])
 
 
 @kernel
@@ -681,8 +659,8 @@ def _fit_column(
         write_identity(row, _UNRESOLVED)
         return math.inf
     exponent = lmbda if sample.sign >= 0.0 else 2.0 - lmbda
-    best = careful_optimum(sample.centred, exponent, 0, scratch)
-    write_fit(row, best, sample.sign)
+    best = two_pass_optimum(sample.centred, exponent, 0, scratch)
+    write_fit(row, best, sample.sign, _POWER_SUMS)
     if row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda
     if row[STATUS] != _OK and row[STATUS] != _NOT_CERTIFIED:
@@ -693,17 +671,15 @@ def _fit_column(
     return error
 
 
-@entry(
-    f"void(float64[:, ::1], int64[::1], int64, float64[:, ::1], float64[::1], {_NODES}, {_SCRATCH}, float64[:, ::1])"
-)
+@entry((ROWS, COUNTS, INTEGER, ROWS, COLUMN, _NODES, SCRATCH, ROWS))
 def profile_sums(
     sums: FloatArray,
     starts: IntArray,
     family: int,
     grids: FloatArray,
     lmbdas: FloatArray,
-    nodes: tuple[Any, ...],
-    scratch: tuple[Any, ...],
+    nodes: Nodes,
+    scratch: Scratch,
     out: FloatArray,
 ) -> None:
     """g of every column of a sketch at every lambda; NaN for one without two values."""
@@ -711,21 +687,19 @@ def profile_sums(
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
-            sample = sample_of(own, _base(family), grids[j], _nodes(nodes))
-            profile_of(sample.centred, sample.sign, lmbdas, Scratch(*scratch), out[j])
+            sample = sample_of(own, log_offset(family), grids[j], nodes)
+            profile_of(sample.centred, sample.sign, lmbdas, scratch, out[j])
 
 
-@entry(
-    f"void(float64[:, ::1], int64[::1], int64, float64[:, ::1], float64[:, ::1], {_NODES}, {_SCRATCH}, float64[:, ::1])"
-)
+@entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, _NODES, SCRATCH, ROWS))
 def interval_sums(
     sums: FloatArray,
     starts: IntArray,
     family: int,
     grids: FloatArray,
     at: FloatArray,
-    nodes: tuple[Any, ...],
-    scratch: tuple[Any, ...],
+    nodes: Nodes,
+    scratch: Scratch,
     out: FloatArray,
 ) -> None:
     """Likelihood intervals of the columns of a sketch; `at` holds lambda and the drop of each."""
@@ -733,5 +707,5 @@ def interval_sums(
         own = sums[starts[j] : starts[j + 1]]
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
-            sample = sample_of(own, _base(family), grids[j], _nodes(nodes))
-            interval_of(sample.centred, sample.sign, at[j, 0], at[j, 1], Scratch(*scratch), out[j])
+            sample = sample_of(own, log_offset(family), grids[j], nodes)
+            interval_of(sample.centred, sample.sign, at[j, 0], at[j, 1], scratch, out[j])

@@ -14,8 +14,8 @@ from powerkern._lambda_limit import apply_limit
 from powerkern._power_fit import PowerFit, warn_unfitted
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, as_weights, check_n_features, column_label
-from powerkern.kernels import mle
 from powerkern.kernels import sketch as kernels
+from powerkern.kernels.results import STATUS
 from powerkern.kernels.sketch import G_EXPONENT
 from powerkern.sketch.summaries import (
     STREAM_BINS,
@@ -282,7 +282,7 @@ def finish(
     standardize = as_flag("standardize", standardize)
     results, sums = finish_results(total, standardize=standardize, lmbda=lmbda, ymax=ymax, n_threads=n_threads)
     grid = total.grid
-    warn_unfitted(results[:, mle.STATUS], grid.column_names)
+    warn_unfitted(results[:, STATUS], grid.column_names)
     return PowerFit(
         grid.family,
         results,
@@ -303,7 +303,7 @@ def finish_results(
 ) -> tuple[FloatArray, power_sums.PowerSums]:
     """What `finish` makes its fit of: the results, one row a column, and the power sums; nothing is warned of.
 
-    For protocols that go on from there. The parameters are those of `finish`; ``results[:, mle.STATUS]`` says which
+    For protocols that go on from there. The parameters are those of `finish`; ``results[:, STATUS]`` says which
     columns have no fit to rely on.
     """
     if not isinstance(total, Sketch):

@@ -18,8 +18,8 @@ from powerkern._power_sums import PowerSums, quantum_for, starts_of
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_choice, as_names, column_label
-from powerkern.kernels import mle
 from powerkern.kernels import sketch as kernels
+from powerkern.kernels.results import STATUS
 from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN, N_POWERS
 
 #: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
@@ -413,7 +413,7 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
 def unresolved(total: Sketch) -> BoolArray:
     """Mask of the columns whose optimum the grid does not resolve: those that `finish` would warn of."""
     nothing_given = np.full(total.grid.n_features, np.nan)
-    status = total.power_sums().fit(nothing_given, thread_count(None))[0][:, mle.STATUS]
+    status = total.power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS]
     mask: BoolArray = status == Status.UNRESOLVED
     return mask
 

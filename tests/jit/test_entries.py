@@ -17,6 +17,7 @@ import powerkern.kernels
 from powerkern._jit import JIT_DISABLED
 from powerkern._jit.entries import Entry
 from powerkern.kernels import elementary, lambda_bounds, mle
+from powerkern.kernels.likelihood import has_root_near
 
 needs_jit = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -158,7 +159,7 @@ def users_function(x):
     total = 0.0
     for i in range(x.size):
         total += elementary.log1p(x[i])
-    return mle.has_root_near(total, 1.0, 0.0), total
+    return has_root_near(total, 1.0, 0.0), total
 
 
 def test_kernels_in_a_users_jitted_function():
@@ -170,4 +171,4 @@ def test_kernels_in_a_users_jitted_function():
 
 def test_kernels_as_plain_python():
     assert elementary.log1p(1.0) == pytest.approx(np.log(2.0), rel=1e-15)
-    assert mle.has_root_near(0.0, 1.0, 1.0)
+    assert has_root_near(0.0, 1.0, 1.0)

@@ -16,7 +16,9 @@ from scipy import special
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import boxcox as bc
-from powerkern.kernels import columnwise, mle
+from powerkern.kernels import columnwise
+from powerkern.kernels.family import BOX_COX
+from powerkern.kernels.results import DIVISOR, INTERCEPT, LMBDA, N_RESULTS, REF, SLOPE
 
 #: points per kind and lambda
 N = 3 if JIT_DISABLED else 12
@@ -49,10 +51,10 @@ def by_column(direction):
     """The loop of a standardised direction, through the entry that transforms columns."""
 
     def loop(x, lmbda, ref, a, b, out):
-        fit = np.zeros((1, mle.N_RESULTS))
-        fit[0, [mle.LMBDA, mle.REF, mle.SLOPE, mle.INTERCEPT, mle.DIVISOR]] = lmbda, ref, a, b, 1.0
+        fit = np.zeros((1, N_RESULTS))
+        fit[0, [LMBDA, REF, SLOPE, INTERCEPT, DIVISOR]] = lmbda, ref, a, b, 1.0
         block = np.array([x])
-        columnwise.APPLY[mle.BOX_COX, direction](block, fit, np.zeros(1, np.int64))
+        columnwise.APPLY[BOX_COX, direction](block, fit, np.zeros(1, np.int64))
         out[:] = block[0]
 
     return loop

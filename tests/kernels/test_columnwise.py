@@ -10,8 +10,10 @@ import pytest
 from powerkern import Status
 from powerkern._engine.gather import new_work
 from powerkern.kernels import columnwise, mle
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.results import LMBDA, LOC, N_RESULTS, SCALE, STATUS
 
-NAMES = {mle.BOX_COX: "box-cox", mle.YEO_JOHNSON: "yeo-johnson"}
+NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
 
 #: Views that hold the same numbers: name -> view of a given C-ordered matrix.
 LAYOUTS = {
@@ -73,7 +75,7 @@ def test_bits_are_kept():
 
 def fits(columns, family, lmbda=np.nan):
     """Result rows of columns given as the rows of a block."""
-    out = np.empty((columns.shape[0], mle.N_RESULTS))
+    out = np.empty((columns.shape[0], N_RESULTS))
     lmbdas = np.full(columns.shape[0], lmbda)
     mle.fit_columns(columns.copy(), np.empty(0), family, lmbdas, new_work(columns.shape[1]), out)
     return out
@@ -83,7 +85,7 @@ def block_for(family):
     """Ordinary, skewed and tight columns."""
     z = np.random.default_rng(11).normal(size=(4, 25))
     z[3] = 30.0 + 1e-7 * z[3]
-    return np.exp(z) if family == mle.BOX_COX else z
+    return np.exp(z) if family == BOX_COX else z
 
 
 @pytest.mark.parametrize("family", NAMES)
@@ -104,9 +106,9 @@ def test_apply(family, what):
 
 def images(family, row, x, standardized):
     if standardized:
-        return oracles.standardized(family, row[mle.LMBDA], x)
+        return oracles.standardized(family, row[LMBDA], x)
     with mpmath.workdps(60):
-        return [float(oracles.power_derivatives(family, row[mle.LMBDA], v)[0]) for v in x]
+        return [float(oracles.power_derivatives(family, row[LMBDA], v)[0]) for v in x]
 
 
 @pytest.mark.parametrize("what", range(4))
@@ -114,7 +116,7 @@ def images(family, row, x, standardized):
 def test_columns_that_were_not_fitted_pass_unchanged(family, what):
     x = np.array([[np.nan, -1.0, np.inf, 0.0], [1.0, 2.0, 3.0, 4.0]])
     rows = fits(np.array([[2.0, 2.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0]]), family)
-    assert rows[0, mle.STATUS] == Status.CONSTANT
+    assert rows[0, STATUS] == Status.CONSTANT
     block, failures = x.copy(), np.zeros(2, dtype=np.int64)
     columnwise.APPLY[family, what](block, rows, failures)
     np.testing.assert_array_equal(block[0], x[0])
@@ -128,7 +130,7 @@ def test_failures_forward(family, standardized):
     """Infinite values, and under Box-Cox those that are not positive, are counted; NaN stays NaN and is not."""
     x = np.array([[1.0, np.nan, np.inf, -np.inf, -1.0, 0.0, -0.0, 5e-324]])
     rows = fits(np.array([[1.0, 2.0, 4.0, 9.0]]), family)
-    expected = 5 if family == mle.BOX_COX else 2
+    expected = 5 if family == BOX_COX else 2
     failures = np.full(1, 10, dtype=np.int64)
     block = x.copy()
     what = columnwise.FORWARD_STANDARDIZED if standardized else columnwise.FORWARD
@@ -148,7 +150,7 @@ def test_failures_backward(family, lmbda):
     x = np.array([[0.5, 1.0, 2.0, 4.0]])
     rows = fits(x, family, lmbda)
     ends = [-1.0 / lmbda]
-    if family == mle.YEO_JOHNSON:
+    if family == YEO_JOHNSON:
         ends = [-1.0 / lmbda if lmbda < 0.0 else 1.0 / (2.0 - lmbda)] if not 0.0 <= lmbda <= 2.0 else []
     psi = np.array([[0.01, np.nan, *(1.5 * e for e in ends), *(0.9 * e for e in ends)]])
     failures = np.zeros(1, dtype=np.int64)
@@ -156,7 +158,7 @@ def test_failures_backward(family, lmbda):
     columnwise.APPLY[family, columnwise.INVERSE](block, rows, failures)
     assert failures[0] == len(ends)
     assert np.isfinite(block[0, [0, *range(2 + len(ends), psi.size)]]).all()
-    standardized = (psi - rows[0, mle.LOC]) / rows[0, mle.SCALE]
+    standardized = (psi - rows[0, LOC]) / rows[0, SCALE]
     failures[0] = 0
     columnwise.APPLY[family, columnwise.INVERSE_STANDARDIZED](standardized, rows, failures)
     assert failures[0] == len(ends)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from powerkern.kernels import lambda_bounds
-from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 
 DIGITS = 60
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle
+from powerkern.kernels.logs import Sides, logs_about
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=40)
@@ -49,7 +49,7 @@ COLUMNS = {
 def evaluate(sides, base, reference, log_reference, exponents, scratch, out):
     """g and its derivatives per unit of mu at each exponent; returns sigma."""
     spare = np.empty(sides.pos.size + sides.neg.size)
-    logs = mle.careful_logs(sides, base, reference, spare)
+    logs = logs_about(sides, base, reference, spare)
     for k in range(exponents.size):
         mu = exponents[k] * logs.sigma
         at = lk.score(logs, mu, scratch)
@@ -69,9 +69,7 @@ def likelihood(family, x, weight, lmbdas):
     mirrored = below.all()
     if mirrored:
         below = ~below
-    sides = mle.Sides(
-        *(np.ascontiguousarray(v) for v in (abs(x[~below]), abs(x[below]), weight[~below], weight[below]))
-    )
+    sides = Sides(*(np.ascontiguousarray(v) for v in (abs(x[~below]), abs(x[below]), weight[~below], weight[below])))
     reference = 0.0 if sides.neg.size else float(np.sort(sides.pos)[sides.pos.size // 2])
     log_reference = float(mpmath.log(mpmath.mpf(base) + reference)) if base + reference != 1.0 else 0.0
     if base == 1.0 and sides.neg.size == 0:
@@ -186,7 +184,7 @@ def test_kernels_are_plain_python_too():
     """The same functions, uncompiled, give the same numbers."""
     family, x = COLUMNS["both signs"]
     compiled, sigma = likelihood(family, x, np.ones(x.size), [0.0, 0.5, 2.0])
-    sides = mle.Sides(x[x >= 0.0], -x[x < 0.0], np.ones((x >= 0.0).sum()), np.ones((x < 0.0).sum()))
+    sides = Sides(x[x >= 0.0], -x[x < 0.0], np.ones((x >= 0.0).sum()), np.ones((x < 0.0).sum()))
     plain = np.empty_like(compiled)
     assert evaluate.py_func(sides, 1.0, 0.0, 0.0, np.array([0.0, 0.5, 2.0]), new_scratch(), plain) == sigma
     np.testing.assert_allclose(plain, compiled, rtol=1e-11, atol=1e-13)

@@ -20,9 +20,31 @@ from powerkern import Status
 from powerkern._engine.gather import new_work
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED, float_of
-from powerkern.kernels import mle
+from powerkern.kernels import logs, mle
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.likelihood import has_root_near
+from powerkern.kernels.one_pass import ONE_PASS_MIN
+from powerkern.kernels.results import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    CURVATURE,
+    INTERCEPT,
+    LMBDA,
+    LOC,
+    LOG_FACTOR,
+    N_EVAL,
+    N_OBS,
+    N_RESULTS,
+    NLL,
+    SCALE,
+    SLOPE,
+    STATUS,
+    X_MAX,
+    X_MIN,
+    is_identity,
+)
 
-BOX_COX, YEO_JOHNSON = mle.BOX_COX, mle.YEO_JOHNSON
+BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
 NAN = math.nan
 NEGATIVE_NAN = np.copysign(NAN, -1.0)
@@ -33,7 +55,7 @@ finite_column = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(al
 
 def fitted(x, family, weight=(), lmbda=NAN):
     """The result row of one column."""
-    out = np.empty((1, mle.N_RESULTS))
+    out = np.empty((1, N_RESULTS))
     x = np.asarray(x, dtype=float)
     work = new_work(x.size)
     mle.fit_columns(x[None], np.asarray(weight, dtype=float), family, np.array([float(lmbda)]), work, out)
@@ -45,7 +67,7 @@ def fitted(x, family, weight=(), lmbda=NAN):
 
 @numba.njit
 def scan(x):
-    return mle.scan(x)
+    return logs.scan(x)
 
 
 @given(any_column)
@@ -70,7 +92,7 @@ def test_scan(x):
 @numba.njit
 def squeeze(x, weight):
     out, weight_out = np.empty(x.size), np.empty(x.size)
-    return mle.squeeze(x, weight, out, weight_out), out, weight_out
+    return logs.squeeze(x, weight, out, weight_out), out, weight_out
 
 
 @given(any_column)
@@ -87,7 +109,7 @@ def test_squeeze(x):
 @numba.njit
 def split_signs(x, values):
     out = np.empty(x.size)
-    return mle.split_signs(x, values, out), out
+    return logs.split_signs(x, values, out), out
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 40), elements=st.floats(allow_nan=False)))
@@ -115,7 +137,7 @@ def test_certificate(family):
     certified = []
     for offset in [0.0, 1e-12, -1e-6, 1e-3, -0.01, 0.1, -0.2, 0.4, -1.0, 2.0, -5.0, 30.0]:
         d1, d2, d3 = (float(v) for v in oracles.likelihood(NAMES[family], best + offset, x)[1:])
-        certified.append(mle.has_root_near(d1, d2, d3))
+        certified.append(has_root_near(d1, d2, d3))
         assert not certified[-1] or abs(offset) <= 2.0 * abs(d1 / d2) + 1e-15
     assert all(certified[:5])
     assert not any(certified[-2:])
@@ -137,7 +159,7 @@ def test_certificate(family):
     ],
 )
 def test_certificate_of_numbers(d1, d2, d3, certified):
-    assert mle.has_root_near(d1, d2, d3) is certified
+    assert has_root_near(d1, d2, d3) is certified
 
 
 @settings(max_examples=30 if JIT_DISABLED else 300)
@@ -154,21 +176,21 @@ def test_every_finite_column_is_certified_or_has_no_optimum(x):
             continue
         row = fitted(data, family)
         distinct = np.unique(data).size
-        if row[mle.STATUS] == Status.OK:
+        if row[STATUS] == Status.OK:
             assert distinct > 1
             assert np.isfinite(row).all()
         else:
-            assert row[mle.STATUS] == (Status.CONSTANT if distinct == 1 else Status.UNREPRESENTABLE)
+            assert row[STATUS] == (Status.CONSTANT if distinct == 1 else Status.UNREPRESENTABLE)
 
 
 @settings(max_examples=10 if JIT_DISABLED else 100)
 @given(finite_column, st.integers(0, 2**32 - 1))
 def test_every_long_column_is_certified_too(x, seed):
     """The plain way gives up on what it cannot do; whatever it certifies, the careful way confirms."""
-    long = np.random.default_rng(seed).choice(np.append(x, [1.0, 2.0]), size=mle.PLAIN_MIN + 1)
+    long = np.random.default_rng(seed).choice(np.append(x, [1.0, 2.0]), size=ONE_PASS_MIN + 1)
     plain, careful = fitted(long, YEO_JOHNSON), fitted(long, YEO_JOHNSON, np.ones(long.size))
-    assert plain[mle.STATUS] == careful[mle.STATUS] in (Status.OK, Status.CONSTANT)
-    assert abs(plain[mle.LMBDA] - careful[mle.LMBDA]) <= 1e-11 * max(1.0, abs(careful[mle.LMBDA]))
+    assert plain[STATUS] == careful[STATUS] in (Status.OK, Status.CONSTANT)
+    assert abs(plain[LMBDA] - careful[LMBDA]) <= 1e-11 * max(1.0, abs(careful[LMBDA]))
 
 
 @settings(max_examples=15)
@@ -179,16 +201,16 @@ def test_every_long_column_is_certified_too(x, seed):
 def test_lambda_of_any_small_column(x, scale):
     x = scale * np.array(x, dtype=float)
     row = fitted(x, YEO_JOHNSON)
-    exact = oracles.most_likely_lambda("yeo-johnson", x, row[mle.LMBDA])
+    exact = oracles.most_likely_lambda("yeo-johnson", x, row[LMBDA])
     # half an ulp of the values moves lambda by about eps over the width of the logs
     width = np.ptp(np.sign(x) * np.log1p(np.abs(x)))
-    tolerance = 1e-12 * max(1.0, abs(row[mle.LMBDA])) + 10 * np.finfo(float).eps / width
-    assert abs(float(exact - mpmath.mpf(row[mle.LMBDA]))) <= tolerance
+    tolerance = 1e-12 * max(1.0, abs(row[LMBDA])) + 10 * np.finfo(float).eps / width
+    assert abs(float(exact - mpmath.mpf(row[LMBDA]))) <= tolerance
 
 
 # --- the constants ------------------------------------------------------------------------------------
 
-NORMAL = np.random.default_rng(1).normal(size=mle.PLAIN_MIN + 44)
+NORMAL = np.random.default_rng(1).normal(size=ONE_PASS_MIN + 44)
 CONSTANTS = {
     "short": (BOX_COX, np.exp(NORMAL[:30])),
     "long": (BOX_COX, np.exp(NORMAL)),
@@ -214,21 +236,21 @@ def test_moments_of_transformed_values(name, weighted):
     family, x = CONSTANTS[name]
     weight = np.random.default_rng(2).exponential(size=x.size) if weighted else np.ones(x.size)
     row = fitted(x, family, weight if weighted else ())
-    assert row[mle.STATUS] == Status.OK
+    assert row[STATUS] == Status.OK
     with mpmath.workdps(60):
-        psi = [oracles.power_derivatives(NAMES[family], row[mle.LMBDA], v)[0] for v in x]
+        psi = [oracles.power_derivatives(NAMES[family], row[LMBDA], v)[0] for v in x]
         w = [mpmath.mpf(v) for v in weight]
         mean = mpmath.fdot(w, psi) / mpmath.fsum(w)
         sd = mpmath.sqrt(mpmath.fdot(w, [(v - mean) ** 2 for v in psi]) / mpmath.fsum(w))
-        factor = mpmath.exp(row[mle.LOG_FACTOR])
+        factor = mpmath.exp(row[LOG_FACTOR])
         # rounding of lambda times the largest log, here up to 1e3
-        assert abs(row[mle.LOC] * factor - mean) <= 1e-12 * (abs(mean) + sd)
-        assert abs(row[mle.SCALE] * factor - sd) <= 1e-12 * sd
+        assert abs(row[LOC] * factor - mean) <= 1e-12 * (abs(mean) + sd)
+        assert abs(row[SCALE] * factor - sd) <= 1e-12 * sd
     assert np.isfinite(row).all()
-    assert (row[mle.X_MIN], row[mle.X_MAX]) == (x.min(), x.max())
-    assert row[mle.N_OBS] == pytest.approx(weight.sum(), rel=1e-14)
-    curvature = float(oracles.likelihood(NAMES[family], row[mle.LMBDA], x, weight)[2])
-    assert row[mle.CURVATURE] == pytest.approx(curvature, rel=1e-9)
+    assert (row[X_MIN], row[X_MAX]) == (x.min(), x.max())
+    assert row[N_OBS] == pytest.approx(weight.sum(), rel=1e-14)
+    curvature = float(oracles.likelihood(NAMES[family], row[LMBDA], x, weight)[2])
+    assert row[CURVATURE] == pytest.approx(curvature, rel=1e-9)
 
 
 # --- every status -------------------------------------------------------------------------------------
@@ -244,22 +266,22 @@ def test_moments_of_transformed_values(name, weighted):
         ([-3.0, NAN, -3.0], YEO_JOHNSON, Status.CONSTANT),
         ([NAN, NEGATIVE_NAN], YEO_JOHNSON, Status.EMPTY),
         ([0.0, 5e-324, 1e-323], YEO_JOHNSON, Status.UNREPRESENTABLE),
-        ([1.0, np.inf], YEO_JOHNSON, mle.BAD_INFINITE),
-        ([1.0, -np.inf, NAN], YEO_JOHNSON, mle.BAD_INFINITE),
-        ([1.0, np.inf], BOX_COX, mle.BAD_INFINITE),
-        ([1.0, 0.0], BOX_COX, mle.BAD_NOT_POSITIVE),
-        ([1.0, -0.0], BOX_COX, mle.BAD_NOT_POSITIVE),
-        ([1.0, -5e-324], BOX_COX, mle.BAD_NOT_POSITIVE),
-        ([-1.0, -1.0], BOX_COX, mle.BAD_NOT_POSITIVE),
+        ([1.0, np.inf], YEO_JOHNSON, BAD_INFINITE),
+        ([1.0, -np.inf, NAN], YEO_JOHNSON, BAD_INFINITE),
+        ([1.0, np.inf], BOX_COX, BAD_INFINITE),
+        ([1.0, 0.0], BOX_COX, BAD_NOT_POSITIVE),
+        ([1.0, -0.0], BOX_COX, BAD_NOT_POSITIVE),
+        ([1.0, -5e-324], BOX_COX, BAD_NOT_POSITIVE),
+        ([-1.0, -1.0], BOX_COX, BAD_NOT_POSITIVE),
     ],
 )
-@pytest.mark.parametrize("repeat", [1, mle.PLAIN_MIN])
+@pytest.mark.parametrize("repeat", [1, ONE_PASS_MIN])
 def test_status(x, family, status, repeat):
     row = fitted(np.tile(x, repeat), family)
-    assert row[mle.STATUS] == status
+    assert row[STATUS] == status
     if status in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE):
-        assert mle.is_identity(row)
-        expected = {mle.LMBDA: 1.0, mle.LOC: 0.0, mle.SCALE: 1.0, mle.SLOPE: 1.0, mle.INTERCEPT: 0.0}
+        assert is_identity(row)
+        expected = {LMBDA: 1.0, LOC: 0.0, SCALE: 1.0, SLOPE: 1.0, INTERCEPT: 0.0}
         assert {k: row[k] for k in expected} == expected
 
 
@@ -287,10 +309,10 @@ def test_no_value_is_overlooked(family, name, odd):
         x = LONG[name].copy()
         x[position] = odd
         row, careful = fitted(x, family), fitted(x, family, np.ones(SIZE))
-        for k in (mle.STATUS, mle.N_OBS, mle.X_MIN, mle.X_MAX):
+        for k in (STATUS, N_OBS, X_MIN, X_MAX):
             assert row[k] == careful[k] or (np.isnan(row[k]) and np.isnan(careful[k]))
-        lmbda = careful[mle.LMBDA]
-        assert abs(row[mle.LMBDA] - lmbda) <= 1e-11 * (1.0 + abs(lmbda))
+        lmbda = careful[LMBDA]
+        assert abs(row[LMBDA] - lmbda) <= 1e-11 * (1.0 + abs(lmbda))
 
 
 def test_usual_columns_are_fitted_the_plain_way():
@@ -301,15 +323,15 @@ def test_usual_columns_are_fitted_the_plain_way():
         "careful, plain = [], []\n"
         "def counted(calls, function):\n"
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"
-        "mle.careful_optimum = counted(careful, mle.careful_optimum)\n"
-        "mle._walk_on_sample = counted(plain, mle._walk_on_sample)\n"
+        "two_pass_optimum = counted(careful, two_pass_optimum)\n"
+        "_walk_on_sample = counted(plain, _walk_on_sample)\n"
         "few = np.abs(test_mle.LONG['both signs'][:400]); few[1] = -1.0\n"
         "columns = [*(x[:400] for x in test_mle.LONG.values()), few, -few]\n"
         "columns += [np.where(np.arange(400) % 7 == 3, np.nan, x) for x in columns]\n"
-        "for x in columns: test_mle.fitted(x, mle.YEO_JOHNSON)\n"
+        "for x in columns: test_mle.fitted(x, YEO_JOHNSON)\n"
         "print(len(careful), len(plain) <= 2 * len(columns))\n"
         "careful.clear(); plain.clear()\n"
-        "test_mle.fitted(1e6 + test_mle.POSITIVE[:400], mle.YEO_JOHNSON)\n"  # a tight cluster is not tried twice
+        "test_mle.fitted(1e6 + test_mle.POSITIVE[:400], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
         "print(len(careful), len(plain))"
     )
     path = os.pathsep.join([str(processes.SOURCES), *(str(folder) for folder in Path(__file__).parents[:2])])
@@ -320,24 +342,24 @@ def test_given_lambda_is_taken_as_it_is():
     x = np.exp(NORMAL)
     for lmbda in (-2.0, 0.0, 1e-300, 0.3, 2.0):
         row = fitted(x, BOX_COX, lmbda=lmbda)
-        assert row[mle.LMBDA] == lmbda
-        assert row[mle.STATUS] == Status.FIXED
-        assert row[mle.NLL] == pytest.approx(float(oracles.likelihood("box-cox", lmbda, x)[0]), rel=1e-13)
+        assert row[LMBDA] == lmbda
+        assert row[STATUS] == Status.FIXED
+        assert row[NLL] == pytest.approx(float(oracles.likelihood("box-cox", lmbda, x)[0]), rel=1e-13)
 
 
 def test_zero_weights_leave_values_out():
     x = np.array([NAN, 1.0, 5.0, 2.0, np.inf, -7.0])
     weight = np.array([1.0, 2.0, 0.5, 1.0, 0.0, 0.0])
     np.testing.assert_array_equal(fitted(x, BOX_COX, weight), fitted(x[1:4], BOX_COX, weight[1:4]))
-    assert fitted(x, BOX_COX, np.zeros(6))[mle.STATUS] == Status.EMPTY
+    assert fitted(x, BOX_COX, np.zeros(6))[STATUS] == Status.EMPTY
 
 
 def test_evaluations_are_few():
     """From lambda = 1: a handful on easy columns, and never near the cap on the hardest."""
     for x in (np.exp(NORMAL), np.exp(NORMAL[:30]), np.exp(50.0 * NORMAL)):
-        assert fitted(x, BOX_COX)[mle.N_EVAL] <= 10
+        assert fitted(x, BOX_COX)[N_EVAL] <= 10
     for x in ([0.1, 0.1, 0.1, 0.101], [1.0, 1.0, 1.0 + 2.0**-51], [1e-300, 1e300, 1e300], [5e-324, 1e-323, 1.5e-323]):
-        assert fitted(x, BOX_COX)[mle.N_EVAL] <= 30
+        assert fitted(x, BOX_COX)[N_EVAL] <= 30
 
 
 # --- vectors, profiles, intervals ---------------------------------------------------------------------

@@ -12,7 +12,7 @@ from scipy import stats
 
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
-from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.normality_search import KS, PPCC, criterion_columns
 
 rng = np.random.default_rng(20240601)

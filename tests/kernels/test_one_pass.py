@@ -13,13 +13,17 @@ from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
 from powerkern.kernels import one_pass as ps
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.one_pass import ONE_PASS_MIN, SAMPLE_STRIDE
+from powerkern.kernels.results import CURVATURE, LMBDA, LOC, N_EVAL, N_RESULTS, NLL, SCALE, STATUS
+from powerkern.kernels.scratch import SAMPLE
 
 EPS = np.finfo(float).eps
-BOX_COX, YEO_JOHNSON = mle.BOX_COX, mle.YEO_JOHNSON
+BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 
 # sizes around those at which the road changes: careful, sampled, in chunks
-SIZES = [mle.PLAIN_MIN - 1, mle.PLAIN_MIN, mle.PLAIN_MIN + 1, ps.CHUNK - 1, ps.CHUNK + 1]
-LARGE = [mle.SAMPLE - 1, mle.SAMPLE, mle.SAMPLE + 1, mle.SAMPLE * mle.SAMPLE_STRIDE, 70_001]
+SIZES = [ONE_PASS_MIN - 1, ONE_PASS_MIN, ONE_PASS_MIN + 1, ps.CHUNK - 1, ps.CHUNK + 1]
+LARGE = [SAMPLE - 1, SAMPLE, SAMPLE + 1, SAMPLE * SAMPLE_STRIDE, 70_001]
 if JIT_DISABLED:
     SIZES, LARGE = SIZES[:2], []
 
@@ -48,7 +52,7 @@ DISTRIBUTIONS = {
 
 def fitted(x, family, weight=()):
     """The row of results of one column."""
-    out = np.empty((1, mle.N_RESULTS))
+    out = np.empty((1, N_RESULTS))
     mle.fit_columns(x[None], np.array(weight, dtype=float), family, np.array([np.nan]), new_work(x.size), out)
     return out[0]
 
@@ -56,14 +60,14 @@ def fitted(x, family, weight=()):
 def assert_same_fit(x, family):
     """Weights of one send a column the careful way: both must agree."""
     plain, careful = fitted(x, family), fitted(x, family, np.ones(x.size))
-    assert plain[mle.STATUS] == careful[mle.STATUS] == Status.OK
-    assert abs(plain[mle.LMBDA] - careful[mle.LMBDA]) <= 1e-12 * max(1.0, abs(careful[mle.LMBDA]))
-    size = abs(np.log(abs(x[x != 0.0]))).max() * (1.0 + abs(careful[mle.LMBDA]))
-    assert abs(plain[mle.NLL] - careful[mle.NLL]) <= 1e-13 * (1.0 + size)
-    assert plain[mle.CURVATURE] == pytest.approx(careful[mle.CURVATURE], rel=1e-7)
-    for k in (mle.LOC, mle.SCALE):
+    assert plain[STATUS] == careful[STATUS] == Status.OK
+    assert abs(plain[LMBDA] - careful[LMBDA]) <= 1e-12 * max(1.0, abs(careful[LMBDA]))
+    size = abs(np.log(abs(x[x != 0.0]))).max() * (1.0 + abs(careful[LMBDA]))
+    assert abs(plain[NLL] - careful[NLL]) <= 1e-13 * (1.0 + size)
+    assert plain[CURVATURE] == pytest.approx(careful[CURVATURE], rel=1e-7)
+    for k in (LOC, SCALE):
         # psi is a power of the data: an error of lambda counts times the largest log
-        tolerance = 1e-12 * (1.0 + size) * max(abs(careful[mle.LOC]), careful[mle.SCALE])
+        tolerance = 1e-12 * (1.0 + size) * max(abs(careful[LOC]), careful[SCALE])
         assert abs(plain[k] - careful[k]) <= tolerance
 
 
@@ -85,7 +89,7 @@ def test_large_columns_agree_with_the_careful_way(name, n):
 @pytest.mark.skipif(JIT_DISABLED, reason="slow as plain Python")
 def test_sample_that_misleads():
     """One value in `SAMPLE_STRIDE` is looked at first: what it says about the others may be wrong in every way."""
-    n = 8 * mle.SAMPLE
+    n = 8 * SAMPLE
     rng = np.random.default_rng(2)
     for sampled, others in [
         (np.ones(n), rng.lognormal(size=n)),
@@ -93,7 +97,7 @@ def test_sample_that_misleads():
         (rng.normal(size=n), 1e6 * rng.normal(size=n) ** 2),
         (np.exp(50.0 * rng.normal(size=n)), rng.exponential(size=n)),
     ]:
-        x = np.where(np.arange(n) % mle.SAMPLE_STRIDE == 0, sampled, others)
+        x = np.where(np.arange(n) % SAMPLE_STRIDE == 0, sampled, others)
         assert_same_fit(x, YEO_JOHNSON)
         if x.min() > 0.0:
             assert_same_fit(x, BOX_COX)
@@ -102,7 +106,7 @@ def test_sample_that_misleads():
 @pytest.mark.parametrize("shape", [1e-9, 1e-6, 1e-4, 1e-2, 1.0, 10.0, 100.0, 500.0])
 def test_any_spread(shape):
     """From tight clusters to logs that reach across float64."""
-    n = mle.PLAIN_MIN + 50
+    n = ONE_PASS_MIN + 50
     z = np.clip(np.random.default_rng(3).normal(size=n), -1.3, 1.3)
     assert_same_fit(np.exp(shape * z) if shape > 1e-3 else 1.0 + shape * z, BOX_COX)
     assert_same_fit(shape * z, YEO_JOHNSON)
@@ -111,7 +115,7 @@ def test_any_spread(shape):
 @pytest.mark.parametrize("lmbda", [0.0, 1e-9, 1e-4, 1.0, 2.0 - 1e-6, 2.0])
 def test_optima_where_an_exponent_vanishes(lmbda):
     """Sums of Y_j carry powers of m, or of 2 - m: the walk keeps off 0 and comes back by a Taylor step."""
-    n = mle.PLAIN_MIN + 45
+    n = ONE_PASS_MIN + 45
     z = np.random.default_rng(4).normal(size=n)
     z -= z[::-1]  # symmetric: the optimum is the lambda that made the column, or near it
     near, positive = 0.1 * z, 1.0 + 0.1 * z
@@ -123,7 +127,7 @@ def test_optima_where_an_exponent_vanishes(lmbda):
     ]
     for family, x in columns:
         assert_same_fit(x, family)
-        assert fitted(x, family)[mle.N_EVAL] <= 4  # no detour to the careful way
+        assert fitted(x, family)[N_EVAL] <= 4  # no detour to the careful way
 
 
 # --- the sums themselves ------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from powerkern._arguments import FAMILIES
 from powerkern._engine.by_column import partial_moments_matrix
 from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle, partial_moments
+from powerkern.kernels import partial_moments
+from powerkern.kernels.family import YEO_JOHNSON
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=48)
@@ -104,6 +105,6 @@ def test_a_share_without_values_and_an_exponent_not_asked_for_are_zeros() -> Non
     frame = frame_of(x, family)
     assert_array_equal(share(np.full(3, np.nan), family, frame, 0.7), np.zeros(partial_moments.N_SHARE))
     at = np.array([[0.7, np.nan, 0.2]])
-    found = partial_moments_matrix(x.reshape(-1, 1), mle.YEO_JOHNSON, frame[None], at, NONE, 1)[0]
+    found = partial_moments_matrix(x.reshape(-1, 1), YEO_JOHNSON, frame[None], at, NONE, 1)[0]
     assert_array_equal(found[1], np.zeros(partial_moments.N_SHARE))
     assert_array_equal(found[2], share(x, family, frame, 0.2))

@@ -13,8 +13,22 @@ from powerkern import Status
 from powerkern._engine.gather import new_work
 from powerkern._estimators import ESTIMATORS
 from powerkern._jit import COLUMN, ROWS, entry
-from powerkern.kernels import location, mle, robust
-from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+from powerkern.kernels import location, robust
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.results import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA,
+    LMBDA0,
+    LOC,
+    N_KEPT,
+    N_OBS,
+    N_RESULTS,
+    SCALE,
+    STATUS,
+)
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 families = pytest.mark.parametrize("family", CODES)
@@ -29,7 +43,7 @@ def fitted(x, family, estimator="rewml", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = robust.new_robust_work(new_work(x.size), x.size)
-    out = np.full((1, mle.N_RESULTS), np.nan)
+    out = np.full((1, N_RESULTS), np.nan)
     asked = ESTIMATORS[estimator](**options).array
     robust.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
     return out[0]
@@ -49,13 +63,13 @@ def test_reweighting_is_as_defined(family, estimator, options):
     rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
     how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
     u, _, _, power = oracles.prestandardized(family, x, how)
-    expected = oracles.reweighted(family, u, row[mle.LMBDA0] * power, rule, ddof=int(rule == "cellwise"))
-    kept = (row[mle.KEPT_LOW] <= x) & (x <= row[mle.KEPT_HIGH])
+    expected = oracles.reweighted(family, u, row[LMBDA0] * power, rule, ddof=int(rule == "cellwise"))
+    kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
     np.testing.assert_array_equal(kept, expected.kept[-1])
-    assert row[mle.LMBDA] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    assert row[LMBDA] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)
     if family == "yeo-johnson":
-        assert row[mle.LOC] == pytest.approx(expected.loc, abs=1e-9)
-        assert row[mle.SCALE] == pytest.approx(expected.scale, rel=1e-8)
+        assert row[LOC] == pytest.approx(expected.loc, abs=1e-9)
+        assert row[SCALE] == pytest.approx(expected.scale, rel=1e-8)
 
 
 @families
@@ -68,7 +82,7 @@ def test_longer_columns_are_searched_on_a_sample_first(family):
     def objective(lmbda):
         return oracles.qq_objective(family, u, lmbda, "paper", scores)
 
-    assert objective(row[mle.LMBDA0] * power) <= oracles.lowest(objective, step=0.1) + 1e-6
+    assert objective(row[LMBDA0] * power) <= oracles.lowest(objective, step=0.1) + 1e-6
 
 
 @families
@@ -85,15 +99,15 @@ def test_longer_columns_are_searched_on_a_sample_first(family):
 )
 def test_columns_that_have_no_fit(family, estimator, x, status):
     row = fitted(x, family, estimator)
-    assert row[mle.STATUS] == status
-    assert row[mle.LMBDA] == 1.0
-    assert row[mle.N_OBS] == np.sum(~np.isnan(x))
+    assert row[STATUS] == status
+    assert row[LMBDA] == 1.0
+    assert row[N_OBS] == np.sum(~np.isnan(x))
 
 
 def test_values_outside_the_domain():
-    assert fitted([1.0, 2.0, np.inf], "yeo-johnson")[mle.STATUS] == mle.BAD_INFINITE
-    assert fitted([-np.inf, 2.0, 3.0], "box-cox")[mle.STATUS] == mle.BAD_INFINITE
-    assert fitted([0.0, 2.0, 3.0], "box-cox")[mle.STATUS] == mle.BAD_NOT_POSITIVE
+    assert fitted([1.0, 2.0, np.inf], "yeo-johnson")[STATUS] == BAD_INFINITE
+    assert fitted([-np.inf, 2.0, 3.0], "box-cox")[STATUS] == BAD_INFINITE
+    assert fitted([0.0, 2.0, 3.0], "box-cox")[STATUS] == BAD_NOT_POSITIVE
 
 
 def test_work_serves_columns_of_any_length():
@@ -103,7 +117,7 @@ def test_work_serves_columns_of_any_length():
     for row, x in zip(columns, xs, strict=True):
         row[: x.size] = np.sort(x)
     work = robust.new_robust_work(new_work(31), 31)
-    out = np.full((4, mle.N_RESULTS), np.nan)
+    out = np.full((4, N_RESULTS), np.nan)
     robust.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().array, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
@@ -137,8 +151,8 @@ def test_carroll_is_a_minimum(family, how):
     def objective(lmbda):
         return oracles.carroll_objective(family, u, lmbda)
 
-    assert objective(row[mle.LMBDA] * power) <= oracles.lowest(objective, step=0.1) + 1e-8
-    assert row[mle.N_KEPT] == x.size
+    assert objective(row[LMBDA] * power) <= oracles.lowest(objective, step=0.1) + 1e-8
+    assert row[N_KEPT] == x.size
 
 
 @families
@@ -148,10 +162,10 @@ def test_trimmed_likelihood_keeps_the_best_stretch(family, h):
     row = fitted(x, family, "mtl", h=h)
     u, _, _, power = oracles.prestandardized(family, x, "mad")
     size = max(math.ceil(h * x.size), x.size // 2 + 1)
-    kept = (row[mle.KEPT_LOW] <= x) & (x <= row[mle.KEPT_HIGH])
-    start = oracles.trimmed_objective(family, u, row[mle.LMBDA] * power, size)[1]
+    kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
+    start = oracles.trimmed_objective(family, u, row[LMBDA] * power, size)[1]
     np.testing.assert_array_equal(np.flatnonzero(kept), np.arange(start, start + size))
-    assert row[mle.LMBDA] * power == pytest.approx(oracles.likeliest_lambda(family, u[kept], 1.0), abs=1e-9)
+    assert row[LMBDA] * power == pytest.approx(oracles.likeliest_lambda(family, u[kept], 1.0), abs=1e-9)
 
 
 @families
@@ -164,16 +178,16 @@ def test_the_path_of_r_is_brents_from_end_to_end(family):
         return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
 
     best = min(oracles.netlib_fmin(objective, -4.0, 6.0, robust.CELLWISE_XTOL), key=objective)
-    assert fitted(x, family, convention="cellwise")[mle.LMBDA0] == pytest.approx(best, abs=1e-9)
+    assert fitted(x, family, convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("mirror", [False, True])
 def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
     x = np.random.default_rng(0).beta(30.0, 1.0, 60)
     row = fitted(1.0 / x if mirror else x, "box-cox", convention="cellwise")
-    assert abs(row[mle.LMBDA]) > 6.0
-    assert np.sign(row[mle.LMBDA0]) == np.sign(row[mle.LMBDA])
-    assert row[mle.STATUS] in (Status.OK, Status.MULTIMODAL)
+    assert abs(row[LMBDA]) > 6.0
+    assert np.sign(row[LMBDA0]) == np.sign(row[LMBDA])
+    assert row[STATUS] in (Status.OK, Status.MULTIMODAL)
 
 
 @pytest.mark.parametrize("n_reweight", [0, 1, 5])
@@ -181,10 +195,10 @@ def test_number_of_steps(n_reweight):
     x = np.sort(sample("yeo-johnson", seed=2))
     row = fitted(x, "yeo-johnson", n_reweight=n_reweight)
     u, _, _, _ = oracles.prestandardized("yeo-johnson", x, "mad")
-    expected = oracles.reweighted("yeo-johnson", u, row[mle.LMBDA0], "paper", n_reweight)
-    assert row[mle.LMBDA] == pytest.approx(expected.lmbdas[-1], abs=1e-9)
-    assert row[mle.N_KEPT] == expected.kept[-1].sum()
-    assert row[mle.LOC] == pytest.approx(expected.loc, abs=1e-9)
+    expected = oracles.reweighted("yeo-johnson", u, row[LMBDA0], "paper", n_reweight)
+    assert row[LMBDA] == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    assert row[N_KEPT] == expected.kept[-1].sum()
+    assert row[LOC] == pytest.approx(expected.loc, abs=1e-9)
 
 
 @families
@@ -194,5 +208,5 @@ def test_long_columns_of_few_values(family, estimator):
     rng = np.random.default_rng(1)
     x = rng.poisson(6.0, robust._ALL + 40) + 1.0
     row = fitted(x, family, estimator)
-    assert row[mle.STATUS] in (Status.OK, Status.MULTIMODAL, Status.NOT_CERTIFIED)
-    assert abs(row[mle.LMBDA]) < 5.0
+    assert row[STATUS] in (Status.OK, Status.MULTIMODAL, Status.NOT_CERTIFIED)
+    assert abs(row[LMBDA]) < 5.0

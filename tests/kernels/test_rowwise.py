@@ -7,9 +7,11 @@ import pytest
 
 from powerkern import Status
 from powerkern._engine.by_column import fit_matrix
-from powerkern.kernels import columnwise, mle, rowwise
+from powerkern.kernels import columnwise, rowwise
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.results import CENTER, DIVISOR, STATUS
 
-FAMILIES = [mle.BOX_COX, mle.YEO_JOHNSON]
+FAMILIES = [BOX_COX, YEO_JOHNSON]
 WHATS = range(4)
 
 
@@ -22,7 +24,7 @@ def columns(family, n=40):
     x[2] = 30.0 + 1e-7 * z[2]
     x[3] *= 1e100
     x[4] *= 1e-100
-    if family == mle.YEO_JOHNSON:
+    if family == YEO_JOHNSON:
         x[5] = np.floor(x[5])
         x[6:9] *= -1.0
         x[9:] = z[9:] * 3.0
@@ -120,9 +122,9 @@ def test_values_without_an_image_are_extreme(family, what):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_columns_that_pass_or_are_rescaled_have_no_ordinary_value(family, what):
     results = fits(columns(family), family)
-    results[0, mle.STATUS] = Status.CONSTANT
-    results[1, mle.CENTRE] = 1.0
-    results[2, mle.DIVISOR] = 2.0
+    results[0, STATUS] = Status.CONSTANT
+    results[1, CENTER] = 1.0
+    results[2, DIVISOR] = 2.0
     c = rowwise.constants(family, what, results)
-    n = 3 if family == mle.YEO_JOHNSON else 1  # scale is nothing to Box-Cox
+    n = 3 if family == YEO_JOHNSON else 1  # scale is nothing to Box-Cox
     assert (c[rowwise.LOW, :n] > c[rowwise.HIGH, :n]).all()

@@ -14,8 +14,19 @@ from powerkern._engine.gather import new_work
 from powerkern._engine.one_column import fit_vector
 from powerkern._status import Status
 from powerkern.kernels import mle, sketch
-from powerkern.kernels.likelihood import BLOCK, N_MOMENTS
-from powerkern.kernels.mle import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.results import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    CURVATURE,
+    LMBDA,
+    LOC,
+    N_RESULTS,
+    NLL,
+    SCALE,
+    STATUS,
+)
+from powerkern.kernels.scratch import new_scratch
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 NOTHING = np.empty(0)
@@ -51,14 +62,14 @@ def sums_of(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = N
 
 
 def scratch(bins: int) -> tuple:
-    return sketch.new_nodes(bins), (np.empty((4, BLOCK)), np.empty((3, N_MOMENTS)))
+    return sketch.new_nodes(bins), new_scratch()
 
 
 def fit(x: np.ndarray, family: int, grid: np.ndarray, weight: np.ndarray = NOTHING, lmbda: float = math.nan) -> tuple:
     """A row of results, and the bound of lambda's error."""
     sums, inside = sums_of(x, family, grid, weight)
     assert inside
-    out, error = np.empty((1, mle.N_RESULTS)), np.empty(1)
+    out, error = np.empty((1, N_RESULTS)), np.empty(1)
     starts = np.array([0, len(sums)])
     sketch.fit_sums(sums, starts, family, grid.reshape(1, -1), np.array([lmbda]), *scratch(len(sums)), out, error)
     return out[0], error[0]
@@ -108,8 +119,8 @@ def test_a_range_is_what_numpy_finds(family, shape):
 
 
 def test_ranges_tell_what_is_outside_the_domain():
-    assert range_row(np.array([1.0, np.inf]), YEO_JOHNSON)[sketch.R_COUNT] == mle.BAD_INFINITE
-    assert range_row(np.array([1.0, 0.0]), BOX_COX)[sketch.R_COUNT] == mle.BAD_NOT_POSITIVE
+    assert range_row(np.array([1.0, np.inf]), YEO_JOHNSON)[sketch.R_COUNT] == BAD_INFINITE
+    assert range_row(np.array([1.0, 0.0]), BOX_COX)[sketch.R_COUNT] == BAD_NOT_POSITIVE
     assert range_row(np.full(700, np.nan), BOX_COX)[sketch.R_COUNT] == 0
 
 
@@ -226,15 +237,15 @@ def test_a_fit_from_sums_is_the_direct_fit(family, shape):
     x = column(shape)
     row, error = fit(x, family, grid_row(x, family))
     expected = fit_vector(x, family)
-    assert row[mle.STATUS] == Status.OK
+    assert row[STATUS] == Status.OK
     assert error <= sketch.TOLERANCE * max(1.0, abs(expected.lmbda))
-    assert row[mle.LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)
-    assert row[mle.NLL] == pytest.approx(expected.nll, rel=1e-11, abs=1e-12)
-    assert row[mle.CURVATURE] == pytest.approx(expected.curvature, rel=1e-8)
+    assert row[LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)
+    assert row[NLL] == pytest.approx(expected.nll, rel=1e-11, abs=1e-12)
+    assert row[CURVATURE] == pytest.approx(expected.curvature, rel=1e-8)
     given, _ = fit(x, family, grid_row(x, family), lmbda=0.5)
-    assert (given[mle.LMBDA], given[mle.STATUS]) == (0.5, Status.FIXED)
+    assert (given[LMBDA], given[STATUS]) == (0.5, Status.FIXED)
     at_half = fit_vector(x, family, 0.5)
-    assert_allclose([given[mle.LOC], given[mle.SCALE]], [at_half.loc, at_half.scale], rtol=1e-10)
+    assert_allclose([given[LOC], given[SCALE]], [at_half.loc, at_half.scale], rtol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +255,9 @@ def test_values_at_the_ends_of_the_range_of_floats(x):
     """Multiples of the smallest number are exact, and their ratios are those of 1, 2, 3, 10."""
     row, error = fit(x, BOX_COX, grid_row(x, BOX_COX))
     expected = fit_vector(x / x[0] if x[0] < 1.0 else x * 2.0**-1000, BOX_COX)  # Box-Cox's lambda knows no scale
-    assert row[mle.STATUS] == Status.OK
+    assert row[STATUS] == Status.OK
     assert error <= 1e-11
-    assert row[mle.LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)
+    assert row[LMBDA] == pytest.approx(expected.lmbda, rel=1e-11, abs=1e-12)
 
 
 @pytest.mark.parametrize("coarser", [0, 1, 2, 3, 4])
@@ -259,16 +270,16 @@ def test_the_error_stays_below_its_bound(family, shape, coarser):
     x = column(shape) ** (3.0 if family == BOX_COX else 1.0) + (0.3 if family == BOX_COX else 0.0)
     grid = grid_row(x, family)
     row, error = fit(x, family, relaid(grid, family, grid[sketch.G_EXPONENT] + coarser))
-    actual = abs(row[mle.LMBDA] - fit_vector(x, family).lmbda)
+    actual = abs(row[LMBDA] - fit_vector(x, family).lmbda)
     assert actual <= error + 1e-14
-    assert (row[mle.STATUS] == Status.UNRESOLVED) == (error > sketch.TOLERANCE * max(1.0, abs(row[mle.LMBDA])))
+    assert (row[STATUS] == Status.UNRESOLVED) == (error > sketch.TOLERANCE * max(1.0, abs(row[LMBDA])))
 
 
 def test_the_bound_tells_a_grid_that_is_too_coarse():
     x = column("lognormal")
     grid = grid_row(x, YEO_JOHNSON)
     row, error = fit(x, YEO_JOHNSON, relaid(grid, YEO_JOHNSON, grid[sketch.G_EXPONENT] + 5))
-    assert row[mle.STATUS] == Status.UNRESOLVED
+    assert row[STATUS] == Status.UNRESOLVED
     assert sketch.TOLERANCE < error < 10.0
     row, error = fit(x, YEO_JOHNSON, grid)
     assert error < 1e-13
@@ -276,12 +287,12 @@ def test_the_bound_tells_a_grid_that_is_too_coarse():
 
 def test_columns_that_have_no_fit():
     x = np.full(4, 2.0)
-    assert fit(x, BOX_COX, grid_row(x, BOX_COX))[0][mle.STATUS] == Status.CONSTANT
+    assert fit(x, BOX_COX, grid_row(x, BOX_COX))[0][STATUS] == Status.CONSTANT
     nothing = np.full(4, np.nan)
-    assert fit(nothing, BOX_COX, grid_row(nothing, BOX_COX))[0][mle.STATUS] == Status.EMPTY
+    assert fit(nothing, BOX_COX, grid_row(nothing, BOX_COX))[0][STATUS] == Status.EMPTY
     spread = grid_row(np.array([1.0, 5.0]), BOX_COX)
     row, error = fit(np.full(3, 2.0), BOX_COX, spread)  # a part of a column, with one value
-    assert (row[mle.STATUS], error) == (Status.UNRESOLVED, math.inf)
+    assert (row[STATUS], error) == (Status.UNRESOLVED, math.inf)
 
 
 @every_case

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from scipy import special
 
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels import columnwise, mle
+from powerkern.kernels import columnwise
 from powerkern.kernels import yeojohnson as yj
+from powerkern.kernels.family import YEO_JOHNSON
+from powerkern.kernels.results import DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE
 
 #: points per kind, sign and lambda
 N = 2 if JIT_DISABLED else 8
@@ -49,11 +51,11 @@ def by_column(direction):
     """The loop of a standardised direction, through the entry that transforms columns."""
 
     def loop(x, lmbda, ref, a, b, log_factor, out):
-        fit = np.zeros((1, mle.N_RESULTS))
-        fit[0, [mle.LMBDA, mle.REF, mle.SLOPE, mle.INTERCEPT, mle.LOG_FACTOR]] = lmbda, ref, a, b, log_factor
-        fit[0, mle.DIVISOR] = 1.0
+        fit = np.zeros((1, N_RESULTS))
+        fit[0, [LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR]] = lmbda, ref, a, b, log_factor
+        fit[0, DIVISOR] = 1.0
         block = np.array([x])
-        columnwise.APPLY[mle.YEO_JOHNSON, direction](block, fit, np.zeros(1, np.int64))
+        columnwise.APPLY[YEO_JOHNSON, direction](block, fit, np.zeros(1, np.int64))
         out[:] = block[0]
 
     return loop
