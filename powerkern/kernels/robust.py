@@ -25,16 +25,9 @@ import numpy.typing as npt
 from powerkern._jit import entry, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern.kernels.elementary import exp, log, log1p
+from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.location import (
-    CELLWISE_BETA,
-    LocScale,
-    huber_likelihood_of,
-    mad_of,
-    median_of,
-    one_step_of,
-    position_of,
-)
+from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.mle import (
     BAD_INFINITE,
@@ -63,6 +56,7 @@ from powerkern.kernels.mle import (
     write_identity,
     write_range,
 )
+from powerkern.kernels.order_statistics import mad_of, median_of, position_of
 from powerkern.kernels.qq import bisquare_objective_of, normal_scores
 from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 
