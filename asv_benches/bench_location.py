@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry
-from powerkern.kernels import location as kernels
+from powerkern.kernels import huber, loc_scale, order_statistics, proposal2
 from powerkern.location import location_scale
 
 from ._measure import PEER_COLUMNS, InTurns, exp_units
@@ -132,12 +132,12 @@ class Short:
 
 
 @entry((COLUMN, COLUMN, ROWS, INTEGER))
-def _estimate(y: np.ndarray, w: np.ndarray, table: np.ndarray, which: int) -> kernels.LocScale:
+def _estimate(y: np.ndarray, w: np.ndarray, table: np.ndarray, which: int) -> loc_scale.LocScale:
     if which == 0:
-        return kernels.huber(y, w, table, 1.5)
+        return huber.huber(y, w, table, 1.5)
     if which == 1:
-        return kernels.huber_one_step(y, w, table, 1.5, kernels.CELLWISE_BETA)
-    return kernels.huber_proposal2_of(y, w, table, 1.5, 1.5)
+        return huber.huber_one_step(y, w, table, 1.5, huber.CELLWISE_BETA)
+    return proposal2.huber_proposal2_of(y, w, table, 1.5, 1.5)
 
 
 ESTIMATORS = ["huber", "huber_one_step", "huber_proposal2"]
@@ -151,10 +151,10 @@ class Sorted:
 
     def setup(self, estimator: str, n: int) -> None:
         self.y = np.sort(contaminated(n, 1)[:, 0])
-        self.table = np.empty((6, kernels.table_width(n)))
+        self.table = np.empty((6, order_statistics.table_width(n)))
         self.run(estimator)
 
-    def run(self, estimator: str) -> kernels.LocScale:
+    def run(self, estimator: str) -> loc_scale.LocScale:
         return _estimate(self.y, self.y[:0], self.table, ESTIMATORS.index(estimator))
 
     def track_exp_passes(self, estimator: str, n: int) -> float:
@@ -236,7 +236,7 @@ class OneStep:
         worst = 0.0
         for record in self.records:
             y = np.sort(record["x"])
-            found = _estimate(y, y[:0], np.empty((6, kernels.table_width(y.size))), 1)
+            found = _estimate(y, y[:0], np.empty((6, order_statistics.table_width(y.size))), 1)
             for value, expected in zip(found[:2], (record["huber_loc"], record["huber_scale"]), strict=True):
                 worst = max(worst, abs(value / expected - 1.0))
         return worst

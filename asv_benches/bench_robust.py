@@ -15,8 +15,7 @@ from scipy.special import ndtr, ndtri
 
 import powerkern as pk
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry
-from powerkern.kernels import bisquare_objective
-from powerkern.kernels import location as location_kernels
+from powerkern.kernels import bisquare_objective, huber, loc_scale, order_statistics
 from powerkern.kernels import rectified as kernels
 
 from ._measure import FAMILIES, InTurns, exp_units, lap_of
@@ -110,8 +109,8 @@ def _transform(
 
 
 @entry((COLUMN, ROWS))
-def _huber(y: np.ndarray, table: np.ndarray) -> location_kernels.LocScale:
-    return location_kernels.huber_one_step(y, y[:0], table, 1.5, location_kernels.CELLWISE_BETA)
+def _huber(y: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
+    return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
 
 
 class _Column:
@@ -128,12 +127,12 @@ class _Column:
         self.scores = ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
         room = np.ones(kernels.ROOM)
         self.x, self.logs, self._y = np.append(self.x, room), np.append(self.logs, room), np.ones(n + room.size)
-        self.y, self.table = self._y[:n], np.empty((6, location_kernels.table_width(n)))
+        self.y, self.table = self._y[:n], np.empty((6, order_statistics.table_width(n)))
 
     def transform(self, lmbda: float, rule: int) -> None:
         _transform(self.x, self.logs, self.n_negative, self.below, lmbda, rule, self._y)
 
-    def huber(self) -> location_kernels.LocScale:
+    def huber(self) -> loc_scale.LocScale:
         return _huber(self.y, self.table)
 
     def objective(self, lmbda: float, rule: int) -> float:
@@ -268,12 +267,12 @@ class Units:
         for unit in json.loads((_SHARED / "refs/cellwise/units.json").read_text())["units"]:
             for kind in ("yj", "bc"):
                 for record in unit[kind]:
-                    for values, huber in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
+                    for values, figures in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
                         column = _Column(np.ones(len(record[values])), "box-cox")
                         column.y = np.sort(record[values])
                         loc, scale = column.huber()[:2]
-                        errors = abs(np.array([loc, scale]) - record[huber])
-                        worst = max(worst, float(errors.max() / abs(record[huber][1])))
+                        errors = abs(np.array([loc, scale]) - record[figures])
+                        worst = max(worst, float(errors.max() / abs(record[figures][1])))
         return worst
 
 

@@ -96,6 +96,8 @@ class LocationStatus(IntEnum):
     MAX_ITER = 2
     #: No value at all: location and scale are NaN.
     EMPTY = 3
+    #: The scale, or on the way to it a sum of weights and values, is beyond the range of float64.
+    OVERFLOW = 4
 
     @property
     def sentence(self) -> str:
@@ -108,4 +110,5 @@ _LOCATION_SENTENCES = {
     LocationStatus.ZERO_SCALE: "the scale is 0, because too many values are equal",
     LocationStatus.MAX_ITER: "not converged within the cap of iterations",
     LocationStatus.EMPTY: "no values",
+    LocationStatus.OVERFLOW: "location or scale is beyond the range of float64; divide the column by its largest value",
 }

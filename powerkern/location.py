@@ -16,7 +16,16 @@ from powerkern._engine.threads import thread_count
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
-from powerkern.kernels import location as kernels
+from powerkern.kernels.loc_scale import BAD_INFINITE
+from powerkern.kernels.location import (
+    bisquare_columns,
+    biweight_columns,
+    huber_columns,
+    huber_scale_columns,
+    order_columns,
+    proposal2_columns,
+)
+from powerkern.kernels.order_statistics import table_width
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
@@ -95,7 +104,7 @@ def _positive(what: str, value: object) -> float:
 def _order(center: str, spread: str) -> _Method:
     codes = [float(_CENTERS.index(center)), float(_SPREADS.index(spread))]
     if center != "trimmed":
-        return _Method(kernels.order_columns, {}, lambda: [*codes, 0.0, 0.0])
+        return _Method(order_columns, {}, lambda: [*codes, 0.0, 0.0])
 
     def options(fraction: object, sides: object) -> list[float]:
         both = as_choice("sides", sides, ("upper", "both")) == "both"
@@ -105,7 +114,7 @@ def _order(center: str, spread: str) -> _Method:
             raise ValueError(f"fraction must be at least 0 and below {limit} with sides={sides!r}, got {fraction!r}")
         return [*codes, share if both else 0.0, share]
 
-    return _Method(kernels.order_columns, {"fraction": 0.1, "sides": "upper"}, options)
+    return _Method(order_columns, {"fraction": 0.1, "sides": "upper"}, options)
 
 
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
@@ -124,17 +133,15 @@ def _proposal2_options(k: object, k_location: object) -> list[float]:
 
 METHODS: dict[str, _Method] = {
     **{f"{center}-{spread}": _order(center, spread) for center in _CENTERS for spread in _SPREADS},
-    "huber": _Method(kernels.huber_columns, {"k": 1.5}, lambda k: [_positive("k", k)]),
-    "huber-scale": _Method(
-        kernels.huber_scale_columns, {"k": 1.5, "center": "median", "ddof": 0}, _huber_scale_options
-    ),
-    "huber-proposal2": _Method(kernels.proposal2_columns, {"k": 1.5, "k_location": None}, _proposal2_options),
-    "bisquare": _Method(kernels.bisquare_columns, {"c": 4.685}, lambda c: [0.0, _positive("c", c)]),
+    "huber": _Method(huber_columns, {"k": 1.5}, lambda k: [_positive("k", k)]),
+    "huber-scale": _Method(huber_scale_columns, {"k": 1.5, "center": "median", "ddof": 0}, _huber_scale_options),
+    "huber-proposal2": _Method(proposal2_columns, {"k": 1.5, "k_location": None}, _proposal2_options),
+    "bisquare": _Method(bisquare_columns, {"c": 4.685}, lambda c: [0.0, _positive("c", c)]),
     "bisquare-proposal2": _Method(
-        kernels.bisquare_columns, {"k": 1.5, "c": 4.685}, lambda k, c: [_positive("k", k), _positive("c", c)]
+        bisquare_columns, {"k": 1.5, "c": 4.685}, lambda k, c: [_positive("k", k), _positive("c", c)]
     ),
     "biweight": _Method(
-        kernels.biweight_columns,
+        biweight_columns,
         {"c_location": 6.0, "c_scale": 9.0},
         lambda c_location, c_scale: [_positive("c_location", c_location), _positive("c_scale", c_scale)],
     ),
@@ -185,8 +192,8 @@ def location_scale(
     Warns
     -----
     UserWarning
-        Once, for columns without values and those whose iteration reached its cap. A scale of 0 is told by the status
-        only.
+        Once, for columns without values, those whose iteration reached its cap, and those whose scale is beyond the
+        range of float64. A scale of 0 is told by the status only.
 
     See Also
     --------
@@ -275,7 +282,7 @@ def _estimator(
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
-        table = np.empty((6, kernels.table_width(block.shape[1])))
+        table = np.empty((6, table_width(block.shape[1])))
         weights = np.empty((block.shape[0], 0))
         if weight.size:
             block[:, weight == 0.0] = np.nan  # counts for nothing
@@ -293,7 +300,7 @@ def _estimator(
 
 
 def _refuse_infinite(matrix: Matrix, status: NDArray[np.int64], weight: FloatArray) -> None:
-    infinite = np.flatnonzero(status == kernels.BAD_INFINITE)
+    infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
         j = int(infinite[0])
         with np.errstate(over="ignore"):
@@ -305,7 +312,7 @@ def _refuse_infinite(matrix: Matrix, status: NDArray[np.int64], weight: FloatArr
 
 def _warn(status: NDArray[np.int64], names: list[str] | None) -> None:
     parts = []
-    for code in (LocationStatus.EMPTY, LocationStatus.MAX_ITER):
+    for code in (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW):
         concerned = np.flatnonzero(status == code)
         if concerned.size:
             parts.append(f"{column_labels(concerned, names)}: {code.sentence}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import oracles
@@ -45,6 +47,62 @@ def with_holes(n=60, p=7, seed=0):
 def assert_same(a, b):
     for name in ("loc", "scale", "n_iter", "status"):
         np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+
+
+# --- extreme values -----------------------------------------------------------------------------------
+
+EXTREMES = {
+    "two signs": [1e308, 1e308, -1e308, 1.0],
+    "both ends": [-1.7e308, -0.9e308, 0.0, 0.8e308, 1.7e308, 1e300, -1e300],
+    "one sign": [1.2e308, 1.25e308, 1.3e308, 1.5e308, 1.6e308, 1.7e308],
+    "outliers": [1.0, 2.0, 3.0, 4.0, 5.0, -1.7e308, 1.7e308],
+}
+
+
+@methods
+@pytest.mark.parametrize("values", EXTREMES.values(), ids=EXTREMES.keys())
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_difference_and_no_sum_overflows(method, values, weighted):
+    x = np.array(values)
+    w = np.arange(float(x.size), 0.0, -1.0) if weighted else None
+    unit = 2.0**-60
+    expected = location_scale(x * unit, method, sample_weight=w)
+    found = location_scale(x, method, sample_weight=w)
+    np.testing.assert_allclose(np.array(found) * unit, expected, rtol=1e-13)
+    assert found.status.tolist() == expected.status.tolist()
+
+
+@pytest.mark.parametrize("spread", ["mad", "niqr"])
+@pytest.mark.parametrize("largest", [1.0, 1e12, 1e290])
+def test_trimmed_means_of_large_values_with_large_weights(spread, largest):
+    rng = np.random.default_rng(0)
+    x = 1e300 * rng.standard_cauchy(40)
+    w = largest * rng.random(40)
+    found = location_scale(x, f"trimmed-{spread}", sample_weight=w)
+    order = np.argsort(x)
+    weights, values = [Fraction(v) for v in w[order]], [Fraction(v) for v in x[order]]
+    left = sum(weights) - Fraction(math.floor(sum(weights) / 10)) if largest < 1e15 else sum(weights) * 9 / 10
+    kept, total = left, Fraction(0)
+    for value, weight in zip(values, weights, strict=True):
+        total += value * min(weight, kept)
+        kept -= min(weight, kept)
+    assert found.loc[0] == pytest.approx(float(total / left), rel=1e-11)  # 1e-12 of the weight is forgiven
+    assert np.isfinite(found.scale).all()
+    assert found.status.tolist() == [LocationStatus.CONVERGED]
+
+
+def test_trimmed_means_do_not_see_what_is_trimmed():
+    x = [1.0, 2.0, 3.5, 1e20, 1e20, 1e20, 1e308]
+    for w in (None, np.ones(7)):
+        assert location_scale(x, "trimmed", fraction=0.6, sample_weight=w).loc[0] == pytest.approx(6.5 / 3.0, rel=1e-15)
+
+
+@pytest.mark.parametrize("method", ["median-mad", "huber", "bisquare"])
+def test_a_scale_beyond_float64_is_told(method):
+    with pytest.warns(UserWarning, match="column 0: location or scale is beyond the range of float64"):
+        found = location_scale([-1.7e308, -1.7e308, 0.0, 1.7e308, 1.7e308], method)
+    assert found.status.tolist() == [LocationStatus.OVERFLOW]
+    assert found.scale.tolist() == [np.inf]
 
 
 # --- values -------------------------------------------------------------------------------------------

@@ -26,19 +26,13 @@ from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_t
 from powerkern._status import Route, Status
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
+from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.likelihood import FloatArray
-from powerkern.kernels.location import (
-    CELLWISE_BETA,
-    LocScale,
-    huber_likelihood_of,
-    mad_of,
-    median_of,
-    one_step_of,
-    position_of,
-)
+from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.logs import centred_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.mle import fit_column
+from powerkern.kernels.order_statistics import mad_of, median_of, position_of
 from powerkern.kernels.qq import bisquare_objective_of, normal_scores
 from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 from powerkern.kernels.results import (

@@ -13,7 +13,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import other_estimator
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, check_n_features, column_labels
+from powerkern._validate import as_choice, as_matrix, check_n_features, column_label, column_labels
 from powerkern.fitting import PowerFit, fit
 from powerkern.kernels.erf import gaussian_probabilities
 from powerkern.location import location_scale
@@ -215,7 +215,8 @@ def outlier_probability(
     TypeError
         Scores that are not real numbers.
     ValueError
-        Infinite scores (`fit_scaling` and its `probability` take new ones), a wrong shape, an unknown word.
+        Infinite scores (`fit_scaling` and its `probability` take new ones), scores for "linear" whose range is beyond
+        float64, a wrong shape, an unknown word.
 
     Warns
     -----
@@ -265,6 +266,7 @@ def _fitted(
         values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
     if method == "linear":
         mu, sigma = _range(finite_values(matrix), threads)
+        _refuse_overflow(sigma, matrix.names)
     elif method == "gamma":
         mu, sigma = location_scale(scores, "mean-sd", n_threads=threads)
         sigma = sigma * bessel_factor(values, 1, threads)
@@ -291,10 +293,19 @@ def _range(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
 
     def ends(block: FloatArray, group: slice) -> FloatArray:
         low = np.fmin.reduce(block, axis=1)
-        return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
+        with np.errstate(over="ignore"):
+            return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
 
     mu, sigma = column_figures(ends, values, 2, n_threads).T
     return mu, sigma
+
+
+def _refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
+    if np.isinf(ranges).any():
+        j = int(np.argmax(np.isinf(ranges)))
+        raise ValueError(
+            f"{column_label(j, names)}: the range of the scores is beyond the range of float64; divide them by 4"
+        )
 
 
 def _warn(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:

@@ -12,59 +12,67 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry
-from powerkern.kernels import huber_location, huber_proposal2, huber_scale
-from powerkern.kernels import location as loc
+from powerkern.kernels import (
+    biweight,
+    huber,
+    huber_location,
+    huber_proposal2,
+    huber_scale,
+    loc_scale,
+    order_statistics,
+    proposal2,
+)
 
 NO_WEIGHTS = np.empty(0)
 
 
 @entry((COLUMN, COLUMN, ROWS, REAL, REAL, REAL))
-def order_statistics(y, w, table, point, weight, probability):
+def order_figures(y, w, table, point, weight, probability):
     """Median, MAD, distance from a point, quantile, quartile distance."""
-    col = loc.sorted_column(y, w, table)
+    col = order_statistics.sorted_column(y, w, table)
     return (
         col.center + col.median,
-        loc.mad_about(col, col.median),
-        loc.distance_at(col, point - col.center, weight),
-        loc.median_of(y),
-        loc.quantile_of(y, probability),
-        loc.iqr_of(y, w),
+        order_statistics.mad_about(col, col.median),
+        order_statistics.distance_at(col, point - col.center, weight),
+        order_statistics.median_of(y),
+        order_statistics.quantile_of(y, probability),
+        order_statistics.iqr_of(y, w),
     )
 
 
 @entry((COLUMN, COLUMN, ROWS, COUNTS, COLUMN))
 def stretches(y, w, table, bounds, out):
     """Sums of y - center over stretches, and the weight before each."""
-    col = loc.sorted_column(y, w, table)
+    col = order_statistics.sorted_column(y, w, table)
     for i in range(bounds.size // 2):
-        sums = loc.inside(col, bounds[2 * i], bounds[2 * i + 1])
+        sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])
         out[4 * i], out[4 * i + 1], out[4 * i + 2] = sums.weight, sums.first, sums.second
-        out[4 * i + 3] = loc.weight_before(col, bounds[2 * i])
+        out[4 * i + 3] = order_statistics.weight_before(col, bounds[2 * i])
     return col.center
 
 
 @entry((COLUMN, REAL, REAL, INTEGER))
 def position(y, center, t, guess):
-    return loc.position_of(y, center, t, guess)
+    return order_statistics.position_of(y, center, t, guess)
 
 
 @entry((COLUMN, COLUMN, ROWS, REAL, REAL, INTEGER))
 def estimate(y, w, table, k, c, which):
     if which == 0:
-        return loc.huber(y, w, table, k)
+        return huber.huber(y, w, table, k)
     if which == 1:
-        return loc.huber_one_step(y, w, table, k, c)
+        return huber.huber_one_step(y, w, table, k, c)
     if which == 2:
-        return loc.huber_location_of(y, w, table, math.nan, k)
+        return huber.huber_location_of(y, w, table, math.nan, k)
     if which == 3:
-        return loc.huber_scale_of(y, w, table, math.nan, k, c)
+        return huber.huber_scale_of(y, w, table, math.nan, k, c)
     if which == 4:
-        return loc.huber_proposal2_of(y, w, table, k, c)
+        return proposal2.huber_proposal2_of(y, w, table, k, c)
     if which == 5:
-        return loc.bisquare_proposal2_of(y, w, table, k, c)
+        return biweight.bisquare_proposal2_of(y, w, table, k, c)
     if which == 6:
-        return loc.bisquare_of(y, w, table, c)
-    return loc.biweight_of(y, w, table, k, c)
+        return biweight.bisquare_of(y, w, table, c)
+    return biweight.biweight_of(y, w, table, k, c)
 
 
 HUBER, ONE_STEP, LOCATION, SCALE, PROPOSAL2, BISQUARE2, BISQUARE, BIWEIGHT = range(8)
@@ -81,7 +89,7 @@ ESTIMATORS = {
 
 
 def table_of(y):
-    return np.full((6, loc.table_width(y.size)), np.nan)
+    return np.full((6, order_statistics.table_width(y.size)), np.nan)
 
 
 def apply(which, y, w=NO_WEIGHTS, constants=None):
@@ -92,10 +100,10 @@ def apply(which, y, w=NO_WEIGHTS, constants=None):
 def columns(seed=0):
     """Sorted columns with their names."""
     rng = np.random.default_rng(seed)
-    for n in (1, 2, 3, 4, 5, 30, 2 * loc.BLOCK + 1, 5 * loc.BLOCK):
+    for n in (1, 2, 3, 4, 5, 30, 2 * order_statistics.BLOCK + 1, 5 * order_statistics.BLOCK):
         yield f"normal {n}", np.sort(rng.normal(size=n))
     yield "far from 0", np.sort(1e8 + rng.normal(size=40))
-    yield "exponential", np.sort(rng.exponential(size=3 * loc.BLOCK))
+    yield "exponential", np.sort(rng.exponential(size=3 * order_statistics.BLOCK))
     yield "ties", np.sort(rng.integers(0, 6, 90).astype(float))
     yield "outliers", np.sort(np.append(rng.normal(size=20), [1e6, 1e7, -1e9, 1e12]))
     yield "45 % elsewhere", np.sort(np.append(rng.normal(size=22), 12.0 + rng.normal(size=18)))
@@ -117,7 +125,7 @@ def test_order_statistics_are_numpys(name):
     y = NAMED[name]
     point = float(np.quantile(y, 0.2)) + 0.1
     for share in (0.1, 0.5, 0.77, 1.0):
-        found = order_statistics(y, NO_WEIGHTS, table_of(y), point, share * y.size, share)
+        found = order_figures(y, NO_WEIGHTS, table_of(y), point, share * y.size, share)
         distances = np.sort(abs(y - point))
         rank = share * y.size
         lower, upper = distances[max(math.ceil(rank), 1) - 1], distances[min(math.floor(rank), y.size - 1)]
@@ -133,8 +141,8 @@ def test_weights_repeat_values(name):
     y, w = NAMED[name], whole_weights(NAMED[name])
     repeated = np.repeat(y, w.astype(int))
     for share in (0.3, 0.5, 0.9):
-        weighted = order_statistics(y, w, table_of(y), y[0] + 0.3, share * w.sum(), 0.5)
-        plain = order_statistics(repeated, NO_WEIGHTS, table_of(repeated), y[0] + 0.3, share * w.sum(), 0.5)
+        weighted = order_figures(y, w, table_of(y), y[0] + 0.3, share * w.sum(), 0.5)
+        plain = order_figures(repeated, NO_WEIGHTS, table_of(repeated), y[0] + 0.3, share * w.sum(), 0.5)
         np.testing.assert_allclose(np.delete(weighted, [3, 4]), np.delete(plain, [3, 4]), rtol=1e-14)
     for which in ESTIMATORS:
         weighted, plain = apply(which, y, w), apply(which, repeated)
@@ -144,7 +152,7 @@ def test_weights_repeat_values(name):
 
 def test_weights_that_are_no_binary_fractions_do_not_move_the_median():
     y = np.arange(10.0)
-    assert order_statistics(y, np.full(10, 0.1), table_of(y), 0.0, 0.5, 0.5)[0] == 4.5
+    assert order_figures(y, np.full(10, 0.1), table_of(y), 0.0, 0.5, 0.5)[0] == 4.5
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -178,11 +186,11 @@ def test_position_counts_smaller_values_whatever_the_guess(values, t, guess):
 
 def test_trimmed_mean():
     y = np.sort(np.random.default_rng(2).normal(size=25))
-    assert loc.trimmed_mean(y, NO_WEIGHTS, 0.0, 2.0) == pytest.approx(y[:23].mean(), rel=1e-14)
-    assert loc.trimmed_mean(y, NO_WEIGHTS, 3.0, 3.0) == pytest.approx(y[3:22].mean(), rel=1e-14)
+    assert order_statistics.trimmed_mean(y, NO_WEIGHTS, 0.0, 2.0) == pytest.approx(y[:23].mean(), rel=1e-14)
+    assert order_statistics.trimmed_mean(y, NO_WEIGHTS, 3.0, 3.0) == pytest.approx(y[3:22].mean(), rel=1e-14)
     w = whole_weights(y)
     repeated = np.repeat(y, w.astype(int))
-    assert loc.trimmed_mean(y, w, 4.0, 7.0) == pytest.approx(repeated[4:-7].mean(), rel=1e-13)
+    assert order_statistics.trimmed_mean(y, w, 4.0, 7.0) == pytest.approx(repeated[4:-7].mean(), rel=1e-13)
 
 
 # --- M-estimators -------------------------------------------------------------------------------------
@@ -190,7 +198,7 @@ def test_trimmed_mean():
 
 @pytest.mark.parametrize("k", [0.1, 1.345, 1.5, 2.5, 10.0])
 def test_beta(k):
-    assert loc.beta_of(k) == pytest.approx(float(oracles.clipped_normal_variance(k)), rel=1e-13)
+    assert huber.beta_of(k) == pytest.approx(float(oracles.clipped_normal_variance(k)), rel=1e-13)
 
 
 def assert_location(x, w, mu, s, k):
@@ -223,7 +231,7 @@ def test_estimating_equations_hold(name, weighted):
             joint = apply(PROPOSAL2, y, given_weights, (k, k_location))
             assert_location(y, w, joint.loc, joint.scale, k_location)
             assert_scale(y, w, joint.loc, joint.scale, k, w.sum() - 1.0)
-            assert joint.status == loc.CONVERGED
+            assert joint.status == loc_scale.CONVERGED
 
 
 @named
@@ -259,7 +267,7 @@ def test_any_column_has_an_answer(values):
         result = apply(which, y)
         assert math.isfinite(result.loc)
         assert result.scale >= 0.0
-        assert result.status in (loc.CONVERGED, loc.ZERO_SCALE)
+        assert result.status in (loc_scale.CONVERGED, loc_scale.ZERO_SCALE)
         assert y[0] <= result.loc <= y[-1]
         if which in (LOCATION, PROPOSAL2) and result.scale > 0.0:
             k = ESTIMATORS[which][1 if which == PROPOSAL2 else 0]
@@ -285,13 +293,13 @@ def test_an_offset_costs_no_digits():
 
 def test_without_spread():
     for which in ESTIMATORS:
-        assert apply(which, [])[2:] == (0, loc.EMPTY)
+        assert apply(which, [])[2:] == (0, loc_scale.EMPTY)
         assert math.isnan(apply(which, []).loc)
         for y in ([3.0], [3.0] * 6, [2.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0]):
             result = apply(which, y)
             assert result.loc == 3.0
             assert result.scale == 0.0
-            assert result.status == loc.ZERO_SCALE
+            assert result.status == loc_scale.ZERO_SCALE
 
 
 def test_scales_survive_a_mad_of_zero():
@@ -311,14 +319,14 @@ def test_proposal2_settles_near_its_breakdown_point():
             y = np.sort(np.where(np.arange(n) < share * n, 1e6, 0.0) + rng.standard_t(1.0, n))
             for k, k_location in ((1.0, 1.0), (1.5, 1.5), (1.5, 1.345)):
                 joint = apply(PROPOSAL2, y, constants=(k, k_location))
-                assert joint.status == loc.CONVERGED
+                assert joint.status == loc_scale.CONVERGED
                 assert_location(y, np.ones(n), joint.loc, joint.scale, k_location)
                 assert_scale(y, np.ones(n), joint.loc, joint.scale, k, n - 1.0)
 
 
 def test_constants_out_of_reach_end_with_a_status():
-    assert apply(BISQUARE, [0.0, 1.0, 2.0, 3.0], constants=(0.0, 1e-3)).status == loc.MAX_ITER
-    assert apply(BISQUARE2, [0.0, 1.0, 2.0, 3.0], constants=(1.5, 1e-3)).status == loc.MAX_ITER
+    assert apply(BISQUARE, [0.0, 1.0, 2.0, 3.0], constants=(0.0, 1e-3)).status == loc_scale.MAX_ITER
+    assert apply(BISQUARE2, [0.0, 1.0, 2.0, 3.0], constants=(1.5, 1e-3)).status == loc_scale.MAX_ITER
 
 
 # --- public functions ---------------------------------------------------------------------------------
@@ -331,7 +339,7 @@ def test_public_functions_take_values_in_any_order_and_leave_nan_out():
     assert huber_scale(x) == apply(SCALE, y)
     assert huber_proposal2(x, k_location=1.345) == apply(PROPOSAL2, y)
     assert huber_proposal2(x) == apply(PROPOSAL2, y, constants=(1.5, 1.5))
-    assert huber_location([]).status == loc.EMPTY
+    assert huber_location([]).status == loc_scale.EMPTY
 
 
 def test_known_scale_and_center():
@@ -384,7 +392,7 @@ def test_bad_input(call, error, message):
 
 def test_one_step_is_that_of_cellwise(shared):
     for record in json.loads((shared / "refs/cellwise/units.json").read_text())["huber"]:
-        result = apply(ONE_STEP, np.sort(record["x"]), constants=(1.5, loc.CELLWISE_BETA))
+        result = apply(ONE_STEP, np.sort(record["x"]), constants=(1.5, huber.CELLWISE_BETA))
         assert result.loc == pytest.approx(record["huber_loc"], rel=1e-13)
         assert result.scale == pytest.approx(record["huber_scale"], rel=1e-13)
 

@@ -13,7 +13,7 @@ from powerkern import Status
 from powerkern._engine.gather import new_work
 from powerkern._estimators import ESTIMATORS
 from powerkern._jit import COLUMN, ROWS, entry
-from powerkern.kernels import location, robust
+from powerkern.kernels import huber, order_statistics, robust
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import (
     BAD_INFINITE,
@@ -36,7 +36,7 @@ families = pytest.mark.parametrize("family", CODES)
 
 @entry((COLUMN, ROWS))
 def one_step(y, table):
-    return location.huber_one_step(y, y[:0], table, 1.5, location.CELLWISE_BETA)
+    return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
 
 
 def fitted(x, family, estimator="rewml", **options):
@@ -128,10 +128,10 @@ def test_huber_estimates_of_transformed_columns_are_those_of_cellwise(shared):
     for unit in json.loads((shared / "refs/cellwise/units.json").read_text())["units"]:
         for kind in ("yj", "bc"):
             for record in unit[kind]:
-                for values, huber in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
+                for values, figures in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
                     y = np.sort(record[values])
-                    found = one_step(y, np.empty((6, location.table_width(y.size))))
-                    assert found[:2] == pytest.approx(record[huber], rel=1e-10, abs=1e-10)
+                    found = one_step(y, np.empty((6, order_statistics.table_width(y.size))))
+                    assert found[:2] == pytest.approx(record[figures], rel=1e-10, abs=1e-10)
                     seen += 1
     assert seen >= 150
 

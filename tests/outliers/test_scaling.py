@@ -340,3 +340,10 @@ def test_zscores_without_scale():
 def test_zscores_refuse_infinite_values():
     with pytest.raises(ValueError, match="row 1: the value is inf"):
         zscore([1.0, math.inf])
+
+
+def test_a_range_that_overflows_is_refused():
+    scores = np.array([[1.0, 1e308], [2.0, -1e308], [3.0, 0.0]])
+    with pytest.raises(ValueError, match="column 1: the range of the scores is beyond the range of float64"):
+        outlier_probability(scores, method="linear")
+    assert outlier_probability(scores / 4.0, method="linear")[:, 1].tolist() == [1.0, 0.0, 0.5]

@@ -1,0 +1,330 @@
+"""Huber's M-estimators of location, or of scale, of one sorted column, and steps towards them.
+
+References
+----------
+.. [1] P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35, 1964, 73-101.
+.. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, chapters 5 (scale) and 6 (location and scale).
+.. [3] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern.kernels.elementary import log
+from powerkern.kernels.loc_scale import (
+    BEYOND,
+    CONVERGED,
+    EMPTY,
+    EPS,
+    MAD_FACTOR,
+    MAX_ITER,
+    MOST_ITERATIONS,
+    TAIL,
+    ZERO_SCALE,
+    LocScale,
+    outcome,
+)
+from powerkern.kernels.order_statistics import (
+    Sorted,
+    column_about,
+    distance_at,
+    inside,
+    mad_about,
+    mad_of,
+    middle_distance,
+    position_of,
+    sorted_column,
+    stretch,
+    weight_before,
+    without_sums,
+)
+
+#: beta(1.5) as R's cellWise rounds it.
+CELLWISE_BETA = 1.556931 / 2.0
+
+
+@kernel
+def beta_of(k: float) -> float:
+    """E min(Z**2, k**2) of a standard normal Z: what makes Huber's scale consistent."""
+    tail = math.erfc(k / math.sqrt(2.0))  # P(|Z| > k)
+    density = math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
+    return (1.0 - tail) + k * k * tail - 2.0 * k * density
+
+
+@kernel
+def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
+    """Root mu of sum w psi_k((y - center - mu)/scale) = 0 ([1]_), its iterations, and whether they converged.
+
+    Newton steps, which are exact as soon as no value changes sides, inside a bracket.
+    """
+    reach = k * scale
+    mu, low, high = col.median, col.median - reach, col.median + reach
+    total = col.left_weight + col.right_weight
+    tail = int(TAIL * col.y.size)
+    lo, hi = tail, col.y.size - tail
+    last_lo, last_hi = -1, -1
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        lo = position_of(col.y, col.center, mu - reach, lo)
+        hi = position_of(col.y, col.center, mu + reach, hi)
+        if lo == last_lo and hi == last_hi:
+            return mu, n_iter, True
+        sums = inside(col, lo, hi)
+        below = weight_before(col, lo)
+        pull = reach * (total - sums.weight - 2.0 * below)
+        excess = sums.first - sums.weight * mu + pull
+        if excess == 0.0:
+            return mu, n_iter, True
+        if excess > 0.0:
+            low = mu
+        else:
+            high = mu
+        step = (sums.first + pull) / sums.weight if sums.weight > 0.0 else math.inf
+        if low <= step <= high:
+            last_lo, last_hi = lo, hi
+            if abs(step - mu) <= EPS * scale:
+                return step, n_iter, True
+        else:
+            last_lo, last_hi = -1, -1
+            step = 0.5 * (low + high)
+            if not low < step < high:
+                return mu, n_iter, True
+        mu = step
+    return mu, MOST_ITERATIONS, False
+
+
+@kernel
+def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -> tuple[float, int, bool]:
+    """Root s of sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) ([2]_), iterations, convergence.
+
+    In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
+    soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
+    """
+    target = dof * beta_of(k)
+    total = col.left_weight + col.right_weight
+    variance = guess * guess
+    tail = int(TAIL * col.y.size)
+    lo, hi = tail, col.y.size - tail
+    last_lo, last_hi = -1, -1
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        reach = k * math.sqrt(variance)
+        lo = position_of(col.y, col.center, point - reach, lo)
+        hi = position_of(col.y, col.center, point + reach, hi)
+        if lo == last_lo and hi == last_hi:
+            return math.sqrt(variance), n_iter, True
+        sums = inside(col, lo, hi)
+        slope = target - k * k * (total - sums.weight)
+        squares = max(sums.second - point * (2.0 * sums.first - point * sums.weight), 0.0)
+        if slope > 0.0 and variance > 0.0:
+            last_lo, last_hi = lo, hi
+            step = squares / slope
+            if abs(step - variance) <= 2.0 * EPS * variance:
+                return math.sqrt(step), n_iter, True
+            variance = step
+            if variance == 0.0:
+                return 0.0, n_iter, True
+        else:  # far below the root: start above it
+            reach = distance_at(col, point, total - 0.5 * target / (k * k))
+            if reach == 0.0:
+                return 0.0, n_iter, True
+            variance = (BEYOND * reach / k) ** 2
+    return math.sqrt(variance), MOST_ITERATIONS, False
+
+
+@kernel
+def huber(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float) -> LocScale:
+    """Huber's M-estimate of location, with the normalised MAD as scale, and of scale about that location ([3]_).
+
+    `y`, `w` and `table` are those of `sorted_column`. With MAD = 0 the location is the median.
+    """
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
+    start = MAD_FACTOR * mad_about(col, col.median)
+    mu, n_location, found = col.median, 0, True
+    if start > 0.0:
+        mu, n_location, found = location_about(col, start, k)
+    scale, n_scale, found_scale = scale_about(col, mu, start, k, col.left_weight + col.right_weight)
+    status = ZERO_SCALE if scale == 0.0 else (CONVERGED if found and found_scale else MAX_ITER)
+    return LocScale(col.center + mu, scale, n_location + n_scale, status)
+
+
+@kernel
+def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, beta: float) -> LocScale:
+    """One reweighting step of `huber` from median and MAD, as R's cellWise takes it (k = 1.5, beta = `CELLWISE_BETA`).
+
+    With u = (y - m0)/s0, m0 the median and s0 the normalised MAD::
+
+        mu    = sum w y min(1, k/|u|) / sum w min(1, k/|u|)
+        scale = s1 sqrt(mean min(v**2, k**2) / beta),    v = (y - mu)/s1, s1 the normalised MAD about mu
+    """
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    if w.size == 0:
+        return one_step_of(y, k, beta)
+    col = without_sums(y, w, table)
+    total = col.left_weight + col.right_weight
+    s0 = MAD_FACTOR * mad_about(col, col.median)
+    if s0 == 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    reach = k * s0
+    tail = int(TAIL * y.size)
+    lo = position_of(y, col.center, col.median - reach, tail)
+    hi = position_of(y, col.center, col.median + reach, y.size - tail)
+    sums = stretch(y, w, lo, hi, col.center)  # two stretches are cheaper than a table of sums
+    below = stretch(y, w, 0, lo, col.center).weight
+    origin = col.center + col.median
+    outer = _weighted_inverses(y[:lo], w[:lo], origin) + _weighted_inverses(y[hi:], w[hi:], origin)
+    pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
+    mu = col.median + pull / (sums.weight + reach * outer)
+    s1 = MAD_FACTOR * mad_about(col, mu)
+    reach = k * s1
+    lo = position_of(y, col.center, mu - reach, lo)
+    hi = position_of(y, col.center, mu + reach, hi)
+    sums = stretch(y, w, lo, hi, col.center)
+    squares = sums.second - mu * (2.0 * sums.first - mu * sums.weight) + reach * reach * (total - sums.weight)
+    scale = math.sqrt(max(squares, 0.0) / (total * beta))
+    return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+
+
+@kernel
+def one_step_of(y: np.ndarray, k: float, beta: float) -> LocScale:
+    """`huber_one_step` of values that have no weights, at least one: an objective of robust fits calls it often."""
+    n = y.size
+    center = y[(n - 1) >> 1]
+    median = 0.5 * (y[n >> 1] - center)
+    origin = center + median
+    s0 = MAD_FACTOR * middle_distance(y, center, median)
+    if s0 == 0.0:
+        return LocScale(origin, 0.0, 0, ZERO_SCALE)
+    reach = k * s0
+    lo = position_of(y, center, median - reach, int(TAIL * n))
+    hi = position_of(y, center, median + reach, n - lo)
+    pull = _sum_about(y[lo:hi], center, median) + reach * (n - hi - lo)
+    mu = median + pull / (hi - lo + reach * (_inverse_distances(y[:lo], origin) + _inverse_distances(y[hi:], origin)))
+    s1 = MAD_FACTOR * middle_distance(y, center, mu)
+    scale = math.sqrt(_clipped_squares(y, center, mu, k * s1) / (n * beta))
+    return LocScale(center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+
+
+@kernel
+def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
+    """Location and scale of greatest likelihood under Huber's least favourable density, of values without weights.
+
+    They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
+    ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
+    D = sum (y - m) of those above less that of those below, these are::
+
+        n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
+
+    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, settle.
+    """
+    n = y.size
+    center = y[(n - 1) >> 1]
+    mu, s = 0.5 * (y[n >> 1] - center), MAD_FACTOR * mad_of(y)
+    if not s > 0.0:
+        return LocScale(center + mu, s, 0, ZERO_SCALE)
+    dof = n * math.erf(k / math.sqrt(2.0))
+    lo, hi = int(TAIL * n), n - int(TAIL * n)
+    solved = (-1, -1)
+    before_mu, before_s, before = mu, s, math.inf
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        lo, hi = position_of(y, center, mu - k * s, lo), position_of(y, center, mu + k * s, hi)
+        if (lo, hi) == solved:
+            return LocScale(center + mu, s, n_iter, CONVERGED)
+        near, excess = hi - lo, n - hi - lo
+        m = _sum_about(y[lo:hi], center, 0.0) / near if near > 0 else mu
+        squares = _clipped_squares(y[lo:hi], center, m, math.inf)
+        apart = k * (_sum_about(y[hi:], center, m) - _sum_about(y[:lo], center, m))
+        gap = (m - mu) / s
+        rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (n - near)) + apart / s + k * excess * gap
+        value = log(s) + rho / dof
+        if value > before + EPS * (1.0 + abs(before)):  # halfway back in mu/s and 1/s
+            a, b = 0.5 * (mu / s + before_mu / before_s), 0.5 * (1.0 / s + 1.0 / before_s)
+            mu, s, solved = a / b, 1.0 / b, (-1, -1)
+        else:
+            before_mu, before_s, before = mu, s, value
+            s = (apart + math.sqrt(apart * apart + 4.0 * dof * squares)) / (2.0 * dof)
+            mu, solved = m + s * k * excess / near if near > 0 else m, (lo, hi)
+        if not s < math.inf or (abs(s - before_s) <= 4.0 * EPS * s and abs(mu - before_mu) <= 4.0 * EPS * s):
+            return LocScale(center + mu, s, n_iter, CONVERGED if s < math.inf else MAX_ITER)
+    return LocScale(center + mu, s, MOST_ITERATIONS, MAX_ITER)
+
+
+@reduction
+def _sum_about(part: np.ndarray, center: float, point: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        total += (part[i] - center) - point
+    return total
+
+
+@reduction
+def _inverse_distances(part: np.ndarray, origin: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        total += 1.0 / abs(part[i] - origin)
+    return total
+
+
+@reduction
+def _weighted_inverses(part: np.ndarray, w: np.ndarray, origin: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        total += w[i] / abs(part[i] - origin)
+    return total
+
+
+@reduction
+def _clipped_squares(part: np.ndarray, center: float, point: float, reach: float) -> float:
+    """Sum of ``min((y - center - point)**2, reach**2)``."""
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        d = min(abs((part[i] - center) - point), reach)
+        total += d * d
+    return total
+
+
+@kernel
+def starting_scale(col: Sorted, k: float, dof: float) -> float:
+    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal."""
+    mad = MAD_FACTOR * mad_about(col, col.median)
+    if mad > 0.0:
+        return mad
+    total = col.left_weight + col.right_weight
+    return BEYOND * distance_at(col, col.median, total - 0.5 * dof * beta_of(k) / (k * k)) / k
+
+
+@kernel
+def huber_location_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, scale: float, k: float) -> LocScale:
+    """Huber's location of a sorted column for a known scale (NaN: the normalised MAD)."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
+    if math.isnan(scale):
+        scale = MAD_FACTOR * mad_about(col, col.median)
+    mu, n_iter, found = col.median, 0, True
+    if scale > 0.0:
+        mu, n_iter, found = location_about(col, scale, k)
+    return outcome(col.center + mu, scale, n_iter, found)
+
+
+@kernel
+def huber_scale_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
+    """Huber's scale of a sorted column about a center (NaN: the median)."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table) if math.isnan(center) else column_about(y, w, table, center)
+    dof = col.left_weight + col.right_weight - ddof
+    if not dof > 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    start = MAD_FACTOR * mad_about(col, col.median)
+    scale, n_iter, found = scale_about(col, col.median, start, k, dof)
+    return outcome(col.center + col.median, scale, n_iter, found)

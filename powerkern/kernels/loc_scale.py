@@ -1,0 +1,43 @@
+"""What an estimator of location and scale returns, and the constants that such estimators share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from powerkern._jit import kernel
+from powerkern._status import LocationStatus
+
+CONVERGED, ZERO_SCALE = int(LocationStatus.CONVERGED), int(LocationStatus.ZERO_SCALE)
+MAX_ITER, EMPTY = int(LocationStatus.MAX_ITER), int(LocationStatus.EMPTY)
+OVERFLOW = int(LocationStatus.OVERFLOW)
+#: Status of a column with infinite values; the driver raises.
+BAD_INFINITE = -1
+
+#: 1/Phi^-1(3/4), which makes the median absolute deviation consistent for normal data.
+MAD_FACTOR = 1.4826022185056018
+
+#: 2 Phi^-1(3/4), which does the same for the distance of the quartiles.
+IQR_DIVISOR = 1.3489795003921634
+
+#: Iterations after which an estimator gives up.
+MOST_ITERATIONS = 500
+EPS = 2.220446049250313e-16
+#: P(Z < -1.5): where clip positions are looked for first.
+TAIL = 0.067
+#: Values at this multiple of a distance are inside it.
+BEYOND = 1.0 + 1e-9
+
+
+class LocScale(NamedTuple):
+    """Location, scale, iterations and a status."""
+
+    loc: float
+    scale: float
+    n_iter: int
+    status: int
+
+
+@kernel
+def outcome(loc: float, scale: float, n_iter: int, found: bool) -> LocScale:
+    """A result with its status, for a column that has values; `found`: the iteration settled."""
+    return LocScale(loc, scale, n_iter, ZERO_SCALE if scale == 0.0 else (CONVERGED if found else MAX_ITER))
