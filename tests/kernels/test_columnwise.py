@@ -8,10 +8,10 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern._engine.gather import new_work
 from powerkern.kernels import columnwise, mle
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import LMBDA, LOC, N_RESULTS, SCALE, STATUS
+from powerkern.kernels.scratch import new_work
 
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
 

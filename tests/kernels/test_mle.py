@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from powerkern import Status
-from powerkern._engine.gather import new_work
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED, float_of
 from powerkern.kernels import logs, mle
@@ -43,6 +42,7 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
+from powerkern.kernels.scratch import new_work
 
 BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}

@@ -8,7 +8,6 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern._engine.gather import new_work
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
@@ -16,7 +15,7 @@ from powerkern.kernels import one_pass as ps
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.one_pass import ONE_PASS_MIN, SAMPLE_STRIDE
 from powerkern.kernels.results import CURVATURE, LMBDA, LOC, N_EVAL, N_RESULTS, NLL, SCALE, STATUS
-from powerkern.kernels.scratch import SAMPLE
+from powerkern.kernels.scratch import SAMPLE, new_work
 
 EPS = np.finfo(float).eps
 BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON

@@ -10,7 +10,6 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern._engine.gather import new_work
 from powerkern._estimators import ESTIMATORS
 from powerkern._jit import COLUMN, ROWS, entry
 from powerkern.kernels import huber, order_statistics, robust
@@ -42,7 +41,7 @@ def one_step(y, table):
 def fitted(x, family, estimator="rewml", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
-    work = robust.new_robust_work(new_work(x.size), x.size)
+    work = robust.new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
     asked = ESTIMATORS[estimator](**options).array
     robust.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
@@ -116,7 +115,7 @@ def test_work_serves_columns_of_any_length():
     columns = np.full((4, 31), np.nan)
     for row, x in zip(columns, xs, strict=True):
         row[: x.size] = np.sort(x)
-    work = robust.new_robust_work(new_work(31), 31)
+    work = robust.new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
     robust.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().array, work, out)
     for row, x in zip(out, xs, strict=True):

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from powerkern._engine.gather import new_work
 from powerkern._engine.one_column import fit_vector
 from powerkern._status import Status
 from powerkern.kernels import mle, sketch
@@ -26,7 +25,7 @@ from powerkern.kernels.results import (
     SCALE,
     STATUS,
 )
-from powerkern.kernels.scratch import new_scratch
+from powerkern.kernels.scratch import new_scratch, new_work
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 NOTHING = np.empty(0)
