@@ -28,10 +28,17 @@ def apply_limit(
     `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
     they come as close to it as they can.
     """
+    at, bounded = bounded_lambdas(family, results, names, ymax, given, strict=strict)
+    if at.size:
+        results[at] = at_bound(refit(at, bounded), results[at])
+
+
+def bounded_lambdas(
+    family: int, results: FloatArray, names: list[str] | None, ymax: float, given: FloatArray, *, strict: bool
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Columns whose lambda must move for ``|psi| <= ymax`` on their data, and where to."""
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
     found = found[near_limit(family, results[found], ymax)]
-    if found.size == 0:
-        return
     low, high = np.empty((2, found.size))
     lambda_bounds.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
     impossible = low > high
@@ -41,12 +48,14 @@ def apply_limit(
     low, high = np.where(impossible, 0.5 * (low + high), [low, high])
     bounded = np.clip(results[found, mle.LMBDA], low, high)
     moved = bounded != results[found, mle.LMBDA]
-    if moved.any():
-        at = found[moved]
-        again = refit(at, bounded[moved])
-        again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
-        again[:, mle.N_EVAL] += results[at, mle.N_EVAL]
-        results[at] = again
+    return found[moved], bounded[moved]
+
+
+def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
+    """Results at the bound of lambda, where there were others before."""
+    again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
+    again[:, mle.N_EVAL] += before[:, mle.N_EVAL]
+    return again
 
 
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
