@@ -17,6 +17,8 @@ FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 
 NO_WEIGHTS = np.empty(0)
 
+_FLOAT64 = np.dtype(np.float64)
+
 #: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
 _SAFETY = 1e4
 
@@ -64,7 +66,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     return np.array(np.broadcast_to(given, (p,)))  # a writable copy
 
 
-def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any]) -> float:
+def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
     """The bound on raw transformed values: none where the output is standardised, unless one is given."""
     if ymax is None:
         output = np.float32 if dtype == np.float32 else np.float64

@@ -30,10 +30,17 @@ def apply_limit(
     `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
     they come as close to it as they can.
     """
+    at, bounded = bounded_lambdas(family, results, names, ymax, given, strict=strict)
+    if at.size:
+        results[at] = at_bound(refit(at, bounded), results[at])
+
+
+def bounded_lambdas(
+    family: int, results: FloatArray, names: list[str] | None, ymax: float, given: FloatArray, *, strict: bool
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Columns whose lambda must move for ``|psi| <= ymax`` on their data, and where to."""
     found = np.flatnonzero(np.isnan(given) & (results[:, STATUS] == Status.OK))
     found = found[near_limit(family, results[found], ymax)]
-    if found.size == 0:
-        return
     low, high = np.empty((2, found.size))
     lambda_bounds.lambda_ranges(family, results[found, X_MIN], results[found, X_MAX], ymax, low, high)
     impossible = low > high
@@ -43,12 +50,14 @@ def apply_limit(
     low, high = np.where(impossible, 0.5 * (low + high), [low, high])
     bounded = np.clip(results[found, LMBDA], low, high)
     moved = bounded != results[found, LMBDA]
-    if moved.any():
-        at = found[moved]
-        again = refit(at, bounded[moved])
-        again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
-        again[:, N_EVAL] += results[at, N_EVAL]
-        results[at] = again
+    return found[moved], bounded[moved]
+
+
+def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
+    """Results at the bound of lambda, where there were others before."""
+    again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
+    again[:, N_EVAL] += before[:, N_EVAL]
+    return again
 
 
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:

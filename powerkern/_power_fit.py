@@ -668,3 +668,12 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
             parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
     if parts:
         warnings.warn("; ".join(parts), stacklevel=3)
+
+
+def warn_overflow(fit: PowerFit) -> None:
+    """Raw output of a lambda that was given is not bounded: say so where it overflows."""
+    ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
+    overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
+    if overflows.size:
+        text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
+        warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,14 +16,14 @@ from powerkern._best_family import best_family
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, Robust, other_estimator
 from powerkern._lambda_limit import apply_limit
-from powerkern._power_fit import BEST, FIT_FAMILIES, Interval, OutOfRange, PowerFit, warn_unfitted
+from powerkern._power_fit import BEST, FIT_FAMILIES, Interval, OutOfRange, PowerFit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_flag, as_matrix, column_labels
+from powerkern._validate import as_choice, as_flag, as_matrix
 from powerkern.kernels.results import STATUS
 
 # former names, for `powerkern.federated` until it imports the new ones
-_weights, _warn_unfitted = weights_of, warn_unfitted
+_weights, _warn_unfitted, _warn_overflow = weights_of, warn_unfitted, warn_overflow
 
 __all__ = ["Interval", "OutOfRange", "PowerFit", "fit", "inverse_transform", "transform"]
 
@@ -209,7 +208,7 @@ def fit(
         was_vector=matrix.was_vector,
     )
     if (lmbda is not None or other is not None) and not standardize:
-        _warn_overflow(fitted)
+        warn_overflow(fitted)
     return fitted
 
 
@@ -227,12 +226,3 @@ def _checked_fit(fit: object) -> PowerFit:
     if not isinstance(fit, PowerFit):
         raise TypeError(f"the second argument must be a PowerFit, made by fit(X), got {type(fit).__name__}")
     return fit
-
-
-def _warn_overflow(fit: PowerFit) -> None:
-    """Raw output of a lambda that was given is not bounded: say so where it overflows."""
-    ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
-    overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
-    if overflows.size:
-        text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
-        warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)

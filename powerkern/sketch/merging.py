@@ -16,9 +16,7 @@ from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, as_weights, check_n_features, column_label
 from powerkern.kernels import sketch as kernels
 from powerkern.kernels.results import STATUS
-from powerkern.kernels.sketch import G_EXPONENT
 from powerkern.sketch.summaries import (
-    STREAM_BINS,
     Grid,
     Mergeable,
     Range,
@@ -26,7 +24,7 @@ from powerkern.sketch.summaries import (
     added,
     check_room,
     common_grid,
-    joined,
+    grown_grid,
     regridded,
     stream_grid,
 )
@@ -123,7 +121,7 @@ def sketch(
     weight = _chunk_weights(sample_weight, matrix)
     check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
     sums, inside = power_sums.sketch_matrix(
-        matrix.values, grid._code, grid._table.copy(), grid.quantum, weight, thread_count(n_threads)
+        matrix.values, FAMILIES[grid.family], grid.table.copy(), grid.quantum, weight, thread_count(n_threads)
     )
     if not inside.all():
         j = int(np.argmin(inside))
@@ -156,14 +154,14 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
         Different families or columns, grids that have no common one, or more rows than the grid was made for.
     """
     if isinstance(a, Range) and isinstance(b, Range):
-        a._check_same_columns(b)
-        table = power_sums.merge_ranges(a._table, b._table)
-        return Range(a.family, table, a.column_names or b.column_names, a._was_vector and b._was_vector)
+        a.check_same_columns(b)
+        table = power_sums.merge_ranges(a.table, b.table)
+        return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector)
     if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
     if a.grid == b.grid:
         return added(a, b)
-    a.grid._check_same_columns(b.grid)
+    a.grid.check_same_columns(b.grid)
     grid = common_grid(a.grid, b.grid)
     return added(regridded(a, grid), regridded(b, grid))
 
@@ -214,11 +212,7 @@ def extend(
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     own = total.grid
     found = range_of(chunk, own.family, sample_weight=sample_weight, column_names=own.column_names, n_threads=n_threads)
-    fresh = stream_grid(found)
-    cells = joined(own._table, fresh._table)
-    quantum = max(own.quantum, power_sums.quantum_for(float((total.n_obs + found.n_obs).max())))
-    grid = Grid(own.family, cells, own.column_names, own._was_vector, quantum)
-    grid = grid._relaid(grid._column(G_EXPONENT), STREAM_BINS, quantum)
+    grid = grown_grid(own, stream_grid(found), float((total.n_obs + found.n_obs).max()))
     return added(regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
 
 
@@ -289,7 +283,7 @@ def finish(
         standardize=standardize,
         column_names=grid.column_names,
         sums=sums,
-        was_vector=grid._was_vector,
+        was_vector=grid.was_vector,
     )
 
 
@@ -312,7 +306,7 @@ def finish_results(
     threads = thread_count(n_threads)
     given = given_lambdas(lmbda, grid.n_features)
     results, _ = sums.fit(given, threads)
-    limit = output_limit(ymax, standardize, np.dtype(np.float64))
+    limit = output_limit(ymax, standardize)
     if limit < np.inf:
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:

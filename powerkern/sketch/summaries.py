@@ -28,7 +28,7 @@ BYTES_VERSION = 1
 #: A column's total weight is less than 2**_ROOM quanta, so that no sum of 64 bits overflows.
 _ROOM = 61
 #: Bins of a column of a stream, whose grid is as fine as they allow.
-STREAM_BINS = 1024
+_STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
 _MAGIC = b"PKSK"
@@ -43,13 +43,18 @@ class _Summary:
         self.family = family
         self.column_names = column_names
         self._table = table
-        self._was_vector = was_vector
+        self.was_vector = was_vector
         self._table.flags.writeable = False
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return len(self._table)
+
+    @property
+    def table(self) -> FloatArray:
+        """A row for each column, as `powerkern.kernels.sketch` numbers its entries; read-only."""
+        return self._table
 
     @property
     def _code(self) -> int:
@@ -63,10 +68,11 @@ class _Summary:
             "family": self.family,
             "columns": self.n_features,
             "column_names": self.column_names,
-            "vector": self._was_vector,
+            "vector": self.was_vector,
         }
 
-    def _check_same_columns(self, other: _Summary) -> None:
+    def check_same_columns(self, other: _Summary) -> None:
+        """Refuse to merge with a summary of another family or of other columns."""
         if self.family != other.family:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
         if self.n_features != other.n_features:
@@ -122,11 +128,6 @@ class Range(_Summary):
         """Largest value of each column; -inf without values."""
         return self._column(kernels.R_MAX)
 
-    @property
-    def table(self) -> FloatArray:
-        """A row for each column, as `powerkern.kernels.sketch` numbers its entries; read-only."""
-        return self._table
-
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
 
@@ -156,7 +157,7 @@ class Range(_Summary):
         held_signed = np.full(self.n_features, signed, dtype=np.int64)
         kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
         quantum = quantum_for(float(self.n_obs.max()))
-        return Grid(self.family, cells, self.column_names, self._was_vector, quantum)
+        return Grid(self.family, cells, self.column_names, self.was_vector, quantum)
 
     @classmethod
     def from_bounds(
@@ -269,12 +270,12 @@ class Grid(_Summary):
         """The grid of some of the columns (indices or mask)."""
         chosen = np.arange(self.n_features)[np.asarray(columns)]
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return Grid(self.family, self._table[chosen], names, self._was_vector, self.quantum)
+        return Grid(self.family, self._table[chosen], names, self.was_vector, self.quantum)
 
     def _relaid(self, exponents: FloatArray, max_bins: int, quantum: int) -> Grid:
         cells = self._table.copy()
         kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
-        return Grid(self.family, cells, self.column_names, self._was_vector, quantum)
+        return Grid(self.family, cells, self.column_names, self.was_vector, quantum)
 
     def _describe(self) -> dict[str, Any]:
         return {**super()._describe(), "quantum": self.quantum}
@@ -403,7 +404,7 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     names = None if column_names is None else as_names(column_names, len(table))
     if names is None and all(one.column_names is not None for one in described):
         names = [name for one in described for name in one.column_names or ()]
-    was_vector = len(parts) == 1 and described[0]._was_vector
+    was_vector = len(parts) == 1 and described[0].was_vector
     if isinstance(first, Range):
         return Range(first.family, table, names, was_vector)
     sums = np.concatenate([part.sums for part in parts if isinstance(part, Sketch)])
@@ -431,16 +432,23 @@ def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
 def stream_grid(found: Range) -> Grid:
     """A grid for the first rows of a stream: as fine as it may be, open to values of either sign."""
     grid = found._laid(0.0, signed=found.family == "yeo-johnson")
-    return grid._relaid(np.full(grid.n_features, -np.inf), STREAM_BINS, grid.quantum)
+    return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS, grid.quantum)
 
 
-def joined(a: FloatArray, b: FloatArray) -> FloatArray:
+def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
     """The cells of a, extended to the ranges of b; those of b where a has none."""
     cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
     both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
     cells[both, G_MIN] = np.minimum(a[both, G_MIN], b[both, G_MIN])
     cells[both, G_MAX] = np.maximum(a[both, G_MAX], b[both, G_MAX])
     return cells
+
+
+def grown_grid(own: Grid, fresh: Grid, weight: float) -> Grid:
+    """The grid of a stream, extended to that of its next rows; `weight` is the total of all."""
+    quantum = max(own.quantum, quantum_for(weight))
+    grid = Grid(own.family, _joined(own._table, fresh._table), own.column_names, own.was_vector, quantum)
+    return grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS, quantum)
 
 
 def common_grid(a: Grid, b: Grid) -> Grid:
@@ -453,10 +461,10 @@ def common_grid(a: Grid, b: Grid) -> Grid:
             f"{label}: the sketches are on grids that have no common one; sketch all chunks on one grid, "
             "made from their merged ranges"
         )
-    cells = joined(a._table, b._table)
+    cells = _joined(a._table, b._table)
     cells[both, G_EXPONENT] = np.maximum(a._table[both, G_EXPONENT], b._table[both, G_EXPONENT])
-    grid = Grid(a.family, cells, a.column_names or b.column_names, a._was_vector, max(a.quantum, b.quantum))
-    limit = max(STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
+    grid = Grid(a.family, cells, a.column_names or b.column_names, a.was_vector, max(a.quantum, b.quantum))
+    limit = max(_STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
     return grid._relaid(cells[:, G_EXPONENT], limit, grid.quantum)
 
 
