@@ -33,6 +33,7 @@ CODE_SWITCHES = (
     "NRT_STATS",
     "OPT",
     "SLP_VECTORIZE",
+    "USE_LEGACY_TYPE_SYSTEM",  # until numba 0.64
     "USING_SVML",
 )
 
