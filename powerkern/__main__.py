@@ -25,7 +25,7 @@ import powerkern as pk
 from powerkern import _tables
 from powerkern._engine.threads import default_threads
 from powerkern._tables import BadInput, Table
-from powerkern._validate import DomainError
+from powerkern._validate import place_of
 
 FAMILIES = ("yeo-johnson", "box-cox")
 
@@ -298,16 +298,17 @@ def _blame(path: Path, table: Table) -> Iterator[None]:
     """Say which file holds the values that powerkern rejects, and where."""
     try:
         yield
-    except DomainError as error:
-        place = table.place(error.column or 0, error.row)
-        raise BadInput(f"{path.name}, {place}: {_one_line(error.reason)}") from error
     except ImportError as error:  # tqdm
         raise BadInput(_one_line(error)) from error
     except (ValueError, TypeError) as error:
+        place = place_of(error)
+        if place is not None:
+            where = table.place(place.column or 0, place.row)
+            raise BadInput(f"{path.name}, {where}: {place.reason}") from error
         raise BadInput(f"{path.name}: {_one_line(error)}") from error
 
 
-def _one_line(error: Exception | str) -> str:
+def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._validate import frame_library, is_numeric
+from powerkern._validate import frame_library, is_numeric, is_single
 
 NonNumeric = Literal["raise", "warn", "ignore"]
 
@@ -80,11 +80,13 @@ def _in_pandas(X: Any, part: Any, values: NDArray[Any]) -> Any:
 
 
 def _pandas_type(dtype: Any, result: np.dtype[Any]) -> Any:
-    """The floating type of the same family: NumPy's, pandas' nullable one, or Arrow's."""
+    """The floating type of the same family: NumPy's, pandas' nullable one, or Arrow's; those keep single precision."""
     if isinstance(dtype, np.dtype) or "Sparse" in type(dtype).__name__:
         return result
-    name = "float" if result == np.float32 else "double"
-    return f"{name}[pyarrow]" if "Arrow" in type(dtype).__name__ else f"Float{8 * result.itemsize}"
+    single = result == np.float32 or is_single(dtype)
+    if "Arrow" in type(dtype).__name__:
+        return "float[pyarrow]" if single else "double[pyarrow]"
+    return "Float32" if single else "Float64"
 
 
 def _in_polars(X: Any, part: Any, values: NDArray[Any]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Complex, Real
@@ -76,7 +77,9 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
     library = refuse_foreign(X, what)
     table = _table(X, library)
     if table is not None:
-        return _table_values(table, what), table.names
+        values = _table_values(table, what)
+        _warn_of_rounding(values, [_is_wide_integer(dtype) for dtype in table.types], column_names or table.names, what)
+        return values, table.names
     if isinstance(X, np.ma.MaskedArray):
         X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
@@ -89,7 +92,43 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
         # numbers beside text in a list have become text: look for the culprit in the list itself
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
+    _warn_of_rounding(values, [_is_wide_integer(values.dtype)], column_names, what)
     return values, None
+
+
+#: Beyond it, integers have no float64 of their own.
+_LARGEST_INTEGER = 2**53
+
+
+def _is_wide_integer(dtype: Any) -> bool:
+    """Whether a column of this type, of whichever library, holds integers that float64 may round."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "iu" and dtype.itemsize >= 8
+    return re.match(r"(sparse\[)?u?int(64|128)\b", str(dtype).lower()) is not None
+
+
+def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[str] | None, what: str) -> None:
+    """Name the columns of integers too large for float64, once; `wide` is one entry a column, or one for all."""
+    if not any(wide) or values.size == 0:
+        return
+    if values.ndim == 1:
+        values = values[:, np.newaxis]
+    p = values.shape[1]
+    at = np.flatnonzero(np.broadcast_to(wide, (p,)))
+    chosen = values if at.size == p else values[:, at]
+    with np.errstate(invalid="ignore"):
+        high, low = np.fmax.reduce(chosen, axis=0), np.fmin.reduce(chosen, axis=0)
+    # what is float64 already may have been rounded down to it
+    beyond = _LARGEST_INTEGER + (values.dtype.kind in "iu")
+    large = at[(high >= beyond) | (low <= -beyond if values.dtype.kind != "u" else False)]
+    if large.size:
+        known = names if names is not None and len(names) == p else None
+        where = column_labels(large, known)
+        warnings.warn(
+            f"{what} holds integers beyond 2**53 ({where}): float64, in which all is computed, rounds them; subtract a "
+            "constant, or drop columns that are identifiers",
+            stacklevel=6,
+        )
 
 
 def _from_sequence(X: Any, what: str) -> NDArray[Any]:
@@ -97,7 +136,10 @@ def _from_sequence(X: Any, what: str) -> NDArray[Any]:
     try:
         values = np.asarray(X)
         numbers = values.dtype == object and values.ndim > 0 and all(_is_real(cell) for cell in values.flat)
-        return values.astype(np.float64) if numbers else values
+        if not numbers:
+            return values
+        _warn_of_rounding(values.astype(np.float64), [any(isinstance(c, int) for c in values.flat)], None, what)
+        return values.astype(np.float64)
     except OverflowError:
         raise ValueError(f"{what} has integers beyond the range of float64, 1.8e308; divide them all first") from None
     except ValueError:
@@ -176,8 +218,8 @@ class _Table(NamedTuple):
     names: list[str] | None
     #: All values at once, without a copy where the library can; None where it cannot, or does so badly.
     whole: Callable[[], NDArray[Any]] | None
-    #: One column as float64, its null entries as NaN.
-    column: Callable[[int], NDArray[np.float64]]
+    #: One column as floats of a type, its null entries as NaN.
+    column: Callable[[int, DTypeLike], NDArray[Any]]
     #: The same as Python objects.
     objects: Callable[[int], Any]
     was_vector: bool
@@ -199,10 +241,10 @@ def _pandas_table(X: Any) -> _Table:
     def series(j: int) -> Any:
         return X.iloc[:, j] if is_frame else X
 
-    def column(j: int) -> NDArray[np.float64]:
+    def column(j: int, dtype: DTypeLike) -> NDArray[Any]:
         one = series(j)
         missing = {} if isinstance(one.dtype, np.dtype) else {"na_value": np.nan}
-        return np.asarray(one.to_numpy(dtype=np.float64, **missing))
+        return np.asarray(one.to_numpy(dtype=dtype, **missing))
 
     def objects(j: int) -> Any:
         return series(j).to_numpy(dtype=object)
@@ -220,8 +262,8 @@ def _polars_table(X: Any) -> _Table:
     is_frame = hasattr(X, "columns")
     columns = X.get_columns() if is_frame else [X]
 
-    def column(j: int) -> NDArray[np.float64]:
-        return np.asarray(columns[j].cast(float).to_numpy())
+    def column(j: int, dtype: DTypeLike) -> NDArray[Any]:
+        return np.asarray(columns[j].cast(float).to_numpy(), dtype=dtype)
 
     def objects(j: int) -> Any:
         return columns[j].to_list()
@@ -236,8 +278,8 @@ def _arrow_table(X: Any) -> _Table:
     is_frame = hasattr(X, "column_names")
     columns = [X.column(j) for j in range(len(X.column_names))] if is_frame else [X]
 
-    def column(j: int) -> NDArray[np.float64]:
-        return np.asarray(columns[j].cast("float64", safe=False).to_numpy(zero_copy_only=False))
+    def column(j: int, dtype: DTypeLike) -> NDArray[Any]:
+        return np.asarray(columns[j].cast("float64", safe=False).to_numpy(zero_copy_only=False), dtype=dtype)
 
     def objects(j: int) -> Any:
         return columns[j].to_pylist()
@@ -257,14 +299,20 @@ def _table_values(table: _Table, what: str) -> NDArray[Any]:
         values = table.whole()
         if _kind(values.dtype) == "number":  # an object array where the library has missing values of its own
             return values
+    dtype = np.float32 if all(map(is_single, table.types)) else np.float64
     if table.was_vector:
-        return table.column(0)
-    first = table.column(0)
-    values = np.empty((first.size, len(table.types)), order="F")
+        return table.column(0, dtype)
+    first = table.column(0, dtype)
+    values = np.empty((first.size, len(table.types)), dtype=dtype, order="F")
     values[:, 0] = first
     for j in range(1, len(table.types)):
-        values[:, j] = table.column(j)
+        values[:, j] = table.column(j, dtype)
     return values
+
+
+def is_single(dtype: Any) -> bool:
+    """Whether a column of this type, of whichever library, holds float32."""
+    return re.match(r"(sparse\[)?float(32)?(?![0-9])", str(dtype).lower()) is not None
 
 
 # --- what is not a number -----------------------------------------------------------------------------
@@ -365,23 +413,28 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
 
 
-class DomainError(ValueError):
-    """A value outside the domain of a transform, and where it stands."""
+class Place(NamedTuple):
+    """Where the value is that a domain error is about, and what is wrong with it."""
 
     #: Counted from 0; None where the input is one-dimensional.
-    column: int | None = None
-    row: int = 0
+    column: int | None
+    row: int
     #: The message without the place.
-    reason: str = ""
+    reason: str
 
 
-def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> DomainError:
+def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> ValueError:
     """The error for a value outside the domain: "infinite" or "not positive"; j is None for one-dimensional input."""
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
     reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind]}"
-    error = DomainError(f"{place}: {reason}")
-    error.column, error.row, error.reason = j, i, reason
+    error = ValueError(f"{place}: {reason}")
+    vars(error)["place"] = Place(j, i, reason)
     return error
+
+
+def place_of(error: Exception) -> Place | None:
+    """What `domain_error` was told, for callers who know the place by another name; None for other errors."""
+    return vars(error).get("place")
 
 
 _DOMAIN_REMEDIES = {

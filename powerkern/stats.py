@@ -1,9 +1,8 @@
 """The power transforms of `scipy.stats` and `scipy.special`: same names, same signatures, exact and fast.
 
-Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.kernels.family import lowest
-from powerkern.stats import boxcox``. Errors, warnings
-and return types are those of SciPy 1.17. What differs: lambda is the root of the score instead of a line search's
-1e-8, nothing overflows, and no search for a bracket can fail.
+Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.stats import boxcox``. Errors, warnings
+and return types are those of the SciPy that is installed, up to 1.18. What differs: lambda is the root of the score
+instead of a line search's 1e-8, nothing overflows, and no search for a bracket can fail.
 
 Every function computes in float64. Results are float32 where SciPy's promotion makes them so (float16 counts as
 float32), float64 otherwise.
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy
 from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
@@ -48,6 +48,9 @@ _SAFETY = 1e4
 #: The largest magnitude that transformed data of a type may have.
 _OVERFLOW = {dtype: float(np.finfo(dtype).max) / _SAFETY for dtype in (_FLOAT32, _FLOAT64)}
 
+#: What a NaN in the data of a fit does by default: SciPy 1.18 propagates it, older ones (None) refuse it.
+_NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18) else None
+
 _NOT_1D = "Data must be 1-dimensional."
 _NOT_POSITIVE_FINITE = "The `x` argument of `boxcox_normmax` must contain only positive, finite, real numbers."
 
@@ -60,6 +63,8 @@ def boxcox(
     lmbda: ArrayLike | None = None,
     alpha: float | None = None,
     optimizer: Callable[..., Any] | None = None,
+    *,
+    nan_policy: str | None = _NAN_POLICY,
 ) -> Any:
     r"""Box-Cox transform of `x`, by the given lambda or by the one of maximum likelihood.
 
@@ -78,6 +83,10 @@ def boxcox(
         Called with the negative log-likelihood (a function of lambda); returns an object whose attribute ``x`` is
         the minimiser. Only for bounds and the like of your own: without it lambda is exact. Ignored when `lmbda`
         is given.
+    nan_policy : {"propagate", "omit", "raise"}, optional
+        What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
+        `lmbda` given, NaN stays NaN unless it is to raise.
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
 
     Returns
     -------
@@ -127,14 +136,26 @@ def boxcox(
     """
     x = np.asanyarray(x)
     if lmbda is not None:
+        _contains_nan(x, nan_policy)  # which may be an error
         return _transform(_BOXCOX, x, lmbda)
     if x.size == 0 and x.ndim == 1:
         return np.asarray(x)
     column, low, high = _column(x)
     if low == high:
         raise ValueError("Data must not be constant.")
+    if not low > 0.0 and np.any(column <= 0.0):
+        raise ValueError("Data must be positive.")
+    if _contains_nan(x, nan_policy):
+        if nan_policy == "propagate":
+            nan = _nan_of(x)
+            return (
+                (_transform(_BOXCOX, x, nan), nan) if alpha is None else (_transform(_BOXCOX, x, nan), nan, (nan, nan))
+            )
+        column, low, high = _column(_without_nan(column))
+        if low == high:
+            raise ValueError("Data must not be constant.")
     if not 0.0 < low <= high < math.inf:
-        raise ValueError("Data must be positive." if np.any(column <= 0.0) else _NOT_POSITIVE_FINITE)
+        raise ValueError(_NOT_POSITIVE_FINITE)
     optimum = _maximum_likelihood(column, BOX_COX, None, optimizer)
     dtype = _float_dtype(x.dtype)
     maxlog = _bounded(optimum, _range(BOX_COX, low, high, _OVERFLOW[dtype]), f"overflow in {dtype.name}.")
@@ -151,6 +172,7 @@ def boxcox_normmax(
     optimizer: Callable[..., Any] | None = None,
     *,
     ymax: float | None = None,
+    nan_policy: str | None = _NAN_POLICY,
 ) -> Any:
     r"""The lambda that makes the Box-Cox transform of `x` most normal.
 
@@ -170,6 +192,9 @@ def boxcox_normmax(
     ymax : float, optional
         Bound of the transformed data's magnitude. Default: the largest number of x's dtype, divided by 10,000.
         Infinity: no bound. It holds for every method, as it does in SciPy (whose documentation says otherwise).
+    nan_policy : {"propagate", "omit", "raise"}, optional
+        What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
 
     Returns
     -------
@@ -218,6 +243,10 @@ def boxcox_normmax(
     array([-0.03479 , -0.031211])
     """
     x = np.asanyarray(x)
+    if _contains_nan(x, nan_policy):
+        if nan_policy == "propagate":
+            return np.asarray([_nan_of(x)] * 2) if method == "all" else _nan_of(x)
+        x = _without_nan(x)
     column, low, high = _column(x)
     if not 0.0 < low <= high < math.inf:
         raise ValueError(_NOT_POSITIVE_FINITE)
@@ -353,7 +382,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
 # --- Yeo-Johnson --------------------------------------------------------------------------------------
 
 
-def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None) -> Any:
+def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str | None = _NAN_POLICY) -> Any:
     r"""Yeo-Johnson transform of `x`, by the given lambda or by the one of maximum likelihood.
 
     .. math:: \psi(\lambda, x) = \frac{(1 + x)^\lambda - 1}{\lambda} \quad (x \ge 0), \qquad
@@ -367,6 +396,10 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None) -> Any:
         The data. To estimate lambda: 1-D and finite. With `lmbda` given any shape; NaN stays NaN.
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
+    nan_policy : {"propagate", "omit", "raise"}, optional
+        What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
+        `lmbda` given, NaN stays NaN unless it is to raise.
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
 
     Returns
     -------
@@ -412,12 +445,19 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None) -> Any:
         return np.asarray(x)
     _reject_complex(x)
     if lmbda is not None:
+        _contains_nan(x, nan_policy)  # which may be an error
         return _transform(_YEOJOHNSON, x, lmbda)
-    maxlog = yeojohnson_normmax(x)
+    maxlog = yeojohnson_normmax(x, nan_policy=nan_policy)
     return _transform(_YEOJOHNSON, x, maxlog), maxlog
 
 
-def yeojohnson_normmax(x: ArrayLike, brack: Sequence[float] | None = None, *, ymax: float | None = None) -> Any:
+def yeojohnson_normmax(
+    x: ArrayLike,
+    brack: Sequence[float] | None = None,
+    *,
+    ymax: float | None = None,
+    nan_policy: str | None = _NAN_POLICY,
+) -> Any:
     r"""The lambda of maximum likelihood of the Yeo-Johnson transform.
 
     Parameters
@@ -431,6 +471,9 @@ def yeojohnson_normmax(x: ArrayLike, brack: Sequence[float] | None = None, *, ym
         Bound of the transformed data's magnitude (not a parameter of SciPy's). Default: a 10,000th of the square
         root of the largest number of x's dtype, so that the variance of the transformed data is finite too.
         Infinity: no bound.
+    nan_policy : {"propagate", "omit", "raise"}, optional
+        What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
 
     Returns
     -------
@@ -473,6 +516,10 @@ def yeojohnson_normmax(x: ArrayLike, brack: Sequence[float] | None = None, *, ym
     """
     x = np.asanyarray(x)
     _reject_complex(x)
+    if _contains_nan(x, nan_policy):
+        if nan_policy == "propagate":
+            return _nan_of(x)
+        x = _without_nan(x)
     if x.size == 0:
         return np.float64(1.0)
     column, low, high = _column(x)
@@ -678,6 +725,34 @@ def _reject_complex(x: NDArray[Any]) -> None:
         raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
 
 
+# --- missing values -----------------------------------------------------------------------------------
+
+
+def _check_nan_policy(nan_policy: str | None) -> None:
+    if nan_policy not in ("propagate", "raise", "omit"):
+        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
+
+
+def _contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
+    """Whether there are NaN to be seen to; never where `nan_policy` is None: what follows refuses them then."""
+    if nan_policy is None:
+        return False
+    _check_nan_policy(nan_policy)
+    contains = x.dtype.kind == "f" and x.size > 0 and bool(np.isnan(np.max(x)))
+    if contains and nan_policy == "raise":
+        raise ValueError("The input contains nan values")
+    return contains
+
+
+def _without_nan(x: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(x[~np.isnan(x)])
+
+
+def _nan_of(x: NDArray[Any]) -> Any:
+    """NaN of the type of the data."""
+    return x.dtype.type(math.nan)
+
+
 # --- optima -------------------------------------------------------------------------------------------
 
 
@@ -837,8 +912,7 @@ def _log_likelihood(
     nan_policy: str,
 ) -> Any:
     """The log-likelihood of every slice of `data` along `axis`."""
-    if nan_policy not in ("propagate", "raise", "omit"):
-        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
+    _check_nan_policy(nan_policy)
     data = np.atleast_1d(np.asanyarray(data))
     values = _float64(np.asarray(data))
     axes = _reduced_axes(axis, data.ndim)

@@ -338,6 +338,7 @@ def test_booleans() -> None:
 
 @pytest.mark.parametrize("x", [[2**62, 2**61, 2**60, 5], np.array([2**64 - 1, 1, 2**63], dtype=np.uint64)])
 @pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.filterwarnings(r"ignore:X holds integers beyond 2\*\*53")
 def test_huge_integers(x: Any, family: str) -> None:
     fit = pk.fit(x, family=family)
     assert fit.status[0] == Status.OK

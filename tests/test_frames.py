@@ -50,6 +50,7 @@ def test_pandas_series():
         ("Float32", "Float32"),
         ("int64[pyarrow]", "double[pyarrow]"),
         ("double[pyarrow]", "double[pyarrow]"),
+        ("float[pyarrow]", "float[pyarrow]"),
         ("Sparse[float64]", "float64"),
     ],
 )
@@ -75,6 +76,78 @@ def test_pandas_types_side_by_side():
     assert list(out.index) == [3, 3, 1, 0]
     assert out["a"].isna().tolist() == [False, False, True, False]
     assert out["b"].isna().tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize("dtype", ["Float32", "Float64", "float[pyarrow]", "double[pyarrow]"])
+@pytest.mark.parametrize("missing", [True, False])
+def test_nullable_types_come_back_as_such(dtype, missing):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": A, "b": B}).astype(dtype)
+    if missing:
+        frame.iloc[3, 0] = pd.NA
+    fit = pk.fit(frame)
+    out = fit.transform(frame)
+    back = fit.inverse_transform(out)
+    assert list(out.dtypes) == list(back.dtypes) == list(frame.dtypes)
+    assert out["a"].isna().tolist() == back["a"].isna().tolist() == frame["a"].isna().tolist()
+    single = dtype in ("Float32", "float[pyarrow]")
+    numpys = frame.to_numpy(dtype="float32" if single else "float64", na_value=np.nan)
+    assert np.array_equal(fit.lmbda, pk.fit(numpys).lmbda)
+    assert np.allclose(back.to_numpy(dtype=float, na_value=np.nan), numpys, rtol=1e-5, equal_nan=True)
+
+
+def test_nullable_types_side_by_side_keep_theirs():
+    frame = pd.DataFrame({"a": A, "b": B, "n": np.arange(1, 41)}).astype({"a": "Float32", "b": "Float64", "n": "Int64"})
+    out = pk.fit(frame).transform(frame)
+    assert [str(dtype) for dtype in out.dtypes] == ["Float32", "Float64", "Float64"]
+
+
+# --- integers beyond 2**53 ----------------------------------------------------------------------------
+
+LARGE = 2**53 + 1 + np.arange(40)
+TOO_LARGE = r"X holds integers beyond 2\*\*53 \(%s\): float64"
+
+
+def large_frame(library):
+    return library.DataFrame({"x": A, "id": LARGE, "n": np.arange(40), "tiny": -LARGE})
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_large_integers_warn_once_and_name_their_columns(library):
+    frame = large_frame(library)
+    with pytest.warns(UserWarning, match=TOO_LARGE % r"column 1 \('id'\), column 3 \('tiny'\)") as caught:
+        fit = pk.fit(frame)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=TOO_LARGE % r"column 1 \('id'\), column 3 \('tiny'\)"):
+        fit.transform(frame)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "UInt64", "int64[pyarrow]"])
+def test_large_integers_of_nullable_types(dtype):
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    with pytest.warns(UserWarning, match=TOO_LARGE % r"column 0 \('id'\)"):
+        pk.fit(pd.DataFrame({"id": pd.Series([*LARGE, None], dtype=dtype), "x": [*A, None]}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [LARGE, LARGE.astype(">i8"), LARGE.astype("u8"), -LARGE, LARGE.tolist(), [*LARGE.tolist(), 2**70]],
+    ids=["int64", "big-endian", "uint64", "negative", "list", "beyond 64 bits"],
+)
+def test_large_integers_of_arrays(values):
+    with pytest.warns(UserWarning, match=TOO_LARGE % "column 0"):
+        pk.fit(values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [2**53 - np.arange(40), np.arange(40) - 2**53, np.arange(40, dtype="u8"), A * 1e20, np.arange(9, dtype="i2")],
+)
+def test_other_numbers_do_not_warn(values):
+    pk.fit(np.append(values, values[0]))
 
 
 def test_columns_are_found_by_name():

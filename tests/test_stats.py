@@ -25,6 +25,8 @@ from powerkern import stats as ours
 
 #: What SciPy gets wrong is asserted for the version it was seen in.
 SCIPY_AS_SEEN = scipy.__version__.startswith("1.17.")
+#: Whether fits take `nan_policy`, and propagate NaN by default.
+HAS_NAN_POLICY = "nan_policy" in inspect.signature(scipy.stats.boxcox).parameters
 YMAX = np.finfo(float).max / 1e4
 
 SKEWED = np.exp(np.random.default_rng(1).normal(size=60))
@@ -201,6 +203,44 @@ SAME = {
 }
 
 
+GAPS = np.where(np.arange(60) % 7, SKEWED, math.nan)
+MIXED_GAPS = np.where(np.arange(60) % 7, MIXED, math.nan)
+
+
+def _with_policy(policy: str) -> dict[str, Callable[[Any], Any]]:
+    """Calls that SciPy 1.18 takes."""
+    keywords = {"nan_policy": policy}
+    return {
+        f"boxcox, {policy}": lambda lib: lib.boxcox(GAPS, **keywords),
+        f"boxcox, {policy}, no NaN": lambda lib: lib.boxcox(SKEWED, **keywords),
+        f"boxcox, {policy}, alpha": lambda lib: lib.boxcox(GAPS, alpha=0.1, **keywords),
+        f"boxcox, {policy}, float32": lambda lib: lib.boxcox(GAPS.astype(np.float32), alpha=0.1, **keywords),
+        f"boxcox, {policy}, lmbda": lambda lib: lib.boxcox(HOLES, 0.5, **keywords),
+        f"boxcox, {policy}, optimizer": lambda lib: lib.boxcox(GAPS, optimizer=_bounded_optimizer, **keywords),
+        f"boxcox, {policy}, negative": lambda lib: lib.boxcox([1.0, math.nan, -3.0], **keywords),
+        f"boxcox, {policy}, infinite": lambda lib: lib.boxcox([1.0, math.nan, math.inf], **keywords),
+        f"boxcox, {policy}, 2-D": lambda lib: lib.boxcox(HOLES, **keywords),
+        f"boxcox, {policy}, empty": lambda lib: lib.boxcox([], **keywords),
+        f"normmax, {policy}": lambda lib: lib.boxcox_normmax(GAPS, **keywords),
+        f"normmax, {policy}, all": lambda lib: lib.boxcox_normmax(GAPS, method="all", **keywords),
+        f"normmax, {policy}, ymax": lambda lib: lib.boxcox_normmax(GAPS + 5.0, method="mle", ymax=3.0, **keywords),
+        f"normmax, {policy}, float32": lambda lib: lib.boxcox_normmax(
+            GAPS.astype(np.float32), method="mle", **keywords
+        ),
+        # SciPy propagates NaN to positive values only
+        f"yeojohnson, {policy}": lambda lib: lib.yeojohnson(GAPS if policy == "propagate" else MIXED_GAPS, **keywords),
+        f"yeojohnson, {policy}, lmbda": lambda lib: lib.yeojohnson(HOLES, 0.5, **keywords),
+        f"yeojohnson, {policy}, all NaN": lambda lib: lib.yeojohnson(np.full(4, math.nan), **keywords),
+        f"yeojohnson, {policy}, infinite": lambda lib: lib.yeojohnson([1.0, math.nan, math.inf], **keywords),
+        f"yeojohnson normmax, {policy}": lambda lib: lib.yeojohnson_normmax(MIXED_GAPS, **keywords),
+        f"yeojohnson normmax, {policy}, brack": lambda lib: lib.yeojohnson_normmax(MIXED_GAPS, (-1, 1), **keywords),
+    }
+
+
+if HAS_NAN_POLICY:
+    SAME |= _with_policy("propagate") | _with_policy("omit") | _with_policy("raise")
+
+
 def _outcome(call: Callable[[], Any]) -> tuple[Any, list[tuple[type[Warning], str]]]:
     """What a call returned or raised, and the warnings it issued."""
     with warnings.catch_warnings(record=True) as caught:
@@ -222,7 +262,7 @@ def _flat(result: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", SAME)
-@pytest.mark.skipif(not SCIPY_AS_SEEN, reason="compares with SciPy 1.17")
+@pytest.mark.skipif(not scipy.__version__.startswith(("1.17.", "1.18.")), reason="compares with SciPy 1.17 and 1.18")
 def test_as_scipy(name: str) -> None:
     expected, expected_warnings = _outcome(partial(SAME[name], scipy.stats))
     result, result_warnings = _outcome(partial(SAME[name], ours))
@@ -249,7 +289,11 @@ def test_signatures_are_scipys() -> None:
             assert mine[parameter].kind == theirs[parameter].kind
             if parameter != "ymax":  # a private sentinel there
                 assert mine[parameter].default == theirs[parameter].default
-    assert set(inspect.signature(ours.yeojohnson_normmax).parameters) == {"x", "brack", "ymax"}
+    assert set(inspect.signature(ours.yeojohnson_normmax).parameters) == {"x", "brack", "ymax", "nan_policy"}
+    for function in (ours.boxcox, ours.boxcox_normmax, ours.yeojohnson, ours.yeojohnson_normmax):
+        policy = inspect.signature(function).parameters["nan_policy"]
+        assert policy.kind == policy.KEYWORD_ONLY
+        assert policy.default == ("propagate" if HAS_NAN_POLICY else None)
 
 
 # --- the reference values -----------------------------------------------------------------------------
@@ -531,7 +575,10 @@ def test_shapes_and_masks_that_cannot_be_fitted(name: str) -> None:
     with pytest.raises(ValueError, match="must not be masked"):
         FITS[name](np.ma.array([1.0, 2.0, 3.0], mask=[True, False, False]))
     with pytest.raises(ValueError, match=r"finite"):
-        FITS[name]([1.0, math.nan, 2.0])
+        FITS[name]([1.0, math.inf, 2.0])
+    if not HAS_NAN_POLICY:
+        with pytest.raises(ValueError, match=r"finite"):
+            FITS[name]([1.0, math.nan, 2.0])
 
 
 @pytest.mark.parametrize("name", FITS)
@@ -581,6 +628,32 @@ def test_empty_and_constant() -> None:
 def test_unknown_nan_policy() -> None:
     with pytest.raises(ValueError, match="nan_policy must be one of"):
         ours.boxcox_llf(0.5, SKEWED, nan_policy="drop")
+
+
+def test_nan_policies_whatever_scipy_is_installed() -> None:
+    kept = SKEWED[np.arange(60) % 7 > 0]
+    y, maxlog, interval = ours.boxcox(GAPS, alpha=0.1, nan_policy="omit")
+    expected, expected_maxlog, expected_interval = ours.boxcox(kept, alpha=0.1)
+    assert (maxlog, interval) == (expected_maxlog, expected_interval)
+    assert_array_equal(y[~np.isnan(GAPS)], expected)
+    assert np.isnan(y[np.isnan(GAPS)]).all()
+    assert_array_equal(
+        ours.boxcox_normmax(GAPS, method="all", nan_policy="omit"), ours.boxcox_normmax(kept, method="all")
+    )
+    y, maxlog, interval = ours.boxcox(GAPS, alpha=0.1, nan_policy="propagate")
+    assert np.isnan([*y, maxlog, *interval]).all()
+    y, maxlog = ours.yeojohnson(MIXED_GAPS, nan_policy="omit")
+    assert maxlog == ours.yeojohnson_normmax(MIXED[~np.isnan(MIXED_GAPS)])
+    assert_array_equal(np.isnan(y), np.isnan(MIXED_GAPS))
+    assert np.isnan(ours.yeojohnson_normmax(MIXED_GAPS, nan_policy="propagate"))
+    for refusing in (ours.boxcox, ours.boxcox_normmax, ours.yeojohnson, ours.yeojohnson_normmax):
+        with pytest.raises(ValueError, match="The input contains nan values"):
+            refusing(GAPS, nan_policy="raise")
+        with pytest.raises(ValueError, match="nan_policy must be one of"):
+            refusing(GAPS, nan_policy="ignore")
+    for values in ([2.0, math.nan, 2.0], [math.nan, math.nan]):  # SciPy ends anywhere, or in NumPy's words
+        with pytest.raises(ValueError, match=r"Data must not be (constant|empty)\."):
+            ours.boxcox(values, nan_policy="omit")
 
 
 def test_lambda_that_no_float_holds() -> None:

@@ -7,6 +7,7 @@ import decimal
 import fractions
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def test_vectors_become_one_column_without_copy(x: np.ndarray) -> None:
         (np.eye(2).view(np.matrix), np.eye(2)),
     ],
 )
+@pytest.mark.filterwarnings(r"ignore:X holds integers beyond 2\*\*53")
 def test_sequences(X: Any, expected: Any) -> None:
     assert_array_equal(as_matrix(X).values, expected)
 
@@ -180,7 +182,9 @@ FRAMES = {
 def test_data_frames(case: str) -> None:
     build, expected = FRAMES[case]
     X = build()
-    values, names, was_vector = as_matrix(X)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"X holds integers beyond 2\*\*53")
+        values, names, was_vector = as_matrix(X)
     assert values.dtype == np.float64
     assert_array_equal(values, expected)
     assert names == list(getattr(X, "column_names", X.columns))
