@@ -116,17 +116,11 @@ class NearestNormal(NamedTuple):
 
 
 def _normal_quantiles(block: FloatArray) -> FloatArray:
-    """Normal quantiles at Filliben's median ranks of the values of each row, NaN last, as vectors of length 1."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
+    """`normality_search.normal_quantiles` for the values of each row, NaN last."""
     quantiles = np.zeros_like(block)
     counts = block.shape[1] - np.isnan(block).sum(axis=1)
     for n in np.unique(counts[counts > 1]):
-        ranks = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
-        ranks[-1] = 0.5 ** (1.0 / n)
-        ranks[0] = 1.0 - ranks[-1]
-        q = ndtri(ranks)
-        quantiles[counts == n, :n] = q / np.sqrt(q @ q)
+        quantiles[counts == n, :n] = normality_search.normal_quantiles(n)
     return quantiles
 
 

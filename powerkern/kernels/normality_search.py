@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern.kernels.elementary import FloatArray, exp, expm1
@@ -189,6 +191,27 @@ def _lower_end(logs: ScaledLogs, origin: float, which: int, q: FloatArray, y: Fl
         k -= 1
         value, below = below, _criterion(logs, origin + (k - 1) * _STEP, which, q, y)
     return k - 1
+
+
+def normal_quantiles(n: int) -> FloatArray:
+    """Normal quantiles at Filliben's (1975) medians of n uniform order statistics, as a vector of length 1."""
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
+    medians[-1] = 0.5 ** (1.0 / n)
+    medians[0] = 1.0 - medians[-1]
+    q = ndtri(medians)
+    return np.asarray(q / np.sqrt(q @ q))
+
+
+@entry((COLUMN, INTEGER, INTEGER, COLUMN, COLUMN, ROWS, COLUMN))
+def criterion_at(
+    x: FloatArray, family: int, which: int, lmbdas: FloatArray, quantiles: FloatArray, work: FloatArray, out: FloatArray
+) -> None:
+    """The criterion of one ascending column at each of some lambdas; arguments as for `criterion_columns`."""
+    logs = _logs_of(x, family, work[0, : x.size], work[1, : x.size])
+    for k in range(lmbdas.size):
+        out[k] = _criterion(logs, lmbdas[k] * logs.scale, which, quantiles, work[1, : x.size])
 
 
 @entry((ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS, ROWS))

@@ -1,0 +1,23 @@
+"""The power transforms of `scipy.stats` and `scipy.special`: same names, same signatures, exact and fast.
+
+Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.stats import boxcox``. Errors, warnings
+and return types are those of the SciPy that is installed, up to 1.18. What differs: lambda is the root of the score
+instead of a line search's 1e-8, nothing overflows, and no search for a bracket can fail.
+
+Every function computes in float64. Results are float32 where SciPy's promotion makes them so (float16 counts as
+float32), float64 otherwise.
+"""
+
+from powerkern.stats._boxcox import boxcox, boxcox_llf, boxcox_normmax, inv_boxcox
+from powerkern.stats._yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_llf, yeojohnson_normmax
+
+__all__ = [
+    "boxcox",
+    "boxcox_llf",
+    "boxcox_normmax",
+    "inv_boxcox",
+    "inv_yeojohnson",
+    "yeojohnson",
+    "yeojohnson_llf",
+    "yeojohnson_normmax",
+]

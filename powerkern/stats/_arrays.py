@@ -1,0 +1,120 @@
+"""Arrays in, arrays out: element types, broadcasting, missing values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._typing import FloatArray
+from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
+from powerkern.kernels.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
+from powerkern.kernels.yeojohnson import inv_yeojohnson_array, yeojohnson_array
+
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
+#: What a NaN in the data of a fit does by default: SciPy 1.18 propagates it, older ones (None) refuse it.
+NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18) else None
+
+_NOT_1D = "Data must be 1-dimensional."
+
+
+class _Elementwise(NamedTuple):
+    """A transform of a contiguous vector, by one lambda or by one lambda an element."""
+
+    by_one: Callable[[FloatArray, float, FloatArray], None]
+    by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
+
+
+def transformed(
+    kernel: _Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None
+) -> Any:
+    """Apply a transform with NumPy's broadcasting and type promotion."""
+    values = as_float64(np.asarray(x))
+    if isinstance(lmbda, int | float | np.number):
+        dtype, shape = float_dtype(x.dtype, lmbda), x.shape
+        result = np.empty(values.size)
+        kernel.by_one(values.reshape(-1), float(lmbda), result)
+    else:
+        lambdas = np.asarray(lmbda)
+        dtype, shape = float_dtype(x.dtype, lambdas), np.broadcast_shapes(x.shape, lambdas.shape)
+        result = np.empty(math.prod(shape))
+        # a scalar is a vector of one element to as_float64
+        every_x = np.broadcast_to(values.reshape(x.shape), shape).flatten()
+        every_lmbda = np.broadcast_to(as_float64(lambdas).reshape(lambdas.shape), shape).flatten()
+        kernel.by_each(every_x, every_lmbda, result)
+    result = result.reshape(shape).astype(dtype, copy=False)
+    if out is None:
+        return result[()]
+    np.copyto(out, result, casting="same_kind")
+    return out
+
+
+BOXCOX = _Elementwise(boxcox_array, boxcox_each)
+INV_BOXCOX = _Elementwise(inv_boxcox_array, inv_boxcox_each)
+YEOJOHNSON = _Elementwise(yeojohnson_array, yeojohnson_each)
+INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
+
+
+def float_dtype(*operands: Any) -> np.dtype[Any]:
+    """The type of a result: float32 where promotion says so or says float16, float64 otherwise."""
+    promoted = np.result_type(*operands)
+    return FLOAT32 if promoted.kind == "f" and promoted.itemsize <= 4 else FLOAT64
+
+
+def as_float64(x: NDArray[Any]) -> FloatArray:
+    """`x` as contiguous, writable float64, which is what the compiled code is made for (it writes to none of it)."""
+    if x.dtype.kind not in "fiub":
+        raise TypeError(f"cannot transform data of type {x.dtype}: convert it to real numbers")
+    values = np.ascontiguousarray(x, dtype=np.float64)
+    return values if values.flags.writeable else values.copy()
+
+
+def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
+    """The data of one column, with minimum and maximum (both NaN when it holds a NaN)."""
+    if x.ndim != 1:
+        raise ValueError(_NOT_1D)
+    if x.size == 0:
+        raise ValueError("Data must not be empty.")
+    if np.ma.is_masked(x):
+        raise ValueError("Data must not be masked: leave the masked elements out with `.compressed()`.")
+    column = as_float64(x)
+    return column, np.minimum.reduce(column), np.maximum.reduce(column)
+
+
+def as_scalar(lmbda: Any) -> float:
+    """Lambda as a float; optimizers for several variables pass arrays of length one."""
+    return float(lmbda.item() if isinstance(lmbda, np.ndarray) else lmbda)
+
+
+def reject_complex(x: NDArray[Any]) -> None:
+    if x.dtype.kind == "c":
+        raise ValueError("Yeo-Johnson transformation is not defined for complex numbers.")
+
+
+def check_nan_policy(nan_policy: str | None) -> None:
+    if nan_policy not in ("propagate", "raise", "omit"):
+        raise ValueError("nan_policy must be one of {'propagate', 'raise', 'omit'}.")
+
+
+def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
+    """Whether there are NaN to be seen to; never where `nan_policy` is None: what follows refuses them then."""
+    if nan_policy is None:
+        return False
+    check_nan_policy(nan_policy)
+    contains = x.dtype.kind == "f" and x.size > 0 and bool(np.isnan(np.max(x)))
+    if contains and nan_policy == "raise":
+        raise ValueError("The input contains nan values")
+    return contains
+
+
+def without_nan(x: NDArray[Any]) -> NDArray[Any]:
+    return np.asarray(x[~np.isnan(x)])
+
+
+def nan_of(x: NDArray[Any]) -> Any:
+    """NaN of the type of the data."""
+    return x.dtype.type(math.nan)

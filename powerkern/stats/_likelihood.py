@@ -1,0 +1,108 @@
+"""The log-likelihood along axes of an array."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.exceptions import AxisError
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._typing import FloatArray
+from powerkern.kernels.family import lowest
+from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, float_dtype
+from powerkern.stats._optima import negative_llf
+
+
+def log_likelihood(
+    family: int,
+    lmb: float,
+    data: ArrayLike,
+    axis: int | tuple[int, ...] | None,
+    keepdims: bool,
+    nan_policy: str,
+) -> Any:
+    """The log-likelihood of every slice of `data` along `axis`."""
+    check_nan_policy(nan_policy)
+    data = np.atleast_1d(np.asanyarray(data))
+    values = as_float64(np.asarray(data))
+    axes = _reduced_axes(axis, data.ndim)
+    rows, shape = _rows(values, axes)
+    ignored = _rows(np.ma.getmaskarray(data), axes)[0]
+    missing = np.isnan(rows) & ~ignored
+    if nan_policy == "raise" and missing.any():
+        raise ValueError("The input contains nan values")
+    if nan_policy == "omit":
+        ignored = ignored | missing
+    columns = [row[~out] for row, out in zip(rows, ignored, strict=True)] if ignored.any() else list(rows)
+    _warn_of_empty(columns, rows.shape[1], nan_policy, several=bool(shape))
+    each = [_column_llf(family, as_scalar(lmb), column) for column in columns]
+    llf = np.array(each, dtype=float_dtype(data.dtype, lmb)).reshape(shape)
+    return np.expand_dims(llf, axes) if keepdims else llf[()]
+
+
+def _column_llf(family: int, lmb: float, column: FloatArray) -> float:
+    """The log-likelihood of one column without its NaN."""
+    if column.size == 0:
+        return math.nan
+    low, high = column.min(), column.max()
+    floor = lowest(family)
+    if not floor < low <= high < math.inf:
+        return math.nan
+    if low == high:
+        return math.inf
+    return -negative_llf(column, family)(lmb)
+
+
+def _rows(data: NDArray[Any], axes: tuple[int, ...]) -> tuple[NDArray[Any], tuple[int, ...]]:
+    """A matrix whose rows are the slices of `data` along `axes`, and the shape of the remaining axes."""
+    last = np.moveaxis(data, axes, range(-len(axes), 0))
+    shape = last.shape[: data.ndim - len(axes)]
+    return np.ascontiguousarray(last.reshape(math.prod(shape), math.prod(last.shape[len(shape) :]))), shape
+
+
+def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, ...]:
+    """`axis` as a tuple of axes counted from 0."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = np.atleast_1d(axis)
+    if given.dtype.kind not in "iuf" or np.any(given != np.floor(given)):
+        raise AxisError("`axis` must be an integer, a tuple of integers, or `None`.")
+    axes = tuple(int(one) % ndim for one in given)
+    if np.any((given < -ndim) | (given >= ndim)):
+        raise AxisError(f"`axis` is out of bounds for array of dimension {ndim}")
+    if len(set(axes)) < len(axes):
+        raise AxisError("`axis` must contain only distinct elements")
+    return axes
+
+
+def _warn_of_empty(columns: list[FloatArray], length: int, nan_policy: str, several: bool) -> None:
+    """SciPy's warning when there is nothing to compute a log-likelihood from."""
+    if all(column.size for column in columns):
+        return
+    omitted = nan_policy == "omit" and length > 0
+    if several and not omitted and length > 0:
+        return  # fully masked slices: SciPy says nothing
+    if not several:
+        subject, outcome = "one or more sample arguments is too small; ", "all returned values will be NaN. "
+    elif omitted:
+        subject = "one or more axis-slices of one or more sample arguments is too small; "
+        outcome = "corresponding elements of returned arrays will be NaN. "
+    else:
+        subject = "all axis-slices of one or more sample arguments are too small; "
+        outcome = "all elements of returned arrays will be NaN. "
+    message = "After omitting NaNs, " + subject if omitted else subject[0].upper() + subject[1:]
+    warnings.warn(
+        message + outcome + "See documentation for sample size requirements.", _small_sample_warning(), stacklevel=4
+    )
+
+
+def _small_sample_warning() -> type[Warning]:
+    """SciPy's category, a RuntimeWarning, so that filters for it work here; private there, hence the guard."""
+    try:
+        from scipy.stats._axis_nan_policy import SmallSampleWarning
+    except ImportError:
+        return RuntimeWarning
+    return SmallSampleWarning  # type: ignore[no-any-return]

@@ -1,0 +1,139 @@
+"""Lambdas: of maximum likelihood, of the straightest probability plot, of a user's optimizer; bounds on them."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+
+from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.family import BOX_COX
+from powerkern.kernels.lambda_bounds import lambda_ranges
+from powerkern.kernels.normality_search import PPCC, criterion_at, normal_quantiles
+from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
+
+#: SciPy's distance of the transformed data from overflow.
+SAFETY = 1e4
+#: The largest magnitude that transformed data of a type may have.
+OVERFLOW = {dtype: float(np.finfo(dtype).max) / SAFETY for dtype in (FLOAT32, FLOAT64)}
+
+
+def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:
+    """The function of lambda that maximum likelihood minimises."""
+
+    def objective(lmbda: Any) -> float:
+        return float(column.size * nll_vector(column, family, np.array([as_scalar(lmbda)]))[0])
+
+    return objective
+
+
+def maximum_likelihood(
+    column: FloatArray, family: int, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
+) -> np.float64:
+    """The maximum-likelihood lambda, or what the user's optimizer makes of the likelihood."""
+    if optimizer is not None:
+        return _user_optimum(optimizer, negative_llf(column, family))
+    if brack is not None:
+        _check_brack(brack, negative_llf(column, family))
+    fit = fit_vector(column, family)
+    if fit.status != Status.OK:
+        warnings.warn(Status(fit.status).sentence, stacklevel=3)
+    return np.float64(fit.lmbda)
+
+
+def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], float]) -> np.float64:
+    if not callable(optimizer):
+        raise ValueError("`optimizer` must be a callable")
+    optimum = getattr(optimizer(objective), "x", None)
+    if optimum is None:
+        raise ValueError(
+            "The `optimizer` argument of `boxcox_normmax` must return an object containing the optimal `lmbda` in "
+            "attribute `x`."
+        )
+    return np.float64(as_scalar(optimum))
+
+
+def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> None:
+    """The checks that `scipy.optimize.brent` makes before its search."""
+    if len(brack) not in (2, 3):
+        raise ValueError("Bracketing interval must be length 2 or 3 sequence.")
+    values = [objective(float(lmbda)) for lmbda in brack]
+    if len(brack) == 2:
+        return
+    requirement = "Bracketing values (xa, xb, xc) do not fulfill this requirement: "
+    if not min(brack[0], brack[2]) < brack[1] < max(brack[0], brack[2]):
+        raise ValueError(requirement + "(xa < xb) and (xb < xc)")
+    if not values[1] < min(values[0], values[2]):
+        raise ValueError(requirement + "(f(xb) < f(xa)) and (f(xb) < f(xc))")
+
+
+def best_correlation(
+    column: FloatArray, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
+) -> np.float64:
+    """The lambda of the straightest normal probability plot under Box-Cox."""
+    x = np.sort(column)
+    objective = _one_minus_correlation(x)
+    if optimizer is not None:
+        return _user_optimum(optimizer, objective)
+    if np.count_nonzero(np.diff(x)) < 2:  # two distinct values lie on a straight line whatever lambda
+        return np.float64(1.0)
+    if brack is None:  # the exponents that change the shape of the data without collapsing it
+        reach = 5.0 / _log_range(x)
+        brack = (-reach, reach)
+    return np.float64(optimize.brent(objective, brack=brack))
+
+
+def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
+    """One minus the correlation of transformed ascending data and normal quantiles, as a function of lambda."""
+    quantiles, work, out = normal_quantiles(x.size), np.empty((2, x.size)), np.empty(1)
+
+    def one_minus_correlation(lmbda: Any) -> float:
+        criterion_at(x, BOX_COX, PPCC, np.array([as_scalar(lmbda)]), quantiles, work, out)
+        return float(out[0])
+
+    return one_minus_correlation
+
+
+def _log_range(x: FloatArray) -> float:
+    """``ln(largest/smallest)`` of ascending values, without cancellation."""
+    excess = (x[-1] - x[0]) / x[0]
+    return math.log1p(excess) if excess < 1.0 else math.log(x[-1]) - math.log(x[0])
+
+
+def likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tuple[float, float]:
+    """Where the log-likelihood lies chi2(1 - alpha, 1)/2 below its value at `lmbda`, be that the maximum or not."""
+    if not 0.0 <= alpha <= 1.0:
+        raise ValueError("`alpha` must be between 0 and 1.")
+    if alpha == 0.0:
+        return -math.inf, math.inf
+    drop = 0.5 * float(special.chdtri(1, alpha)) / column.size
+    return interval_vector(column, BOX_COX, lmbda, drop) if drop > 0.0 else (float(lmbda), float(lmbda))
+
+
+def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[float, float]:
+    """The lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``."""
+    lower, upper = np.empty((2, 1))
+    lambda_ranges(family, np.array([low]), np.array([high]), ymax, lower, upper)
+    return float(lower[0]), float(upper[0])
+
+
+def clipped(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
+    """`lmbda`, or the end of the interval next to it, with SciPy's warning."""
+    lower, upper = lambdas
+    if lower <= lmbda <= upper:
+        return lmbda
+    bound = np.float64(min(max(lmbda, lower), upper))
+    if lower > upper or not math.isfinite(bound):
+        raise ValueError("No lambda keeps the transformed data within `ymax`.")
+    warnings.warn(
+        f"The optimal lambda is {lmbda}, but the returned lambda is the constrained optimum to ensure that the "
+        f"maximum or the minimum of the transformed data does not {consequence}",
+        stacklevel=3,
+    )
+    return bound
