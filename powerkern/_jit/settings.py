@@ -33,7 +33,7 @@ CODE_SWITCHES = (
     "NRT_STATS",
     "OPT",
     "SLP_VECTORIZE",
-    "USE_LEGACY_TYPE_SYSTEM",  # until numba 0.64
+    "USE_LEGACY_TYPE_SYSTEM",  # gone by numba 0.68
     "USING_SVML",
 )
 

@@ -82,9 +82,10 @@ def test_a_draft_that_became_the_file_is_not_taken_for_one(tmp_path, monkeypatch
         return lock(descriptor)
 
     monkeypatch.setattr(files, "_lock", lock_late)
-    with files.draft(path):
-        assert path.read_bytes() == b"the first's"
-    assert path.read_bytes() == b"the first's"
+    with files.draft(path) as second, path.open("rb") as first:
+        second.publish(b"the second's")
+        assert first.read() == b"the first's"  # replaced, not written over under its reader
+    assert files.read(path) == b"the second's"
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="POSIX's")
