@@ -26,7 +26,12 @@ COLUMNS = {
     "heavy positive value": ("yeo-johnson", [5.0, 5.0 + 1e-9, 7.0, -1.0, -2.0], [1e12, 1e-6, 1e-12, 1e-12, 1e-10]),
     "heavy negative value": ("yeo-johnson", [-5.0, -5.0 - 1e-9, -7.0, 1.0, 2.0], [1e12, 1e-6, 1e-12, 1e-12, 1e-10]),
     "heavy value, and nothing above 0": ("yeo-johnson", [-5.0, -3.0, 0.0], [1.0, 3.878001137888941e-07, 1.0]),
-    "thousands of decades of x": ("box-cox", [1e-300, 3e-7, 2e5, 1e300], [1e-9, 1e10, 1e-3, 1e-12]),
+    "two signs, lambda of 1e19": (
+        "yeo-johnson",
+        [1.000000031, -1.000000006],
+        [14574351879.98051, 9.540401363848716e-10],
+    ),
+    "hundreds of decades of x": ("box-cox", [1e-300, 3e-7, 2e5, 1e300], [1e-9, 1e10, 1e-3, 1e-12]),
 }
 
 

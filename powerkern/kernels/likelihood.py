@@ -97,7 +97,8 @@ class Scratch(NamedTuple):
 class _Branch(NamedTuple):
     """Values of one sign, and the frame they are evaluated in: ``e^-log_factor b(logs - shift)``.
 
-    `lead` is the log, with its sign, of a reference in the other branch (else 0).
+    ``log_factor = exponent * top + rest``, with `top` the log at which e^t is largest and `rest` >= 0. `lead` is the
+    log, with its sign, of a reference in the other branch (else 0).
     """
 
     logs: FloatArray
@@ -106,6 +107,8 @@ class _Branch(NamedTuple):
     exponent: float
     sign: float
     reach: float
+    top: float
+    rest: float
     log_factor: float
     lead: float
 
@@ -129,8 +132,8 @@ def b(m: float, a: float) -> float:
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
     both_signs = logs.neg.size > 0
-    log_factor = _log_factor(logs, both_signs, mu)
-    pos, neg = _branches(logs, both_signs, mu, log_factor)
+    pos, neg = _branches(logs, both_signs, mu)
+    log_factor = neg.log_factor if logs.centre < 0.0 else pos.log_factor
     origin = _add_branches(pos, neg, logs.centre, scratch)
     total = scratch.moments[0]
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
@@ -144,41 +147,31 @@ def growth_at_centre(logs: Logs, mu: float) -> float:
 
 
 @kernel
-def _log_factor(logs: Logs, both_signs: bool, mu: float) -> float:
-    """The log of the common factor, relative to the reference, that keeps all e^t from overflow."""
-    if not both_signs:
-        return mu * (logs.high if mu > 0.0 else logs.low)
-    above, below = max(logs.centre, 0.0) + logs.high, max(-logs.centre, 0.0) + logs.neg_high
-    return max(0.0, max(mu * above, (2.0 * logs.sigma - mu) * below)) - growth_at_centre(logs, mu)
+def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch]:
+    """Both branches relative to the reference, e^-s of it for the branch that it is in.
 
-
-@kernel
-def _branches(logs: Logs, both_signs: bool, mu: float, log_factor: float) -> tuple[_Branch, _Branch]:
-    """Both branches, relative to the reference: e^-s of it belongs to the branch that it is not in."""
+    What is divided out is the largest e^t, as exponent times log and not as the difference of two large products.
+    """
     centre, below = logs.centre, 2.0 * logs.sigma - mu
-    farthest = max(logs.high, centre if both_signs else -logs.low)
-    neg_farthest = max(logs.neg_high, -centre)
-    own = log_factor + growth_at_centre(logs, mu)
+    above_0, below_0 = max(centre, 0.0), max(-centre, 0.0)
+    low = -above_0 if both_signs else logs.low
+    top, neg_top = logs.high if mu > 0.0 else low, logs.neg_high if below > 0.0 else -below_0
+    excess = mu * (top + above_0) - below * (neg_top + below_0)
+    rest, neg_rest = max(0.0, -excess) if both_signs else 0.0, max(0.0, excess)
+    reach, neg_reach = abs(mu) * max(logs.high, -low), abs(below) * max(logs.neg_high, below_0)
     return (
-        _Branch(
-            logs.pos,
-            logs.pos_weight,
-            0.0,
-            mu,
-            1.0,
-            abs(mu) * farthest,
-            own if centre < 0.0 else log_factor,
-            min(centre, 0.0),
-        ),
+        _Branch(logs.pos, logs.pos_weight, 0.0, mu, 1.0, reach, top, rest, mu * top + rest, -below_0),
         _Branch(
             logs.neg,
             logs.neg_weight,
             0.0,
             below,
             -1.0,
-            abs(below) * neg_farthest,
-            own if centre > 0.0 else log_factor,
-            max(centre, 0.0),
+            neg_reach,
+            neg_top,
+            neg_rest,
+            below * neg_top + neg_rest,
+            above_0,
         ),
     )
 
@@ -191,8 +184,9 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
     """
     shift, below, log_factor = frame(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
-    pos = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach, log_factor, 0.0)
-    neg = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, abs(below) * logs.neg_high, log_factor, 0.0)
+    pos = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach, 0.0, log_factor, log_factor, 0.0)
+    neg_reach = abs(below) * logs.neg_high
+    neg = _Branch(logs.neg, logs.neg_weight, 0.0, below, -1.0, neg_reach, 0.0, log_factor, log_factor, 0.0)
     _add_branches(pos, neg, 0.0, scratch)
 
 
@@ -225,7 +219,16 @@ def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -
 def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
     """Other values in the frame of a branch."""
     return _Branch(
-        logs, weight, branch.shift, branch.exponent, branch.sign, branch.reach, branch.log_factor, branch.lead
+        logs,
+        weight,
+        branch.shift,
+        branch.exponent,
+        branch.sign,
+        branch.reach,
+        branch.top,
+        branch.rest,
+        branch.log_factor,
+        branch.lead,
     )
 
 
@@ -272,7 +275,7 @@ def _add_branch(branch: _Branch, origin: _Origin, scratch: Scratch) -> None:
         if branch.reach <= SERIES_REACH:
             _derivatives_by_series(a, branch, exp(-branch.log_factor), y)
         else:
-            _derivatives_closed(a, branch, branch.log_factor, y)
+            _derivatives_closed(a, branch, y)
         _block_moments(y, branch.weight[start : start + BLOCK], part)
         if branch.lead != 0.0:
             _relative_to(origin, branch.lead, part)
@@ -329,15 +332,16 @@ def _derivatives_by_series(a: FloatArray, branch: _Branch, factor: float, y: Flo
 
 
 @kernel
-def _derivatives_closed(a: FloatArray, branch: _Branch, log_factor: float, y: FloatArray) -> None:
+def _derivatives_closed(a: FloatArray, branch: _Branch, y: FloatArray) -> None:
     """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2; y^(j) = Y_j/m^(j+1)."""
     widest_vectors()
     y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
-    one = exp(-log_factor)
+    one = exp(-branch.log_factor)
+    farthest = branch.shift + branch.top
     inverse = branch.sign / branch.exponent
     for i in range(a.size):
         t = branch.exponent * (a[i] - branch.shift)
-        e = exp(t - log_factor)
+        e = exp(branch.exponent * (a[i] - farthest) - branch.rest)
         near = abs(t) < 1.0
         small = t if near else 0.0
         excess = expm1_excess(small)
