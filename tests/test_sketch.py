@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit, Status
-from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch import Grid, Range, Sketch, _pack, extend, finish, fit_chunks, merge, range_of, sketch
 
 FAMILIES = ("yeo-johnson", "box-cox")
 rng = np.random.default_rng(20240601)
@@ -481,3 +481,11 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X], estimator="rewml")
     with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")
+
+
+@pytest.mark.parametrize("columns", [True, 1.0, "1", None])
+def test_a_number_of_columns_that_is_none(columns):
+    made = range_of(np.arange(5.0))
+    described = {**made._describe(), "columns": columns}
+    with pytest.raises(ValueError, match="damaged or truncated"):
+        Range.from_bytes(_pack(1, described, made._table))

@@ -549,7 +549,7 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
         names = head["column_names"]
         sound = (
             head["family"] in FAMILIES
-            and isinstance(head["columns"], int)
+            and type(head["columns"]) is int  # True is no number of columns
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
             and (names is None or (len(names) == head["columns"] and all(isinstance(name, str) for name in names)))
