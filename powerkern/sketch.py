@@ -241,7 +241,7 @@ class Range(_Summary):
         count, weight, low, high, sample, mean, squares = self._table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
-            seen &= (0.0 <= sample) & (sample <= count) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
+            seen &= (sample >= 0.0) & (sample <= count) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
             seen &= squares <= sample * _LARGEST_LOG**2
         if self.family == "box-cox":
             seen &= low > 0.0
