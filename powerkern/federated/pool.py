@@ -40,8 +40,15 @@ class PooledColumn(NamedTuple):
 
     @property
     def start(self) -> float:
-        """Where the search begins: lambda = 1, or nearer to 0, in units of the frame."""
-        return min(self.frame.sigma, 1.0)
+        """Where the search begins, in units of the frame.
+
+        With both signs, where the two branches grow equally large, at ``2 neg_high/(high + neg_high)``, which the
+        optimum is near when values are huge; else at lambda = 1, or nearer to 0.
+        """
+        f = self.frame
+        if f.both_signs and f.neg_high > 0.0:
+            return 2.0 * f.sigma * f.neg_high / (f.high + f.neg_high)
+        return min(f.sigma, 1.0)
 
 
 def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn:

@@ -149,6 +149,19 @@ def test_the_fit_of_sketches_has_profiles_without_data() -> None:
     assert_allclose(fit.profile([0.5, 2.0]), pk.fit(x).profile([0.5, 2.0]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("search", ["newton", "brent"])
+@pytest.mark.parametrize("seed", range(8))
+def test_values_of_both_signs_over_600_decades(search: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 60))
+    x = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-300, 300, n)
+    expected = pooled(x)
+    server, fit = federated([x[: n // 2], x[n // 2 :]], protocol="rounds", search=search)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert server.round <= 20
+
+
 # --- masked sums --------------------------------------------------------------------------------------
 
 BOUNDS = (np.array([-8.0, 0.0, -60.0]), np.array([8.0, 60.0, 0.0]))
