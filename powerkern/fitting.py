@@ -37,6 +37,7 @@ OutOfRange = Literal["nan", "raise", "clip"]
 JSON_VERSION = 2
 
 _NO_WEIGHTS = np.empty(0)
+_FLOAT64 = np.dtype(np.float64)
 
 #: The better one of both families, column by column.
 _BEST = "best"
@@ -899,8 +900,8 @@ def fit(
     matrix = as_matrix(_frames.numeric_columns(X, non_numeric), column_names)
     n, p = matrix.values.shape
     weight = _weights(sample_weight, n)
-    given = _given_lambdas(lmbda, p)
-    limit = _limit(ymax, standardize, matrix.values.dtype)
+    given = given_lambdas(lmbda, p)
+    limit = output_limit(ymax, standardize, matrix.values.dtype)
     threads = columns.thread_count(n_threads)
     counted = matrix._replace(values=_repeated(matrix.values, weight, estimator)) if other else matrix
 
@@ -993,7 +994,8 @@ def _repeated(values: NDArray[Any], weight: FloatArray, estimator: str) -> NDArr
     return np.repeat(values, weight.astype(np.int64), axis=0)
 
 
-def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
+def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
+    """Lambdas of all columns; NaN where they are to be fitted."""
     """One lambda a column, NaN where it is to be found."""
     if lmbda is None:
         return np.full(p, np.nan)
@@ -1005,7 +1007,8 @@ def _given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     return np.array(np.broadcast_to(given, (p,)))  # a writable copy
 
 
-def _limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any]) -> float:
+def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
+    """Bound of raw transformed values: as given, or else, unless they are standardised, a distance from overflow."""
     if ymax is None:
         output = np.float32 if dtype == np.float32 else np.float64
         return math.inf if standardize else float(np.finfo(output).max) / _SAFETY
@@ -1085,10 +1088,17 @@ def _apply_limit(
     `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
     they come as close to it as they can.
     """
+    at, bounded = bounded_lambdas(family, results, names, ymax, given, strict=strict)
+    if at.size:
+        results[at] = at_bound(refit(at, bounded), results[at])
+
+
+def bounded_lambdas(
+    family: int, results: FloatArray, names: list[str] | None, ymax: float, given: FloatArray, *, strict: bool
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Columns whose lambda must move for ``|psi| <= ymax`` on their data, and where to."""
     found = np.flatnonzero(np.isnan(given) & (results[:, mle.STATUS] == Status.OK))
     found = found[_near_limit(family, results[found], ymax)]
-    if found.size == 0:
-        return
     low, high = np.empty((2, found.size))
     lambda_bounds.lambda_ranges(family, results[found, mle.X_MIN], results[found, mle.X_MAX], ymax, low, high)
     impossible = low > high
@@ -1098,12 +1108,14 @@ def _apply_limit(
     low, high = np.where(impossible, 0.5 * (low + high), [low, high])
     bounded = np.clip(results[found, mle.LMBDA], low, high)
     moved = bounded != results[found, mle.LMBDA]
-    if moved.any():
-        at = found[moved]
-        again = refit(at, bounded[moved])
-        again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
-        again[:, mle.N_EVAL] += results[at, mle.N_EVAL]
-        results[at] = again
+    return found[moved], bounded[moved]
+
+
+def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
+    """Rows of a fit at the bound of lambda, where there were others before."""
+    again[again[:, mle.STATUS] == Status.FIXED, mle.STATUS] = Status.AT_BOUND
+    again[:, mle.N_EVAL] += before[:, mle.N_EVAL]
+    return again
 
 
 def _near_limit(family: int, results: FloatArray, ymax: float) -> NDArray[np.bool_]:

@@ -63,7 +63,7 @@ _NO_WEIGHTS = np.empty(0)
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
 #: A column of which there is no value, in the table of a range.
-_UNSEEN = np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0])
+EMPTY_RANGE = np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0])
 #: Exponents of quanta: those of the smallest and of the largest weight.
 _QUANTA = (-1030, 970)
 
@@ -245,7 +245,7 @@ class Range(_Summary):
             seen &= squares <= sample * _LARGEST_LOG**2
         if self.family == "box-cox":
             seen &= low > 0.0
-        possible: NDArray[np.bool_] = seen | (self._table == _UNSEEN).all(axis=1)
+        possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
         return possible
 
 
@@ -699,9 +699,9 @@ def finish(
     standardize = as_flag("standardize", standardize)
     grid, sums = total.grid, total._solvable()
     threads = thread_count(n_threads)
-    given = fitting._given_lambdas(lmbda, grid.n_features)
+    given = fitting.given_lambdas(lmbda, grid.n_features)
     results, _ = sums.fit(given, threads)
-    limit = fitting._limit(ymax, standardize, np.dtype(np.float64))
+    limit = fitting.output_limit(ymax, standardize)
     if limit < np.inf:
 
         def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
