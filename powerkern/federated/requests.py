@@ -56,12 +56,10 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
         raise ValueError("not a table of exponents")
     if not np.isfinite(body).all():
         raise ValueError("NaN or infinite values")
-    index = body[:, _INDEX].astype(np.intp)
-    if (
-        not ((index == body[:, _INDEX]) & (index >= 0) & (index < n_columns)).all()
-        or np.unique(index).size < index.size
-    ):
+    column = body[:, _INDEX]
+    if not np.isin(column, np.arange(n_columns)).all() or np.unique(column).size < column.size:
         raise ValueError(f"columns other than 0 to {n_columns - 1}")
+    index = column.astype(np.intp)
     frames, at = np.array(body[:, _FRAME:_AT]), np.array(body[:, _AT:])
     low, high = np.array(body[:, _LOW]), np.array(body[:, _HIGH])
     if not (frames[:, partial_moments.SIGMA] > 0.0).all():
