@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from powerkern.federated import secure
 from powerkern.federated.ledger import NONCE_BYTES, Ledger, digest_of_rows
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.policy import Policy, codes_above, codes_below
+from powerkern.federated.recovery import Member, RecoveryError
 from powerkern.federated.requests import MomentsRequest, read_moments_request
 from powerkern.fitting import PowerFit, _weights
 from powerkern.kernels import partial_moments
@@ -193,25 +195,30 @@ class Client:
         if not isinstance(family, str) or family not in columns.FAMILIES:
             raise self._error(f"the request is malformed: there is no family {family!r}")
         masked = request.details.get("secure") is True
-        if request.kind not in _QUESTIONS:
+        resilient = masked and request.details.get("recovery") is True
+        if request.kind not in _QUESTIONS or (request.kind == Kind.UNMASK and not resilient):
             raise self._error(f"a message of kind {request.kind.name} is no request")
         try:
             self._policy.check_sites(masked, len(names))
             if masked and not self._secrets:
                 raise ValueError("it has no secrets to mask sums with")
             if request.kind == Kind.OPENING:
-                return _Terms(family, masked, names, {}, b"", None, None)
-            self._policy.check_question(family, _QUESTIONS[request.kind])
+                rescue = self._rescue(request, names, {}) if resilient else None
+                return _Terms(family, masked, names, {}, b"", None, None, rescue)
+            if request.kind != Kind.UNMASK:
+                self._policy.check_question(family, _QUESTIONS[request.kind])
             if masked and request.kind == Kind.RANGE:
                 raise ValueError("a range is no sum and cannot be masked; ask for powers of two")
             peers = self._peers(names) if masked else {}
-            context = self._context(request, names, digest) if masked else b""
+            openings = self._openings(request, names, resilient) if masked else {}
+            context = secure.context_of(request.session, openings, digest) if masked else b""
+            rescue = self._rescue(request, names, openings) if resilient else None
             grid = self._grid(request) if request.kind == Kind.SKETCH else None
             moments = self._moments_request(request, family) if request.kind == Kind.MOMENTS else None
         except ValueError as error:
             text = str(error)
         else:
-            return _Terms(family, masked, names, peers, context, grid, moments)
+            return _Terms(family, masked, names, peers, context, grid, moments, rescue)
         raise self._error(text)
 
     def _names(self, request: Message) -> list[str]:
@@ -232,22 +239,37 @@ class Client:
             raise ValueError(f"it shares no secret with {', '.join(map(repr, strangers))}")
         return {name: self._secrets[name] for name in names if name != self.name}
 
-    def _context(self, request: Message, names: list[str], digest: bytes) -> bytes:
-        """What masks are bound to; our own nonce must be in it, so that no mask is used twice."""
+    def _openings(self, request: Message, names: list[str], resilient: bool) -> dict[str, str]:
+        """What masks are bound to; our own nonce must be in it, so that no mask is used twice.
+
+        All clients opened the fit; where some may be lost, those that did.
+        """
         openings = request.details.get("openings")
         if (
             not isinstance(openings, dict)
-            or openings.keys() != set(names)
+            or self.name not in openings
+            or not (openings.keys() <= set(names) if resilient else openings.keys() == set(names))
             or not all(isinstance(text, str) and len(text) >= 2 * NONCE_BYTES for text in openings.values())
         ):
             raise ValueError("the request is malformed: it does not say what all clients opened the fit with")
         if not self._ledger.is_known(request.session):
             raise ValueError("it has not opened this fit; begin anew")
-        if openings[self.name] != self._ledger.nonce(request.session):
+        nonces = {name: text[: 2 * NONCE_BYTES] for name, text in openings.items()}
+        if nonces[self.name] != self._ledger.nonce(request.session):
             raise ValueError("its nonce is not the one that it opened this fit with")
-        if len(set(openings.values())) < len(openings):
+        if len(set(nonces.values())) < len(nonces):
             raise ValueError("two clients have one nonce")
-        return secure.context_of(request.session, openings, digest)
+        return openings
+
+    def _rescue(self, request: Message, names: list[str], openings: dict[str, str]) -> _Rescue:
+        """The part of this client in a total that survives the loss of others."""
+        own, session = self._ledger.noise_key(request.session), request.session.encode()
+        member = Member(self.name, self._peers(names), own, session)
+        sharings = {name: _sharing_in(text) for name, text in openings.items()}
+        answered = _names_in(request.body.tobytes()) if request.kind == Kind.UNMASK else list(openings)
+        if request.kind != Kind.OPENING:
+            self._policy.check_sites(True, len(answered))
+        return _Rescue(member, sharings, answered)
 
     def _grid(self, request: Message) -> Grid:
         try:
@@ -275,19 +297,28 @@ class Client:
         if request.kind == Kind.OPENING:
             return
         questions = 1 if terms.moments is None else terms.moments.at.shape[1]
+        questions *= request.kind != Kind.UNMASK
         if self._ledger.sessions_told(request.session) > self._policy.sessions:
             raise self._error(f"its policy allows {self._policy.sessions:g} fits of its rows; they have been")
         if self._ledger.asked(request.session) + questions > self._policy.questions:
             raise self._error(f"its policy allows {self._policy.questions:g} questions in a fit; this is one more")
-        if terms.masked and not self._policy.changing_sites and self._ledger.sites_changed(terms.names):
+        sites = terms.sites_told_of(request.kind)
+        if sites is not None and not self._policy.changing_sites and self._ledger.sites_changed(sites):
             raise self._error("it took part in a fit with other sites; the difference would tell of those that changed")
-        self._ledger.charge(request.session, questions, rows, terms.names if terms.masked else None)
+        if terms.rescue is not None and self._ledger.is_unmasked(request.session):
+            raise self._error("masks of this fit were told of already, for one set of sites; begin anew")
+        if request.kind == Kind.UNMASK:
+            self._ledger.note_unmasked(request.session)
+        self._ledger.charge(request.session, questions, rows, sites)
 
     # --- answers ----------------------------------------------------------------------------------------
 
     def _body(self, request: Message, terms: _Terms) -> NDArray[Any]:
         if request.kind == Kind.OPENING:
-            return as_body(bytes.fromhex(self._ledger.nonce(request.session)))
+            sharing = terms.rescue.member.sharing() if terms.rescue else b""
+            return as_body(bytes.fromhex(self._ledger.nonce(request.session)) + sharing)
+        if request.kind == Kind.UNMASK:
+            return self._unmasking(terms)
         found = self._checked_range(terms.family)
         if request.kind == Kind.RANGE:
             return as_body(found.to_bytes())
@@ -298,8 +329,25 @@ class Client:
             return self._masked_moments(moments, terms) if terms.masked else moments
         own = self._sketch(request, terms, found)
         if terms.masked:
-            return secure.masked(secure.encode_words(own.sums), self.name, terms.peers, terms.context)
+            return self._masked(secure.encode_words(own.sums), terms)
         return as_body(own.to_bytes())
+
+    def _masked(self, digits: secure.Digits, terms: _Terms) -> secure.Digits:
+        if terms.rescue is None:
+            return secure.masked(digits, self.name, terms.peers, terms.context)
+        try:
+            return terms.rescue.member.masked(digits, terms.rescue.sharings, terms.context)
+        except RecoveryError as error:
+            text = str(error)
+        raise self._error(text)
+
+    def _unmasking(self, terms: _Terms) -> NDArray[Any]:
+        assert terms.rescue is not None
+        try:
+            return as_body(terms.rescue.member.unmasking(terms.rescue.sharings, terms.rescue.answered))
+        except RecoveryError as error:
+            text = str(error)
+        raise self._error(text)
 
     def _codes(self, found: Range) -> FloatArray:
         """Powers of two about the extremes of each column, or those of the policy's bounds; NaN without values."""
@@ -347,7 +395,7 @@ class Client:
             digits = None
         if digits is None:
             raise self._error("sums are too large to be masked; divide the weights by their mean over all sites")
-        return secure.masked(digits, self.name, terms.peers, terms.context)
+        return self._masked(digits, terms)
 
     # --- what is refused --------------------------------------------------------------------------------
 
@@ -421,6 +469,7 @@ _QUESTIONS = {
     Kind.RANGE: "range",
     Kind.MOMENTS: "moments",
     Kind.SKETCH: "sketch",
+    Kind.UNMASK: "unmask",
 }
 
 
@@ -434,6 +483,39 @@ class _Terms(NamedTuple):
     context: bytes
     grid: Grid | None
     moments: MomentsRequest | None
+    rescue: _Rescue | None
+
+    def sites_told_of(self, kind: Kind) -> list[str] | None:
+        """Sites whose total is known once this is answered; None if none is."""
+        if self.rescue is not None:
+            return self.rescue.answered if kind == Kind.UNMASK else None
+        return self.names if self.masked else None
+
+
+class _Rescue(NamedTuple):
+    """A client's part in a total that survives the loss of others: theirs, and who takes part or has answered."""
+
+    member: Member
+    sharings: dict[str, bytes]
+    answered: list[str]
+
+
+def _sharing_in(opening: str) -> bytes:
+    """What follows the nonce in what a client opened a fit with."""
+    try:
+        return bytes.fromhex(opening[2 * NONCE_BYTES :])
+    except ValueError:
+        raise ValueError("the request is malformed: an opening that is not hexadecimal") from None
+
+
+def _names_in(text: bytes) -> list[str]:
+    try:
+        names = json.loads(text)
+    except (ValueError, RecursionError):
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError("the request is malformed: it does not say who answered")
+    return names
 
 
 def _checked_name(name: object) -> str:

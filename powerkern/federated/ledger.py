@@ -67,6 +67,15 @@ class Ledger:
         """Number of sessions in which anything was asked, this one included."""
         return 1 + sum(bool(one["asked"]) for name, one in self._book["sessions"].items() if name != session)
 
+    def is_unmasked(self, session: str) -> bool:
+        """Whether masks of a session were told of, so that its total is known of one set of sites."""
+        return bool(self._session(session).get("unmasked"))
+
+    def note_unmasked(self, session: str) -> None:
+        """Note that masks of a session are told of."""
+        self._session(session)["unmasked"] = True
+        self._save()
+
     def charge(self, session: str, questions: int, rows: str, sites: Sequence[str] | None) -> None:
         """Note that so much is asked about these rows, whatever the answer will be."""
         self._session(session)["asked"] += questions

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import columns
 from powerkern._validate import as_choice, as_flag, as_names, column_label
-from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
+from powerkern.federated import recovery
+from powerkern.federated.ledger import NONCE_BYTES
+from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.policy import codes_above, codes_below
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
+from powerkern.federated.secure import context_of
 from powerkern.fitting import PowerFit, _warn_overflow, _warn_unfitted, given_lambdas, output_limit
 from powerkern.kernels import mle
 from powerkern.sketch import Range, checked_bounds
@@ -29,6 +33,21 @@ _NOTHING = np.empty(0)
 _FEWEST_ROUNDS = 5
 #: Weight of a client, at most, where it is announced, and where it is not.
 _MAX_WEIGHT, _MAX_UNANNOUNCED = 1e9, 1e6
+
+
+#: Questions whose answers are sums.
+_SUMS = (Kind.MOMENTS, Kind.SKETCH, Kind.COUNTS)
+
+
+class _Recovery(NamedTuple):
+    """Answers to the first question for sums, still under the masks of each client, and what these are bound to."""
+
+    answers: dict[str, NDArray[Any]]
+    context: bytes
+
+
+def _read_unmasking(message: Message, who: int) -> bytes:
+    return message.body.tobytes()
 
 
 class Server:
@@ -64,6 +83,9 @@ class Server:
     secure : bool, default False
         Ask for sums under masks. A range is no sum: without `bounds` every client tells the powers of two about its
         extremes; with `bounds` these are widened to powers of two.
+    recover : bool, default False
+        With `secure`: go on without clients that are lost (`lose`), in one more round. More than two thirds must be
+        left, and the first total be untold: with that of a later question, the difference would tell of those lost.
     max_weight : float, optional
         The largest number of rows, or total weight, that a client may have; more is refused. Default: 1e9; 1e6 where it
         is not announced (`bounds`, `secure`), for sums of a sketch are then rounded to about 1e-18 of this times the
@@ -99,6 +121,7 @@ class Server:
         column_names: Sequence[str] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         secure: bool = False,
+        recover: bool = False,
         max_weight: float | None = None,
         max_rounds: int = 30,
     ) -> None:
@@ -132,6 +155,10 @@ class Server:
         self._failure = ""
         self._max_weight, self._announced = float(max_weight), limits is None and not secure
         self._openings: dict[str, str] = {}
+        if as_flag("recover", recover) and not secure:
+            raise ValueError("recover=True is of sums under masks; it needs secure=True")
+        self._every = list(self._names)
+        self._recovery = _Recovery({}, b"") if recover else None
         self.unresolved: list[int] = []
         self.round = 0
         self.bytes_sent = self.bytes_received = 0
@@ -212,7 +239,7 @@ class Server:
             raise _error(sender, f"it has answered round {self.round} already; the second answer is refused")
         self._check_description(answer)
         try:
-            read = self._asked.read(answer, sorted(self._names).index(sender))
+            read = self._asked.read(answer, sorted(self._every).index(sender))
         except ValueError as error:
             raise _error(sender, str(error)) from None
         if isinstance(read, Range) and read.n_features != answer.details["n_columns"]:
@@ -241,7 +268,7 @@ class Server:
         if self._asked.kind == Kind.OPENING:
             self._openings = {name: self._read[name].text for name in self._names}
         try:
-            request = self._talk.send([self._read[name] for name in sorted(self._names)])
+            request = self._next_request()
         except StopIteration as end:
             self._finish(end.value)
         except MergeError as error:
@@ -250,11 +277,66 @@ class Server:
         else:
             self._open(request)
 
+    def lose(self, name: str) -> None:
+        """Go on without a client that does not answer.
+
+        What it has sent, or sends late, stays under its mask for good.
+
+        Parameters
+        ----------
+        name : str
+            One of `missing`.
+
+        Raises
+        ------
+        ProtocolError
+            The server is not one with ``recover=True``; a total has been told; too few would be left; or it is not
+            this client that is missing.
+        """
+        if self._recovery is None:
+            raise ProtocolError(
+                f"the fit cannot go on without client {name!r}: "
+                + ("its masks, or a total that it is in, are needed" if self._secure else "recover=True is for that")
+            )
+        if name not in self.missing:
+            raise ProtocolError(f"client {name!r} is not missing in round {self.round}")
+        if len(self._names) <= (least := recovery.threshold(len(self._every))):
+            raise ProtocolError(f"without client {name!r} fewer than {least} of {len(self._every)} clients are left")
+        self._names = [other for other in self._names if other != name]
+
+    def _next_request(self) -> Request:
+        """What the conversation asks next, given the answers; before that, what takes the masks off the first total."""
+        answers = {name: self._read[name] for name in sorted(self._names)}
+        if self._recovery is None:
+            return self._talk.send(list(answers.values()))
+        if self._asked.kind in _SUMS:
+            self._recovery = _Recovery(
+                answers, context_of(self._session, self._openings, digest_of(self._request_bytes))
+            )
+            return Request(Kind.UNMASK, as_body(json.dumps(list(answers)).encode()), _read_unmasking)
+        if self._asked.kind == Kind.UNMASK:
+            return self._talk.send([self._total(self._recovery, answers)])
+        return self._talk.send(list(answers.values()))
+
+    def _total(self, pending: _Recovery, unmaskings: dict[str, bytes]) -> NDArray[Any]:
+        """The first total; from here on the clients that are in it cannot be lost."""
+        n = 2 * NONCE_BYTES
+        sharings = {name: bytes.fromhex(text[n:]) for name, text in self._openings.items()}
+        try:
+            total = recovery.total(self._every, sharings, pending.answers, unmaskings, pending.context)
+        except recovery.RecoveryError as error:
+            raise MergeError(str(error)) from None
+        self._names, self._recovery = list(pending.answers), None
+        self._openings = {name: self._openings[name][:n] for name in self._names}
+        return total
+
     def _open(self, request: Request) -> None:
         self._asked = request
         self._read, self._sizes = {}, {}
         self.round += 1
         details: dict[str, Any] = {"family": self._family, "clients": self._names, "secure": self._secure}
+        if self._recovery is not None:
+            details.update(clients=self._every, recovery=True)
         if not self._announced:
             details["max_weight"] = self._max_weight
         if self._openings:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from powerkern.federated import pairwise_secrets, recovery, secure, shamir
+import powerkern as pk
+from powerkern.federated import Client, Policy, ProtocolError, Server, pairwise_secrets, recovery, secure, shamir
+from powerkern.federated.messages import SERVER, Kind, Message, as_body, pack, unpack
 from powerkern.federated.recovery import Member, RecoveryError, threshold
 
 NAMES = ["basel", "graz", "jena", "kiel", "ulm"]
@@ -289,3 +294,252 @@ def test_different_secrets_are_noticed() -> None:
     sharings = sites.sharings() | {"graz": others.members["graz"].sharing()}
     with pytest.raises(RecoveryError, match="'ulm' and 'graz' have different secrets"):
         sites.answers(["ulm"], sharings)
+
+
+# --- whole fits ---------------------------------------------------------------------------------------
+
+ROWS = np.random.default_rng(0).lognormal(size=(500, 2))
+PARTS = dict(zip(NAMES, np.split(ROWS, [50, 150, 260, 400]), strict=True))
+WILLING = Policy(kinds=("code", "moments", "sketch"), bins=4096, rows_per_bin=1)
+PHASES = ["OPENING", "CODE", "sums", "UNMASK"]
+
+
+def clients_of(names: list[str] = NAMES, **options: Any) -> dict[str, Client]:
+    secrets = pairwise_secrets(names)
+    return {name: Client(PARTS[name], name=name, secrets=secrets[name], policy=WILLING, **options) for name in names}
+
+
+def server_of(names: list[str] = NAMES, **options: Any) -> Server:
+    return Server(names, family="box-cox", secure=True, recover=True, **options)
+
+
+def phase(server: Server) -> str:
+    kind = server._asked.kind.name
+    return kind if kind in PHASES else "sums" if server._recovery is not None else "later"
+
+
+def serve(server: Server, clients: dict[str, Client], killed: str, when: str, lose: bool = True) -> None:
+    """The whole conversation; one client is dead from a phase on."""
+    dead = False
+    while not server.done:
+        dead = dead or phase(server) == when
+        for name in server.missing:
+            if not (dead and name == killed):
+                server.receive(clients[name].answer(server.request), sender=name)
+        for name in server.missing if lose else []:
+            server.lose(name)
+        server.close_round()
+
+
+def lambdas(names: list[str]) -> np.ndarray:
+    return pk.fit(np.concatenate([PARTS[name] for name in names]), "box-cox").lmbda
+
+
+@pytest.mark.parametrize("protocol", ["sketch", "rounds"])
+@pytest.mark.parametrize("killed", ["basel", "jena"])
+@pytest.mark.parametrize("when", PHASES)
+def test_a_fit_goes_on_without_a_client_that_dies(protocol: str, killed: str, when: str) -> None:
+    server, others = server_of(protocol=protocol), [name for name in NAMES if name != killed]
+    if protocol == "rounds" and when == "UNMASK":  # it is in the total: every later question is of it too
+        with pytest.raises(ProtocolError, match=f"cannot go on without client '{killed}': its masks, or a total"):
+            serve(server, clients_of(), killed, when)
+        return
+    serve(server, clients_of(), killed, when)
+    assert np.abs(server.fit.lmbda - lambdas(NAMES if when == "UNMASK" else others)).max() < 1e-10
+
+
+def test_a_client_that_dies_after_the_first_total_ends_the_fit() -> None:
+    server = server_of(protocol="rounds")
+    with pytest.raises(ProtocolError, match="cannot go on without client 'jena': its masks, or a total that it is in"):
+        serve(server, clients_of(), "jena", "later")
+
+
+@pytest.mark.parametrize("when", PHASES)
+def test_a_client_that_comes_back_is_in_the_fit(when: str) -> None:
+    """Nobody says that it is lost: the round stays open, and the client answers when it is back."""
+    server, clients = server_of(), clients_of()
+    with pytest.raises(ProtocolError, match="cannot be closed: no answer from client 'jena'"):
+        serve(server, clients, "jena", when, lose=False)
+    serve(server, clients, "jena", "never")
+    assert np.abs(server.fit.lmbda - lambdas(NAMES)).max() < 1e-10
+
+
+def test_nobody_is_lost_without_need() -> None:
+    server, clients = server_of(), clients_of()
+    server.receive(clients["ulm"].answer(server.request), sender="ulm")
+    with pytest.raises(ProtocolError, match="client 'ulm' is not missing in round 1"):
+        server.lose("ulm")
+    server.lose("jena")
+    with pytest.raises(ProtocolError, match="client 'jena' is not missing"):
+        server.lose("jena")
+    with pytest.raises(ProtocolError, match="without client 'graz' fewer than 4 of 5 clients are left"):
+        server.lose("graz")
+    with pytest.raises(ProtocolError, match="client 'jena' takes no part in this fit"):
+        server.receive(clients["jena"].answer(server.request), sender="jena")
+
+
+def test_servers_that_cannot_recover_say_so() -> None:
+    with pytest.raises(ValueError, match="it needs secure=True"):
+        Server(NAMES, recover=True)
+    with pytest.raises(ProtocolError, match="cannot go on without client 'ulm': its masks"):
+        Server(NAMES, secure=True).lose("ulm")
+    with pytest.raises(ProtocolError, match="cannot go on without client 'ulm': recover=True is for that"):
+        Server(NAMES).lose("ulm")
+
+
+# --- servers that deviate -----------------------------------------------------------------------------
+
+
+def until(server: Server, clients: dict[str, Client], when: str) -> dict[str, dict[str, bytes]]:
+    """Go on until a phase is open; the answers, by phase."""
+    heard: dict[str, dict[str, bytes]] = {}
+    while phase(server) != when:
+        told = heard[phase(server)] = {name: clients[name].answer(server.request) for name in server.missing}
+        for name, answer in told.items():
+            server.receive(answer, sender=name)
+        server.close_round()
+    return heard
+
+
+def altered(request: bytes, change: Callable[[Message], Message]) -> bytes:
+    return pack(change(unpack(request, SERVER)))
+
+
+def names_as_body(names: list[str]) -> np.ndarray:
+    return as_body(json.dumps(names).encode())
+
+
+def test_a_server_that_says_that_a_client_is_lost_learns_nothing_of_it() -> None:
+    """It has jena's answer, says that it has not, and asks again for the masks of all: nobody tells."""
+    server, clients = server_of(), clients_of()
+    heard = until(server, clients, "UNMASK")
+    assert "jena" in heard["sums"]
+    others = [name for name in NAMES if name != "jena"]
+    lying = altered(server.request, lambda m: m._replace(body=names_as_body(others)))
+    for name in others:
+        clients[name].answer(lying)
+        with pytest.raises(ProtocolError, match="another request was answered in round 4 already"):
+            clients[name].answer(server.request)
+        later = altered(server.request, lambda m: m._replace(round=5))
+        with pytest.raises(ProtocolError, match="took part in a fit with other sites"):
+            clients[name].answer(later)
+        same = altered(lying, lambda m: m._replace(round=6))
+        with pytest.raises(ProtocolError, match="masks of this fit were told of already, for one set of sites"):
+            clients[name].answer(same)
+
+
+def test_after_a_total_without_it_a_client_is_in_no_other() -> None:
+    """The same rows, another session, all five: the difference to the four would be jena."""
+    memory: dict[str, dict[str, bytes]] = {name: {} for name in NAMES}
+    secrets = pairwise_secrets(NAMES)
+
+    def again() -> dict[str, Client]:
+        return {
+            name: Client(PARTS[name], name=name, secrets=secrets[name], policy=WILLING, memory=memory[name])
+            for name in NAMES
+        }
+
+    serve(server_of(), again(), "jena", "sums")
+    for recover in (True, False):
+        server = Server(NAMES, family="box-cox", secure=True, recover=recover)
+        with pytest.raises(ProtocolError, match="took part in a fit with other sites"):
+            serve(server, again(), "nobody", "never")
+    server = server_of()  # without jena again, it may
+    serve(server, again(), "jena", "sums")
+    assert server.done
+
+
+def test_sums_in_a_session_with_recovery_are_covered_or_of_all() -> None:
+    """The plain question after the opening is of all five; then no total without jena is told."""
+    server, clients = server_of(), clients_of()
+    until(server, clients, "sums")
+
+    def plain(m: Message) -> Message:
+        return m._replace(details={k: v for k, v in m.details.items() if k != "recovery"})
+
+    others = [name for name in NAMES if name != "jena"]
+    ask = altered(server.request, lambda m: m._replace(kind=Kind.UNMASK, round=m.round + 1, body=names_as_body(others)))
+    for name in others:
+        clients[name].answer(altered(server.request, plain))
+        with pytest.raises(ProtocolError, match="took part in a fit with other sites"):
+            clients[name].answer(ask)
+
+
+def test_sums_are_not_told_once_masks_are() -> None:
+    server, clients = server_of(protocol="rounds"), clients_of()
+    until(server, clients, "sums")
+    kept = server.request
+    serve(server, clients, "nobody", "never")
+    ask = altered(kept, lambda m: m._replace(round=40))
+    with pytest.raises(ProtocolError, match="masks of this fit were told of already"):
+        clients["ulm"].answer(ask)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[1]",
+        b'["ulm", "ulm"]',
+        b"[" * 100_000,
+        b'["ulm"',
+        b'["ulm"]',
+        b'["graz"]',
+        b'["ulm", "linz", "bern"]',
+    ],
+)
+def test_nonsense_about_who_answered_is_refused(body: bytes) -> None:
+    server, clients = server_of(), clients_of()
+    until(server, clients, "UNMASK")
+    with pytest.raises(ProtocolError, match=r"^client 'ulm': "):
+        clients["ulm"].answer(altered(server.request, lambda m: m._replace(body=as_body(body))))
+
+
+@pytest.mark.parametrize("sharing", [b"", b"1234", bytes(recovery._HEAD + 5 * recovery._ENTRY)])
+def test_a_client_that_opens_with_nonsense_is_named(sharing: bytes) -> None:
+    server, clients = server_of(), clients_of()
+    for name in NAMES:
+        answer = unpack(clients[name].answer(server.request), name)
+        if name == "graz":
+            answer = answer._replace(body=as_body(answer.body.tobytes()[:32] + sharing))
+        server.receive(pack(answer), sender=name)
+    server.close_round()
+    with pytest.raises(ProtocolError, match="'graz'"):
+        serve(server, clients, "nobody", "never")
+
+
+@pytest.mark.parametrize("text", ["zz", "0"])
+def test_openings_that_are_not_hexadecimal_are_refused(text: str) -> None:
+    server, clients = server_of(), clients_of()
+    until(server, clients, "sums")
+
+    def change(m: Message) -> Message:
+        openings = dict(m.details["openings"])
+        openings["graz"] += text
+        return m._replace(details={**m.details, "openings": openings})
+
+    with pytest.raises(ProtocolError, match="an opening that is not hexadecimal"):
+        clients["ulm"].answer(altered(server.request, change))
+
+
+def test_a_false_point_ends_the_fit_and_names_its_sender() -> None:
+    server, clients = server_of(), clients_of()
+    until(server, clients, "UNMASK")
+    for name in NAMES:
+        answer = unpack(clients[name].answer(server.request), name)
+        if name == "kiel":
+            answer = answer._replace(body=as_body(changed(answer.body.tobytes(), 0)))
+        server.receive(pack(answer), sender=name)
+    with pytest.raises(ProtocolError, match="cannot be merged: 'kiel' sent a false point of 'basel'"):
+        server.close_round()
+
+
+def test_a_fit_among_too_few_survivors_is_refused() -> None:
+    """The policy counts those that are left."""
+    names = NAMES[:4]
+    secrets = pairwise_secrets(names)
+    strict = Policy(kinds=("code", "moments"), min_sites=4)
+    clients = {name: Client(PARTS[name], name=name, secrets=secrets[name], policy=strict) for name in names}
+    with pytest.raises(ProtocolError, match="3 clients take part; its sums need at least 4 to hide among"):
+        serve(server_of(names), clients, "jena", "sums")
