@@ -12,9 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import columns
 from powerkern._validate import as_rows, column_label
 from powerkern.federated import secure
+from powerkern.federated.account import Account, random_below
 from powerkern.federated.ledger import NONCE_BYTES, Ledger, digest_of_rows
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.policy import Policy, codes_above, codes_below
+from powerkern.federated.privacy import Question
 from powerkern.federated.recovery import Member, RecoveryError
 from powerkern.federated.requests import MomentsRequest, read_moments_request
 from powerkern.fitting import PowerFit, _weights
@@ -204,7 +206,7 @@ class Client:
                 raise ValueError("it has no secrets to mask sums with")
             if request.kind == Kind.OPENING:
                 rescue = self._rescue(request, names, {}) if resilient else None
-                return _Terms(family, masked, names, {}, b"", None, None, rescue)
+                return _Terms(family, masked, names, {}, b"", None, None, None, rescue)
             if request.kind != Kind.UNMASK:
                 self._policy.check_question(family, _QUESTIONS[request.kind])
             if masked and request.kind == Kind.RANGE:
@@ -215,10 +217,11 @@ class Client:
             rescue = self._rescue(request, names, openings) if resilient else None
             grid = self._grid(request) if request.kind == Kind.SKETCH else None
             moments = self._moments_request(request, family) if request.kind == Kind.MOMENTS else None
+            counts = self._counts_request(request, family, masked) if request.kind == Kind.COUNTS else None
         except ValueError as error:
             text = str(error)
         else:
-            return _Terms(family, masked, names, peers, context, grid, moments, rescue)
+            return _Terms(family, masked, names, peers, context, grid, moments, counts, rescue)
         raise self._error(text)
 
     def _names(self, request: Message) -> list[str]:
@@ -292,6 +295,16 @@ class Client:
         self._policy.check_bounds(asked.which, asked.low, asked.high)
         return asked
 
+    def _counts_request(self, request: Message, family: str, masked: bool) -> Question:
+        if not masked:
+            raise ValueError("private counts are told under masks only, which hide the noise of each client")
+        if self._sample_weight is not None:
+            raise ValueError("its rows have weights, of which private counts know nothing")
+        try:
+            return Question.from_body(request.body, family, self.n_columns)
+        except ValueError as error:
+            raise ValueError(f"the request is malformed: {error}") from None
+
     def _charge(self, request: Message, terms: _Terms, rows: str) -> None:
         """Count the questions of a request, against the limits of the policy."""
         if request.kind == Kind.OPENING:
@@ -309,7 +322,20 @@ class Client:
             raise self._error("masks of this fit were told of already, for one set of sites; begin anew")
         if request.kind == Kind.UNMASK:
             self._ledger.note_unmasked(request.session)
+        if terms.counts is not None:
+            self._spend(terms.counts)
         self._ledger.charge(request.session, questions, rows, sites)
+
+    def _spend(self, asked: Question) -> None:
+        account = Account(self._ledger.spent())
+        account.spend(asked.cost, 1.0)
+        try:
+            self._policy.check_cost(account.mu)
+        except ValueError as error:
+            text = str(error)
+        else:
+            return self._ledger.spend(account.mu)
+        raise self._error(text)
 
     # --- answers ----------------------------------------------------------------------------------------
 
@@ -319,6 +345,8 @@ class Client:
             return as_body(bytes.fromhex(self._ledger.nonce(request.session)) + sharing)
         if request.kind == Kind.UNMASK:
             return self._unmasking(terms)
+        if terms.counts is not None:
+            return self._counts(request, terms.counts, terms)
         found = self._checked_range(terms.family)
         if request.kind == Kind.RANGE:
             return as_body(found.to_bytes())
@@ -331,6 +359,11 @@ class Client:
         if terms.masked:
             return self._masked(secure.encode_words(own.sums), terms)
         return as_body(own.to_bytes())
+
+    def _counts(self, request: Message, asked: Question, terms: _Terms) -> secure.Digits:
+        below = random_below(self._ledger.noise_key(request.session) + terms.context)
+        told = asked.answer(self._matrix.values, len(terms.names), below)
+        return self._masked(secure.encode_words(told), terms)
 
     def _masked(self, digits: secure.Digits, terms: _Terms) -> secure.Digits:
         if terms.rescue is None:
@@ -469,6 +502,7 @@ _QUESTIONS = {
     Kind.RANGE: "range",
     Kind.MOMENTS: "moments",
     Kind.SKETCH: "sketch",
+    Kind.COUNTS: "counts",
     Kind.UNMASK: "unmask",
 }
 
@@ -483,6 +517,7 @@ class _Terms(NamedTuple):
     context: bytes
     grid: Grid | None
     moments: MomentsRequest | None
+    counts: Question | None
     rescue: _Rescue | None
 
     def sites_told_of(self, kind: Kind) -> list[str] | None:

@@ -76,6 +76,15 @@ class Ledger:
         self._session(session)["unmasked"] = True
         self._save()
 
+    def spent(self) -> float:
+        """What all noisy counts of the rows cost so far: mu of `powerkern.federated.account.Account`."""
+        return float(self._book.get("mu", 0.0))
+
+    def spend(self, mu: float) -> None:
+        """Note what noisy counts cost, these included."""
+        self._book["mu"] = mu
+        self._save()
+
     def charge(self, session: str, questions: int, rows: str, sites: Sequence[str] | None) -> None:
         """Note that so much is asked about these rows, whatever the answer will be."""
         self._session(session)["asked"] += questions

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern.columns import FAMILIES
+from powerkern.federated.account import largest_mu
+from powerkern.federated.privacy import Privacy
 from powerkern.kernels.sketch import MAX_BINS
 from powerkern.sketch import checked_bounds
 
 FloatArray = NDArray[np.float64]
 
-#: What may be asked: powers of two about the extremes; the extremes; moments; power sums.
-KINDS = ("code", "range", "moments", "sketch")
+#: What may be asked: powers of two about the extremes; the extremes; moments; power sums; noisy counts.
+KINDS = ("code", "range", "moments", "sketch", "counts")
 
 _LARGEST = float(np.finfo(np.float64).max)
 _COUNTS = ("bins", "rows_per_bin", "min_rows", "min_sites", "questions", "sessions")
@@ -33,10 +35,10 @@ class Policy:
     ----------
     families : sequence of {"yeo-johnson", "box-cox"}
         Transforms that may be fitted; default: both.
-    kinds : sequence of {"code", "range", "moments", "sketch"}, default ("code", "moments")
+    kinds : sequence of {"code", "range", "moments", "sketch", "counts"}, default ("code", "moments")
         What may be asked for: "code", the powers of two about the extremes of each column; "range", the extremes, and
         mean and spread of a sample of the logs; "moments", sums at exponents of the server's choice (protocol
-        "rounds"); "sketch", power sums in bins (protocol "sketch").
+        "rounds"); "sketch", power sums in bins (protocol "sketch"); "counts", differentially private counts in bins.
     masks : bool, default True
         Send sums under masks only.
     bounds : (low, high), optional
@@ -58,6 +60,8 @@ class Policy:
         Most exponents and sketches in a session, refused ones included.
     sessions : int, default 3
         Most sessions in which anything is told about the same rows.
+    privacy : Privacy, optional
+        What all private counts of these rows may cost together; its `n_bins` is not looked at. Without, none are told.
     changing_sites : bool, default False
         Take part in fits of these rows with other sites than in the first one. The difference of two fits' sums is the
         sums of the sites that only one of them has.
@@ -86,6 +90,7 @@ class Policy:
     min_sites: float = 3
     questions: float = 40
     sessions: float = 3
+    privacy: Privacy | None = None
     changing_sites: bool = False
 
     def __post_init__(self) -> None:
@@ -139,6 +144,16 @@ class Policy:
             raise ValueError("its policy allows masked sums only")
         if masked and n_sites < self.min_sites:
             raise ValueError(f"{n_sites} clients take part; its sums need at least {self.min_sites:g} to hide among")
+
+    def check_cost(self, mu: float) -> None:
+        """Refuse noisy counts that with those told before cost more than the budget: `mu` is that of all of them."""
+        if self.privacy is None:
+            raise ValueError("its policy has no budget for private counts")
+        if mu > largest_mu(self.privacy.epsilon, self.privacy.delta):
+            raise ValueError(
+                f"its policy allows private counts for epsilon {self.privacy.epsilon:g}, delta {self.privacy.delta:g} "
+                "in all; these and those told before would cost more"
+            )
 
     def check_exponents(self, lmbda: FloatArray) -> None:
         """Refuse moments at large lambdas."""

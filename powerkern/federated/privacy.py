@@ -17,7 +17,7 @@ import secrets
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,7 +36,7 @@ COUNT, POSITION = 0, 1
 N_SUMS = 2
 #: Integers stand for multiples of 2**-_SHIFT rows.
 _SHIFT = 20
-_UNIT = 1 << _SHIFT
+UNIT = 1 << _SHIFT
 _HALF = 0.5
 #: Square of what a row moves the two sums of a column by, at most.
 _SENSITIVITY2 = 1.0 + _HALF**2
@@ -115,9 +115,9 @@ class Bins(NamedTuple):
             seen = column[~np.isnan(column)]
             at = (self._scaled(j, np.clip(seen, self.low[j], self.high[j])) - self._start(j)) / self._width(j)
             bins = np.clip(np.floor(at), 0, self.n_bins - 1)
-            positions = np.rint(np.clip(2.0 * (at - bins) - 1.0, -1.0, 1.0) * (_HALF * _UNIT))
+            positions = np.rint(np.clip(2.0 * (at - bins) - 1.0, -1.0, 1.0) * (_HALF * UNIT))
             which = bins.astype(np.intp)
-            np.add.at(out[j, :, COUNT], which, _UNIT)
+            np.add.at(out[j, :, COUNT], which, UNIT)
             np.add.at(out[j, :, POSITION], which, positions.astype(np.int64))
         return out
 
@@ -163,6 +163,49 @@ class Bins(NamedTuple):
         return np.copysign(np.expm1(abs(u)), u)
 
 
+class Question(NamedTuple):
+    """What a server asks for noisy counts with: how private they are, and the bins."""
+
+    privacy: Privacy
+    bins: Bins
+
+    def to_body(self) -> FloatArray:
+        """As rows of two numbers, for a message."""
+        ends = np.array([self.bins.low, self.bins.high]).T
+        return np.concatenate([[[self.privacy.epsilon, self.privacy.delta], [self.bins.n_bins, 0.0]], ends])
+
+    @classmethod
+    def from_body(cls, body: NDArray[Any], family: str, n_columns: int) -> Question:
+        """Read what a message says; ValueError where it makes no sense for so many columns."""
+        if body.shape != (2 + n_columns, 2) or body.dtype.kind != "f" or not np.isfinite(body).all():
+            raise ValueError(f"not a question about bins of {n_columns} columns")
+        (epsilon, delta), (n_bins, _), *_ = body.tolist()
+        if n_bins != int(n_bins):
+            raise ValueError("a number of bins that is not whole")
+        privacy = Privacy(epsilon, delta, int(n_bins))
+        return cls(privacy, Bins.within(body[2:, 0], body[2:, 1], family, privacy.n_bins))
+
+    @property
+    def cost(self) -> float:
+        """What an answer costs in an `powerkern.federated.account.Account`: its mu."""
+        n_columns = self.bins.low.size
+        return sensitivity(n_columns) / self.privacy.sigma(n_columns)
+
+    def answer(self, rows: FloatArray, n_sites: int, below: RandBelow) -> IntArray:
+        """One site's sums, with its part of the noise."""
+        sigma = self.privacy.sigma(self.bins.low.size)
+        return self.bins.sums(rows) + noise(sigma, honest_sites(n_sites), self.bins.shape, below)
+
+    def total_sigma(self, n_sites: int) -> float:
+        """Standard deviation of the noise of so many sites, in rows."""
+        return self.privacy.sigma(self.bins.low.size) * math.sqrt(n_sites / honest_sites(n_sites))
+
+
+def honest_sites(n_sites: int) -> int:
+    """Sites whose noise is enough: half of all. The others may be lost, or collude with the server."""
+    return n_sites - n_sites // 2
+
+
 def noise(sigma: float, n_honest: int, shape: tuple[int, ...], below: RandBelow = secrets.randbelow) -> IntArray:
     """One site's noise, in units of 2**-20: that of `n_honest` sites has standard deviation `sigma`, in rows, or more.
 
@@ -181,7 +224,7 @@ def noise(sigma: float, n_honest: int, shape: tuple[int, ...], below: RandBelow 
     -------
     array of int64
     """
-    variance = math.ceil((sigma * _UNIT) ** 2 / n_honest)
+    variance = math.ceil((sigma * UNIT) ** 2 / n_honest)
     drawn = [discrete_gaussian(variance, below) for _ in range(math.prod(shape))]
     return np.array(drawn, dtype=np.int64).reshape(shape)
 
@@ -207,24 +250,24 @@ def fit_sums(
     PowerFit
         Its `n_obs` is noisy, its intervals know nothing of the noise, and the range is that of the bins that count.
     """
-    rows = total / _UNIT
+    rows = total / UNIT
     counts = np.where(rows[..., COUNT] >= _SIGMAS * sigma, rows[..., COUNT], 0.0)
     means = np.where(counts > 0.0, rows[..., POSITION] / np.where(counts > 0.0, counts, 1.0) / _HALF, 0.0)
     kept = np.stack([counts, np.clip(means, -1.0, 1.0)], axis=-1)
-    results = np.concatenate([_result(bins, j, column) for j, column in enumerate(kept)])
+    results = np.concatenate([_result(bins, j, column, standardize) for j, column in enumerate(kept)])
     return PowerFit(
         bins.family, results, standardize=standardize, column_names=None if column_names is None else list(column_names)
     )
 
 
-def _result(bins: Bins, j: int, sums: FloatArray) -> FloatArray:
+def _result(bins: Bins, j: int, sums: FloatArray, standardize: bool) -> FloatArray:
     """Row of the results of one column."""
     points, weights = bins.points(j, sums)
     if points.size == 0:
         points, weights = np.array([np.nan]), np.ones(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of columns without a maximum: `status` says it
-        return fit(points[:, None], bins.family, sample_weight=weights, n_threads=1)._results
+        return fit(points[:, None], bins.family, sample_weight=weights, standardize=standardize, n_threads=1)._results
 
 
 def fit_private(

@@ -22,6 +22,7 @@ from powerkern.federated.ledger import NONCE_BYTES
 from powerkern.federated.messages import Kind, Message, as_body
 from powerkern.federated.policy import codes_above, codes_below
 from powerkern.federated.pool import PooledColumn
+from powerkern.federated.privacy import UNIT, Bins, Privacy, Question, fit_sums
 from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import Evaluation, Found, Search, at_point, search
 from powerkern.kernels import likelihood as lk
@@ -46,6 +47,8 @@ _PIECE, _ROUNDINGS = 131_072, 2.0**20
 _FRAME_REACH, _ROUNDING = 4.1, 1e-26
 #: Digits of 32 bits of a power sum.
 _WORD = 2
+#: No noise is larger than this many of its standard deviations.
+_MOST_SIGMAS = 50.0
 
 
 class Plan(NamedTuple):
@@ -63,6 +66,7 @@ class Plan(NamedTuple):
     standardize: bool = True
     lmbda: ArrayLike | None = None
     ymax: float | None = None
+    privacy: Privacy | None = None
 
 
 class Request(NamedTuple):
@@ -107,6 +111,8 @@ def conversation(plan: Plan) -> Conversation:
     if plan.secure:
         openings = yield Request(Kind.OPENING, _NOTHING, _read_opening)
         n_columns, rounds = openings[0].n_columns, rounds - 1
+    if plan.privacy is not None:
+        return (yield from _private(plan, plan.privacy))
     if plan.bounds is not None:
         found = Range.from_bounds(plan.bounds[0], plan.bounds[1], plan.family, plan.max_weight * plan.n_clients)
         weights = Weights(None, plan)
@@ -234,6 +240,24 @@ def _check_heaviest(weight: FloatArray, plan: Plan) -> None:
             f"column {int(np.argmax(~(weight <= plan.max_weight)))} has a weight of more than {plan.max_weight:g}; "
             "if that is right, begin anew with a larger max_weight"
         )
+
+
+# --- private counts -----------------------------------------------------------------------------------
+
+
+def _private(plan: Plan, privacy: Privacy) -> Conversation:
+    """The fit of noisy counts of all rows in bins of the bounds."""
+    assert plan.bounds is not None
+    asked = Question(privacy, Bins.within(plan.bounds[0], plan.bounds[1], plan.family, privacy.n_bins))
+    wire = (math.prod(asked.bins.shape), _WORD)
+    body = asked.to_body()
+    answers = yield Request(Kind.COUNTS, body, lambda message, who: _checked_digits(message.body, wire))
+    total = secure.decode_words(secure.add(answers)).reshape(asked.bins.shape)
+    sigma = asked.total_sigma(plan.n_clients)
+    if not (abs(total) <= (plan.max_weight * plan.n_clients + _MOST_SIGMAS * sigma) * UNIT).all():
+        raise MergeError(_MASKS)
+    fit = fit_sums(asked.bins, total, sigma, standardize=plan.standardize)
+    return Outcome(fit._results, None, [])
 
 
 # --- sketches -----------------------------------------------------------------------------------------

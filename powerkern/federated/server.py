@@ -16,6 +16,7 @@ from powerkern.federated import recovery
 from powerkern.federated.ledger import NONCE_BYTES
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.policy import codes_above, codes_below
+from powerkern.federated.privacy import Privacy
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
@@ -86,6 +87,9 @@ class Server:
     recover : bool, default False
         With `secure`: go on without clients that are lost (`lose`), in one more round. More than two thirds must be
         left, and the first total be untold: with that of a later question, the difference would tell of those lost.
+    privacy : Privacy, optional
+        Make a differentially private fit, of noisy counts in bins of the `bounds`; with `secure`. Clients add the
+        noise, enough of it if half of them add theirs and tell nobody.
     max_weight : float, optional
         The largest number of rows, or total weight, that a client may have; more is refused. Default: 1e9; 1e6 where it
         is not announced (`bounds`, `secure`), for sums of a sketch are then rounded to about 1e-18 of this times the
@@ -122,6 +126,7 @@ class Server:
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         secure: bool = False,
         recover: bool = False,
+        privacy: Privacy | None = None,
         max_weight: float | None = None,
         max_rounds: int = 30,
     ) -> None:
@@ -136,7 +141,9 @@ class Server:
             max_weight = _MAX_WEIGHT if bounds is None and not secure else _MAX_UNANNOUNCED
         if not isinstance(max_weight, int | float | np.number) or not 0.0 < max_weight < np.inf:
             raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
-        limits = None if bounds is None else _limits(bounds, self._family, secure)
+        if privacy is not None and (not secure or bounds is None or lmbda is not None or ymax is not None):
+            raise ValueError("privacy= needs secure=True and bounds=(low, high), and does not go with lmbda= or ymax=")
+        limits = None if bounds is None else _limits(bounds, self._family, secure and privacy is None)
         self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
         self._n_columns: int | None = None if self._columns is None else len(self._columns)
         if limits is not None:
@@ -175,6 +182,7 @@ class Server:
             self._standardize,
             lmbda,
             ymax,
+            privacy,
         )
         self._talk = conversation(plan)
         self._open(next(self._talk))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -17,8 +18,20 @@ from scipy import stats
 
 import powerkern as pk
 from powerkern._status import Status
-from powerkern.federated import Privacy, account, fit_private, privacy
+from powerkern.federated import (
+    Client,
+    Policy,
+    Privacy,
+    ProtocolError,
+    Server,
+    account,
+    fit_private,
+    pairwise_secrets,
+    privacy,
+    run,
+)
 from powerkern.federated.account import Account, discrete_gaussian, gaussian_delta, noise_multiplier, random_below
+from powerkern.federated.messages import SERVER, pack, unpack
 
 EPSILONS = [1e-3, 0.1, 1.0, 3.0, 20.0]
 DELTAS = [1e-12, 1e-6, 1e-3, 0.4]
@@ -165,7 +178,7 @@ def test_random_integers_are_uniform() -> None:
 def test_noise_of_several_sites_adds_up(n_honest: int) -> None:
     sigma, shape = 5.0, (4, 50, 2)
     parts = [privacy.noise(sigma, n_honest, shape, random_below(bytes([k]))) for k in range(n_honest)]
-    total = sum(parts) / privacy._UNIT
+    total = sum(parts) / privacy.UNIT
     assert total.shape == shape
     assert stats.kstest(total.ravel() / sigma, "norm").pvalue > 1e-3
 
@@ -188,22 +201,22 @@ def bins_of(family: str, n_columns: int = 2) -> privacy.Bins:
 )
 def test_one_row_moves_the_sums_by_no_more_than_the_sensitivity(rows: np.ndarray, family: str) -> None:
     bins = bins_of(family)
-    moved = (bins.sums(rows) - bins.sums(rows[1:])) / privacy._UNIT
+    moved = (bins.sums(rows) - bins.sums(rows[1:])) / privacy.UNIT
     assert np.linalg.norm(moved) <= privacy.sensitivity(2)
 
 
 def test_the_sensitivity_is_reached() -> None:
     """At the bounds, where a position is 1: the account is of the worst row, and this is one."""
     bins = bins_of("box-cox", 3)
-    moved = bins.sums(np.full((1, 3), 1e9)) / privacy._UNIT
+    moved = bins.sums(np.full((1, 3), 1e9)) / privacy.UNIT
     assert np.linalg.norm(moved) == privacy.sensitivity(3)
 
 
 def test_missing_values_count_nowhere_and_others_once() -> None:
     bins = bins_of("yeo-johnson")
     rows = np.array([[math.nan, -math.inf], [0.0, 1e9], [2.0, -4.0], [9.0, 9.0]])
-    assert_array_equal(bins.sums(rows)[..., privacy.COUNT].sum(axis=1) / privacy._UNIT, [3, 4])
-    assert_array_equal(bins.sums(rows)[1, [0, -1], privacy.COUNT] / privacy._UNIT, [2, 2])
+    assert_array_equal(bins.sums(rows)[..., privacy.COUNT].sum(axis=1) / privacy.UNIT, [3, 4])
+    assert_array_equal(bins.sums(rows)[1, [0, -1], privacy.COUNT] / privacy.UNIT, [2, 2])
 
 
 @pytest.mark.parametrize(
@@ -216,7 +229,7 @@ def test_points_have_the_counts_and_means_of_their_bins(family: str, low: float,
     again = bins.sums(points[:, None])[0]
     assert points.min() >= low
     assert points.max() <= high
-    assert (again[1:, privacy.COUNT] == 4 * privacy._UNIT).all()
+    assert (again[1:, privacy.COUNT] == 4 * privacy.UNIT).all()
     start, width, w = bins._start(0), bins._width(0), weights.reshape(-1, 4)
     middles = start + (np.arange(1, 16) + 0.5) * width
     means = ((bins._scaled(0, points).reshape(-1, 4) - middles[:, None]) * w).sum(axis=1) / w.sum(axis=1)
@@ -273,3 +286,173 @@ def test_too_few_rows_tell_nothing() -> None:
 def test_bounds_outside_the_domain() -> None:
     with pytest.raises(ValueError, match="bounds of family 'box-cox' must be positive"):
         fit_private([1.0, 2.0], "box-cox", privacy=Privacy(1.0, 1e-6), bounds=(0.0, 9.0))
+
+
+# --- fits of several sites ----------------------------------------------------------------------------
+
+NAMES = ["basel", "graz", "jena", "kiel", "ulm"]
+ROWS = np.random.default_rng(0).lognormal(sigma=0.8, size=(100_000, 2))
+PARTS = dict(zip(NAMES, np.split(ROWS, [3, 30_000, 50_000, 99_000]), strict=True))
+SPENT = Privacy(1.0, 1e-6)
+COUNTING = Policy(kinds=("counts",), privacy=SPENT)
+BOUNDS = ([0.01] * 2, [100.0] * 2)
+
+
+def clients_of(policy: Policy = COUNTING, **options: Any) -> list[Client]:
+    secrets = pairwise_secrets(NAMES)
+    return [Client(PARTS[name], name=name, secrets=secrets[name], policy=policy, **options) for name in NAMES]
+
+
+def server_of(asked: Privacy = SPENT, **options: Any) -> Server:
+    return Server(NAMES, family="box-cox", **{"secure": True, "bounds": BOUNDS, "privacy": asked, **options})
+
+
+def test_a_private_fit_of_several_sites() -> None:
+    """Three rows at one of them, and values beyond the bounds, which are not told of."""
+    clients = clients_of()
+    server = server_of()
+    told = run(server, clients)
+    assert server.round == 2
+    assert 0.0 < np.abs(told.lmbda - pk.fit(ROWS, "box-cox").lmbda).max() < 0.05
+    narrow = server_of(bounds=([0.5] * 2, [2.0] * 2))
+    assert run(narrow, clients_of()).status.tolist() == [Status.OK] * 2
+
+
+def test_a_private_fit_goes_on_without_a_site() -> None:
+    server, clients = server_of(recover=True), clients_of()
+    while not server.done:
+        for client in clients:
+            if client.name != "jena" and client.name in server.missing:
+                server.receive(client.answer(server.request), sender=client.name)
+        if "jena" in server.missing:
+            server.lose("jena")
+        server.close_round()
+    others = np.concatenate([PARTS[name] for name in NAMES if name != "jena"])
+    assert np.abs(server.fit.lmbda - pk.fit(others, "box-cox").lmbda).max() < 0.05
+
+
+@pytest.mark.parametrize("n_sites", [3, 4, 5])
+def test_half_of_the_sites_make_enough_noise(n_sites: int) -> None:
+    question = privacy.Question(Privacy(1.0, 1e-6, 300), privacy.Bins.within(*BOUNDS, "box-cox", 300))
+    sigma = question.privacy.sigma(2)
+    assert_allclose(question.cost, 1.0 / (noise_multiplier(1.0, 1e-6) * (1 + 1e-6)), rtol=1e-12)
+    rows = [PARTS[name][:100] for name in NAMES[:n_sites]]
+    parts = [question.answer(r, n_sites, random_below(bytes([k]))) - question.bins.sums(r) for k, r in enumerate(rows)]
+    honest = privacy.honest_sites(n_sites)
+    assert honest == {3: 2, 4: 2, 5: 3}[n_sites]
+    assert stats.kstest(sum(parts[:honest]).ravel() / privacy.UNIT / sigma, "norm").pvalue > 1e-3
+    assert stats.kstest(sum(parts).ravel() / privacy.UNIT / question.total_sigma(n_sites), "norm").pvalue > 1e-3
+
+
+def test_the_budget_holds_over_fits() -> None:
+    """Two fits at mu / sqrt(2) each cost mu; a third one is refused, by a client made anew, too."""
+    memory: dict[str, dict[str, bytes]] = {name: {} for name in NAMES}
+    secrets = pairwise_secrets(NAMES)
+    half = Privacy(account.Account(account.largest_mu(1.0, 1e-6) / math.sqrt(2)).epsilon(1e-6), 1e-6)
+
+    def once() -> None:
+        clients = [
+            Client(PARTS[name], name=name, secrets=secrets[name], policy=COUNTING, memory=memory[name])
+            for name in NAMES
+        ]
+        run(server_of(half), clients)
+
+    once()
+    once()
+    with pytest.raises(ProtocolError, match="private counts for epsilon 1, delta 1e-06 in all; these and those told"):
+        once()
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy.open(), Policy(kinds=("counts",))])
+def test_without_a_budget_no_counts_are_told(policy: Policy) -> None:
+    with pytest.raises(ProtocolError, match=r"no budget for private counts|does not allow questions of kind 'counts'"):
+        run(server_of(), clients_of(policy))
+
+
+def test_a_policy_of_private_counts_tells_nothing_else() -> None:
+    for protocol in ("sketch", "rounds"):
+        with pytest.raises(ProtocolError, match="its policy does not allow questions of kind"):
+            run(Server(NAMES, family="box-cox", secure=True, protocol=protocol), clients_of())
+
+
+def test_weights_and_privacy_do_not_go_together() -> None:
+    secrets = pairwise_secrets(NAMES)
+    clients = [
+        Client(PARTS[name], name=name, secrets=secrets[name], policy=COUNTING, sample_weight=np.ones(len(PARTS[name])))
+        for name in NAMES
+    ]
+    with pytest.raises(ProtocolError, match="its rows have weights, of which private counts know nothing"):
+        run(server_of(), clients)
+
+
+@pytest.mark.parametrize(
+    "options", [{"secure": False}, {"bounds": None}, {"lmbda": [1.0, 1.0]}, {"ymax": 9.0, "standardize": False}]
+)
+def test_what_private_fits_need(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="privacy= needs secure=True and bounds"):
+        server_of(**options)
+
+
+def asked_of(clients: list[Client]) -> Server:
+    server = server_of()
+    for client in clients:
+        server.receive(client.answer(server.request), sender=client.name)
+    server.close_round()
+    return server
+
+
+@pytest.mark.parametrize(
+    "row, values",
+    [
+        (0, [-1.0, 1e-6]),
+        (0, [math.nan, 1e-6]),
+        (0, [1.0, 0.0]),
+        (1, [1.0, 0.0]),
+        (1, [32.5, 0.0]),
+        (1, [1e300, 0.0]),
+        (2, [0.0, 1.0]),
+        (3, [2.0, 1.0]),
+        (3, [1.0, math.inf]),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(row: int, values: list[float]) -> None:
+    clients = clients_of()
+    message = unpack(asked_of(clients).request, SERVER)
+    body = message.body.copy()
+    body[row] = values
+    with pytest.raises(ProtocolError, match="client 'ulm': the request is malformed"):
+        clients[-1].answer(pack(message._replace(body=body)))
+
+
+def test_questions_about_other_columns_are_refused() -> None:
+    clients = clients_of()
+    message = unpack(asked_of(clients).request, SERVER)
+    for body in (message.body[:-1], message.body.T, message.body.astype("<u4")):
+        with pytest.raises(ProtocolError, match="not a question about bins of 2 columns"):
+            clients[-1].answer(pack(message._replace(body=np.ascontiguousarray(body))))
+
+
+def test_the_same_question_gets_the_same_noise() -> None:
+    """Also from a client made anew with the same memory: averages over answers take no noise away."""
+    secrets, memory = pairwise_secrets(NAMES), {name: {} for name in NAMES}
+
+    def again() -> list[Client]:
+        return [
+            Client(PARTS[name], name=name, secrets=secrets[name], policy=COUNTING, memory=memory[name])
+            for name in NAMES
+        ]
+
+    server = asked_of(again())
+    assert again()[1].answer(server.request) == again()[1].answer(server.request)
+
+
+def test_masks_that_do_not_cancel_are_noticed() -> None:
+    clients = clients_of()
+    server = asked_of(clients)
+    for client in clients:
+        answer = unpack(client.answer(server.request), client.name)
+        if client.name == "ulm":
+            answer = answer._replace(body=answer.body ^ np.uint32(0x55555555))
+        server.receive(pack(answer), sender=client.name)
+    with pytest.raises(ProtocolError, match="the masks do not cancel"):
+        server.close_round()
