@@ -2,6 +2,7 @@
 
 from powerkern.federated.client import Client
 from powerkern.federated.keys import SiteKey, agreed_secrets, fingerprint
+from powerkern.federated.memory import FileMemory
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.policy import Policy
 from powerkern.federated.privacy import Privacy, fit_private
@@ -11,6 +12,7 @@ from powerkern.federated.transport import fit_federated, run
 
 __all__ = [
     "Client",
+    "FileMemory",
     "Policy",
     "Privacy",
     "ProtocolError",
