@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import powerkern as pk
-from powerkern.federated import Client, Server, pairwise_secrets, run, secure
+from powerkern.federated import Client, Policy, Server, pairwise_secrets, run, secure
 
 from ._measure import InTurns, matrix
 
@@ -60,7 +60,8 @@ def serve(parts: list[np.ndarray], **options: Any) -> Server:
     names = [f"site {i}" for i in range(len(parts))]
     dealt: dict[str, Any] = pairwise_secrets(names) if options.get("secure") else {}
     clients = [
-        Client(part, name=name, secrets=dealt.get(name), n_threads=1) for name, part in zip(names, parts, strict=True)
+        Client(part, name=name, secrets=dealt.get(name), policy=Policy.open(), n_threads=1)
+        for name, part in zip(names, parts, strict=True)
     ]
     server = Server(names, **options)
     with warnings.catch_warnings():

@@ -22,9 +22,6 @@ from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix
 from powerkern.kernels.results import STATUS
 
-# former names, for `powerkern.federated` until it imports the new ones
-_weights, _warn_unfitted, _warn_overflow = weights_of, warn_unfitted, warn_overflow
-
 __all__ = ["Interval", "OutOfRange", "PowerFit", "fit", "inverse_transform", "transform"]
 
 

@@ -1,12 +1,13 @@
 """Three sites and a server on this machine: ``python examples/flower/run.py``.
 
-Starts a superlink and three supernodes, each with a CSV file of its own, runs the app of this folder on them, and
-compares its fit with that of the pooled rows. Needs flwr: ``pip install 'powerkern[flower]'``.
+Starts a superlink and three supernodes, each with a CSV file and a key of its own, runs the app of this folder on them,
+under masks, and compares its fit with that of the pooled rows. Needs flwr: ``pip install 'powerkern[flower,keys]'``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import socket
 import subprocess
@@ -19,18 +20,35 @@ from pathlib import Path
 import numpy as np
 
 import powerkern as pk
+from powerkern.federated import SiteKey, fingerprint
 
 HERE = Path(__file__).resolve().parent
 #: Sites of different size and kind.
-ROWS = (50, 400, 1500)
+ROWS = {"ulm": 50, "graz": 400, "basel": 1500}
 
 
-def rows_of(site: int) -> np.ndarray:
-    rng = np.random.default_rng(site)
-    x = rng.normal(size=(ROWS[site], 3)) * [1.0, 5.0, 0.5] + [site, 0.0, 10.0]
+def rows_of(site: str) -> np.ndarray:
+    number = list(ROWS).index(site)
+    rng = np.random.default_rng(number)
+    x = rng.normal(size=(ROWS[site], 3)) * [1.0, 5.0, 0.5] + [number, 0.0, 10.0]
     x[:, 0] = np.exp(x[:, 0])
     x[::9, 1] = np.nan
     return x
+
+
+def furnish(folder: Path) -> None:
+    """A folder for every site: rows and private key, which it tells nobody, and everybody's public keys."""
+    public_keys = {}
+    for site in ROWS:
+        (folder / site).mkdir()
+        np.savetxt(folder / site / "rows.csv", rows_of(site), delimiter=",", header="a,b,c")
+        key = SiteKey.generate()
+        (folder / site / "private.key").write_bytes(key.private)
+        public_keys[site] = key.public
+    for site in ROWS:
+        text = json.dumps({name: key.hex() for name, key in public_keys.items()})
+        (folder / site / "public_keys.json").write_text(text)
+    print("fingerprint of all public keys, which the sites compare:", fingerprint(public_keys))
 
 
 def free_ports(n: int) -> list[int]:
@@ -43,10 +61,9 @@ def free_ports(n: int) -> list[int]:
     return ports
 
 
-def run(folder: Path, protocol: str, timeout: float) -> pk.PowerFit:
+def run(folder: Path, timeout: float) -> pk.PowerFit:
     """Start everything, run the app, read its fit, stop everything."""
-    for site in range(len(ROWS)):
-        np.savetxt(folder / f"site{site}.csv", rows_of(site), delimiter=",", header="a,b,c")
+    furnish(folder)
     link, *nodes = free_ports(1 + len(ROWS))
     (folder / "config.toml").write_text(
         f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "127.0.0.1:{link}"\ninsecure = true\n'
@@ -64,12 +81,12 @@ def run(folder: Path, protocol: str, timeout: float) -> pk.PowerFit:
     result = folder / "fit.json"
     try:
         start("flower-superlink", "--insecure", "--disable-runtime-dependency-installation", "--port", str(link))
-        for site, port in enumerate(nodes):
-            data = f'data="{folder / f"site{site}.csv"}"'
+        for site, port in zip(ROWS, nodes, strict=True):
+            config = f'name="{site}" folder="{folder / site}"'
             where = ("--superlink", f"127.0.0.1:{link}", "--port", str(port))
-            start(f"flower-supernode-of-{site}", "--insecure", *where, "--node-config", data)
+            start(f"flower-supernode-of-{site}", "--insecure", *where, "--node-config", config)
         wait_for(lambda: answers(link), timeout, "the superlink")
-        config = f'protocol="{protocol}" result="{result}" clients={len(ROWS)}'
+        config = f'result="{result}" clients={len(ROWS)}'
         command = [str(tools / "flwr"), "run", str(HERE), "here", "--run-config", config]
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
         wait_for(result.exists, timeout, "the fit")
@@ -100,14 +117,13 @@ def wait_for(what: Callable[[], bool], timeout: float, name: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--protocol", default="sketch", choices=["sketch", "rounds"])
     parser.add_argument("--timeout", type=float, default=300.0, help="seconds to wait for the fit")
     options = parser.parse_args()
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        fit = run(Path(folder), options.protocol, options.timeout)
-    pooled = pk.fit(np.concatenate([rows_of(site) for site in range(len(ROWS))]))
-    print(f"{len(ROWS)} sites, protocol {options.protocol}, {time.perf_counter() - begin:.0f} s")
+        fit = run(Path(folder), options.timeout)
+    pooled = pk.fit(np.concatenate([rows_of(site) for site in ROWS]))
+    print(f"{len(ROWS)} sites, under masks, {time.perf_counter() - begin:.0f} s")
     print("lambda, federated:", fit.lmbda)
     print("lambda, pooled:   ", pooled.lmbda)
     print(f"largest difference: {np.abs(fit.lmbda - pooled.lmbda).max():.1e}")

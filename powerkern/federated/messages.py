@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: Version of the layout and of what messages mean.
-VERSION = 1
+VERSION = 2
 
 #: What a message is sent by, where it is the server that sends it.
 SERVER = "server"
@@ -40,10 +40,30 @@ class Kind(IntEnum):
     MOMENTS = 2
     SKETCH = 3
     FIT = 4
+    OPENING = 5
+    UNMASK = 6
+    COUNTS = 7
+    CODE = 8
 
 
 class ProtocolError(ValueError):
-    """A message that was refused, or a client that did not answer. Nothing was merged."""
+    """A message that was refused, or a client that did not answer. Nothing was merged.
+
+    Its text holds no value of a site's data and may be sent to the server.
+
+    Attributes
+    ----------
+    detail : str
+        For the log of the site where it was raised: what the text leaves out, such as rows and values. It is lost
+        when the error is pickled.
+    """
+
+    def __init__(self, text: str, detail: str | None = None) -> None:
+        super().__init__(text)
+        self.detail = text if detail is None else detail
+
+    def __reduce__(self) -> tuple[type[ProtocolError], tuple[str]]:
+        return ProtocolError, (str(self),)
 
 
 class Message(NamedTuple):

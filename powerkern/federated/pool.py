@@ -25,6 +25,7 @@ from powerkern.kernels.two_pass import optimum
 FloatArray = NDArray[np.float64]
 
 _NONE = np.empty(0)
+_LARGEST_LOG = 709.0
 #: Where the range is not known exactly, a standard deviation below this part of the mean is rounding.
 _ROUNDING = 64.0 * np.finfo(np.float64).eps
 
@@ -44,8 +45,19 @@ class PooledColumn(NamedTuple):
 
     @property
     def start(self) -> float:
-        """Where the search begins: lambda = 1, or nearer to 0, in units of the frame."""
-        return min(self.frame.sigma, 1.0)
+        """Where the search begins, in units of the frame.
+
+        With both signs, where the two branches grow equally large, at ``2 neg_high/(high + neg_high)``, which the
+        optimum is near when values are huge; else at lambda = 1, or nearer to 0.
+        """
+        f = self.frame
+        if f.both_signs and f.neg_high > 0.0:
+            return 2.0 * f.sigma * f.neg_high / (f.high + f.neg_high)
+        return min(f.sigma, 1.0)
+
+    def exponent(self, lmbda: float) -> float:
+        """Where `lmbda` is, in units of the frame."""
+        return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.frame.sigma
 
 
 def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn:
@@ -57,33 +69,27 @@ def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn
     if x_min == x_max:
         return _without_fit(base, x_min, x_max, Status.CONSTANT)
     sign = 1.0 if x_min >= 0.0 else -1.0 if x_max < 0.0 else 0.0
-    if sign == 0.0:
-        bounds = Bounds(0.0, offset_log(base, x_max), offset_log(base, -x_min))
-        return _column(base, sign, x_min, x_max, 0.0, 0.0, bounds, exact)
-    low, high = sorted((abs(x_min), abs(x_max)))
-    reference = min(max(math.expm1(abs(mean_log)) if base else math.exp(mean_log), low), high)
-    log_reference = offset_log(base, reference)
-    bounds = Bounds(
-        centred_log(low, base, reference, log_reference), centred_log(high, base, reference, log_reference), 0.0
-    )
-    return _column(base, sign, x_min, x_max, reference, log_reference, bounds, exact)
-
-
-def _column(
-    base: float,
-    sign: float,
-    x_min: float,
-    x_max: float,
-    reference: float,
-    log_reference: float,
-    bounds: Bounds,
-    exact: bool,
-) -> PooledColumn:
-    sigma = unit_of(bounds)
-    unit = 1.0 / sigma
-    low, high, neg_high = (bound * unit for bound in bounds)
-    frame = partial_moments.Frame(sign == 0.0, reference, low, high, neg_high, sigma)
+    reference = math.expm1(min(abs(mean_log), _LARGEST_LOG)) if base else math.exp(min(mean_log, _LARGEST_LOG))
+    frame = frame_between(base, x_min, x_max, reference)
+    log_reference = offset_log(base, frame.reference) if sign else 0.0
     return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)
+
+
+def frame_between(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Frame:
+    """The frame of the logs of values between these ends; with one sign, relative to a reference among them."""
+    both_signs = x_min < 0.0 <= x_max
+    if both_signs:
+        reference = 0.0
+        bounds = Bounds(0.0, offset_log(base, x_max), offset_log(base, -x_min))
+    else:
+        nearest, farthest = sorted((abs(x_min), abs(x_max)))
+        reference = min(max(reference, nearest), farthest)
+        log_reference = offset_log(base, reference)
+        ends = [centred_log(end, base, reference, log_reference) for end in (nearest, farthest)]
+        bounds = Bounds(ends[0], ends[1], 0.0)
+    sigma = unit_of(bounds)
+    low, high, neg_high = (bound * (1.0 / sigma) for bound in bounds)
+    return partial_moments.Frame(both_signs, reference, low, high, neg_high, sigma)
 
 
 def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:

@@ -7,37 +7,50 @@ It knows neither names of clients nor how messages travel.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from powerkern import columns
+from powerkern._arguments import given_lambdas, output_limit
+from powerkern._lambda_limit import at_bound, bounded_lambdas
+from powerkern._power_sums import PowerSums
 from powerkern._status import Status
 from powerkern._validate import column_label
 from powerkern.federated import pool, secure
-from powerkern.federated.messages import Kind, as_body
+from powerkern.federated.ledger import NONCE_BYTES
+from powerkern.federated.messages import Kind, Message, as_body
+from powerkern.federated.policy import codes_above, codes_below
 from powerkern.federated.pool import PooledColumn
+from powerkern.federated.privacy import UNIT, Bins, Privacy, Question, fit_sums
 from powerkern.federated.requests import write_moments_request
-from powerkern.federated.search import Evaluation, Found, Search, search
+from powerkern.federated.search import Evaluation, Found, Search, at_point, search
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
-from powerkern.kernels.results import N_RESULTS, STATUS
-from powerkern.kernels.sketch import N_POWERS, R_MEAN, R_SAMPLE, R_SQUARES
-from powerkern.pieces import Sums
-from powerkern.sketch import Grid, Range, Sketch, finish, merge
+from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.results import LMBDA, LMBDA0, N_RESULTS, STATUS
+from powerkern.kernels.sketch import N_POWERS
+from powerkern.sketch import EMPTY_RANGE, Grid, Range, Sketch, finish_results, merge
 
 FloatArray = NDArray[np.float64]
 
 _NOTHING = np.empty(0)
 #: What a sketch says of columns that moments may tell more of.
 _OPEN = (Status.UNRESOLVED, Status.NOT_CERTIFIED)
-#: No logarithm of a float64 is larger.
-_LARGEST_LOG = 800.0
+_LARGEST = float(np.finfo(np.float64).max)
+#: A client's nonce and what else it may have to say when a fit is opened.
+_LONGEST_OPENING = 1 << 20
+#: Weights that are the same but for the rounding of their sums.
+_SAME_WEIGHT = 1e-9
+#: Rows whose sums are rounded to quanta once, and quanta that such roundings may amount to.
+_PIECE, _ROUNDINGS = 131_072, 2.0**20
+#: Bound of y and its derivatives, and the mean square of what rounding leaves of equal ones, in units of the frame.
+_FRAME_REACH, _ROUNDING = 4.1, 1e-26
 #: Digits of 32 bits of a power sum.
 _WORD = 2
+#: No noise is larger than this many of its standard deviations.
+_MOST_SIGMAS = 50.0
 
 
 class Plan(NamedTuple):
@@ -52,21 +65,29 @@ class Plan(NamedTuple):
     max_weight: float
     max_rounds: int
     n_clients: int
+    standardize: bool = True
+    lmbda: ArrayLike | None = None
+    ymax: float | None = None
+    privacy: Privacy | None = None
 
 
 class Request(NamedTuple):
-    """What is asked of every client; `read` takes the body of an answer, or raises ValueError saying why not."""
+    """What is asked of every client.
+
+    `read` takes an answer and the number of its client in the order of their names, or raises ValueError saying why
+    the answer cannot be.
+    """
 
     kind: Kind
     body: NDArray[Any]
-    read: Callable[[NDArray[Any]], Any]
+    read: Callable[[Message, int], Any]
 
 
 class Outcome(NamedTuple):
     """Rows of the fit; the sketch, where there is one; and the columns that it left to be found by moments."""
 
     results: FloatArray
-    sums: Sums | None
+    sums: PowerSums | None
     unresolved: list[int]
 
 
@@ -78,6 +99,7 @@ class MergeError(ValueError):
     """Answers that were all sensible, and make no sense together."""
 
 
+_NO_ROWS = "the totals are those of no rows; at least one client answered falsely, and masks hide which"
 _MASKS = (
     "the masks do not cancel: a pair of clients has two different secrets, or clients answered different requests; "
     "no sum can be told"
@@ -85,19 +107,31 @@ _MASKS = (
 
 
 def conversation(plan: Plan) -> Conversation:
-    """All rounds: ranges, if there are no bounds, and what the protocol asks then."""
-    rounds = plan.max_rounds
-    if plan.bounds is None:
-        ranges = yield Request(Kind.RANGE, _NOTHING, _read_range(plan.family))
-        found, rounds = pool.tree(merge, ranges), rounds - 1
+    """All rounds: what opens the fit; ranges, if there are no bounds; and what the protocol asks then."""
+    rounds, code = plan.max_rounds, FAMILIES[plan.family]
+    n_columns = 0
+    if plan.secure:
+        openings = yield Request(Kind.OPENING, _NOTHING, _read_opening)
+        n_columns, rounds = openings[0].n_columns, rounds - 1
+    if plan.privacy is not None:
+        return (yield from _private(plan, plan.privacy))
+    if plan.bounds is not None:
+        found = Range.from_bounds(plan.bounds[0], plan.bounds[1], plan.family, plan.max_weight * plan.n_clients)
+        weights = Weights(None, plan)
+    elif plan.secure:
+        codes = yield Request(Kind.CODE, _NOTHING, _read_codes(plan.family, n_columns))
+        found, rounds = _range_of_codes(codes, plan), rounds - 1
+        weights = Weights(None, plan)
     else:
-        weight = plan.max_weight * plan.n_clients
-        found = Range.from_bounds(plan.bounds[0], plan.bounds[1], plan.family, weight)
-    code = columns.FAMILIES[plan.family]
-    sums: Sums | None = None
-    pooled = [pool.column_of_range(row, code, exact=plan.bounds is None) for row in found.table]
+        ranges = yield Request(Kind.RANGE, _NOTHING, _read_range(plan))
+        found, rounds = pool.tree(merge, ranges), rounds - 1
+        weights = Weights(np.array([one.n_obs for one in ranges]), plan)
+    exact = plan.bounds is None and not plan.secure
+    pooled = [pool.column_of_range(row, code, exact) for row in found.table]
+    given, limit = _given(plan, len(pooled)), output_limit(plan.ymax, plan.standardize)
+    sums: PowerSums | None = None
     if plan.protocol == "sketch":
-        results, sums = yield from _sketched(plan, found)
+        results, sums = yield from _sketched(plan, found, weights)
         open_columns = np.flatnonzero(np.isin(results[:, STATUS], _OPEN)).tolist()
         rounds -= 1
     else:
@@ -105,61 +139,168 @@ def conversation(plan: Plan) -> Conversation:
         for j, column in enumerate(pooled):
             results[j] = pool.identity_row(column, found.n_obs[j], column.status)
         open_columns = [j for j, column in enumerate(pooled) if column.status == Status.OK]
-    yield from _search_all(plan, pooled, open_columns, results, rounds)
+    rounds -= limit < np.inf
+    talk = _Moments(plan, pooled, weights)
+    yield from _search_all(talk, _searches(plan, pooled, open_columns, given, rounds), results)
+    fixed = results[:, STATUS] == Status.FIXED
+    results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
+    if limit < np.inf:
+        yield from _keep_within(talk, limit, given, results)
     return Outcome(results, sums, open_columns if sums is not None else [])
 
 
-# --- ranges -------------------------------------------------------------------------------------------
+def _given(plan: Plan, n_columns: int) -> FloatArray:
+    try:
+        return given_lambdas(plan.lmbda, n_columns)
+    except ValueError as error:
+        raise MergeError(str(error)) from None
 
 
-def _read_range(family: str) -> Callable[[NDArray[Any]], Range]:
-    def read(body: NDArray[Any]) -> Range:
-        found = Range.from_bytes(body.tobytes())
-        if found.family != family:
-            raise ValueError(f"its range is of family {found.family!r}, the fit's is {family!r}")
-        seen = found.count > 0.0
-        sensible = np.isfinite(found.table[:, 1:]).all(axis=1) & (found.n_obs > 0.0) & (found.x_min <= found.x_max)
-        sample, mean, squares = found.table[:, [R_SAMPLE, R_MEAN, R_SQUARES]].T
-        sensible &= (sample >= 0.0) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
-        if family == "box-cox":
-            sensible &= found.x_min > 0.0
-        if (wrong := np.where(seen, ~sensible, found.n_obs != 0.0)).any():
-            label = column_label(int(np.argmax(wrong)), found.column_names)
-            raise ValueError(f"{label} has a range that is not finite or cannot be")
+# --- openings and ranges ------------------------------------------------------------------------------
+
+
+class Opening(NamedTuple):
+    """What a client opens a fit with."""
+
+    n_columns: int
+    text: str
+
+
+def _read_opening(message: Message, who: int) -> Opening:
+    if message.body.dtype != np.uint8 or not NONCE_BYTES <= message.body.size <= _LONGEST_OPENING:
+        raise ValueError("it sent no nonce")
+    return Opening(message.details["n_columns"], message.body.tobytes().hex())
+
+
+def _read_codes(family: str, n_columns: int) -> Callable[[Message, int], FloatArray]:
+    def read(message: Message, who: int) -> FloatArray:
+        body = message.body
+        if body.shape != (n_columns, 2) or body.dtype.kind != "f":
+            raise ValueError(f"it did not send the ends of {n_columns} columns")
+        low, high = body.T
+        unseen = np.isnan(body).all(axis=1)
+        with np.errstate(invalid="ignore"):
+            seen = (
+                np.isfinite(body).all(axis=1) & (low <= high) & (codes_below(low) == low) & (codes_above(high) == high)
+            )
+            seen &= (low > 0.0) | (family != "box-cox")
+        if not (seen | unseen).all():
+            raise ValueError(f"column {int(np.argmin(seen | unseen))} has ends that are no powers of two in order")
+        return body
+
+    return read
+
+
+def _range_of_codes(codes: list[FloatArray], plan: Plan) -> Range:
+    """The range between the powers of two of all clients."""
+    low, high = np.fmin.reduce([ends[:, 0] for ends in codes]), np.fmax.reduce([ends[:, 1] for ends in codes])
+    unseen = np.isnan(low)
+    low, high = np.where(unseen, 1.0, low), np.where(unseen, 2.0, high)
+    beyond = np.where(low == 0.0, 1.0, 2.0 * np.minimum(abs(low), 0.5 * _LARGEST))
+    same = low == high  # all values are that power of two, or zero
+    low, high = np.where(same & (low < 0.0), -beyond, low), np.where(same & (low >= 0.0), beyond, high)
+    found = Range.from_bounds(low, high, plan.family, plan.max_weight * plan.n_clients)
+    table = found.table.copy()
+    table[unseen] = EMPTY_RANGE
+    return Range(plan.family, table, None, False)
+
+
+def _read_range(plan: Plan) -> Callable[[Message, int], Range]:
+    def read(message: Message, who: int) -> Range:
+        found = Range.from_bytes(message.body.tobytes())
+        if found.family != plan.family:
+            raise ValueError(f"its range is of family {found.family!r}, the fit's is {plan.family!r}")
+        _check_heaviest(found.n_obs, plan)
         return found
 
     return read
 
 
+class Weights:
+    """The total weight of each client's columns: as announced with the range, or else as first told."""
+
+    def __init__(self, announced: FloatArray | None, plan: Plan) -> None:
+        self._known: dict[tuple[int, int], float] = {}
+        self._plan = plan
+        if announced is not None:
+            self._known = {(who, j): float(w) for who, row in enumerate(announced) for j, w in enumerate(row)}
+
+    def check(self, who: int, which: NDArray[np.intp], told: FloatArray, rounding: FloatArray | float) -> None:
+        """Refuse weights that are not those announced; what is first told of counts as announced."""
+        _check_heaviest(told, self._plan)
+        known = np.array([self._known.get((who, int(j)), w) for j, w in zip(which, told, strict=True)])
+        wrong = ~(np.abs(told - known) <= _SAME_WEIGHT * known + rounding)
+        if wrong.any():
+            j = int(which[np.argmax(wrong)])
+            raise ValueError(f"column {j} has another weight than the client announced")
+        self._known.update({(who, int(j)): float(w) for j, w in zip(which, known, strict=True)})
+
+
+def _check_heaviest(weight: FloatArray, plan: Plan) -> None:
+    if not (weight <= plan.max_weight).all():
+        raise ValueError(
+            f"column {int(np.argmax(~(weight <= plan.max_weight)))} has a weight of more than {plan.max_weight:g}; "
+            "if that is right, begin anew with a larger max_weight"
+        )
+
+
+# --- private counts -----------------------------------------------------------------------------------
+
+
+def _private(plan: Plan, privacy: Privacy) -> Conversation:
+    """The fit of noisy counts of all rows in bins of the bounds."""
+    assert plan.bounds is not None
+    asked = Question(privacy, Bins.within(plan.bounds[0], plan.bounds[1], plan.family, privacy.n_bins))
+    wire = (math.prod(asked.bins.shape), _WORD)
+    body = asked.to_body()
+    answers = yield Request(Kind.COUNTS, body, lambda message, who: _checked_digits(message.body, wire))
+    total = secure.decode_words(secure.add(answers)).reshape(asked.bins.shape)
+    sigma = asked.total_sigma(plan.n_clients)
+    if not (abs(total) <= (plan.max_weight * plan.n_clients + _MOST_SIGMAS * sigma) * UNIT).all():
+        raise MergeError(_MASKS)
+    fit = fit_sums(asked.bins, total, sigma, standardize=plan.standardize)
+    return Outcome(fit._results, None, [])
+
+
 # --- sketches -----------------------------------------------------------------------------------------
 
 
-def _sketched(plan: Plan, found: Range) -> Generator[Request, list[Any], tuple[FloatArray, Sums | None]]:
+def _sketched(
+    plan: Plan, found: Range, weights: Weights
+) -> Generator[Request, list[Any], tuple[FloatArray, PowerSums | None]]:
     """Results of a sketch of all rows, and the sketch."""
     grid = found.grid()
-    answers = yield Request(Kind.SKETCH, as_body(grid.to_bytes()), _read_sketch(grid, plan.secure))
+    answers = yield Request(Kind.SKETCH, as_body(grid.to_bytes()), _read_sketch(grid, plan.secure, weights))
     if plan.secure:
         total = Sketch(grid, secure.decode_words(secure.add(answers)).reshape(-1, N_POWERS))
         if not total.is_sound():
             raise MergeError(_MASKS)
+        if impossible_columns(total).any():
+            raise MergeError(_NO_ROWS)
     else:
         try:
             total = pool.tree(merge, answers)
         except ValueError:
             raise MergeError("the sketches have more rows than the ranges announced") from None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the fit is not done yet
-        fit = finish(total)
-    return fit._results, fit._sums
+    given = _given(plan, grid.n_features)
+    try:
+        return finish_results(total, standardize=plan.standardize, lmbda=given, ymax=plan.ymax)
+    except ValueError as error:
+        raise MergeError(str(error)) from None
 
 
-def _read_sketch(grid: Grid, masked: bool) -> Callable[[NDArray[Any]], Any]:
-    def read(body: NDArray[Any]) -> Any:
+def _read_sketch(grid: Grid, masked: bool, weights: Weights) -> Callable[[Message, int], Any]:
+    def read(message: Message, who: int) -> Any:
         if masked:
-            return _checked_digits(body, (int(grid.n_bins.sum()) * N_POWERS, _WORD))
-        own = Sketch.from_bytes(body.tobytes())
+            return _checked_digits(message.body, (int(grid.n_bins.sum()) * N_POWERS, _WORD))
+        own = Sketch.from_bytes(message.body.tobytes())
         if own.grid != grid:
             raise ValueError("its sketch is on another grid")
+        if (wrong := impossible_columns(own)).any():
+            raise ValueError(f"{column_label(int(np.argmax(wrong)), grid.column_names)} has sums that no rows have")
+        n_obs = own.n_obs
+        pieces = 1.0 + n_obs / _PIECE  # sums of each of which are rounded to quanta
+        weights.check(who, np.arange(grid.n_features), n_obs, grid.n_bins * pieces * 2.0**grid.quantum)
         return own
 
     return read
@@ -168,20 +309,55 @@ def _read_sketch(grid: Grid, masked: bool) -> Callable[[NDArray[Any]], Any]:
 # --- moments ------------------------------------------------------------------------------------------
 
 
-def _search_all(
-    plan: Plan, pooled: list[PooledColumn], indices: list[int], results: FloatArray, rounds: int
-) -> Generator[Request, list[Any], None]:
-    """Look for lambda of several columns in step; what is found goes to `results`."""
-    searches: dict[int, Search] = {}
-    points: dict[int, list[float]] = {}
+class _Task(NamedTuple):
+    """What is looked for in a column: a search, and the status of what it finds."""
+
+    search: Search
+    status: Status
+
+
+def _searches(
+    plan: Plan, pooled: list[PooledColumn], indices: list[int], given: FloatArray, rounds: int
+) -> dict[int, _Task]:
+    """Searches for the lambdas that are not given."""
+    tasks = {}
     for j in indices:
-        searches[j] = search(pooled[j].start, plan.search, plan.grid, rounds)
-        points[j] = next(searches[j])
+        if np.isnan(given[j]):
+            tasks[j] = _Task(search(pooled[j].start, plan.search, plan.grid, rounds), Status.OK)
+        else:
+            tasks[j] = _Task(at_point(pooled[j].exponent(given[j])), Status.FIXED)
+    return tasks
+
+
+def _keep_within(
+    talk: _Moments, limit: float, given: FloatArray, results: FloatArray
+) -> Generator[Request, list[Any], None]:
+    """Move lambdas that take raw values beyond the limit, as `powerkern.fit` does."""
+    plan = talk.plan
+    try:
+        family, strict = FAMILIES[plan.family], plan.ymax is not None
+        at, bounded = bounded_lambdas(family, results, None, limit, given, strict=strict)
+    except ValueError as error:
+        raise MergeError(str(error)) from None
+    before = results[at].copy()
+    tasks = {
+        int(j): _Task(at_point(talk.pooled[j].exponent(b)), Status.FIXED) for j, b in zip(at, bounded, strict=True)
+    }
+    yield from _search_all(talk, tasks, results)
+    results[at] = at_bound(results[at], before)
+    results[at, LMBDA] = results[at, LMBDA0] = bounded
+
+
+def _search_all(talk: _Moments, tasks: dict[int, _Task], results: FloatArray) -> Generator[Request, list[Any], None]:
+    """Look for lambda of several columns in step; what is found goes to `results`."""
+    points = {j: next(task.search) for j, task in tasks.items()}
     while points:
-        asked = list(points)
-        merged = yield from _moments(plan, [(j, pooled[j]) for j in asked], [points[j] for j in asked])
+        # a column that asks for a single point does so in the same message as those that ask for a grid
+        width = max(map(len, points.values()))
+        asked = [j for j in points if len(points[j]) == width]
+        merged = yield from talk.ask(asked, [points[j] for j in asked])
         for j, moments in zip(asked, merged, strict=True):
-            next_points = _advance(pooled[j], searches[j], points[j], moments, results[j])
+            next_points = _advance(talk.pooled[j], tasks[j], points[j], moments, results[j])
             if next_points:
                 points[j] = next_points
             else:
@@ -189,7 +365,7 @@ def _search_all(
 
 
 def _advance(
-    column: PooledColumn, searching: Search, points: list[float], moments: FloatArray, row: FloatArray
+    column: PooledColumn, task: _Task, points: list[float], moments: FloatArray, row: FloatArray
 ) -> list[float]:
     """Where to look next, given what was found at `points`; nowhere, once the `row` of the fit is written."""
     total = float(moments[0, lk.WEIGHT])
@@ -198,47 +374,111 @@ def _advance(
         return []
     found = [Evaluation(mu, *pool.score_at(column, mu, each)) for mu, each in zip(points, moments, strict=True)]
     try:
-        return searching.send(found)
+        return task.search.send(found)
     except StopIteration as end:
         best: Found = end.value
-    status = Status.OK if best.certified else Status.NOT_CERTIFIED
+    status = task.status if best.certified else Status.NOT_CERTIFIED
     row[:] = pool.results_row(column, best.best.x, best.best.at, moments[0], best.n_eval, status)
     return []
 
 
-def _moments(
-    plan: Plan, asked: list[tuple[int, PooledColumn]], at: list[list[float]]
-) -> Generator[Request, list[Any], FloatArray]:
-    """Merged moments of some columns at exponents of each: (columns, exponents, N_SHARE)."""
-    shape = (len(asked), len(at[0]), partial_moments.N_SHARE)
-    body = write_moments_request(asked, at)
-    if plan.secure:
-        wire = (math.prod(shape), secure.DIGITS)
-        answers = yield Request(Kind.MOMENTS, body, lambda digits: _checked_digits(digits, wire))
-        try:
-            return secure.moments_of_sums(secure.decode(secure.add(answers)), shape)
-        except OverflowError:
-            raise MergeError(_MASKS) from None
-    answers = yield Request(Kind.MOMENTS, body, lambda moments: _checked_moments(moments, shape, body[:, 0]))
-    with np.errstate(over="ignore", invalid="ignore"):
+class _Moments(NamedTuple):
+    """Asks for moments of the columns of a fit."""
+
+    plan: Plan
+    pooled: list[PooledColumn]
+    weights: Weights
+
+    def ask(self, asked: list[int], at: list[list[float]]) -> Generator[Request, list[Any], FloatArray]:
+        """Merged moments of some columns at exponents of each: (columns, exponents, N_SHARE)."""
+        shape = (len(asked), len(at[0]), partial_moments.N_SHARE)
+        body = write_moments_request([(j, self.pooled[j]) for j in asked], at)
+        if self.plan.secure:
+            wire = (math.prod(shape), secure.DIGITS)
+            answers = yield Request(Kind.MOMENTS, body, lambda told, _: _checked_digits(told.body, wire))
+            return _unmasked(answers, shape)
+        which = np.array(asked)
+
+        def read(message: Message, who: int) -> FloatArray:
+            moments = _checked_moments(message.body, shape, which)
+            self.weights.check(who, which, moments[:, 0, lk.WEIGHT], 0.0)
+            return moments
+
+        answers = yield Request(Kind.MOMENTS, body, read)
         merged: FloatArray = pool.tree(pool.merge_shares, answers)
-    if not np.isfinite(merged).all():
-        raise MergeError("the moments of all clients together overflow")
-    return merged
+        return merged
 
 
-def _checked_moments(body: NDArray[Any], shape: tuple[int, ...], which: FloatArray) -> FloatArray:
+def _unmasked(answers: list[secure.Digits], shape: tuple[int, ...]) -> FloatArray:
+    """Moments of all clients from their masked sums."""
+    try:
+        sums = secure.decode(secure.add(answers))
+    except OverflowError:
+        raise MergeError(_MASKS) from None
+    try:
+        return _checked_moments(secure.moments_of_sums(sums, shape), shape, np.arange(shape[0]))
+    except (ValueError, OverflowError):
+        raise MergeError(_NO_ROWS) from None
+
+
+def _checked_moments(body: NDArray[Any], shape: tuple[int, ...], which: NDArray[np.intp]) -> FloatArray:
+    """Moments that some rows may have; logs in units of the frame are at most 2 apart, which bounds all of them."""
     if body.shape != shape or body.dtype.kind != "f":
         raise ValueError(f"it sent numbers of shape {body.shape} instead of {shape}")
-    by_column = body.reshape(shape[0], -1)
-    never_negative = body[..., [lk.WEIGHT, lk.YY, lk.Y1Y1]].reshape(shape[0], -1)
-    wrong = ~np.isfinite(by_column).all(axis=1) | (never_negative < 0.0).any(axis=1)
+    wrong = ~np.isfinite(body).all(axis=(1, 2))
+    with np.errstate(all="ignore"):
+        wrong |= ~_possible_moments(body).all(axis=1)
+        weight = body[..., lk.WEIGHT]
+        wrong |= ~(np.ptp(weight, axis=1) <= _SAME_WEIGHT * weight[:, 0])
     if wrong.any():
         raise ValueError(f"column {int(which[np.argmax(wrong)])} has moments that are not finite or cannot be")
     return body
+
+
+def _possible_moments(moments: FloatArray) -> NDArray[np.bool_]:
+    """Whether means are within the frame, sums of squares positive, and products within Cauchy and Schwarz's bound."""
+    w, yy, y1y1 = (moments[..., k] for k in (lk.WEIGHT, lk.YY, lk.Y1Y1))
+    room = _FRAME_REACH**2 * w
+    means = moments[..., [lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN]]
+    possible = (w >= 0.0) & (yy >= 0.0) & (y1y1 >= 0.0) & (yy <= room) & (y1y1 <= room)
+    possible &= (np.abs(means) <= _FRAME_REACH).all(axis=-1)
+    rounding = _ROUNDING * w
+    for product, one, other in (
+        (lk.YY1, yy, y1y1),
+        (lk.YY2, yy, room),
+        (lk.YY3, yy, room),
+        (lk.Y1Y2, y1y1, room),
+    ):
+        possible &= np.abs(moments[..., product]) <= 1.0001 * np.sqrt((one + rounding) * (other + rounding))
+    found: NDArray[np.bool_] = possible
+    return found
 
 
 def _checked_digits(body: NDArray[Any], shape: tuple[int, int]) -> secure.Digits:
     if body.shape != shape or body.dtype != np.uint32:
         raise ValueError(f"it did not send {shape[0]} masked sums")
     return body
+
+
+# --- sums that rows can have --------------------------------------------------------------------------
+
+
+def impossible_columns(total: Sketch) -> NDArray[np.bool_]:
+    """Columns that have a bin whose power sums no values between -1 and 1 have.
+
+    T_0 to T_7 are the moments of a measure on [-1, 1] if and only if the matrices T_(i+j) + T_(i+j+1) and
+    T_(i+j) - T_(i+j+1), i, j = 0..3, have no negative eigenvalue (Hausdorff's problem, truncated; Krein and Nudelman
+    1977). PowerSums are rounded to whole numbers once for every 131,072 rows.
+    """
+    used = np.flatnonzero(total.sums.any(axis=1))
+    sums = total.sums[used].astype(np.float64)
+    if not sums.size:
+        return np.zeros(total.grid.n_features, dtype=np.bool_)
+    hankel = np.arange(4)[:, None] + np.arange(4)
+    even, odd = sums[:, hankel], sums[:, hankel + 1]
+    rounding = 4.0 * np.minimum(abs(sums[:, 0]), _ROUNDINGS) + 1e-9 * abs(sums[:, 0])
+    lowest = np.minimum(np.linalg.eigvalsh(even + odd)[:, 0], np.linalg.eigvalsh(even - odd)[:, 0])
+    starts = np.concatenate([[0], np.cumsum(total.grid.n_bins)])
+    wrong = np.zeros(total.grid.n_features, dtype=np.bool_)
+    wrong[np.searchsorted(starts, used[lowest < -rounding], side="right") - 1] = True
+    return wrong

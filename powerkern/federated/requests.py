@@ -8,14 +8,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern.federated.pool import PooledColumn
+from powerkern.federated.pool import PooledColumn, frame_between
 from powerkern.kernels import partial_moments
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 
 FloatArray = NDArray[np.float64]
 
 # a row: number of the column, bounds of its values, frame, exponents
 _INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
 _AT = _FRAME + partial_moments.N_FRAME
+
+
+#: Exponents of a column in one request, at most.
+MOST_POINTS = 1024
+#: Frames that two machines form of the same bounds differ by rounding.
+_ROUNDING = 1e-9
 
 
 class MomentsRequest(NamedTuple):
@@ -26,6 +33,7 @@ class MomentsRequest(NamedTuple):
     high: FloatArray
     frames: FloatArray
     at: FloatArray
+    lmbda: FloatArray
 
 
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
@@ -37,26 +45,45 @@ def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Seque
     return np.array(rows)
 
 
-def read_moments_request(body: FloatArray, n_columns: int) -> MomentsRequest:
-    """The parts of a request's body.
+def read_moments_request(body: FloatArray, n_columns: int, family: int) -> MomentsRequest:
+    """The parts of a request's body, and the lambdas that its exponents stand for.
 
     Raises
     ------
     ValueError
         They make no sense for `n_columns` columns.
     """
-    if body.ndim != 2 or body.dtype.kind != "f" or body.shape[0] == 0 or body.shape[1] <= _AT:
+    if body.ndim != 2 or body.dtype.kind != "f" or body.shape[0] == 0 or not 0 < body.shape[1] - _AT <= MOST_POINTS:
         raise ValueError("not a table of exponents")
     if not np.isfinite(body).all():
         raise ValueError("NaN or infinite values")
-    index = body[:, _INDEX].astype(np.intp)
-    if (
-        not ((index == body[:, _INDEX]) & (index >= 0) & (index < n_columns)).all()
-        or np.unique(index).size < index.size
-    ):
+    column = body[:, _INDEX]
+    if not np.isin(column, np.arange(n_columns)).all() or np.unique(column).size < column.size:
         raise ValueError(f"columns other than 0 to {n_columns - 1}")
-    frames = np.array(body[:, _FRAME:_AT])
+    index = column.astype(np.intp)
+    frames, at = np.array(body[:, _FRAME:_AT]), np.array(body[:, _AT:])
+    low, high = np.array(body[:, _LOW]), np.array(body[:, _HIGH])
     if not (frames[:, partial_moments.SIGMA] > 0.0).all():
         raise ValueError("a unit that is not positive")
-    low, high = np.array(body[:, _LOW]), np.array(body[:, _HIGH])
-    return MomentsRequest(index, low, high, frames, np.array(body[:, _AT:]))
+    if not (low < high).all() or (family == BOX_COX and not (low > 0.0).all()):
+        raise ValueError("bounds that no values can have")
+    for x_min, x_max, frame in zip(low.tolist(), high.tolist(), frames.tolist(), strict=True):
+        _check_frame(family, x_min, x_max, frame)
+    exponents = at / frames[:, partial_moments.SIGMA, None]
+    return MomentsRequest(index, low, high, frames, at, np.where(high[:, None] < 0.0, 2.0 - exponents, exponents))
+
+
+def _check_frame(family: int, low: float, high: float, given: list[float]) -> None:
+    """Whether a frame is that of its bounds, whose logs it holds in units of its own."""
+    reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
+    expected = frame_between(1.0 if family == YEO_JOHNSON else 0.0, low, high, reference)
+    unit = expected.sigma / sigma
+    ends = [expected.low * unit, expected.high * unit, expected.neg_high * unit]
+    own = given[partial_moments.LOW : partial_moments.NEG_HIGH + 1]
+    if not (
+        float(expected.both_signs) == given[partial_moments.BOTH_SIGNS]
+        and expected.reference == reference
+        and 0.5 <= unit <= 2.0
+        and all(abs(a - b) <= _ROUNDING for a, b in zip(ends, own, strict=True))
+    ):
+        raise ValueError("a frame that is not that of its bounds")

@@ -87,6 +87,12 @@ def search(start: float, method: str, grid: int, max_rounds: int) -> Search:
     return Found(last, certified, n_eval + 1)
 
 
+def at_point(x: float) -> Search:
+    """Ask for the value at one point, which is the result."""
+    (last,) = yield [x]
+    return Found(last, True, 1)
+
+
 def _bracket(found: Sequence[Evaluation], lo: float, hi: float) -> tuple[float, float]:
     """The bracket of the minimum after some more points: the derivative is negative at `lo`, positive at `hi`."""
     lo = max([lo, *(e.x for e in found if e.at.d1 < 0.0)])

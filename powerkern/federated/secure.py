@@ -148,21 +148,35 @@ def _carried(lanes: NDArray[np.int64]) -> Digits:
 # --- masks --------------------------------------------------------------------------------------------
 
 
+def context_of(session: str, openings: Mapping[str, str], request: bytes) -> bytes:
+    """What masks are bound to: the session, what every client said when it was opened (nonces), and the request."""
+    said = [text for name in sorted(openings) for text in (name, openings[name])]
+    return hashlib.blake2b(_framed(session, *said) + request, digest_size=32).digest()
+
+
 def masked(digits: Digits, name: str, seeds: Mapping[str, bytes], context: bytes) -> Digits:
     """Numbers under the masks that client `name` shares with the clients in `seeds`.
 
-    `context` goes into the masks: they cancel only among clients that answer the very same request.
+    `context` goes into the masks, and so do both names: they cancel only among clients that answer the very same
+    request in the same session under the same names.
     """
     lanes = digits.astype(np.int64)
     for other, seed in seeds.items():
-        lanes += (1 if name < other else -1) * _stream(seed, context, digits.shape)
+        pair = _framed(*sorted((name, other)))
+        lanes += (1 if name < other else -1) * _stream(seed, pair + context, digits.shape)
     return _carried(lanes)
 
 
 def _stream(seed: bytes, context: bytes, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    text = b"powerkern.federated mask 1" + len(seed).to_bytes(4, "little") + seed + context
+    text = b"powerkern.federated mask 2" + len(seed).to_bytes(4, "little") + seed + context
     stream = hashlib.shake_256(text).digest(4 * math.prod(shape))
     return np.frombuffer(stream, "<u4").reshape(shape).astype(np.int64)
+
+
+def _framed(*texts: str) -> bytes:
+    """Texts one after the other, each with its length, so that no two lists give the same bytes."""
+    parts = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return b"".join(len(part).to_bytes(8, "little") + part for part in [b"%d" % len(parts), *parts])
 
 
 # --- moments ------------------------------------------------------------------------------------------

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import columns
+from powerkern._arguments import given_lambdas, output_limit
+from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._validate import as_choice, as_flag, as_names, column_label
-from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
+from powerkern.federated import recovery
+from powerkern.federated.ledger import NONCE_BYTES
+from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
+from powerkern.federated.policy import codes_above, codes_below
+from powerkern.federated.privacy import Privacy
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
+from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
-from powerkern.fitting import PowerFit, _warn_unfitted
+from powerkern.federated.secure import context_of
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch import Range, checked_bounds
 
@@ -25,6 +33,23 @@ PROTOCOLS = ("sketch", "rounds")
 _NOTHING = np.empty(0)
 #: A range and three evaluations.
 _FEWEST_ROUNDS = 5
+#: Weight of a client, at most, where it is announced, and where it is not.
+_MAX_WEIGHT, _MAX_UNANNOUNCED = 1e9, 1e6
+
+
+#: Questions whose answers are sums.
+_SUMS = (Kind.MOMENTS, Kind.SKETCH, Kind.COUNTS)
+
+
+class _Recovery(NamedTuple):
+    """Answers to the first question for sums, still under the masks of each client, and what these are bound to."""
+
+    answers: dict[str, NDArray[Any]]
+    context: bytes
+
+
+def _read_unmasking(message: Message, who: int) -> bytes:
+    return message.body.tobytes()
 
 
 class Server:
@@ -40,27 +65,36 @@ class Server:
         Names of all clients that take part.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
-    protocol : {"sketch", "rounds"}, default "sketch"
-        "sketch": ranges, then a sketch (`powerkern.sketch`) of every column: two rounds. Columns that the sketch does
-        not resolve are then treated as by "rounds"; `unresolved` lists them.
-        "rounds": ranges, then moments at exponents of the server's choice until lambda is found.
+    protocol : {"sketch", "rounds"}, optional
+        "sketch", the default in the open: ranges, then a sketch (`powerkern.sketch`) of each column: two rounds. Those
+        that it does not resolve are then treated as by "rounds"; `unresolved` lists them.
+        "rounds", the default under masks, as it tells less: ranges, then moments at exponents of the server's choice
+        until lambda is found.
     search : {"newton", "brent"}, default "newton"
         How lambda is looked for: on the derivative of the likelihood, or first by Brent's method on its values, as
         published, which takes more rounds. Both end on the derivative, for values alone give lambda to 1e-8.
     grid : int, default 0
         Ask for so many exponents at once first. Saves rounds and costs bytes.
-    standardize : bool, default True
-        As in `powerkern.fit`.
+    standardize, lmbda, ymax
+        As in `powerkern.fit`. Extremes that are not told (`bounds`, `secure`) are taken to be the bounds.
     column_names : sequence of str, optional
         Names that the clients' columns must have; default: those of the first client.
     bounds : (low, high), optional
         Arrays of one number a column (numbers, for one column), between which all values are known to lie without
         looking at them: the range is not asked for then. Values should fill a good part of their bounds.
     secure : bool, default False
-        Ask for sums under masks. Needs `bounds`: a range is no sum.
-    max_weight : float, default 1e6
-        Where `bounds` are given and a sketch is asked for: the largest number of rows, or total weight, that a client
-        may have. Sums are rounded to about 1e-18 of this times the number of clients; a client that has more refuses.
+        Ask for sums under masks. A range is no sum: without `bounds` every client tells the powers of two about its
+        extremes; with `bounds` these are widened to powers of two.
+    recover : bool, default False
+        With `secure`: go on without clients that are lost (`lose`), in one more round. More than two thirds must be
+        left, and the first total be untold: with that of a later question, the difference would tell of those lost.
+    privacy : Privacy, optional
+        Make a differentially private fit, of noisy counts in bins of the `bounds`; with `secure`. Clients add the
+        noise, enough of it if half of them add theirs and tell nobody.
+    max_weight : float, optional
+        The largest number of rows, or total weight, that a client may have; more is refused. Default: 1e9; 1e6 where it
+        is not announced (`bounds`, `secure`), for sums of a sketch are then rounded to about 1e-18 of this times the
+        number of clients.
     max_rounds : int, default 30
         Most rounds in all. A column that is not done by then has the status NOT_CERTIFIED.
 
@@ -83,47 +117,62 @@ class Server:
         clients: Sequence[str],
         *,
         family: str = "yeo-johnson",
-        protocol: str = "sketch",
+        protocol: str | None = None,
         search: str = "newton",
         grid: int = 0,
         standardize: bool = True,
+        lmbda: ArrayLike | None = None,
+        ymax: float | None = None,
         column_names: Sequence[str] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         secure: bool = False,
-        max_weight: float = 1e6,
+        recover: bool = False,
+        privacy: Privacy | None = None,
+        max_weight: float | None = None,
         max_rounds: int = 30,
     ) -> None:
         self._names = _checked_names(clients)
-        self._family = as_choice("family", family, columns.FAMILIES)
+        self._family = as_choice("family", family, FAMILIES)
         self._standardize, self._secure = as_flag("standardize", standardize), as_flag("secure", secure)
-        if secure and bounds is None:
-            raise ValueError("secure=True needs bounds=(low, high): a range is not a sum, and cannot be masked")
-        if isinstance(grid, bool) or not isinstance(grid, int) or grid < 0:
-            raise ValueError(f"grid is a number of points, 0 or more, got {grid!r}")
+        if isinstance(grid, bool) or not isinstance(grid, int) or not 0 <= grid <= MOST_POINTS:
+            raise ValueError(f"grid is a number of points, 0 to {MOST_POINTS}, got {grid!r}")
         if not isinstance(max_rounds, int) or max_rounds < _FEWEST_ROUNDS:
             raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
+        if max_weight is None:
+            max_weight = _MAX_WEIGHT if bounds is None and not secure else _MAX_UNANNOUNCED
         if not isinstance(max_weight, int | float | np.number) or not 0.0 < max_weight < np.inf:
             raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
-        limits = None if bounds is None else _limits(bounds, self._family)
+        if privacy is not None and (not secure or bounds is None or lmbda is not None or ymax is not None):
+            raise ValueError("privacy= needs secure=True and bounds=(low, high), and does not go with lmbda= or ymax=")
+        limits = None if bounds is None else _limits(bounds, self._family, secure and privacy is None)
         self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
         self._n_columns: int | None = None if self._columns is None else len(self._columns)
         if limits is not None:
             if self._n_columns not in (None, limits.shape[1]):
                 raise ValueError(f"bounds are of {limits.shape[1]} columns, column_names are {self._n_columns}")
             self._n_columns = limits.shape[1]
+        output_limit(ymax, standardize)  # refuses what makes no sense
+        if lmbda is not None:
+            given_lambdas(lmbda, self._n_columns or np.size(lmbda))
+        self._is_given = lmbda is not None
         self._session = secrets.token_hex(16)
         self._descriptions: dict[str, dict[str, Any]] = {}
         self._read: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
         self._fit: PowerFit | None = None
         self._failure = ""
-        self._max_weight, self._has_bounds = float(max_weight), limits is not None
+        self._max_weight, self._announced = float(max_weight), limits is None and not secure
+        self._openings: dict[str, str] = {}
+        if as_flag("recover", recover) and not secure:
+            raise ValueError("recover=True is of sums under masks; it needs secure=True")
+        self._every = list(self._names)
+        self._recovery = _Recovery({}, b"") if recover else None
         self.unresolved: list[int] = []
         self.round = 0
         self.bytes_sent = self.bytes_received = 0
         plan = Plan(
             self._family,
-            as_choice("protocol", protocol, PROTOCOLS),
+            as_choice("protocol", protocol or ("rounds" if secure else "sketch"), PROTOCOLS),
             as_choice("search", search, METHODS),
             grid,
             limits,
@@ -131,6 +180,10 @@ class Server:
             self._max_weight,
             max_rounds,
             len(self._names),
+            self._standardize,
+            lmbda,
+            ymax,
+            privacy,
         )
         self._talk = conversation(plan)
         self._open(next(self._talk))
@@ -195,7 +248,7 @@ class Server:
             raise _error(sender, f"it has answered round {self.round} already; the second answer is refused")
         self._check_description(answer)
         try:
-            read = self._asked.read(answer.body)
+            read = self._asked.read(answer, sorted(self._every).index(sender))
         except ValueError as error:
             raise _error(sender, str(error)) from None
         if isinstance(read, Range) and read.n_features != answer.details["n_columns"]:
@@ -221,8 +274,10 @@ class Server:
             )
         self._settle_columns()
         self.bytes_received += sum(self._sizes.values())
+        if self._asked.kind == Kind.OPENING:
+            self._openings = {name: self._read[name].text for name in self._names}
         try:
-            request = self._talk.send([self._read[name] for name in sorted(self._names)])
+            request = self._next_request()
         except StopIteration as end:
             self._finish(end.value)
         except MergeError as error:
@@ -231,13 +286,70 @@ class Server:
         else:
             self._open(request)
 
+    def lose(self, name: str) -> None:
+        """Go on without a client that does not answer.
+
+        What it has sent, or sends late, stays under its mask for good.
+
+        Parameters
+        ----------
+        name : str
+            One of `missing`.
+
+        Raises
+        ------
+        ProtocolError
+            The server is not one with ``recover=True``; a total has been told; too few would be left; or it is not
+            this client that is missing.
+        """
+        if self._recovery is None:
+            raise ProtocolError(
+                f"the fit cannot go on without client {name!r}: "
+                + ("its masks, or a total that it is in, are needed" if self._secure else "recover=True is for that")
+            )
+        if name not in self.missing:
+            raise ProtocolError(f"client {name!r} is not missing in round {self.round}")
+        if len(self._names) <= (least := recovery.threshold(len(self._every))):
+            raise ProtocolError(f"without client {name!r} fewer than {least} of {len(self._every)} clients are left")
+        self._names = [other for other in self._names if other != name]
+
+    def _next_request(self) -> Request:
+        """What the conversation asks next, given the answers; before that, what takes the masks off the first total."""
+        answers = {name: self._read[name] for name in sorted(self._names)}
+        if self._recovery is None:
+            return self._talk.send(list(answers.values()))
+        if self._asked.kind in _SUMS:
+            self._recovery = _Recovery(
+                answers, context_of(self._session, self._openings, digest_of(self._request_bytes))
+            )
+            return Request(Kind.UNMASK, as_body(json.dumps(list(answers)).encode()), _read_unmasking)
+        if self._asked.kind == Kind.UNMASK:
+            return self._talk.send([self._total(self._recovery, answers)])
+        return self._talk.send(list(answers.values()))
+
+    def _total(self, pending: _Recovery, unmaskings: dict[str, bytes]) -> NDArray[Any]:
+        """The first total; from here on the clients that are in it cannot be lost."""
+        n = 2 * NONCE_BYTES
+        sharings = {name: bytes.fromhex(text[n:]) for name, text in self._openings.items()}
+        try:
+            total = recovery.total(self._every, sharings, pending.answers, unmaskings, pending.context)
+        except recovery.RecoveryError as error:
+            raise MergeError(str(error)) from None
+        self._names, self._recovery = list(pending.answers), None
+        self._openings = {name: self._openings[name][:n] for name in self._names}
+        return total
+
     def _open(self, request: Request) -> None:
         self._asked = request
         self._read, self._sizes = {}, {}
         self.round += 1
         details: dict[str, Any] = {"family": self._family, "clients": self._names, "secure": self._secure}
-        if self._has_bounds:
+        if self._recovery is not None:
+            details.update(clients=self._every, recovery=True)
+        if not self._announced:
             details["max_weight"] = self._max_weight
+        if self._openings:
+            details["openings"] = self._openings
         self._request_bytes = self._message(request.kind, details, request.body)
         self.bytes_sent += len(self._names) * len(self._request_bytes)
 
@@ -250,7 +362,9 @@ class Server:
         self._fit = PowerFit(
             self._family, results, standardize=self._standardize, column_names=self._columns, sums=sums
         )
-        _warn_unfitted(results[:, STATUS], self._columns)
+        warn_unfitted(results[:, STATUS], self._columns)
+        if self._is_given and not self._standardize:
+            warn_overflow(self._fit)
 
     # --- what is refused --------------------------------------------------------------------------------
 
@@ -296,13 +410,14 @@ def _checked_names(clients: Sequence[str]) -> list[str]:
     return names
 
 
-def _limits(bounds: Any, family: str) -> FloatArray:
-    """Bounds as two rows."""
+def _limits(bounds: Any, family: str, coarse: bool) -> FloatArray:
+    """Bounds as two rows, of powers of two if they are to be coarse."""
     try:
         low, high = bounds
     except (TypeError, ValueError):
         raise ValueError("bounds must be (low, high): numbers, or one a column") from None
-    return checked_bounds(low, high, family)
+    ends = checked_bounds(low, high, family)
+    return np.array([codes_below(ends[0]), codes_above(ends[1])]) if coarse else ends
 
 
 def _are_names(names: object, n: int) -> bool:

@@ -8,19 +8,32 @@ from typing import Any
 import numpy as np
 
 from powerkern.federated.client import Client
+from powerkern.federated.messages import ProtocolError
+from powerkern.federated.policy import Policy
 from powerkern.federated.server import Server
 from powerkern.fitting import PowerFit
 
 
 def run(server: Server, clients: Iterable[Client]) -> PowerFit:
-    """Carry messages between a server and its clients until the fit is done."""
+    """Carry messages between a server and its clients until the fit is done.
+
+    In one process there is nobody to keep values from: errors have the details that clients keep to themselves.
+    """
     every = list(clients)
     while not server.done:
         request = server.request
         for client in every:
-            server.receive(client.answer(request), sender=client.name)
+            server.receive(_answer(client, request), sender=client.name)
         server.close_round()
     return server.fit
+
+
+def _answer(client: Client, request: bytes) -> bytes:
+    try:
+        return client.answer(request)
+    except ProtocolError as error:
+        told = error
+    raise ProtocolError(told.detail)
 
 
 def fit_federated(clients: Iterable[Client | Any], family: str = "yeo-johnson", **options: Any) -> PowerFit:
@@ -33,11 +46,12 @@ def fit_federated(clients: Iterable[Client | Any], family: str = "yeo-johnson", 
     Parameters
     ----------
     clients : iterable of Client or array-like
-        Arrays become clients named "0", "1" and so on.
+        Arrays become clients named "0", "1" and so on, with ``Policy.open()``: they are all in this process.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     **options
-        Of `Server`: protocol, search, grid, standardize, column_names, bounds, secure, max_rounds.
+        Of `Server`: protocol, search, grid, standardize, lmbda, ymax, column_names, bounds, secure, max_weight,
+        max_rounds.
 
     Returns
     -------
@@ -67,7 +81,10 @@ def fit_federated(clients: Iterable[Client | Any], family: str = "yeo-johnson", 
     """
     if hasattr(clients, "shape"):
         raise TypeError("clients is one table; pass a list with the rows of each site, or a Client for each")
-    every = [one if isinstance(one, Client) else Client(one, name=str(i)) for i, one in enumerate(clients)]
+    every = [
+        one if isinstance(one, Client) else Client(one, name=str(i), policy=Policy.open())
+        for i, one in enumerate(clients)
+    ]
     if options.get("bounds") is not None and every:
         options["bounds"] = tuple(np.broadcast_to(end, (every[0].n_columns,)) for end in options["bounds"])
     return run(Server([client.name for client in every], family=family, **options), every)

@@ -80,7 +80,8 @@ WIDTH = 0.16
 _EXPECTED = 2.0
 #: A spread is at least its range over this.
 _LARGEST_RANGE = 400.0
-_NARROWEST = -1000.0
+#: Exponents of the widths of bins; logs are below 2**10, so that wider bins are never needed.
+NARROWEST, WIDEST = -1000.0, 11.0
 #: The ends of a grid are at most 2**_DIGITS bins from its origin.
 _DIGITS = 50.0
 #: Bins of a column, in the first place and where a grid is refined.
@@ -185,14 +186,20 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
 
 @kernel
 def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
-    """Bins of width 2**exponent, or of the next that needs at most `max_bins`, over the range of the data."""
+    """Bins of width 2**exponent, or of the next that needs at most `max_bins`, over the range of the data.
+
+    Ends that have no logs are given no bins: they come from a caller's table, not from data.
+    """
     low, high = _log_range(base, grid)
-    grid[G_BINS] = math.inf
+    grid[G_FIRST] = grid[G_BINS] = grid[G_EXPONENT] = 0.0
     reach = max(abs(low), abs(high))
+    if not (low <= high and reach < math.inf):
+        return
+    grid[G_BINS] = math.inf
     if reach > 0.0:
         exponent = max(exponent, math.floor(math.log2(reach)) - _DIGITS)
-    exponent = max(exponent, _NARROWEST) - 1.0
-    while not grid[G_BINS] <= max_bins:
+    exponent = max(exponent, NARROWEST) - 1.0
+    while not grid[G_BINS] <= max_bins and exponent < WIDEST:
         exponent += 1.0
         grid[G_EXPONENT] = exponent
         grid[G_FIRST] = math.floor(low * 2.0**-exponent)
@@ -206,6 +213,8 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, signed: bo
     if not found[R_COUNT] > 0.0:
         return
     low, high = found[R_MIN], found[R_MAX]
+    if not -math.inf < low <= high < math.inf:
+        return
     grid[G_MIN], grid[G_MAX] = low, high
     if not signed:
         grid[G_SIGN] = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else 0.0

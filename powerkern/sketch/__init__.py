@@ -14,6 +14,7 @@ from powerkern.sketch.chunks import check_estimator, fit_chunks, naming, resolve
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
 from powerkern.sketch.summaries import (
     BYTES_VERSION,
+    EMPTY_RANGE,
     Grid,
     Mergeable,
     Range,
@@ -26,6 +27,7 @@ from powerkern.sketch.summaries import (
 
 __all__ = [
     "BYTES_VERSION",
+    "EMPTY_RANGE",
     "Grid",
     "Mergeable",
     "Range",

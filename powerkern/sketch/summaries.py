@@ -34,6 +34,12 @@ _REFINEMENT = 3
 _MAGIC = b"PKSK"
 _HEAD = struct.Struct("<4sHBI")
 _CHECK = struct.Struct("<I")
+#: No logarithm of a float64 is larger.
+_LARGEST_LOG = 800.0
+#: A column of which there is no value, in the table of a range.
+EMPTY_RANGE = np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0])
+#: Exponents of quanta: those of the smallest and of the largest weight.
+_QUANTA = (-1030, 970)
 
 
 class _Summary:
@@ -199,10 +205,23 @@ class Range(_Summary):
         """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
         head, payload = _unpack(data, 1, "a range")
         table = _array(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
-        counts = table[:, kernels.R_COUNT]
-        if not (np.isfinite(counts).all() and (counts >= 0).all()):
-            raise _damaged("a range")
-        return cls(head["family"], table, head["column_names"], head["vector"])
+        found = cls(head["family"], table, head["column_names"], head["vector"])
+        if (wrong := ~found._possible()).any():
+            label = column_label(int(np.argmax(wrong)), found.column_names)
+            raise ValueError(f"not a range: {label} has a range that is not finite or cannot be")
+        return found
+
+    def _possible(self) -> NDArray[np.bool_]:
+        """Which columns have a range that rows can have; without values there is one only."""
+        count, weight, low, high, sample, mean, squares = self._table.T
+        with np.errstate(invalid="ignore", over="ignore"):
+            seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
+            seen &= (sample >= 0.0) & (sample <= count) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
+            seen &= squares <= sample * _LARGEST_LOG**2
+        if self.family == "box-cox":
+            seen &= low > 0.0
+        possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
+        return possible
 
 
 def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
@@ -294,18 +313,38 @@ class Grid(_Summary):
     def _read(cls, head: dict[str, Any], payload: bytes, what: str) -> Grid:
         cells = _array(payload, (head["columns"], kernels.N_GRID), "<f8", what)
         quantum = head.get("quantum")
-        whole = cells[:, [G_EXPONENT, G_FIRST, G_BINS]]
-        if not (
-            isinstance(quantum, int)
-            and abs(quantum) < 1100
-            and np.isfinite(cells).all()
-            and (whole == np.rint(whole)).all()
-            and ((cells[:, G_BINS] >= 0) & (cells[:, G_BINS] <= kernels.MAX_REFINED)).all()
-            and np.isin(cells[:, G_SIGN], (-1.0, 0.0, 1.0)).all()
-            and (cells[:, G_MIN] <= cells[:, G_MAX]).all()
-        ):
+        if not (type(quantum) is int and _QUANTA[0] <= quantum <= _QUANTA[1] and np.isfinite(cells).all()):
             raise _damaged(what)
-        return cls(head["family"], cells, head["column_names"], head["vector"], quantum)
+        grid = cls(head["family"], cells, head["column_names"], head["vector"], quantum)
+        if not grid._is_possible():
+            raise _damaged(what)
+        return grid
+
+    def _is_possible(self) -> bool:
+        """Whether the bins lie where the ends of the columns put them, give or take one for a rounded logarithm."""
+        used = self._table[(self._table != 0.0).any(axis=1)]
+        sign, reference, exponent, _, bins, low, high = used.T
+        nearest = np.where(sign < 0.0, -high, low)
+        farthest = np.maximum(abs(low), abs(high))
+        inside = np.where(sign == 0.0, reference == 0.0, (nearest <= reference) & (reference <= farthest))
+        smallest = np.nextafter(0.0, 1.0) if self.family == "box-cox" else 0.0
+        signs = (1.0,) if self.family == "box-cox" else (-1.0, 0.0, 1.0)
+        if not (
+            np.isin(sign, signs).all()
+            and ((sign == 0.0) | (nearest >= smallest)).all()
+            and ((sign >= 0.0) | (high < 0.0)).all()
+            and inside.all()
+            and (low <= high).all()
+            and ((bins >= 1.0) & (bins <= kernels.MAX_REFINED)).all()
+            and ((exponent >= kernels.NARROWEST) & (exponent <= kernels.WIDEST)).all()
+        ):
+            return False
+        laid = used.copy()
+        kernels.lay_columns(laid, self._code, np.ascontiguousarray(exponent), kernels.MAX_REFINED)
+        ends, own = (cells[:, [G_FIRST, G_BINS]] @ [[1.0, 1.0], [0.0, 1.0]] for cells in (laid, used))
+        whole = used[:, [G_EXPONENT, G_FIRST, G_BINS]]
+        near = (abs(ends - own) <= 1.0).all() and (laid[:, G_EXPONENT] == exponent).all()
+        return bool(near and (whole == np.rint(whole)).all())
 
 
 class Sketch:
@@ -485,6 +524,8 @@ def regridded(old: Sketch, grid: Grid) -> Sketch:
                 scaled, first = _paired(scaled, first)
             own = np.rint(scaled).astype(np.int64)
         begin = starts[j] + first - int(new_cell[G_FIRST])
+        if not starts[j] <= begin <= starts[j + 1] - len(own):
+            raise ValueError(f"{column_label(j, grid.column_names)}: the bins of a sketch lie beyond its range")
         sums[begin : begin + len(own)] = own
     return Sketch(grid, sums)
 
@@ -552,13 +593,17 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
             and type(head["columns"]) is int  # True is no number of columns
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
-            and (names is None or (len(names) == head["columns"] and all(isinstance(name, str) for name in names)))
+            and (names is None or _are_names(names, head["columns"]))
         )
     except (ValueError, KeyError, TypeError, RecursionError):
         sound = False
     if not sound:
         raise _damaged(what)
     return head, data[_HEAD.size + length : -_CHECK.size]
+
+
+def _are_names(names: object, n: int) -> bool:
+    return isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
 
 
 _KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}

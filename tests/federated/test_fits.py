@@ -12,12 +12,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.federated import Client, Server, fit_federated, pairwise_secrets, run
+from powerkern.federated import Client, Policy, ProtocolError, Server, fit_federated, pairwise_secrets, run
 
 RNG = np.random.default_rng(0)
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "refs"
 FAMILIES = {"boxcox": "box-cox", "yeojohnson": "yeo-johnson"}
 PROTOCOLS = ["sketch", "rounds"]
+OPEN = Policy.open()
 
 
 def cases() -> list[tuple[str, str, np.ndarray]]:
@@ -43,7 +44,7 @@ def skewed(x: np.ndarray, n_sites: int) -> list[np.ndarray]:
 
 
 def federated(parts: list[np.ndarray], **options: object) -> tuple[Server, pk.PowerFit]:
-    clients = [Client(part, name=f"site {i}", n_threads=1) for i, part in enumerate(parts)]
+    clients = [Client(part, name=f"site {i}", policy=OPEN, n_threads=1) for i, part in enumerate(parts)]
     server = Server([client.name for client in clients], **options)  # type: ignore[arg-type]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns without an optimum
@@ -110,7 +111,8 @@ def test_weights_and_names(protocol: str) -> None:
     names = list("abcdefg")
     pieces = np.array_split(np.arange(len(X)), 4)
     clients = [
-        Client(X[rows], name=str(i), sample_weight=weight[rows], column_names=names) for i, rows in enumerate(pieces)
+        Client(X[rows], name=str(i), sample_weight=weight[rows], column_names=names, policy=OPEN)
+        for i, rows in enumerate(pieces)
     ]
     with pytest.warns(UserWarning, match=r"column 4 \('e'\): not fitted"):
         fit = fit_federated(clients, protocol=protocol)
@@ -125,7 +127,7 @@ def test_neither_the_order_of_clients_nor_of_answers_changes_a_bit(options: dict
     parts = SPLITS["by row"]
     names = [f"site {i}" for i in range(len(parts))]
     expected = federated(parts, **options)[1]
-    clients = [Client(part, name=name) for name, part in zip(names, parts, strict=True)][::-1]
+    clients = [Client(part, name=name, policy=OPEN) for name, part in zip(names, parts, strict=True)][::-1]
     server = Server(names[::-1], **options)  # type: ignore[arg-type]
     with pytest.warns(UserWarning, match="not fitted"):
         fit = run(server, clients)
@@ -137,7 +139,7 @@ def test_arrays_become_clients_and_the_fit_reaches_them() -> None:
     x = np.exp(RNG.normal(size=300))
     fit = fit_federated([x[:100], x[100:]], "box-cox")
     assert_allclose(fit.lmbda, pk.fit(x, "box-cox").lmbda, rtol=1e-10, atol=1e-10)
-    client = Client(x, name="only")
+    client = Client(x, name="only", policy=OPEN)
     server = Server(["only"])
     run(server, [client])
     assert_array_equal(client.accept(server.announcement).lmbda, server.fit.lmbda)
@@ -149,6 +151,77 @@ def test_the_fit_of_sketches_has_profiles_without_data() -> None:
     assert_allclose(fit.profile([0.5, 2.0]), pk.fit(x).profile([0.5, 2.0]), rtol=1e-9)
 
 
+@pytest.mark.parametrize("search", ["newton", "brent"])
+@pytest.mark.parametrize("seed", range(8))
+def test_values_of_both_signs_over_600_decades(search: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 60))
+    x = rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-300, 300, n)
+    expected = pooled(x)
+    server, fit = federated([x[: n // 2], x[n // 2 :]], protocol="rounds", search=search)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert server.round <= 20
+
+
+# --- lambdas that are given or bounded ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"standardize": False},
+        {"standardize": False, "ymax": 4.0},
+        {"ymax": 20.0},
+        {"lmbda": 0.25},
+        {"lmbda": [0.5, np.nan, -1.0]},
+        {"lmbda": [0.5, np.nan, np.nan], "ymax": 5.0},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+def test_lambdas_are_given_and_bounded_as_for_pooled_rows(
+    family: str, options: dict[str, object], protocol: str
+) -> None:
+    rows = np.column_stack([np.exp(X[:, 0]), 20.0 + np.arange(600.0) % 17, 1.0 / (1.1 + np.sin(np.arange(600.0)))])
+    expected = pooled(rows, family=family, **options)
+    _, fit = federated(np.array_split(rows, 4), family=family, protocol=protocol, **options)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10, atol=1e-10)
+    assert_allclose(fit.nll, expected.nll, rtol=1e-10, atol=1e-7)
+    assert_allclose(fit.transform(rows), expected.transform(rows), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_raw_values_do_not_overflow(protocol: str) -> None:
+    x = np.array([[0.1], [0.1], [0.1], [0.101]])
+    _, fit = federated([x[:2], x[2:]], family="box-cox", standardize=False, protocol=protocol)
+    assert_allclose(fit.lmbda, pooled(x, family="box-cox", standardize=False).lmbda, rtol=1e-13)
+    assert fit.lmbda[0] == pytest.approx(-306.741, abs=1e-3)
+    assert fit.status[0] == Status.AT_BOUND
+    assert np.isfinite(fit.transform(x)).all()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_bounds_that_no_lambda_keeps(protocol: str) -> None:
+    with pytest.raises(ProtocolError, match=r"cannot be merged: ymax=0\.1 is too small for column 0"):
+        federated([X[:300, :1], X[300:, :1]], protocol=protocol, ymax=0.1)
+    with pytest.raises(ProtocolError, match="lmbda must be one number or one a column"):
+        federated([X[:300, :1], X[300:, :1]], protocol=protocol, lmbda=[1.0, 2.0])
+    with pytest.raises(ValueError, match="ymax must be positive"):
+        Server(["a"], ymax=-1.0)
+    with pytest.raises(ValueError, match="lmbda must be finite"):
+        Server(["a"], lmbda=np.inf)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_lambda_that_overflows_is_warned_of(protocol: str) -> None:
+    clients = [Client(np.array([1.0, 2.0, 1e200]), name="a", policy=OPEN)]
+    with pytest.warns(UserWarning, match="raw values overflow"):
+        run(Server(["a"], protocol=protocol, lmbda=5.0, standardize=False), clients)
+
+
 # --- masked sums --------------------------------------------------------------------------------------
 
 BOUNDS = (np.array([-8.0, 0.0, -60.0]), np.array([8.0, 60.0, 0.0]))
@@ -158,7 +231,7 @@ def masked_clients(parts: list[np.ndarray], **options: object) -> list[Client]:
     names = [f"site {i}" for i in range(len(parts))]
     dealt = pairwise_secrets(names)
     return [
-        Client(part, name=name, secrets=dealt[name], **options)  # type: ignore[arg-type]
+        Client(part, name=name, secrets=dealt[name], policy=Policy.open(masks=True), **options)  # type: ignore[arg-type]
         for name, part in zip(names, parts, strict=True)
     ]
 
@@ -174,6 +247,30 @@ def test_masked_sums_give_the_same_fit(protocol: str) -> None:
     assert_array_equal(fit.n_obs, 600.0)
 
 
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+def test_the_strict_policy_needs_no_bounds_and_gives_the_same_fit(family: str) -> None:
+    rows = np.exp(X[:, [0, 2, 0]]) * [1.0, 1.0, 1e-200 if family == "box-cox" else 1.0]
+    rows[:, 1] = np.nan
+    rows[3, 0] = np.nan
+    dealt = pairwise_secrets("abc")
+    clients = [Client(part, name=n, secrets=dealt[n]) for n, part in zip("abc", np.array_split(rows, 3), strict=True)]
+    server = Server(list("abc"), family=family, secure=True)
+    with pytest.warns(UserWarning, match="column 1: not fitted: no values"):
+        fit = run(server, clients)
+    expected = pooled(rows, family=family)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("value", [2.0, 3.0, 0.0, -1.0, -1e308, 1.7e308, 5e-324])
+def test_one_value_everywhere_is_constant_under_the_strict_policy(value: float) -> None:
+    dealt = pairwise_secrets("abc")
+    clients = [Client(np.full(20, value), name=n, secrets=dealt[n]) for n in "abc"]
+    with pytest.warns(UserWarning, match="column 0: not fitted"):
+        fit = run(Server(list("abc"), secure=True), clients)
+    assert_array_equal(fit.status, [Status.CONSTANT])
+
+
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_masked_columns_without_an_optimum(protocol: str) -> None:
     parts = [np.array([[2.0, np.nan]] * 5)] * 3
@@ -185,8 +282,9 @@ def test_masked_columns_without_an_optimum(protocol: str) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_secrets_that_differ_are_noticed(protocol: str) -> None:
     clients = masked_clients(np.array_split(X[:, :3], 3))
-    clients[1] = Client(X[:5, :3], name="site 1", secrets={"site 0": bytes(16), "site 2": bytes(16)})
+    other = {"site 0": bytes(16), "site 2": bytes(range(16))}
+    clients[1] = Client(X[:5, :3], name="site 1", secrets=other, policy=Policy.open(masks=True))
     server = Server([client.name for client in clients], bounds=BOUNDS, secure=True, protocol=protocol)
     for _ in range(2):  # the fit is at an end, and says so again
-        with pytest.raises(ValueError, match=r"round 1 cannot be merged: the masks do not cancel.*; start anew"):
+        with pytest.raises(ValueError, match=r"round 2 cannot be merged: the masks do not cancel.*; start anew"):
             run(server, clients) if server.missing else server.close_round()

@@ -59,11 +59,11 @@ def test_any_bytes_are_refused(data: bytes) -> None:
 
 
 def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "VERSION", 2)
+    monkeypatch.setattr(messages, "VERSION", 7)
     data = pack(message())
     monkeypatch.undo()
     with pytest.raises(
-        ProtocolError, match="client 'north': the message has version 2, this powerkern speaks version 1"
+        ProtocolError, match="client 'north': the message has version 7, this powerkern speaks version 2"
     ):
         unpack(data, "north")
 
@@ -84,7 +84,7 @@ def test_a_sender_cannot_speak_for_another() -> None:
 def forged(header: object, body: bytes = b"", kind: int = 2) -> bytes:
     """A message with any header and a checksum that is right."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    head = struct.pack("<4sHHIQ", b"PKFD", 1, kind, len(text), len(body))
+    head = struct.pack("<4sHHIQ", b"PKFD", messages.VERSION, kind, len(text), len(body))
     return head + messages._digest(head, text + body) + text + body
 
 

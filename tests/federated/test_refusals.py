@@ -10,17 +10,19 @@ from numpy.testing import assert_array_equal
 
 import powerkern as pk
 import powerkern.sketch
-from powerkern.federated import Client, ProtocolError, Server, fit_federated, pairwise_secrets, run
+from powerkern.federated import Client, Policy, ProtocolError, Server, fit_federated, pairwise_secrets, run
 from powerkern.federated.messages import Kind, Message, as_body, pack, unpack
 from powerkern.kernels import sketch as kernels
 from powerkern.sketch import Range, sketch
 
 ROWS = np.random.default_rng(0).lognormal(size=(90, 2))
 NAMES = ["a", "b", "c"]
+OPEN = Policy.open()
 
 
-def site(name: str, rows: np.ndarray = ROWS, **options: object) -> Client:
-    return Client(rows[NAMES.index(name) :: 3] if name in NAMES else rows, name=name, **options)  # type: ignore[arg-type]
+def site(name: str, rows: np.ndarray = ROWS, policy: Policy = OPEN, **options: object) -> Client:
+    own = rows[NAMES.index(name) :: 3] if name in NAMES else rows
+    return Client(own, name=name, policy=policy, **options)  # type: ignore[arg-type]
 
 
 def conversation(rounds: int, **options: object) -> tuple[Server, list[Client]]:
@@ -152,6 +154,12 @@ def test_moments_that_are_not_finite(place: tuple[int, ...], value: float) -> No
     "change, match",
     [
         (poked((0, 0, 0), -1.0), "column 0 has moments"),
+        (poked((1, 0, 1), 1e300), "column 1 has moments"),
+        (poked((1, 0, 6), 1e3), "column 1 has moments"),
+        (poked((1, 0, 11), -9.0), "column 1 has moments"),
+        (poked((1, 0, 0), 31.0), "column 1 has another weight than the client announced"),
+        (poked((1, 0, 0), 0.0), "column 1 has moments"),
+        (lambda m: m._replace(body=m.body * 0.0), "column 0 has another weight than the client announced"),
         (poked((0, 0, 5), -1.0), "column 0 has moments"),
         (with_body(np.zeros((1, 1, 12))), "numbers of shape"),
         (with_body(np.zeros((2, 1, 12), np.uint32)), "numbers of shape"),
@@ -183,6 +191,7 @@ def forged_range(**cells: float) -> bytes:
         (forged_range(R_MEAN=np.nan), "column 1 has a range"),
         (forged_range(R_MEAN=1e308), "column 1 has a range"),
         (forged_range(R_SQUARES=-1.0), "column 1 has a range"),
+        (forged_range(R_WEIGHT=1e18), "column 1 has a weight of more than 1e\\+09"),
         (pk.sketch.range_of(ROWS, "box-cox").to_bytes(), "of family 'box-cox'"),
         (pk.sketch.range_of(ROWS[:, :1]).to_bytes(), "its range has 1 columns, not 2"),
     ],
@@ -199,7 +208,7 @@ def test_a_range_that_box_cox_cannot_have_is_refused_by_name() -> None:
     table = pk.sketch.range_of(ROWS, "box-cox").table.copy()
     table[1, kernels.R_MIN] = -1.0
     forged = with_body(as_body(Range("box-cox", table, None, False).to_bytes()))
-    with pytest.raises(ProtocolError, match="client 'a': column 1 has a range that is not finite or cannot be"):
+    with pytest.raises(ProtocolError, match=r"client 'a': .*column 1 has a range that is not finite or cannot be"):
         server.receive(changed(clients[0].answer(server.request), "a", forged), sender="a")
 
 
@@ -213,16 +222,6 @@ def test_sketches_of_more_than_64_bits_hold(count: int) -> None:
     own.sums[:, 0] = count
     bad = changed(answer, "a", with_body(as_body(own.to_bytes())))
     refuse_and_go_on(server, clients, bad, "a", "client 'a': not a sketch")
-
-
-def test_moments_that_overflow_together_end_the_fit() -> None:
-    server, clients = conversation(1, protocol="rounds")
-    for client, mean in zip(clients, (1e300, -1e300, 1e300), strict=True):
-        absurd = changed(client.answer(server.request), client.name, poked((0, 0, 1), mean))
-        server.receive(absurd, sender=client.name)
-    for _ in range(2):  # and it stays so
-        with pytest.raises(ProtocolError, match=r"round 2 cannot be merged: the moments .* overflow; start anew"):
-            server.close_round()
 
 
 def test_sketches_that_cannot_be() -> None:
@@ -257,7 +256,8 @@ def test_a_client_that_does_not_answer_is_named(rounds: int) -> None:
 def test_clients_with_other_columns() -> None:
     with pytest.raises(ProtocolError, match="client '1': it has 1 columns, the fit has 2"):
         fit_federated([ROWS, ROWS[:, 0]])
-    named = [Client(ROWS, name=name, column_names=names) for name, names in (("a", ["x", "y"]), ("b", ["x", "z"]))]
+    both = (("a", ["x", "y"]), ("b", ["x", "z"]))
+    named = [Client(ROWS, name=name, column_names=names, policy=OPEN) for name, names in both]
     with pytest.raises(ProtocolError, match=r"client 'b': column 1 \('z'\) is 'y' in the fit"):
         fit_federated(named)
     with pytest.raises(ProtocolError, match=r"client 'a': column 0 \('x'\) is 'v' in the fit"):
@@ -288,10 +288,11 @@ def test_data_outside_the_domain_name_client_column_and_row() -> None:
 def test_few_values_are_not_told_of_and_none_are() -> None:
     rows = ROWS.copy()
     rows[4:, 1] = np.nan
+    policy = Policy.open(min_rows=5)
     with pytest.raises(ProtocolError, match="client 'few': column 1 has fewer than 5 values"):
-        fit_federated([Client(ROWS, name="many", min_size=5), Client(rows, name="few", min_size=5)])
-    rows[:, 1] = np.nan
-    fit = fit_federated([Client(ROWS, name="many", min_size=5), Client(rows, name="few", min_size=5)])
+        fit_federated([site("many", policy=policy), site("few", rows, policy=policy)])
+    rows = np.where(np.isnan(rows[4:5]), np.nan, ROWS)
+    fit = fit_federated([site("many", policy=policy), site("few", rows, policy=policy)])
     assert_array_equal(fit.n_obs, [180.0, 90.0])
 
 
@@ -310,7 +311,12 @@ def test_the_same_request_is_answered_alike_and_another_in_its_round_not_at_all(
         (poked((0, 0), 5.0), "columns other than 0 to 1"),
         (poked((0, 0), 1.0), "columns other than"),
         (poked((0, 8), 0.0), "a unit that is not positive"),
-        (poked((0, 2), 1e-9), "column 0 has values outside"),
+        (poked((0, 8), 1e-300), "a frame that is not that of its bounds"),
+        (poked((0, 3), 1.0), "a frame that is not that of its bounds"),
+        (poked((0, 4), 1e300), "a frame that is not that of its bounds"),
+        (poked((0, 5), 0.9), "a frame that is not that of its bounds"),
+        (poked((0, 1), 1e9), "bounds that no values can have"),
+        (poked((0, 2), 1e-9), "bounds that no values can have"),
         (with_body(np.zeros((1, 9))), "not a table of exponents"),
         (lambda m: m._replace(kind=Kind.FIT), "is no request"),
         (lambda m: m._replace(details={**m.details, "clients": ["b"]}), "not among the clients"),
@@ -342,22 +348,21 @@ def test_announcements() -> None:
 
 def secret_clients(n: int = 3, **options: object) -> list[Client]:
     dealt = pairwise_secrets(NAMES)
-    return [site(name, secrets=dealt[name], **options) for name in NAMES[:n]]
+    policy = Policy.open(**{"masks": True, "min_sites": 3, **options})
+    return [site(name, secrets=dealt[name], policy=policy) for name in NAMES[:n]]
 
 
 SECURE = {"bounds": ([0.0, 0.0], [60.0, 60.0]), "secure": True}
 
 
 def test_clients_with_secrets_send_nothing_in_the_open() -> None:
-    with pytest.raises(ProtocolError, match="client 'a': it has masked sums only"):
+    with pytest.raises(ProtocolError, match="client 'a': its policy allows masked sums only"):
         fit_federated(secret_clients())
     with pytest.raises(ProtocolError, match="client 'a': it has no secrets"):
         fit_federated([site(name) for name in NAMES], **SECURE)
 
 
 def test_a_range_is_never_asked_under_masks() -> None:
-    with pytest.raises(ValueError, match="secure=True needs bounds"):
-        Server(NAMES, secure=True)
     client = secret_clients()[0]
     request = Message(
         Kind.RANGE, "s", 1, "server", {"family": "box-cox", "clients": NAMES, "secure": True}, np.empty(0)
@@ -369,12 +374,12 @@ def test_a_range_is_never_asked_under_masks() -> None:
 def test_too_few_clients_to_hide_among() -> None:
     with pytest.raises(ProtocolError, match="client 'a': 2 clients take part; its sums need at least 3"):
         fit_federated(secret_clients(2), **SECURE)
-    fit_federated(secret_clients(2, min_clients=2), **SECURE)
+    fit_federated(secret_clients(2, min_sites=2), **SECURE)
 
 
 def test_strangers_share_no_secret() -> None:
     with pytest.raises(ProtocolError, match="client 'a': it shares no secret with 'd'"):
-        fit_federated([*secret_clients(), Client(ROWS, name="d", secrets={"a": bytes(16)})], **SECURE)
+        fit_federated([*secret_clients(), site("d", secrets={"a": bytes(16)})], **SECURE)
 
 
 @pytest.mark.parametrize("protocol", ["sketch", "rounds"])
@@ -386,8 +391,8 @@ def test_values_beyond_the_bounds(protocol: str) -> None:
 
 
 def test_more_rows_than_announced() -> None:
-    with pytest.raises(ProtocolError, match="client 'a': a column has more values, or weight, than 10"):
-        fit_federated(secret_clients(), **SECURE, max_weight=10)
+    with pytest.raises(ProtocolError, match="client 'a': a column has more values, or weight, than 16"):
+        fit_federated(secret_clients(), **SECURE, max_weight=10, protocol="sketch")
 
 
 def test_weights_that_cannot_be_masked() -> None:
@@ -407,6 +412,7 @@ def test_weights_that_cannot_be_masked() -> None:
         ({"family": "boxcox"}, "did you mean 'box-cox'"),
         ({"search": "halley"}, "search must be one of"),
         ({"grid": -1}, "grid is a number of points"),
+        ({"grid": 1025}, "grid is a number of points, 0 to 1024"),
         ({"max_rounds": 2}, "max_rounds must be a whole number of at least 5"),
         ({"max_rounds": 9.5}, "max_rounds must be a whole number"),
         ({"max_weight": 0.0}, "max_weight must be a positive number"),
@@ -425,11 +431,32 @@ def test_arguments_of_the_server(options: dict[str, object], match: str) -> None
         Server(NAMES, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("option", ["min_size", "min_clients"])
+@pytest.mark.parametrize("option", ["min_rows", "min_sites", "bins", "rows_per_bin", "questions", "sessions"])
 @pytest.mark.parametrize("value", [0, 1.5, "3", True])
-def test_arguments_of_the_client(option: str, value: object) -> None:
+def test_numbers_of_a_policy(option: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"{option} is a whole number of at least 1"):
-        Client(ROWS, name="a", **{option: value})  # type: ignore[arg-type]
+        Policy(**{option: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options, match",
+    [
+        ({"families": ["log"]}, "families is a sequence of 'box-cox', 'yeo-johnson'"),
+        ({"kinds": "code"}, "kinds is a sequence of 'code', 'range', 'moments', 'sketch'"),
+        ({"largest_exponent": 0.0}, "largest_exponent is a positive number"),
+        ({"bounds": (1.0, 0.0)}, "low < high"),
+    ],
+)
+def test_choices_of_a_policy(options: dict[str, object], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        Policy(**options)  # type: ignore[arg-type]
+
+
+def test_the_strict_policy_wants_secrets() -> None:
+    with pytest.raises(ValueError, match=r"client 'a': its policy allows masked sums only, which need secrets"):
+        Client(ROWS, name="a")
+    with pytest.raises(TypeError, match="client 'a': policy must be a Policy, got str"):
+        Client(ROWS, name="a", policy="open")  # type: ignore[arg-type]
 
 
 def test_one_table_is_not_a_list_of_sites() -> None:

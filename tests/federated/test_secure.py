@@ -73,6 +73,16 @@ def test_masks_of_another_context_do_not_cancel() -> None:
         secure.decode(secure.add([one, secure.masked(secure.encode([1, 2]), "b", dealt["b"], b"that")]))
 
 
+def test_masks_are_bound_to_both_names() -> None:
+    """One seed, other names: other masks."""
+    zeros, seed = secure.encode([0] * 4), bytes(range(32))
+    sent = {secure.masked(zeros, a, {b: seed}, b"c").tobytes() for a, b in ("ab", "ac", "bc", "ba", "ca")}
+    assert len(sent) == 5
+    texts = [("s", {"a": "1", "b": "2"}, b"r"), ("s", {"a": "2", "b": "1"}, b"r"), ("s", {"a": "1", "b2": ""}, b"r")]
+    texts += [("t", {"a": "1", "b": "2"}, b"r"), ("s", {"a": "1", "b": "2"}, b"q"), ("sa", {"": "1", "b": "2"}, b"r")]
+    assert len({secure.context_of(*each) for each in texts}) == 6
+
+
 def moments_by_hand(y: np.ndarray, w: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """A share of four functions of some values."""
     out = np.zeros(partial_moments.N_SHARE)

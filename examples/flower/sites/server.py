@@ -13,9 +13,7 @@ app = ServerApp()
 @app.main()
 def main(grid: Grid, context: Context) -> None:
     config = context.run_config
-    fit = flower.fit(
-        grid, n_clients=int(config["clients"]), family=str(config["family"]), protocol=str(config["protocol"])
-    )
+    fit = flower.fit(grid, n_clients=int(config["clients"]), family=str(config["family"]), secure=True)
     result = Path(str(config["result"]))
     unfinished = result.with_suffix(".part")
     unfinished.write_text(fit.to_json())
