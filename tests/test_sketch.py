@@ -17,7 +17,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit, Status
-from powerkern.sketch import Grid, Range, Sketch, _pack, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch.summaries import _pack
 
 FAMILIES = ("yeo-johnson", "box-cox")
 rng = np.random.default_rng(20240601)

@@ -21,5 +21,7 @@ BOOLEAN = types.boolean
 
 
 def named_tuple(record: type, *fields: Any) -> Any:
-    """The type of a NamedTuple whose fields have these types."""
+    """The type of a NamedTuple whose fields have these types; numba has another one where they are all the same."""
+    if len(set(fields)) == 1:
+        return types.NamedUniTuple(fields[0], len(fields), record)
     return types.NamedTuple(fields, record)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern.columns import FAMILIES
 from powerkern.federated.account import largest_mu
 from powerkern.federated.privacy import Privacy
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.sketch import MAX_BINS
 from powerkern.sketch import checked_bounds
 

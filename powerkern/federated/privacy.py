@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._validate import as_choice, as_rows
-from powerkern.columns import FAMILIES
 from powerkern.federated.account import RandBelow, discrete_gaussian, noise_multiplier
 from powerkern.fitting import PowerFit, fit
+from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import checked_bounds
 
 FloatArray = NDArray[np.float64]
