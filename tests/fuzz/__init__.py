@@ -5,5 +5,6 @@
 * `columns`: what is fitted, made from a seed;
 * `oracle`: the likelihood and the transforms in ball arithmetic; imports nothing of powerkern;
 * `checks`: what has to hold of a fit;
+* `others`: and of what is built on fits;
 * `run`: runs, totals, and the replay of a single column.
 """

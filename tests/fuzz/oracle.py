@@ -66,7 +66,7 @@ def is_relative(ball: arb) -> bool:
 
 def is_absolute(ball: arb) -> bool:
     """The same, but near 0 absolutely."""
-    return max(ball.rel_accuracy_bits(), ball.rel_one_accuracy_bits()) > 60
+    return is_relative(ball) or bool(ball.rad() < 2.0**-60)
 
 
 def is_rough(ball: arb) -> bool:

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import columns
-from .checks import Finding, check_batch
+from .checks import Finding
+from .others import CHECKS
 
 #: Seconds after which a batch counts as one that does not end.
 HANGS = 300.0
@@ -62,13 +63,13 @@ def batches(seed: int, n_columns: int, longest: int) -> Iterator[columns.Batch]:
             yield batch
 
 
-def fuzz(seed: int, n_columns: int, longest: int = 5000, show: bool = False) -> Totals:
-    """Check so many columns; with `show`, print findings as they come and the progress."""
+def fuzz(seed: int, n_columns: int, longest: int = 5000, what: str = "fits", show: bool = False) -> Totals:
+    """Check so many columns; with `show`, print findings as they come, and the progress."""
     totals = Totals()
     with _progress(n_columns, show) as advance:
         for batch in batches(seed, n_columns, longest):
             with limited(batch):
-                found = list(check_batch(batch))
+                found = list(CHECKS[what](batch))
             totals.n_columns += batch.values.shape[1]
             totals.n_values += int(np.count_nonzero(~np.isnan(batch.values)))
             totals.findings += found
@@ -102,7 +103,7 @@ def line(finding: Finding, batch: columns.Batch) -> str:
     return f"{finding.kind:<16}{finding.column:<14} {about}: {finding.text}"
 
 
-def replay(name: str) -> None:
+def replay(name: str, what: str) -> None:
     """Print a column, its weights, and what is found."""
     seed, index, j = name.split(":")
     batch = columns.batch(int(seed), int(index))
@@ -111,8 +112,8 @@ def replay(name: str) -> None:
         if j != "*":
             print(f"x = np.{batch.values[:, int(j)]!r}  # {batch.kinds[int(j)]}")
         print(f"weight = {batch.weight!r}")
-    for finding in check_batch(batch):
-        if j == "*" or finding.column == name:
+    for finding in CHECKS[what](batch):
+        if "*" in (j, finding.column[-1]) or finding.column == name:
             print(line(finding, batch))
 
 
@@ -122,16 +123,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--columns", type=int, default=2000, help="how many columns to fit (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="of the sequence of columns (default: %(default)s)")
     parser.add_argument("--longest", type=int, default=5000, help="most rows of a column (default: %(default)s)")
+    parser.add_argument("--what", choices=CHECKS, default="fits", help="what to look at (default: %(default)s)")
     parser.add_argument("--replay", metavar="SEED:BATCH:COLUMN", help="look at one column again, * for the whole batch")
     options = parser.parse_args(arguments)
     if options.replay:
-        replay(options.replay)
+        replay(options.replay, options.what)
         return 0
-    totals = fuzz(options.seed, options.columns, options.longest, show=True)
+    totals = fuzz(options.seed, options.columns, options.longest, options.what, show=True)
     print(f"{totals.n_columns} columns, {totals.n_values} values, {len(totals.findings)} findings")
     for kind, count in totals.by_kind.most_common():
         first = next(f.column for f in totals.findings if f.kind == kind)
-        print(f"  {kind:<16}{count:>6}   python -m tests.fuzz --replay {first}")
+        print(f"  {kind:<16}{count:>6}   python -m tests.fuzz --what {options.what} --replay {first}")
     return int(bool(totals.findings))
 
 

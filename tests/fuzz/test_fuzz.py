@@ -19,6 +19,11 @@ def test_a_short_run_finds_nothing():
     assert totals.findings == []
 
 
+@pytest.mark.parametrize("what, n_columns", [("chunks", 60), ("robust", 60), ("stats", 120)])
+def test_short_runs_of_what_is_built_on_fits(what, n_columns):
+    assert run.fuzz(SEED, n_columns, longest=100, what=what).findings == []
+
+
 def test_columns_are_replayed_alike():
     one, again = columns.batch(5, 7), columns.batch(5, 7)
     assert one.values.tobytes() == again.values.tobytes()

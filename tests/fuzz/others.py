@@ -1,0 +1,191 @@
+"""Checks of what is built on the fits: fits of chunks, robust fits, fits read from damaged text, `powerkern.stats`."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+import powerkern as pk
+import powerkern.stats
+from powerkern.sketch import fit_chunks
+
+from .checks import Finding, check_batch, check_fit
+from .columns import Batch
+
+#: Most decades of the weights of sums that are quantised.
+DECADES = 3.0
+#: Seconds that reading and applying a damaged fit of a few columns may take.
+SECONDS = 2.0
+
+ROBUST = ("rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+
+
+def _rng(batch: Batch) -> np.random.Generator:
+    """Of what is done to a batch."""
+    return np.random.default_rng([int(part) for part in batch.name.split(":")])
+
+
+# --- chunks -------------------------------------------------------------------------------------------
+
+
+def check_chunks(batch: Batch) -> Iterator[Finding]:
+    """The fit of a few chunks is held to what the fit of all rows is, where its status does not say otherwise."""
+    batch = batch._replace(weight=_ordinary(batch.weight))
+    n = len(batch.values)
+    cuts = np.sort(_rng(batch).integers(1, n, 3)) if n > 1 else []
+    chunks = [chunk for chunk in np.split(batch.values, cuts) if len(chunk)]
+    weights = None if batch.weight is None else [w for w in np.split(batch.weight, cuts) if len(w)]
+
+    def fit() -> pk.PowerFit:
+        return fit_chunks(chunks, batch.family, sample_weight=weights, n_threads=1)
+
+    for finding in check_fit(batch, fit):
+        if not (finding.kind == "status" and "UNRESOLVED" in finding.text):
+            yield finding
+
+
+def _ordinary(weight: np.ndarray | None) -> np.ndarray | None:
+    """Weights of no more than so many decades; 0 stays 0."""
+    if weight is None:
+        return None
+    return np.where(weight > 0.0, np.clip(weight, 10.0**-DECADES, 10.0**DECADES), 0.0)
+
+
+# --- robust fits --------------------------------------------------------------------------------------
+
+
+def check_robust(batch: Batch) -> Iterator[Finding]:
+    """No exception, and finite images of all values that are kept."""
+    estimator = str(_rng(batch).choice(ROBUST))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            fit = pk.fit(batch.values, batch.family, estimator, n_threads=1)
+            images = fit.transform(batch.values, n_threads=1)
+            kept = fit.weights(batch.values) > 0.0
+            fit.outliers(batch.values)
+            pk.PowerFit.from_json(fit.to_json())
+    except Exception as error:
+        yield Finding("exception", f"{batch.name}:*", f"{estimator}: {error!r}")
+        return
+    for j in range(fit.n_features):
+        wrong = np.count_nonzero(kept[:, j] & ~np.isfinite(images[:, j]))
+        if wrong or not np.isfinite(fit.lmbda[j]):
+            text = f"{estimator}: {wrong} kept values have no finite image, lambda {fit.lmbda[j]!r}"
+            yield Finding("not-finite", f"{batch.name}:{j}", text)
+
+
+# --- fits as text -------------------------------------------------------------------------------------
+
+#: What numbers are replaced by.
+_EXTREMES = ("0", "-0.0", "1", "-1", "5e-324", "1e308", "-1e308", "1e400", "1e-400", "NaN", "null", '"nan"', '"inf"')
+_EXTREMES += ('"-inf"', "true", '""', "[]", "{}", "1" + "0" * 400, "9007199254740993", "1e16", "-1e16", "7")
+
+
+def check_texts(batch: Batch) -> Iterator[Finding]:
+    """A damaged text is refused by ValueError, or read to a fit that is applied, and written, in bounded time."""
+    rng = _rng(batch)
+    values = np.ascontiguousarray(batch.values[:50, :3])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = pk.fit(values, batch.family).to_json()
+        for _ in range(batch.values.shape[1]):
+            damaged = mutated(rng, text)
+            began = time.monotonic()
+            fault = _fault_of_text(damaged, values)
+            seconds = time.monotonic() - began
+            if fault is None and seconds > SECONDS:
+                fault = f"took {seconds:.1f} s"
+            if fault is not None:
+                yield Finding("text", f"{batch.name}:*", f"{fault}: {damaged}")
+
+
+def mutated(rng: np.random.Generator, text: str) -> str:
+    """One to three numbers replaced, or characters lost or changed."""
+    for _ in range(int(rng.integers(1, 4))):
+        if rng.random() < 0.8:
+            numbers = [match.span() for match in re.finditer(r"-?\d[\d.e+-]*", text)]
+            start, end = numbers[int(rng.integers(len(numbers)))]
+            text = text[:start] + str(rng.choice(_EXTREMES)) + text[end:]
+        else:
+            at = int(rng.integers(len(text)))
+            text = text[:at] + str(rng.choice(["", "0", "]", ",", "e", "\x00"])) + text[at + 1 :]
+    return text
+
+
+def _fault_of_text(text: str, values: np.ndarray) -> str | None:
+    try:
+        fit = pk.PowerFit.from_json(text)
+    except ValueError:
+        return None
+    except Exception as error:
+        return f"from_json raises {error!r}"
+    for apply in (fit.transform, lambda x: fit.inverse_transform(x, out_of_range="clip"), lambda _: fit.to_json()):
+        try:
+            apply(values[:, : fit.n_features])
+        except ValueError:
+            continue
+        except Exception as error:
+            return f"applying raises {error!r}"
+    json.loads(fit.to_json())
+    return None
+
+
+# --- powerkern.stats ----------------------------------------------------------------------------------
+
+
+def check_stats(batch: Batch) -> Iterator[Finding]:
+    """Transforms and likelihoods like SciPy's, on columns and at lambdas where SciPy's do not overflow or cancel."""
+    rng = _rng(batch)
+    for j, x in enumerate(batch.values.T):
+        x = x[~np.isnan(x)]
+        if x.size < 3 or not _is_tame(x):
+            continue
+        lmbda = float(rng.uniform(-2.0, 4.0))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for what, got, expected in _beside_scipy(x, batch.family, lmbda):
+                    if not np.allclose(got, expected, rtol=1e-7, atol=1e-9, equal_nan=True):
+                        text = f"{what} at lambda {lmbda!r}: {got!r}, SciPy {expected!r}"
+                        yield Finding("stats", f"{batch.name}:{j}", text)
+        except Exception as error:
+            yield Finding("exception", f"{batch.name}:{j}", repr(error))
+
+
+def _is_tame(x: np.ndarray) -> bool:
+    sizes = np.abs(x)
+    return bool(sizes.max() < 1e3 and sizes.min() > 1e-3 and np.std(x) > 1e-2 * sizes.max())
+
+
+def _beside_scipy(x: np.ndarray, family: str, lmbda: float) -> Iterator[tuple[str, Any, Any]]:
+    """What is computed, and the same by SciPy."""
+    ours, theirs = powerkern.stats, scipy.stats
+    if family == "box-cox":
+        llf = theirs.boxcox_llf
+        yield "boxcox", ours.boxcox(x, lmbda), theirs.boxcox(x, lmbda)
+        yield "boxcox_llf", ours.boxcox_llf(lmbda, x), llf(lmbda, x)
+        best, theirs_best = ours.boxcox_normmax(x, method="mle"), theirs.boxcox_normmax(x, method="mle")
+    else:
+        llf = theirs.yeojohnson_llf
+        yield "yeojohnson", ours.yeojohnson(x, lmbda), theirs.yeojohnson(x, lmbda)
+        yield "yeojohnson_llf", ours.yeojohnson_llf(lmbda, x), llf(lmbda, x)
+        best, theirs_best = ours.yeojohnson_normmax(x), theirs.yeojohnson_normmax(x)
+    yield "llf of the optimum", llf(best, x), max(llf(best, x), llf(theirs_best, x))
+
+
+#: What can be fuzzed.
+CHECKS: dict[str, Callable[[Batch], Iterator[Finding]]] = {
+    "fits": check_batch,
+    "chunks": check_chunks,
+    "robust": check_robust,
+    "texts": check_texts,
+    "stats": check_stats,
+}
