@@ -21,6 +21,8 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     Masked values are missing, NaN and infinite values pass: `refuse_values` looks at them.
     """
     refuse_foreign(X)
+    if (repeated := _repeated_name(X)) is not None:  # before version 1.7 scikit-learn took them
+        raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
     if isinstance(X, np.ma.MaskedArray):
         X = filled(X)
     try:
@@ -33,14 +35,18 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     raise kind(clearer)
 
 
+def _repeated_name(X: Any) -> Any:
+    """A name that more than one column of a data frame has; None where there is none."""
+    names = X.columns if frame_library(X) and hasattr(X, "columns") else []
+    return next((name for name, times in Counter(names).items() if times > 1), None)
+
+
 def _complaint(X: Any) -> str:
     """What is wrong with a data frame, by column; "" where nothing is."""
     if not frame_library(X) or not hasattr(X, "columns"):
         return ""
     if hasattr(X, "sparse"):  # pandas' accessor, there only where every column is
         return "X is sparse; pass X.sparse.to_dense()"
-    if repeated := [name for name, times in Counter(X.columns).items() if times > 1]:
-        return f"the name {repeated[0]!r} is that of more than one column; give each its own"
     try:
         as_matrix(X)
     except (TypeError, ValueError) as error:
