@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from powerkern.federated import Client, Policy, ProtocolError, Server, pairwise_secrets
-from powerkern.federated.messages import Kind, Message, as_body, pack, unpack
+from powerkern.federated.messages import Kind, as_body, pack, unpack
 
 NAMES = ["a", "b", "c"]
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 2.0, 1e18, 1e308, -1e308, 5e-324, 2.0**53, 2.0**63, -(2.0**63), 65536.0, 0.5]
@@ -149,7 +149,9 @@ def send_mutations(rng: np.random.Generator, total: int) -> Counter[str]:
                 server.close_round()
         except ProtocolError:
             continue  # something was taken that ended the fit
-        told[_outcome(lambda end=server.announcement: clients[0].accept(mutated(rng, end, "server")))] += 1
+        told[
+            _outcome(lambda end=server.announcement, client=clients[0]: client.accept(mutated(rng, end, "server")))
+        ] += 1
     return told
 
 
