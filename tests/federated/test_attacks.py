@@ -178,7 +178,7 @@ def solved(told: np.ndarray, guess: np.ndarray, low: float, high: float, lmbda: 
     ends = math.log(low) - 1e-9, math.log(high) + 1e-9
     inside = np.clip(guess, ends[0] + 1e-9, ends[1] - 1e-9)
     tight = {"xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
-    return np.asarray(least_squares(misfit, inside, slope, bounds=ends, max_nfev=12, **tight).x)
+    return np.asarray(least_squares(misfit, inside, slope, bounds=ends, max_nfev=1600 // guess.size, **tight).x)
 
 
 def asked(clients: list[Client], low: float, high: float, lmbda: np.ndarray) -> np.ndarray:
