@@ -232,11 +232,10 @@ def sharpness(x: np.ndarray, told_of: np.ndarray, policy: Policy) -> np.ndarray:
     n = int(min(policy.questions * policy.sessions, 120))
     lmbda = questions(min(policy.largest_exponent, 5.0), n)
     slopes = sums_at(np.log(told_of), low, high, lmbda, slopes=True)
-    noise = policy.rounding * math.sqrt(5.0 / 12.0) + 1e-16 * abs(sums_at(np.log(x), low, high, lmbda))
-    _, singular, right = np.linalg.svd(slopes / noise[:, None], full_matrices=True)
-    spread = np.zeros(told_of.size)
-    spread[: singular.size] = singular
-    errors: np.ndarray = np.sqrt((right.T**2 / (spread**2 + 1.0)).sum(axis=1))
+    sums = sum(sums_at(part, low, high, lmbda) for part in np.array_split(np.log(x), 1 + x.size // 1000))
+    noise = policy.rounding * math.sqrt(5.0 / 12.0) + 1e-16 * np.abs(sums)
+    _, singular, right = np.linalg.svd(slopes / noise[:, None], full_matrices=False)
+    errors: np.ndarray = np.sqrt((right.T**2 / (singular**2 + 1.0)).sum(axis=1))
     return errors
 
 
@@ -245,7 +244,6 @@ def sharpness(x: np.ndarray, told_of: np.ndarray, policy: Policy) -> np.ndarray:
 def test_no_question_that_is_allowed_tells_a_row(n: int, sigma: float) -> None:
     x = np.sort(np.exp(sigma * np.random.default_rng(n).normal(size=n)))
     extreme = np.concatenate([x[:50], x[-50:]]) if n > 1000 else x
-    assert (sharpness(x, extreme, Policy()) < 1e-6).sum() == 0
     assert sharpness(x, extreme, Policy()).min() > 1e-5
     assert sharpness(x, extreme, Policy(rounding=0.0)).min() < 3e-6  # the extremes: why there is rounding
 
