@@ -43,6 +43,7 @@ def furnish(folder: Path) -> None:
         (folder / site).mkdir()
         np.savetxt(folder / site / "rows.csv", rows_of(site), delimiter=",", header="a,b,c")
         key = SiteKey.generate()
+        (folder / site / "private.key").touch(mode=0o600)
         (folder / site / "private.key").write_bytes(key.private)
         public_keys[site] = key.public
     for site in ROWS:

@@ -426,7 +426,7 @@ class Client:
 
     def _masked_moments(self, moments: FloatArray, terms: _Terms) -> NDArray[Any]:
         try:
-            digits = secure.encode(secure.sums_of_moments(moments))
+            digits = secure.encode(secure.sums_of_moments(moments, self._policy.rounding))
         except OverflowError:
             digits = None
         if digits is None:
@@ -440,7 +440,11 @@ class Client:
         return ProtocolError(f"{who}: {text}", None if detail is None else f"{who}: {detail}")
 
     def _description(self) -> dict[str, Any]:
-        return {"n_columns": self.n_columns, "column_names": self._matrix.names}
+        return {
+            "n_columns": self.n_columns,
+            "column_names": self._matrix.names,
+            "rounding": float(self._policy.rounding),
+        }
 
     def _check_public_bounds(self) -> None:
         """Rows beyond the policy's bounds are told of here, at the site, and never to the server."""

@@ -141,10 +141,10 @@ def _logs(column: PooledColumn, moments: FloatArray) -> lk.Logs:
     return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
 
 
-def is_constant(column: PooledColumn, moments: FloatArray) -> bool:
-    """Whether the values are equal, as far as the frame can tell."""
+def is_constant(column: PooledColumn, moments: FloatArray, slack: float = 0.0) -> bool:
+    """Whether the values are equal, as far as the frame tells and the rounding of sums, at most `slack`, allows."""
     sd = math.sqrt(max(moments[lk.YY], 0.0) / moments[lk.WEIGHT])
-    return not column.exact and bool(sd <= _ROUNDING * abs(moments[lk.Y]))
+    return not column.exact and bool(sd <= _ROUNDING * abs(moments[lk.Y]) or moments[lk.YY] <= slack)
 
 
 def results_row(

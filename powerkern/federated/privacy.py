@@ -315,7 +315,7 @@ def fit_private(
     Notes
     -----
     For (1, 1e-6), 32 bins and lognormal values (sigma .8, bounds .01 and 100), the noise adds an error of lambda
-    of 2.4e-3 to its standard error of 3.3e-3 at 100,000 rows, and 3e-4 to 1e-3 at 1,000,000.
+    of 2.0e-3 to its standard error of 3.3e-3 at 100,000 rows, and 4e-4 to 1e-3 at 1,000,000.
 
     Examples
     --------

@@ -25,7 +25,7 @@ from powerkern.federated.policy import codes_above, codes_below
 from powerkern.federated.pool import PooledColumn
 from powerkern.federated.privacy import UNIT, Bins, Privacy, Question, fit_sums
 from powerkern.federated.requests import write_moments_request
-from powerkern.federated.search import Evaluation, Found, Search, at_point, search
+from powerkern.federated.search import ROUNDED_XTOL, XTOL, Evaluation, Found, Search, at_point, search
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
 from powerkern.kernels.family import FAMILIES
@@ -47,6 +47,8 @@ _SAME_WEIGHT = 1e-9
 _PIECE, _ROUNDINGS = 131_072, 2.0**20
 #: Bound of y and its derivatives, and the mean square of what rounding leaves of equal ones, in units of the frame.
 _FRAME_REACH, _ROUNDING = 4.1, 1e-26
+#: Rounding of sums, times this, is what it may do to sums of squares about the mean.
+_SLACK = 8.0
 #: Digits of 32 bits of a power sum.
 _WORD = 2
 #: No noise is larger than this many of its standard deviations.
@@ -109,10 +111,11 @@ _MASKS = (
 def conversation(plan: Plan) -> Conversation:
     """All rounds: what opens the fit; ranges, if there are no bounds; and what the protocol asks then."""
     rounds, code = plan.max_rounds, FAMILIES[plan.family]
-    n_columns = 0
+    n_columns, slack = 0, 0.0
     if plan.secure:
         openings = yield Request(Kind.OPENING, _NOTHING, _read_opening)
         n_columns, rounds = openings[0].n_columns, rounds - 1
+        slack = _SLACK * sum(one.rounding for one in openings)
     if plan.privacy is not None:
         return (yield from _private(plan, plan.privacy))
     if plan.bounds is not None:
@@ -140,8 +143,8 @@ def conversation(plan: Plan) -> Conversation:
             results[j] = pool.identity_row(column, found.n_obs[j], column.status)
         open_columns = [j for j, column in enumerate(pooled) if column.status == Status.OK]
     rounds -= limit < np.inf
-    talk = _Moments(plan, pooled, weights)
-    yield from _search_all(talk, _searches(plan, pooled, open_columns, given, rounds), results)
+    talk = _Moments(plan, pooled, weights, slack)
+    yield from _search_all(talk, _searches(talk, open_columns, given, rounds), results)
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit < np.inf:
@@ -164,12 +167,16 @@ class Opening(NamedTuple):
 
     n_columns: int
     text: str
+    rounding: float
 
 
 def _read_opening(message: Message, who: int) -> Opening:
+    rounding = message.details.get("rounding")
+    if not isinstance(rounding, float) or not 0.0 <= rounding <= 1.0:
+        raise ValueError("it does not say how it rounds its sums")
     if message.body.dtype != np.uint8 or not NONCE_BYTES <= message.body.size <= _LONGEST_OPENING:
         raise ValueError("it sent no nonce")
-    return Opening(message.details["n_columns"], message.body.tobytes().hex())
+    return Opening(message.details["n_columns"], message.body.tobytes().hex(), rounding)
 
 
 def _read_codes(family: str, n_columns: int) -> Callable[[Message, int], FloatArray]:
@@ -316,14 +323,13 @@ class _Task(NamedTuple):
     status: Status
 
 
-def _searches(
-    plan: Plan, pooled: list[PooledColumn], indices: list[int], given: FloatArray, rounds: int
-) -> dict[int, _Task]:
+def _searches(talk: _Moments, indices: list[int], given: FloatArray, rounds: int) -> dict[int, _Task]:
     """Searches for the lambdas that are not given."""
+    plan, pooled, xtol = talk.plan, talk.pooled, ROUNDED_XTOL if talk.slack > 0.0 else XTOL
     tasks = {}
     for j in indices:
         if np.isnan(given[j]):
-            tasks[j] = _Task(search(pooled[j].start, plan.search, plan.grid, rounds), Status.OK)
+            tasks[j] = _Task(search(pooled[j].start, plan.search, plan.grid, rounds, xtol), Status.OK)
         else:
             tasks[j] = _Task(at_point(pooled[j].exponent(given[j])), Status.FIXED)
     return tasks
@@ -357,7 +363,7 @@ def _search_all(talk: _Moments, tasks: dict[int, _Task], results: FloatArray) ->
         asked = [j for j in points if len(points[j]) == width]
         merged = yield from talk.ask(asked, [points[j] for j in asked])
         for j, moments in zip(asked, merged, strict=True):
-            next_points = _advance(talk.pooled[j], tasks[j], points[j], moments, results[j])
+            next_points = _advance(talk, j, tasks[j], points[j], moments, results[j])
             if next_points:
                 points[j] = next_points
             else:
@@ -365,13 +371,15 @@ def _search_all(talk: _Moments, tasks: dict[int, _Task], results: FloatArray) ->
 
 
 def _advance(
-    column: PooledColumn, task: _Task, points: list[float], moments: FloatArray, row: FloatArray
+    talk: _Moments, j: int, task: _Task, points: list[float], moments: FloatArray, row: FloatArray
 ) -> list[float]:
     """Where to look next, given what was found at `points`; nowhere, once the `row` of the fit is written."""
-    total = float(moments[0, lk.WEIGHT])
-    if total == 0.0 or pool.is_constant(column, moments[0]):
+    column, total = talk.pooled[j], float(moments[0, lk.WEIGHT])
+    if total == 0.0 or pool.is_constant(column, moments[0], talk.slack):
         row[:] = pool.identity_row(column, total, Status.CONSTANT if total else Status.EMPTY)
         return []
+    if not (moments[:, lk.YY] > 0.0).all():
+        raise MergeError(f"column {j} has no spread, though its ends differ; at least one client answered falsely")
     found = [Evaluation(mu, *pool.score_at(column, mu, each)) for mu, each in zip(points, moments, strict=True)]
     try:
         return task.search.send(found)
@@ -388,6 +396,8 @@ class _Moments(NamedTuple):
     plan: Plan
     pooled: list[PooledColumn]
     weights: Weights
+    #: What rounding at the clients may do to a total.
+    slack: float
 
     def ask(self, asked: list[int], at: list[list[float]]) -> Generator[Request, list[Any], FloatArray]:
         """Merged moments of some columns at exponents of each: (columns, exponents, N_SHARE)."""
@@ -396,7 +406,7 @@ class _Moments(NamedTuple):
         if self.plan.secure:
             wire = (math.prod(shape), secure.DIGITS)
             answers = yield Request(Kind.MOMENTS, body, lambda told, _: _checked_digits(told.body, wire))
-            return _unmasked(answers, shape)
+            return _unmasked(answers, shape, self.slack)
         which = np.array(asked)
 
         def read(message: Message, who: int) -> FloatArray:
@@ -409,25 +419,30 @@ class _Moments(NamedTuple):
         return merged
 
 
-def _unmasked(answers: list[secure.Digits], shape: tuple[int, ...]) -> FloatArray:
+def _unmasked(answers: list[secure.Digits], shape: tuple[int, ...], slack: float) -> FloatArray:
     """Moments of all clients from their masked sums."""
     try:
         sums = secure.decode(secure.add(answers))
     except OverflowError:
         raise MergeError(_MASKS) from None
     try:
-        return _checked_moments(secure.moments_of_sums(sums, shape), shape, np.arange(shape[0]))
+        moments = secure.moments_of_sums(sums, shape)
+        squares = moments[..., [lk.YY, lk.Y1Y1]]
+        moments[..., [lk.YY, lk.Y1Y1]] = np.where((squares < 0.0) & (squares >= -slack), 0.0, squares)
+        return _checked_moments(moments, shape, np.arange(shape[0]), slack)
     except (ValueError, OverflowError):
         raise MergeError(_NO_ROWS) from None
 
 
-def _checked_moments(body: NDArray[Any], shape: tuple[int, ...], which: NDArray[np.intp]) -> FloatArray:
+def _checked_moments(
+    body: NDArray[Any], shape: tuple[int, ...], which: NDArray[np.intp], slack: float = 0.0
+) -> FloatArray:
     """Moments that some rows may have; logs in units of the frame are at most 2 apart, which bounds all of them."""
     if body.shape != shape or body.dtype.kind != "f":
         raise ValueError(f"it sent numbers of shape {body.shape} instead of {shape}")
     wrong = ~np.isfinite(body).all(axis=(1, 2))
     with np.errstate(all="ignore"):
-        wrong |= ~_possible_moments(body).all(axis=1)
+        wrong |= ~_possible_moments(body, slack).all(axis=1)
         weight = body[..., lk.WEIGHT]
         wrong |= ~(np.ptp(weight, axis=1) <= _SAME_WEIGHT * weight[:, 0])
     if wrong.any():
@@ -435,14 +450,14 @@ def _checked_moments(body: NDArray[Any], shape: tuple[int, ...], which: NDArray[
     return body
 
 
-def _possible_moments(moments: FloatArray) -> NDArray[np.bool_]:
+def _possible_moments(moments: FloatArray, slack: float) -> NDArray[np.bool_]:
     """Whether means are within the frame, sums of squares positive, and products within Cauchy and Schwarz's bound."""
     w, yy, y1y1 = (moments[..., k] for k in (lk.WEIGHT, lk.YY, lk.Y1Y1))
     room = _FRAME_REACH**2 * w
     means = moments[..., [lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN]]
     possible = (w >= 0.0) & (yy >= 0.0) & (y1y1 >= 0.0) & (yy <= room) & (y1y1 <= room)
     possible &= (np.abs(means) <= _FRAME_REACH).all(axis=-1)
-    rounding = _ROUNDING * w
+    rounding = _ROUNDING * w + slack
     for product, one, other in (
         (lk.YY1, yy, y1y1),
         (lk.YY2, yy, room),

@@ -24,7 +24,9 @@ METHODS = ("newton", "brent")
 
 #: Longest first step of Newton, and its tolerance, in units of the logs' range: as for pooled data.
 _MAX_STEP = 4.0
-_XTOL = 1e-8
+XTOL = 1e-8
+#: Its tolerance where sums are rounded, far below what rounding does.
+ROUNDED_XTOL = 1e-5
 #: Half the width of the grid, and of Brent's bracket without a grid.
 _SPAN = 32.0
 _BRACKET = 8.0
@@ -52,7 +54,7 @@ class Found(NamedTuple):
 Search = Generator[list[float], Sequence[Evaluation], Found]
 
 
-def search(start: float, method: str, grid: int, max_rounds: int) -> Search:
+def search(start: float, method: str, grid: int, max_rounds: int, xtol: float = XTOL) -> Search:
     """Ask for values of a strictly convex function until its minimum is known to rounding, 3 to `max_rounds` times.
 
     A grid of points first if `grid` is more than 1; then, for "brent", Brent's method on values to a rough tolerance;
@@ -60,13 +62,13 @@ def search(start: float, method: str, grid: int, max_rounds: int) -> Search:
     """
     left, n_eval = max_rounds - 1, 0  # the last round is for the point found
     lo, hi = -math.inf, math.inf
-    state = newton_start(start, _MAX_STEP, _XTOL, left)
+    state = newton_start(start, _MAX_STEP, xtol, left)
     if grid > 1:
         found = yield _points(start, grid)
         left, n_eval = left - 1, len(found)
         lo, hi = _bracket(found, lo, hi)
         best = min(found, key=_distance)
-        state = newton_start(best.x, _MAX_STEP, _XTOL, left + 1)._replace(lo=lo, hi=hi)
+        state = newton_start(best.x, _MAX_STEP, xtol, left + 1)._replace(lo=lo, hi=hi)
         state = newton_step(state, best.at.d1, best.at.d2, best.at.d3)
     if method == "brent" and left > 1:
         low = lo if lo > -math.inf else min(start, hi) - _BRACKET
@@ -77,7 +79,7 @@ def search(start: float, method: str, grid: int, max_rounds: int) -> Search:
             left, n_eval = left - 1, n_eval + 1
             lo, hi = _bracket(found, lo, hi)
             brent = brent_step(brent, found[0].nll)
-        state = newton_start(brent.x, _MAX_STEP, _XTOL, left)._replace(lo=lo, hi=hi)
+        state = newton_start(brent.x, _MAX_STEP, xtol, left)._replace(lo=lo, hi=hi)
     while state.status == RUNNING:
         (last,) = yield [state.x]
         n_eval += 1

@@ -182,10 +182,10 @@ def _framed(*texts: str) -> bytes:
 # --- moments ------------------------------------------------------------------------------------------
 
 
-def sums_of_moments(moments: FloatArray) -> list[int]:
+def sums_of_moments(moments: FloatArray, rounding: float = 0.0) -> list[int]:
     """Plain sums of weights, values and products, which can be added, from rows of shares.
 
-    They are taken exactly, so that their differences lose nothing.
+    They are taken exactly, so that their differences lose nothing, and then rounded to multiples of `rounding`.
     """
     numbers = []
     for row in moments.reshape(-1, partial_moments.N_SHARE).tolist():
@@ -197,7 +197,8 @@ def sums_of_moments(moments: FloatArray) -> list[int]:
         for k, (i, j) in _PRODUCTS.items():
             sums[k] = fixed_point(row[k]) + fixed_point(w, row[i], row[j])
         numbers += sums
-    return numbers
+    unit = max(1, fixed_point(rounding))
+    return [(number + unit // 2) // unit * unit for number in numbers]
 
 
 def moments_of_sums(numbers: Sequence[int], shape: tuple[int, ...]) -> FloatArray:

@@ -134,23 +134,19 @@ class Server:
         self._names = _checked_names(clients)
         self._family = as_choice("family", family, FAMILIES)
         self._standardize, self._secure = as_flag("standardize", standardize), as_flag("secure", secure)
-        if isinstance(grid, bool) or not isinstance(grid, int) or not 0 <= grid <= MOST_POINTS:
-            raise ValueError(f"grid is a number of points, 0 to {MOST_POINTS}, got {grid!r}")
-        if not isinstance(max_rounds, int) or max_rounds < _FEWEST_ROUNDS:
-            raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
+        _check_counts(grid, max_rounds)
         if max_weight is None:
             max_weight = _MAX_WEIGHT if bounds is None and not secure else _MAX_UNANNOUNCED
         if not isinstance(max_weight, int | float | np.number) or not 0.0 < max_weight < np.inf:
             raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
+        if as_flag("recover", recover) and not secure:
+            raise ValueError("recover=True is of sums under masks; it needs secure=True")
         if privacy is not None and (not secure or bounds is None or lmbda is not None or ymax is not None):
             raise ValueError("privacy= needs secure=True and bounds=(low, high), and does not go with lmbda= or ymax=")
         limits = None if bounds is None else _limits(bounds, self._family, secure and privacy is None)
         self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
         self._n_columns: int | None = None if self._columns is None else len(self._columns)
-        if limits is not None:
-            if self._n_columns not in (None, limits.shape[1]):
-                raise ValueError(f"bounds are of {limits.shape[1]} columns, column_names are {self._n_columns}")
-            self._n_columns = limits.shape[1]
+        self._n_columns = _number_of_columns(limits, self._n_columns)
         output_limit(ymax, standardize)  # refuses what makes no sense
         if lmbda is not None:
             given_lambdas(lmbda, self._n_columns or np.size(lmbda))
@@ -163,8 +159,6 @@ class Server:
         self._failure = ""
         self._max_weight, self._announced = float(max_weight), limits is None and not secure
         self._openings: dict[str, str] = {}
-        if as_flag("recover", recover) and not secure:
-            raise ValueError("recover=True is of sums under masks; it needs secure=True")
         self._every = list(self._names)
         self._recovery = _Recovery({}, b"") if recover else None
         self.unresolved: list[int] = []
@@ -408,6 +402,22 @@ def _checked_names(clients: Sequence[str]) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"clients has {twice!r} more than once; give every client a name of its own")
     return names
+
+
+def _check_counts(grid: int, max_rounds: int) -> None:
+    if isinstance(grid, bool) or not isinstance(grid, int) or not 0 <= grid <= MOST_POINTS:
+        raise ValueError(f"grid is a number of points, 0 to {MOST_POINTS}, got {grid!r}")
+    if not isinstance(max_rounds, int) or max_rounds < _FEWEST_ROUNDS:
+        raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
+
+
+def _number_of_columns(limits: FloatArray | None, named: int | None) -> int | None:
+    """How many columns the fit has, as bounds or names say."""
+    if limits is None:
+        return named
+    if named not in (None, limits.shape[1]):
+        raise ValueError(f"bounds are of {limits.shape[1]} columns, column_names are {named}")
+    return int(limits.shape[1])
 
 
 def _limits(bounds: Any, family: str, coarse: bool) -> FloatArray:

@@ -248,18 +248,36 @@ def test_masked_sums_give_the_same_fit(protocol: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
-def test_the_strict_policy_needs_no_bounds_and_gives_the_same_fit(family: str) -> None:
+def test_exact_sums_under_masks_need_no_bounds_and_give_the_same_fit(family: str) -> None:
     rows = np.exp(X[:, [0, 2, 0]]) * [1.0, 1.0, 1e-200 if family == "box-cox" else 1.0]
     rows[:, 1] = np.nan
     rows[3, 0] = np.nan
     dealt = pairwise_secrets("abc")
-    clients = [Client(part, name=n, secrets=dealt[n]) for n, part in zip("abc", np.array_split(rows, 3), strict=True)]
+    clients = [
+        Client(part, name=n, secrets=dealt[n], policy=Policy(rounding=0.0))
+        for n, part in zip("abc", np.array_split(rows, 3), strict=True)
+    ]
     server = Server(list("abc"), family=family, secure=True)
     with pytest.warns(UserWarning, match="column 1: not fitted: no values"):
         fit = run(server, clients)
     expected = pooled(rows, family=family)
     assert_array_equal(fit.status, expected.status)
     assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+@pytest.mark.parametrize("n", [60, 600, 20_000])
+def test_rounded_sums_change_lambda_by_little_of_its_standard_error(n: int, family: str) -> None:
+    rng = np.random.default_rng(n)
+    rows = np.column_stack([rng.lognormal(size=n), rng.normal(size=n) ** 2, rng.gamma(3.0, size=n)])
+    dealt = pairwise_secrets("abcde")
+    clients = [
+        Client(part, name=name, secrets=dealt[name])
+        for name, part in zip("abcde", np.array_split(rows, 5), strict=True)
+    ]
+    fit, expected = run(Server(list("abcde"), family=family, secure=True), clients), pk.fit(rows, family)
+    assert_array_equal(fit.status, Status.OK)
+    assert (np.abs(fit.lmbda - expected.lmbda) * np.sqrt(expected.information) < 0.02).all()
 
 
 @pytest.mark.parametrize("value", [2.0, 3.0, 0.0, -1.0, -1e308, 1.7e308, 5e-324])

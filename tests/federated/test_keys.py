@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 import powerkern as pk
-from powerkern.federated import Client, SiteKey, agreed_secrets, fingerprint, fit_federated
+from powerkern.federated import Client, Policy, SiteKey, agreed_secrets, fingerprint, fit_federated
 
 NAMES = ["basel", "graz", "ulm"]
 PRIME = 2**255 - 19
@@ -210,8 +210,10 @@ def test_names_cannot_be_moved_into_keys() -> None:
 def test_a_fit_under_masks_without_a_dealer(keys: dict[str, SiteKey]) -> None:
     rows = np.random.default_rng(0).lognormal(size=(300, 2))
     parts = dict(zip(NAMES, np.split(rows, [50, 120]), strict=True))
+    exact = Policy(rounding=0.0)
     clients = [
-        Client(parts[name], name=name, secrets=agreed_secrets(key, public_keys(keys))) for name, key in keys.items()
+        Client(parts[name], name=name, secrets=agreed_secrets(key, public_keys(keys)), policy=exact)
+        for name, key in keys.items()
     ]
     fit = fit_federated(clients, "box-cox", secure=True, bounds=([1e-3] * 2, [1e3] * 2))
     assert np.abs(fit.lmbda - pk.fit(rows, "box-cox").lmbda).max() < 1e-10

@@ -300,7 +300,7 @@ def test_different_secrets_are_noticed() -> None:
 
 ROWS = np.random.default_rng(0).lognormal(size=(500, 2))
 PARTS = dict(zip(NAMES, np.split(ROWS, [50, 150, 260, 400]), strict=True))
-WILLING = Policy(kinds=("code", "moments", "sketch"), bins=4096, rows_per_bin=1)
+WILLING = Policy(kinds=("code", "moments", "sketch"), bins=4096, rows_per_bin=1, rounding=0.0)
 PHASES = ["OPENING", "CODE", "sums", "UNMASK"]
 
 
