@@ -40,8 +40,8 @@ def _boxcox(x: Any) -> tuple[Any, float]:
     def score(lmbda: float) -> float:
         y = np.expm1(lmbda * log) / lmbda
         slope = (log * np.exp(lmbda * log) - y) / lmbda
-        centred = y - y.mean()
-        return float(np.mean(centred * slope) / np.mean(centred * centred) - log.mean())
+        centerd = y - y.mean()
+        return float(np.mean(centerd * slope) / np.mean(centerd * centerd) - log.mean())
 
     lmbda = scipy.optimize.brentq(score, -4.9, 5.1, xtol=1e-14)
     return scipy.stats.boxcox(x, lmbda), lmbda

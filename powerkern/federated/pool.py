@@ -17,7 +17,7 @@ from powerkern._status import Route, Status
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
 from powerkern.kernels.family import log_offset
-from powerkern.kernels.logs import Bounds, centred_log, offset_log, unit_of
+from powerkern.kernels.logs import Bounds, centered_log, offset_log, unit_of
 from powerkern.kernels.results import N_RESULTS, write_fit, write_identity, write_range
 from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MEAN, R_MIN
 from powerkern.kernels.two_pass import optimum
@@ -85,7 +85,7 @@ def frame_between(base: float, x_min: float, x_max: float, reference: float) -> 
         nearest, farthest = sorted((abs(x_min), abs(x_max)))
         reference = min(max(reference, nearest), farthest)
         log_reference = offset_log(base, reference)
-        ends = [centred_log(end, base, reference, log_reference) for end in (nearest, farthest)]
+        ends = [centered_log(end, base, reference, log_reference) for end in (nearest, farthest)]
         bounds = Bounds(ends[0], ends[1], 0.0)
     sigma = unit_of(bounds)
     low, high, neg_high = (bound * (1.0 / sigma) for bound in bounds)

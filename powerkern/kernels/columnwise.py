@@ -156,20 +156,20 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - centre)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
-    centre, divisor = fit[CENTER], fit[DIVISOR]
-    if centre != 0.0 or divisor != 1.0:
+    """x = (x - center)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
+    center, divisor = fit[CENTER], fit[DIVISOR]
+    if center != 0.0 or divisor != 1.0:
         for i in range(x.size):
-            x[i] = (x[i] - centre) / divisor
+            x[i] = (x[i] - center) / divisor
 
 
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = centre + divisor x."""
-    centre, divisor = fit[CENTER], fit[DIVISOR]
-    if centre != 0.0 or divisor != 1.0:
+    """x = center + divisor x."""
+    center, divisor = fit[CENTER], fit[DIVISOR]
+    if center != 0.0 or divisor != 1.0:
         for i in range(x.size):
-            x[i] = centre + divisor * x[i]
+            x[i] = center + divisor * x[i]
 
 
 #: The entry for a family and what is to be done.

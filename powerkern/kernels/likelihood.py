@@ -51,9 +51,9 @@ class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
     `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less that of the reference.
-    With one branch only their differences mean anything. With two, ``abs(centre)`` is the log of the reference, which
-    is positive or negative as `centre` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
-    `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `centre`.
+    With one branch only their differences mean anything. With two, ``abs(center)`` is the log of the reference, which
+    is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
+    `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.
     """
 
     pos: FloatArray
@@ -65,14 +65,14 @@ class Logs(NamedTuple):
     neg_high: float
     jacobian: float
     sigma: float
-    centre: float
+    center: float
 
 
 class Score(NamedTuple):
     """g', g'', g''' per unit of mu, with the mean and variance they came from.
 
     `mean` and `variance` belong to ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared; with both
-    signs to ``e^-(log_factor + s) psi``, s what the reference's own exponent comes to (`growth_at_centre`).
+    signs to ``e^-(log_factor + s) psi``, s what the reference's own exponent comes to (`growth_at_center`).
     """
 
     d1: float
@@ -133,17 +133,17 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
     both_signs = logs.neg.size > 0
     pos, neg = _branches(logs, both_signs, mu)
-    log_factor = neg.log_factor if logs.centre < 0.0 else pos.log_factor
-    origin = _add_branches(pos, neg, logs.centre, scratch)
+    log_factor = neg.log_factor if logs.center < 0.0 else pos.log_factor
+    origin = _add_branches(pos, neg, logs.center, scratch)
     total = scratch.moments[0]
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
     return Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
 
 
 @kernel
-def growth_at_centre(logs: Logs, mu: float) -> float:
+def growth_at_center(logs: Logs, mu: float) -> float:
     """m a of the reference in a column of both signs."""
-    return (mu if logs.centre > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.centre)
+    return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
 @kernel
@@ -152,8 +152,8 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
     What is divided out is the largest e^t, as exponent times log and not as the difference of two large products.
     """
-    centre, below = logs.centre, 2.0 * logs.sigma - mu
-    above_0, below_0 = max(centre, 0.0), max(-centre, 0.0)
+    center, below = logs.center, 2.0 * logs.sigma - mu
+    above_0, below_0 = max(center, 0.0), max(-center, 0.0)
     low = -above_0 if both_signs else logs.low
     top, neg_top = logs.high if mu > 0.0 else low, logs.neg_high if below > 0.0 else -below_0
     excess = mu * (top + above_0) - below * (neg_top + below_0)
@@ -191,7 +191,7 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 
 
 @kernel
-def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -> _Origin:
+def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> _Origin:
     """Moments of both branches relative to the reference, to ``scratch.moments[0]``.
 
     With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are those
@@ -199,11 +199,11 @@ def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -
     """
     total = scratch.moments[0]
     origin = _Origin(0.0, 0.0, 0.0, 0.0)
-    at_zero = scratch.moments[2, : 1 if centre != 0.0 else 0]
+    at_zero = scratch.moments[2, : 1 if center != 0.0 else 0]
     one = scratch.moments[2, 1 : 1 + at_zero.size]
-    at_zero[:] = -abs(centre)
+    at_zero[:] = -abs(center)
     one[:] = 1.0
-    branch = _alone(pos if centre > 0.0 else neg, at_zero, one)
+    branch = _alone(pos if center > 0.0 else neg, at_zero, one)
     for k in range(3):  # not three calls, which would treble the compiled code
         if k < 2:
             if k == 1:
@@ -256,7 +256,7 @@ def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, fl
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """g at `mu`, given its score there; `log_ref` is the log that centred logs are relative to (else 0).
+    """g at `mu`, given its score there; `log_ref` is the log that centerd logs are relative to (else 0).
 
     inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
     """

@@ -1,7 +1,7 @@
 """The optimum of a well-conditioned column from the sums of one pass.
 
 The two passes within a block of `powerkern.kernels.likelihood` hold for any data; most columns do not need them. Where
-``Y_0 = e^t - 1`` (t = m d, with logs d centred near their mean) has a mean that does not dwarf its standard
+``Y_0 = e^t - 1`` (t = m d, with logs d centerd near their mean) has a mean that does not dwarf its standard
 deviation, plain sums of Y_0..Y_3 and of their products give g', g'', g''' to nearly full precision.
 
 A column of one sign is held as logs ``d = ln((base + |x|)/(base + ref))``, a Yeo-Johnson column of both signs as
@@ -217,7 +217,7 @@ def add_sums(d: AnyFloats, exponent: float, both_signs: bool, sums: FloatArray) 
 
 
 @kernel
-def centre(sums: FloatArray) -> bool:
+def center(sums: FloatArray) -> bool:
     """Turn sums into means and products about the means; False where that would cost too many digits."""
     n = sums[WEIGHT]
     sums[Y] /= n
@@ -368,7 +368,7 @@ def _walk(
         moments[:] = 0.0
         for i in range(0, d.size, CHUNK):
             add_sums(d[i : i + CHUNK], at, column.sign == 0.0, moments)
-        if not centre(moments):
+        if not center(moments):
             break
         d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
@@ -463,7 +463,7 @@ def one_pass_optimum(column: Prepared, known: bool, work: Work) -> OnePass:
     if not _admissible(frame, sums.low, sums.high):
         return _declined(n_eval, True)
     farthest, jacobian, spread = _farthest(frame, sums.low, sums.high), sums.total / n, _spread(frame, n, sums)
-    if walk.good and _in_reach(frame, start, farthest, _COARSE.reach) and centre(moments):
+    if walk.good and _in_reach(frame, start, farthest, _COARSE.reach) and center(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):

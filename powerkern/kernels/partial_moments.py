@@ -12,7 +12,7 @@ from typing import NamedTuple
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.likelihood import N_MOMENTS, FloatArray, Logs, add_moments
-from powerkern.kernels.logs import Bounds, Sides, centred_logs, logs_in_units, prepare, sides_of
+from powerkern.kernels.logs import Bounds, Sides, centerd_logs, logs_in_units, prepare, sides_of
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 
 # one row a column: what all sites agree on; logs are in units of SIGMA
@@ -56,7 +56,7 @@ def share_of_column(
     base = log_offset(family)
     sides = _framed_sides(column.x, column.weight, column.found.n_negative, frame.both_signs, work)
     spare = work.spare[: column.x.size]
-    centred_logs(sides, base, frame.reference, spare)
+    centerd_logs(sides, base, frame.reference, spare)
     own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), frame.sigma, 0.0, spare)
     logs = Logs(
         own.pos,

@@ -144,7 +144,7 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     for start in range(0, x.size, ps.CHUNK):
         ps.add_sums(d[start : start + ps.CHUNK], exponent, both_signs, moments[0])
         ps.add_sums(d32[start : start + ps.CHUNK], exponent, both_signs, moments[1])
-    good, good32 = ps.centre(moments[0]), ps.centre(moments[1])
+    good, good32 = ps.center(moments[0]), ps.center(moments[1])
     mean = total / x.size
     score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
     return d, d32, total, squares, good, good32, score, score32
@@ -189,8 +189,8 @@ def test_logs(name):
 
 
 @numba.njit
-def centred(sums):
-    return ps.centre(sums)
+def centerd(sums):
+    return ps.center(sums)
 
 
 def sums_of(y):
@@ -199,27 +199,27 @@ def sums_of(y):
     return np.array([y.shape[1], *y.sum(axis=1), *((y[i] * y[j]).sum() for i, j in pairs)])
 
 
-def test_centre_turns_sums_into_moments():
+def test_center_turns_sums_into_moments():
     y = np.random.default_rng(8).normal(size=(4, 100)) + np.array([[1.0], [-2.0], [0.5], [3.0]])
     sums = sums_of(y)
-    assert centred(sums)
+    assert centerd(sums)
     np.testing.assert_allclose(sums[1:5], y.mean(axis=1), rtol=1e-13)
     c = np.cov(y, bias=True) * 100
     np.testing.assert_allclose(sums[5:], [c[0, 0], c[0, 1], c[1, 1], c[0, 2], c[0, 3], c[1, 2]], rtol=1e-10)
 
 
 @pytest.mark.parametrize("offset, trusted", [(0.0, True), (5.0, True), (30.0, False), (1e9, False)])
-def test_centre_refuses_a_mean_that_dwarfs_the_spread(offset, trusted):
-    assert centred(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset)) is trusted
+def test_center_refuses_a_mean_that_dwarfs_the_spread(offset, trusted):
+    assert centerd(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset)) is trusted
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
-def test_centre_refuses_what_is_not_finite(value):
+def test_center_refuses_what_is_not_finite(value):
     y = np.random.default_rng(10).normal(size=(4, 100))
     y[:, 7] = value
     with np.errstate(all="ignore"):
-        assert not centred(sums_of(y))
+        assert not centerd(sums_of(y))
 
 
-def test_centre_refuses_a_constant():
-    assert not centred(sums_of(np.full((4, 10), 3.0)))
+def test_center_refuses_a_constant():
+    assert not centerd(sums_of(np.full((4, 10), 3.0)))

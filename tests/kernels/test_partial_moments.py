@@ -34,8 +34,8 @@ def frame_of(x: np.ndarray, family: str) -> np.ndarray:
     if both:
         low, high, neg_high = 0.0, np.log1p(x.max()), np.log1p(-x.min())
     else:
-        centred = (np.abs(x) - reference) / (base + reference)
-        low, high, neg_high = np.log1p(centred.min()), np.log1p(centred.max()), 0.0
+        centerd = (np.abs(x) - reference) / (base + reference)
+        low, high, neg_high = np.log1p(centerd.min()), np.log1p(centerd.max()), 0.0
     sigma = 2.0 ** np.ceil(np.log2(max(-low, high, neg_high)))
     return np.array([both, reference, low / sigma, high / sigma, neg_high / sigma, sigma])
 
