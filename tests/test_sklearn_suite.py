@@ -40,8 +40,8 @@ def _boxcox(x: Any) -> tuple[Any, float]:
     def score(lmbda: float) -> float:
         y = np.expm1(lmbda * log) / lmbda
         slope = (log * np.exp(lmbda * log) - y) / lmbda
-        centerd = y - y.mean()
-        return float(np.mean(centerd * slope) / np.mean(centerd * centerd) - log.mean())
+        centered = y - y.mean()
+        return float(np.mean(centered * slope) / np.mean(centered * centered) - log.mean())
 
     lmbda = scipy.optimize.brentq(score, -4.9, 5.1, xtol=1e-14)
     return scipy.stats.boxcox(x, lmbda), lmbda

@@ -185,7 +185,7 @@ def test_epochs_that_change_nothing_are_left_out(wine):
     assert refined.history_.score.size < 20 * history.score.size
 
 
-def test_a_refined_grid_is_half_as_wide_and_centerd(wine):
+def test_a_refined_grid_is_half_as_wide_and_centered(wine):
     X, y = wine
     history = SupervisedPowerTransformer(GaussianNB(), n_epochs=3, refine=1, starts="ones").fit(X, y).history_
     for epoch, width in ((1, 5.0), (2, 2.5)):

@@ -1,6 +1,6 @@
 """The profile likelihood of a power transform and its derivatives, for any data a float64 can hold.
 
-Per observation, with psi the transform and J the log-Jacobian term (NUMERICS 1)::
+Per observation, with psi the transform and J the log-Jacobian term (docs/numerics: The likelihood)::
 
     g(lambda) = 1/2 ln Var(psi) - (lambda - 1) mean(J)                  variance with 1/n, or weighted
 
@@ -11,9 +11,10 @@ Per observation, with psi the transform and J the log-Jacobian term (NUMERICS 1)
 * logs are relative to that of a reference among the values with the most weight, which changes g by a known affine
   term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
   exponent in these units;
-* the derivatives y', y'', y''' of b in m are formed element by element without cancellation (NUMERICS 3);
+* the derivatives y', y'', y''' of b in m are formed element by element, without cancellation (docs/numerics:
+  Derivatives);
 * means, and products about the means, are formed in blocks that stay in the first-level cache (two passes within a
-  block) and merged pairwise (NUMERICS 4), all carrying a common factor ``e^-s`` that cancels in g', g'', g'''.
+  block) and merged pairwise (Merging moments there), all with a common factor ``e^-s`` that cancels in g', g'', g'''.
 
 Why the reference has to carry weight: y and its derivatives vanish there, and are known to a relative error elsewhere.
 With a share omega of the weight at y = 0 the Cauchy-Schwarz inequality gives ``sum w y^2 <= sum w (y - mean)^2/omega``,
@@ -95,7 +96,7 @@ class Scratch(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """Values of one sign, and the frame they are evaluated in: ``e^-log_factor b(logs - shift)``.
+    """Values of one sign, and how they are shifted and scaled: ``e^-log_factor b(logs - shift)``.
 
     ``log_factor = exponent * top + rest``, with `top` the log at which e^t is largest and `rest` >= 0. `lead` is the
     log, with its sign, of a reference in the other branch (else 0).
@@ -178,11 +179,11 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
 @kernel
 def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
-    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, in the `frame` there.
+    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, scaled as `scaling_at` says.
 
     They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
     """
-    shift, below, log_factor = frame(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
+    shift, below, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
     pos = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach, 0.0, log_factor, log_factor, 0.0)
     neg_reach = abs(below) * logs.neg_high
@@ -217,7 +218,7 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
 
 @kernel
 def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
-    """Other values in the frame of a branch."""
+    """Other values, shifted and scaled as those of a branch."""
     return _Branch(
         logs,
         weight,
@@ -233,7 +234,7 @@ def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
 
 
 @kernel
-def frame(
+def scaling_at(
     low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
 ) -> tuple[float, float, float]:
     """Where logs are shifted to, the exponent below zero, and the log of the common factor, at the exponent `mu`."""
@@ -246,7 +247,7 @@ def frame(
 
 @kernel
 def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, float]:
-    """g', g'' and g''' from moments: NUMERICS 3, and one order more."""
+    """g', g'' and g''' from moments (docs/numerics: Derivatives)."""
     slope = t[YY1] / t[YY]
     bend = (t[Y1Y1] + t[YY2]) / t[YY]
     d2 = bend - 2.0 * slope * slope
@@ -256,7 +257,7 @@ def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, fl
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """g at `mu`, given its score there; `log_ref` is the log that centerd logs are relative to (else 0).
+    """g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
 
     inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
     """
@@ -387,7 +388,7 @@ def _block_moments(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def merge_moments(total: FloatArray, part: FloatArray) -> None:
-    """total += part, pairwise (NUMERICS 4): C_xy += delta_x delta_y w_A w_B / w."""
+    """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
     w = total[WEIGHT] + part[WEIGHT]
     share = part[WEIGHT] / w
     lever = total[WEIGHT] * share

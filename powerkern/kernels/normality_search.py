@@ -15,7 +15,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, wide
 from powerkern._status import Status
 from powerkern.kernels.elementary import FloatArray, exp, expm1
 from powerkern.kernels.family import log_offset
-from powerkern.kernels.logs import centerd_log, offset_log
+from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
 from powerkern.kernels.moments import moments_of
 from powerkern.kernels.normality import ks_of, n_present
@@ -71,7 +71,7 @@ def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> Scaled
     log_reference = offset_log(base, reference)
     largest = 0.0
     for i in range(x.size):
-        d[i] = centerd_log(abs(x[i]), base, reference, log_reference)
+        d[i] = centered_log(abs(x[i]), base, reference, log_reference)
         largest = max(largest, abs(d[i]))
     for i in range(x.size):  # twice, because the square of a tiny scale would be 0
         d[i] /= largest

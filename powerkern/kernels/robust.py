@@ -29,7 +29,7 @@ from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.loc_scale import LocScale
-from powerkern.kernels.logs import centerd_log
+from powerkern.kernels.logs import centered_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.mle import fit_column
 from powerkern.kernels.order_statistics import mad_of, median_of, position_of
@@ -232,7 +232,7 @@ def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
     widest_vectors()
     log_divisor = log(divisor)
     for i in range(x.size):
-        logs[i] = centerd_log(x[i], 0.0, divisor, log_divisor)
+        logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
 
 
 @kernel

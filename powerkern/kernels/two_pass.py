@@ -37,7 +37,7 @@ _TIGHT = 2.0**-20
 _MOST_TYPICAL = 63
 
 
-class Centerd(NamedTuple):
+class Centered(NamedTuple):
     """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it."""
 
     logs: Logs
@@ -48,14 +48,14 @@ class Centerd(NamedTuple):
 
 
 @kernel
-def centerd_column(column: Prepared, work: Work) -> Centerd:
+def centered_column(column: Prepared, work: Work) -> Centered:
     """The logs of a column about a reference in it, in `work.spare`."""
     found, offset = column.found, column.offset
     sides = sides_of(column.x, column.weight, found.n_negative, work)
     reference = _reference(sides, column.weight.size > 0, work.spare)
     logs = logs_about(sides, offset, reference, work.spare)
     largest = max(float_of(found.high), float_of(found.negative_high))
-    return Centerd(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest)
+    return Centered(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest)
 
 
 @kernel
@@ -94,9 +94,9 @@ def _typical(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
 
 
 @kernel
-def two_pass_optimum(centerd: Centerd, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
+def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
-    logs = centerd.logs
+    logs = centered.logs
     given = exponent == exponent
     state = newton_start(exponent * logs.sigma if given else _start(logs), 4.0, 1e-8, MAX_EVAL)
     searching = not given
@@ -114,9 +114,9 @@ def two_pass_optimum(centerd: Centerd, exponent: float, n_eval: int, scratch: Sc
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
     extreme = 0.0
     if logs.neg.size == 0:
-        extreme = centerd.largest if mu > 0.0 else centerd.smallest
-    nll = nll_at(logs, mu, at, centerd.log_reference)
-    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centerd.offset, extreme, n_eval, status)
+        extreme = centered.largest if mu > 0.0 else centered.smallest
+    nll = nll_at(logs, mu, at, centered.log_reference)
+    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centered.offset, extreme, n_eval, status)
 
 
 @kernel
@@ -163,9 +163,9 @@ def optimum(
 
 
 @kernel
-def profile_of(centerd: Centerd, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
+def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
     """out = g(lambda) for every lambda; `sign` is 1, -1, or 0 for both signs."""
     for k in range(lmbdas.size):
-        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centerd.logs.sigma
-        at = score(centerd.logs, mu, scratch)
-        out[k] = nll_at(centerd.logs, mu, at, centerd.log_reference)
+        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centered.logs.sigma
+        at = score(centered.logs, mu, scratch)
+        out[k] = nll_at(centered.logs, mu, at, centered.log_reference)
