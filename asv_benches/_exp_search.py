@@ -1,7 +1,7 @@
 """ExpSearch, the federated Yeo-Johnson fit of SecureFedYJ, as a comparator.
 
 The negative log-likelihood is convex, so that the sign of its derivative says on which side of the optimum an exponent
-lies: steps that double until the sign changes, then bisection. Every sign needs five plain sums over all sites: of the
+lies: steps that double until the sign changes, then bisection. Every sign needs five sums over all sites: of the
 values transformed, y, of their squares, of dy/dlambda, of the products, and the logs' (which need no exponent).
 
 T. Marchand, B. Muzellec, C. Beguier, J. Ogier du Terrail, M. Andreux, "SecureFedYJ: a safe feature Gaussianization

@@ -36,16 +36,16 @@ class Gather(InTurns):
 
     def setup(self, library: str, n: int, p: int) -> None:
         self.x = matrix("yeo-johnson", n, p)
-        self.out, self.columns = np.empty_like(self.x), np.empty((columnwise.GROUP, n))
+        self.out, self.columns = np.empty_like(self.x), np.empty((columnwise.CACHE_LINE, n))
         self.gather()
 
     def gather(self) -> None:
-        for start in range(0, self.x.shape[1], columnwise.GROUP):
-            columnwise.gather(self.x[:, start : start + columnwise.GROUP], self.columns)
+        for start in range(0, self.x.shape[1], columnwise.CACHE_LINE):
+            columnwise.gather(self.x[:, start : start + columnwise.CACHE_LINE], self.columns)
 
     def copy(self) -> None:
-        for start in range(0, self.x.shape[1], columnwise.GROUP):
-            np.copyto(self.columns, self.x[:, start : start + columnwise.GROUP].T)
+        for start in range(0, self.x.shape[1], columnwise.CACHE_LINE):
+            np.copyto(self.columns, self.x[:, start : start + columnwise.CACHE_LINE].T)
 
     def track_exp_units(self, library: str, n: int, p: int) -> float:
         call = {"powerkern": self.gather, "numpy": self.copy}[library]
@@ -61,6 +61,6 @@ class Driver(InTurns):
 
     def track_microseconds_per_group(self, n_threads: int, n: int, p: int) -> float:
         self.compare({"powerkern": lambda: for_each_group(lambda group: None, (n, p), n_threads)})
-        return 1e6 * self.laps["powerkern"].wall / (p / columnwise.GROUP)
+        return 1e6 * self.laps["powerkern"].wall / (p / columnwise.CACHE_LINE)
 
     track_microseconds_per_group.unit = "microseconds"  # type: ignore[attr-defined]

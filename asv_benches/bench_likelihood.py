@@ -19,7 +19,7 @@ def _evaluate(d: np.ndarray, exponent: float, both_signs: bool, sums: np.ndarray
 
 
 class PlainSums(InTurns):
-    """One evaluation from plain sums, as most columns need it: logs are there, all derivatives come out."""
+    """One evaluation in one pass, as for most columns: from logs to all derivatives."""
 
     params = ([False, True], ["float64", "float32"], [10_000])
     param_names = ("both_signs", "dtype", "n")
@@ -38,7 +38,7 @@ class PlainSums(InTurns):
         return self.ratio("powerkern", "np.exp")
 
 
-class Careful(InTurns):
+class TwoPass(InTurns):
     """One evaluation the way that holds for any data, taken from profiles of 65 lambdas and of one."""
 
     params = (FAMILIES, [0.9, 40.0], [10_000])

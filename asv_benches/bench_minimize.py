@@ -104,23 +104,23 @@ class Ratio:
 
 
 @kernel
-def _shifted_bowl(x: float, centre: float) -> float:
-    return math.cosh(x - centre) + 0.1 * x**4
+def _shifted_bowl(x: float, center: float) -> float:
+    return math.cosh(x - center) + 0.1 * x**4
 
 
 @entry("(float64[::1], float64[::1])")
-def _brent_each(centres: np.ndarray, out: np.ndarray) -> None:
-    for i in range(centres.size):
+def _brent_each(centers: np.ndarray, out: np.ndarray) -> None:
+    for i in range(centers.size):
         state = minimize.brent_start(-4.0, 6.0, 1e-6, 100)
         while state.status == minimize.RUNNING:
-            state = minimize.brent_step(state, _shifted_bowl(state.x, centres[i]))
+            state = minimize.brent_step(state, _shifted_bowl(state.x, centers[i]))
         out[i] = state.x
 
 
 @entry("(float64[::1], float64[::1])")
-def _newton_each(centres: np.ndarray, out: np.ndarray) -> None:
-    for i in range(centres.size):
-        c = centres[i]
+def _newton_each(centers: np.ndarray, out: np.ndarray) -> None:
+    for i in range(centers.size):
+        c = centers[i]
         state = minimize.newton_start(1.0, 1.0, 1e-6, 100)
         while state.status == minimize.RUNNING:
             x = state.x
@@ -140,15 +140,15 @@ class Many:
     param_names = ("method", "problems")
 
     def setup(self, method: str, problems: int) -> None:
-        self.centres = np.random.default_rng(20240601).uniform(-3.0, 5.0, problems)
+        self.centers = np.random.default_rng(20240601).uniform(-3.0, 5.0, problems)
         self.out = np.empty(problems)
         self.run = {"Brent": _brent_each, "Halley": _newton_each}[method]
-        self.run(self.centres, self.out)  # compiles
+        self.run(self.centers, self.out)  # compiles
 
     def time_all(self, method: str, problems: int) -> None:
-        self.run(self.centres, self.out)
+        self.run(self.centers, self.out)
 
     def track_time_per_problem(self, method: str, problems: int) -> float:
-        return best_of(lambda: self.run(self.centres, self.out)) / problems * 1e9
+        return best_of(lambda: self.run(self.centers, self.out)) / problems * 1e9
 
     track_time_per_problem.unit = "ns"  # type: ignore[attr-defined]

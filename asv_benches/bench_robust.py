@@ -309,7 +309,7 @@ class Sensitivity:
         robust = fit(X, family, **options).lmbda - fit(x, family, **options).lmbda
         return z, 100 * robust, 100 * (fit(X, family, "mle").lmbda - fit(x, family, "mle").lmbda)
 
-    def track_near_centre(self, family: str) -> float:
+    def track_near_center(self, family: str) -> float:
         """Largest difference from the curve of maximum likelihood, abs(z) <= 2."""
         z, robust, likelihood = self.curves(family)
         return float(np.abs(robust - likelihood)[np.abs(z) <= 2.0].max())

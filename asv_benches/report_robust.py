@@ -52,7 +52,7 @@ def behaviour() -> Iterator[Figure]:
     for family in FAMILIES:
         name = f"sensitivity curve, {family}:"
         near = f"{name} distance from ML's for |z| <= 2 (ML's reaches 50)"
-        yield Figure(near, "<= 0.5", bench_robust.Sensitivity, "track_near_centre", (family,))
+        yield Figure(near, "<= 0.5", bench_robust.Sensitivity, "track_near_center", (family,))
         last = f"{name} largest |z| that moves lambda at all (paper: about 2.6)"
         yield Figure(last, "<= 2.9", bench_robust.Sensitivity, "track_last_that_counts", (family,))
     for estimator in bench_robust.ESTIMATORS:

@@ -62,7 +62,7 @@ def fit(
     estimator : {"mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"}, default "mle"
         Maximum likelihood, or one of these, that resist outliers [3]_:
 
-        * "rewml": reweighted maximum likelihood. lambda0 brings the centre of the data closest to normal quantiles;
+        * "rewml": reweighted maximum likelihood. lambda0 brings the center of the data closest to normal quantiles;
           then, twice, lambda is the maximum likelihood estimate from the values within the cut-off.
         * "rewml-nr": the same without rectification of the transform in the search for lambda0.
         * "carroll": maximum likelihood with the scale of Huber's least favourable density in the place of the standard
@@ -96,7 +96,7 @@ def fit(
     **estimator_options
         Of the estimators other than "mle"; they take no `lmbda` or `ymax`.
 
-        * quantile (0.995, all): values further from the centre than this normal quantile are outliers.
+        * quantile (0.995, all): values further from the center than this normal quantile are outliers.
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
           at the logs, less their median, over their MAD. "median": Box-Cox looks at ``x/median``. "none": both look
           at x. `lmbda` of Box-Cox is always that of the data.

@@ -167,7 +167,7 @@ def power_derivatives(family: str, lmbda: object, x: float, reference: float | N
     return [sign ** (k + 1) * v for k, v in enumerate(derivatives)]
 
 
-def _centred_moments(
+def _centered_moments(
     family: str, lmbda: object, x: Sequence[float], weight: Sequence[float] | None
 ) -> tuple[list[list[mpmath.mpf]], dict[tuple[int, int], mpmath.mpf], mpmath.mpf] | None:
     """psi and its derivatives about their means, the means of their products, and mean(J).
@@ -183,16 +183,16 @@ def _centred_moments(
     def mean(values: Sequence[mpmath.mpf]) -> mpmath.mpf:
         return mpmath.fdot(weights, values) / total
 
-    centred, means = [], []
+    centered, means = [], []
     for k in range(4):
         values = [derivatives[k] for derivatives in parts]
         means.append(mean(values))
-        centred.append([v - means[k] for v in values])
+        centered.append([v - means[k] for v in values])
     pairs = [(0, 0), (0, 1), (1, 1), (0, 2), (0, 3), (1, 2)]
-    products = {(i, j): mean([u * v for u, v in zip(centred[i], centred[j], strict=True)]) for i, j in pairs}
+    products = {(i, j): mean([u * v for u, v in zip(centered[i], centered[j], strict=True)]) for i, j in pairs}
     if products[0, 0] <= means[0] ** 2 * mpmath.eps**2 * mpmath.mpf(10) ** 60:
         return None
-    return centred, products, mean([sign * a for a, _, sign in logs])
+    return centered, products, mean([sign * a for a, _, sign in logs])
 
 
 def likelihood(
@@ -200,7 +200,7 @@ def likelihood(
 ) -> list[mpmath.mpf]:
     """g = 1/2 ln Var(psi) - (lambda - 1) mean(J) and its first three derivatives in lambda, from sums of products."""
     with mpmath.workdps(digits):
-        moments = _centred_moments(family, lmbda, x, weight)
+        moments = _centered_moments(family, lmbda, x, weight)
         if moments is None:
             return likelihood(family, lmbda, x, weight, 2 * digits)
         _, c, jacobian = moments
@@ -219,11 +219,11 @@ def standardized(
 ) -> list[float]:
     """(psi - mean)/sd of every value, sd with 1/n."""
     with mpmath.workdps(digits):
-        moments = _centred_moments(family, lmbda, x, weight)
+        moments = _centered_moments(family, lmbda, x, weight)
         if moments is None:
             return standardized(family, lmbda, x, weight, 2 * digits)
-        centred, products, _ = moments
-        return [float(v / mpmath.sqrt(products[0, 0])) for v in centred[0]]
+        centered, products, _ = moments
+        return [float(v / mpmath.sqrt(products[0, 0])) for v in centered[0]]
 
 
 def most_likely_lambda(
@@ -249,7 +249,7 @@ def most_likely_lambda(
 def longdouble_score(family: str, lmbda: np.longdouble, x: np.ndarray) -> np.longdouble:
     """g'(lambda) = Cov(psi, dpsi/dlambda)/Var(psi) - mean(J) in long double, for columns of moderate range.
 
-    One-signed columns are centred at their median r, psi = psi(r) + base^m b_m(d), which Cov/Var turns into an added c.
+    Columns of one sign are centered at their median r, psi = psi(r) + base^m b_m(d); Cov/Var makes that an added c.
     """
     x, m = x.astype(np.longdouble), np.longdouble(lmbda)
     base = np.longdouble(family == "yeo-johnson")
@@ -677,7 +677,7 @@ class RobustFit(NamedTuple):
 
 
 def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, float, float, float]:
-    """A column brought to a common scale, and what did it: centre, divisor, and power (Box-Cox).
+    """A column brought to a common scale, and what did it: center, divisor, and power (Box-Cox).
 
     "mad": (x - median)/MAD, or exp((ln x - median)/MAD of the logs); "median": x/median; MAD with R's 1.4826.
     """

@@ -25,7 +25,7 @@ FAMILIES = ("box-cox", "yeo-johnson")
 both_families = pytest.mark.parametrize("family", FAMILIES)
 
 seeds = st.integers(0, 2**32 - 1)
-#: Short columns, and those that go the way of plain sums.
+#: Short columns, and those fitted in one pass.
 sizes = st.integers(5, 60) if JIT_DISABLED else st.one_of(st.integers(5, 60), st.integers(250, 600))
 spreads = st.floats(0.05, 3.0)
 

@@ -90,9 +90,9 @@ def test_reweighting_is_as_defined(family, column, name):
     assert fit.status[0] in FITTED
     rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
     how = options.get("prestandardize", "median" if rule == "cellwise" and family == "box-cox" else "mad")
-    u, centre, divisor, power = oracles.prestandardized(family, x, how)
+    u, center, divisor, power = oracles.prestandardized(family, x, how)
     assert (fit.center[0], fit.divisor[0]) == pytest.approx(
-        (centre, divisor) if family == "yeo-johnson" else (0.0, 1.0)
+        (center, divisor) if family == "yeo-johnson" else (0.0, 1.0)
     )
     steps = int(options.get("n_reweight", 2))
     cutoff = oracles.normal_quantile(fit.quantile)
@@ -218,7 +218,7 @@ def test_outliers_move_maximum_likelihood_only(family):
 
 
 def test_sensitivity_ends_where_values_are_left_out():
-    """Curves of the paper's section 2.6: ML's near the centre, 0 beyond the cut-off."""
+    """Curves of the paper's section 2.6: ML's near the center, 0 beyond the cut-off."""
     x = np.array([oracles.normal_quantile(i / 100) for i in range(1, 100)])
     z = np.arange(-10.0, 10.25, 0.25)
     X = np.vstack([np.repeat(x[:, None], z.size, axis=1), z])

@@ -40,8 +40,8 @@ def _boxcox(x: Any) -> tuple[Any, float]:
     def score(lmbda: float) -> float:
         y = np.expm1(lmbda * log) / lmbda
         slope = (log * np.exp(lmbda * log) - y) / lmbda
-        centred = y - y.mean()
-        return float(np.mean(centred * slope) / np.mean(centred * centred) - log.mean())
+        centered = y - y.mean()
+        return float(np.mean(centered * slope) / np.mean(centered * centered) - log.mean())
 
     lmbda = scipy.optimize.brentq(score, -4.9, 5.1, xtol=1e-14)
     return scipy.stats.boxcox(x, lmbda), lmbda

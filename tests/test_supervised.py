@@ -185,14 +185,14 @@ def test_epochs_that_change_nothing_are_left_out(wine):
     assert refined.history_.score.size < 20 * history.score.size
 
 
-def test_a_refined_grid_is_half_as_wide_and_centred(wine):
+def test_a_refined_grid_is_half_as_wide_and_centered(wine):
     X, y = wine
     history = SupervisedPowerTransformer(GaussianNB(), n_epochs=3, refine=1, starts="ones").fit(X, y).history_
     for epoch, width in ((1, 5.0), (2, 2.5)):
         for j in range(3):
             tried = history.lmbda[(history.epoch == epoch) & (history.column == j)]
             assert np.ptp(tried) == width
-            assert tried.size == 10  # its centre has been scored already
+            assert tried.size == 10  # its center has been scored already
 
 
 def test_shuffled_epochs_take_other_orders():

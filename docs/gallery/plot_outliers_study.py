@@ -134,7 +134,7 @@ axes[1].set_ylabel("rank of mean + nMAD")
 # What this shows
 # ---------------
 # - The published finding holds on average: mean + nMAD has the best mean rank, also with 25 % of outliers. It
-#   finds nearly as many outliers as the rules centred at the median or at a trimmed mean, and alarms for half as
+#   finds nearly as many outliers as the rules centered at the median or at a trimmed mean, and alarms for half as
 #   many inliers.
 # - It does not hold everywhere. Where outliers are few and far off (normal, spread outliers), the classical mean +
 #   sd finds them as well and ranks first; lognormal data and the smallest sets (iris, wine) favour the median.

@@ -44,7 +44,7 @@ for label, fit in fits.items():
 
 # %%
 # QQ plots: maximum likelihood above, RewML below. Above, all but the outliers are bent in order to draw these in;
-# below, the centre is on the diagonal, and outliers are where they should be.
+# below, the center is on the diagonal, and outliers are where they should be.
 
 figure, axes = plt.subplots(2, 3, figsize=(10, 6.5), layout="constrained")
 for row, (label, fit) in zip(axes, fits.items(), strict=True):
@@ -56,7 +56,7 @@ for row, (label, fit) in zip(axes, fits.items(), strict=True):
 # %%
 # Cut-offs in the units of the data
 # ---------------------------------
-# A value beyond them is further from the centre than 99 % of normal values, on the transformed scale.
+# A value beyond them is further from the center than 99 % of normal values, on the transformed scale.
 
 robust = fits["RewML"]
 for name, low, high in zip(names, *robust.cutoffs(), strict=True):

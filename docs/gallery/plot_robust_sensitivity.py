@@ -4,7 +4,7 @@ What one value can do to lambda
 
 The sensitivity curve of an estimator: add one value z to a sample, and see by how much lambda changes. Maximum
 likelihood follows z wherever it goes. Reweighted maximum likelihood (RewML) does as maximum likelihood does for values
-near the centre, and does not move at all once z is an outlier.
+near the center, and does not move at all once z is an outlier.
 """
 
 # %%

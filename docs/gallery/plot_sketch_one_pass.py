@@ -29,7 +29,7 @@ sites = np.split(rng.normal(1e4, 1e-3, size=100), 4)
 
 
 def nll_of_sums(lmbda: float) -> float:
-    """Negative log-likelihood of Box-Cox from one pass of plain sums; NaN where the variance comes out negative."""
+    """Negative log-likelihood of Box-Cox from raw sums of one pass; NaN where the variance comes out negative."""
     n = total = squares = logs = 0.0
     for x in sites:
         psi = np.expm1(lmbda * np.log(x)) / lmbda if lmbda else np.log(x)

@@ -129,7 +129,7 @@ def bands_of(
 
 
 def _runs(family: IntArray) -> Iterable[tuple[int, slice]]:
-    """Stretches of columns of one family."""
+    """Runs of neighboring columns of one family."""
     if family[0] == family[-1] and (family == family[0]).all():
         yield int(family[0]), slice(0, family.size)
         return

@@ -39,7 +39,7 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
-    line = columnwise.GROUP
+    line = columnwise.CACHE_LINE
     lines = min(max(_GROUP_LINES, _SHORT_COLUMN // n), GROUP_VALUES // (line * n), p // (line * _TURNS * n_threads))
     width = min(line * max(1, lines), max(1, LONG_COLUMN // n), -(-p // n_threads))
     return slices(slice(0, p), width)

@@ -105,12 +105,12 @@ def interval_matrix(
 
 
 def partial_moments_matrix(
-    values: NDArray[Any], family: int, frames: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
+    values: NDArray[Any], family: int, scalings: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
-    """Moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_SHARE)."""
+    """Moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_PARTIAL)."""
 
     def add(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        partial_moments.share_columns(columns, weight, family, frames[group], at[group], work, out)
+        partial_moments.partial_moment_columns(columns, weight, family, scalings[group], at[group], work, out)
 
-    moments = _on_columns(add, values, at.shape[1] * partial_moments.N_SHARE, n_threads)
-    return moments.reshape(*at.shape, partial_moments.N_SHARE)
+    moments = _on_columns(add, values, at.shape[1] * partial_moments.N_PARTIAL, n_threads)
+    return moments.reshape(*at.shape, partial_moments.N_PARTIAL)

@@ -415,7 +415,7 @@ class Client:
 
     def _moments(self, asked: MomentsRequest, family: str, found: Range) -> FloatArray:
         self._check_inside(asked.which, asked.low, asked.high, found)
-        frames = np.zeros((self.n_columns, partial_moments.N_FRAME))
+        frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
         values, code = self._matrix.values, FAMILIES[family]

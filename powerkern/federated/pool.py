@@ -17,7 +17,7 @@ from powerkern._status import Route, Status
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
 from powerkern.kernels.family import log_offset
-from powerkern.kernels.logs import Bounds, centred_log, offset_log, unit_of
+from powerkern.kernels.logs import Bounds, centered_log, offset_log, unit_of
 from powerkern.kernels.results import N_RESULTS, write_fit, write_identity, write_range
 from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MEAN, R_MIN
 from powerkern.kernels.two_pass import optimum
@@ -37,7 +37,7 @@ class PooledColumn(NamedTuple):
     sign: float
     x_min: float
     x_max: float
-    frame: partial_moments.Frame
+    frame: partial_moments.Scaling
     log_reference: float
     #: What x_min and x_max are: extremes of the data, or bounds known beforehand.
     exact: bool
@@ -75,7 +75,7 @@ def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn
     return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)
 
 
-def frame_between(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Frame:
+def frame_between(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
     """The frame of the logs of values between these ends; with one sign, relative to a reference among them."""
     both_signs = x_min < 0.0 <= x_max
     if both_signs:
@@ -85,15 +85,15 @@ def frame_between(base: float, x_min: float, x_max: float, reference: float) -> 
         nearest, farthest = sorted((abs(x_min), abs(x_max)))
         reference = min(max(reference, nearest), farthest)
         log_reference = offset_log(base, reference)
-        ends = [centred_log(end, base, reference, log_reference) for end in (nearest, farthest)]
+        ends = [centered_log(end, base, reference, log_reference) for end in (nearest, farthest)]
         bounds = Bounds(ends[0], ends[1], 0.0)
     sigma = unit_of(bounds)
     low, high, neg_high = (bound * (1.0 / sigma) for bound in bounds)
-    return partial_moments.Frame(both_signs, reference, low, high, neg_high, sigma)
+    return partial_moments.Scaling(both_signs, reference, low, high, neg_high, sigma)
 
 
 def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
-    frame = partial_moments.Frame(True, 0.0, 0.0, 0.0, 0.0, 1.0)
+    frame = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
     return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, True, status)
 
 
@@ -110,8 +110,8 @@ def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
 
 
 def merge_shares(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Moments of two sites' shares together; both of shape (..., N_SHARE)."""
-    total, part = one.reshape(-1, partial_moments.N_SHARE).T.copy(), other.reshape(-1, partial_moments.N_SHARE).T
+    """Moments of two sites' shares together; both of shape (..., N_PARTIAL)."""
+    total, part = one.reshape(-1, partial_moments.N_PARTIAL).T.copy(), other.reshape(-1, partial_moments.N_PARTIAL).T
     some = part[lk.WEIGHT] > 0.0
     seen, new = total[:, some], part[:, some]
     share = new[lk.WEIGHT] / (seen[lk.WEIGHT] + new[lk.WEIGHT])
@@ -128,7 +128,7 @@ def score_at(column: PooledColumn, mu: float, moments: FloatArray) -> tuple[floa
     """g and its derivatives at `mu`, from the merged moments there."""
     f = column.frame
     with np.errstate(all="ignore"):
-        shift, _, log_factor = lk.frame(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
+        shift, _, log_factor = lk.scaling_at(f.low, f.high, f.neg_high, f.sigma, f.both_signs, mu)
         d1, d2, d3 = (float(d) for d in lk.score_from_moments(moments, moments[partial_moments.JACOBIAN] - shift))
         variance = float(moments[lk.YY] / moments[lk.WEIGHT])
         at = lk.Score(d1, d2, d3, float(moments[lk.Y]), variance, log_factor, shift)

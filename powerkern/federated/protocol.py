@@ -400,8 +400,8 @@ class _Moments(NamedTuple):
     slack: float
 
     def ask(self, asked: list[int], at: list[list[float]]) -> Generator[Request, list[Any], FloatArray]:
-        """Merged moments of some columns at exponents of each: (columns, exponents, N_SHARE)."""
-        shape = (len(asked), len(at[0]), partial_moments.N_SHARE)
+        """Merged moments of some columns at exponents of each: (columns, exponents, N_PARTIAL)."""
+        shape = (len(asked), len(at[0]), partial_moments.N_PARTIAL)
         body = write_moments_request([(j, self.pooled[j]) for j in asked], at)
         if self.plan.secure:
             wire = (math.prod(shape), secure.DIGITS)

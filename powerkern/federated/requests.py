@@ -16,7 +16,7 @@ FloatArray = NDArray[np.float64]
 
 # a row: number of the column, bounds of its values, frame, exponents
 _INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
-_AT = _FRAME + partial_moments.N_FRAME
+_AT = _FRAME + partial_moments.N_SCALING
 
 
 #: Exponents of a column in one request, at most.

@@ -188,9 +188,9 @@ def sums_of_moments(moments: FloatArray, rounding: float = 0.0) -> list[int]:
     They are taken exactly, so that their differences lose nothing, and then rounded to multiples of `rounding`.
     """
     numbers = []
-    for row in moments.reshape(-1, partial_moments.N_SHARE).tolist():
+    for row in moments.reshape(-1, partial_moments.N_PARTIAL).tolist():
         w = row[lk.WEIGHT]
-        sums = [0] * partial_moments.N_SHARE
+        sums = [0] * partial_moments.N_PARTIAL
         sums[lk.WEIGHT] = fixed_point(w)
         for k in _MEANS:
             sums[k] = fixed_point(w, row[k])
@@ -203,10 +203,10 @@ def sums_of_moments(moments: FloatArray, rounding: float = 0.0) -> list[int]:
 
 def moments_of_sums(numbers: Sequence[int], shape: tuple[int, ...]) -> FloatArray:
     """Shares of the whole from totals of sums, in exact arithmetic and rounded once."""
-    rows = np.zeros((len(numbers) // partial_moments.N_SHARE, partial_moments.N_SHARE))
+    rows = np.zeros((len(numbers) // partial_moments.N_PARTIAL, partial_moments.N_PARTIAL))
     unit = 1 << FRACTION
     for r, row in enumerate(rows):
-        sums = numbers[r * partial_moments.N_SHARE : (r + 1) * partial_moments.N_SHARE]
+        sums = numbers[r * partial_moments.N_PARTIAL : (r + 1) * partial_moments.N_PARTIAL]
         w = sums[lk.WEIGHT]
         if w <= 0:
             continue

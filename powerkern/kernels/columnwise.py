@@ -26,10 +26,10 @@ from powerkern.kernels.yeojohnson import (
 
 Counts = npt.NDArray[np.int64]
 
-#: Columns in a group: one cache line of float64.
-GROUP = 8
+#: Values of float64 in a cache line.
+CACHE_LINE = 8
 
-# what is done to a column
+# directions: what is done to a column
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 
@@ -37,14 +37,17 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 def gather(x: FloatArray, block: FloatArray) -> None:
     """block = x.T, in squares of a cache line by a cache line, asking for squares below ahead of time."""
     n, p = x.shape
-    whole_rows, whole_columns = n - n % GROUP, p - p % GROUP
-    for top in range(0, whole_rows, GROUP):
-        for left in range(0, whole_columns, GROUP):
-            square, turned = x[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
-            for i in range(GROUP):
-                prefetch(square, (i + 2 * GROUP, 0))
-            for j in range(GROUP):
-                for i in range(GROUP):
+    whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
+    for top in range(0, whole_rows, CACHE_LINE):
+        for left in range(0, whole_columns, CACHE_LINE):
+            square, turned = (
+                x[top : top + CACHE_LINE, left : left + CACHE_LINE],
+                block[left : left + CACHE_LINE, top : top + CACHE_LINE],
+            )
+            for i in range(CACHE_LINE):
+                prefetch(square, (i + 2 * CACHE_LINE, 0))
+            for j in range(CACHE_LINE):
+                for i in range(CACHE_LINE):
                     turned[j, i] = square[i, j]
     for i in range(n):
         for j in range(whole_columns if i < whole_rows else 0, p):
@@ -55,14 +58,17 @@ def gather(x: FloatArray, block: FloatArray) -> None:
 def scatter(block: FloatArray, out: FloatArray) -> None:
     """out = block.T, as `gather` does it."""
     n, p = out.shape
-    whole_rows, whole_columns = n - n % GROUP, p - p % GROUP
-    for top in range(0, whole_rows, GROUP):
-        for left in range(0, whole_columns, GROUP):
-            square, turned = out[top : top + GROUP, left : left + GROUP], block[left : left + GROUP, top : top + GROUP]
-            for i in range(GROUP):
-                prefetch(square, (i + 2 * GROUP, 0))
-            for j in range(GROUP):
-                for i in range(GROUP):
+    whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
+    for top in range(0, whole_rows, CACHE_LINE):
+        for left in range(0, whole_columns, CACHE_LINE):
+            square, turned = (
+                out[top : top + CACHE_LINE, left : left + CACHE_LINE],
+                block[left : left + CACHE_LINE, top : top + CACHE_LINE],
+            )
+            for i in range(CACHE_LINE):
+                prefetch(square, (i + 2 * CACHE_LINE, 0))
+            for j in range(CACHE_LINE):
+                for i in range(CACHE_LINE):
                     square[i, j] = turned[j, i]
     for i in range(n):
         for j in range(whole_columns if i < whole_rows else 0, p):
@@ -156,23 +162,23 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - centre)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
-    centre, divisor = fit[CENTER], fit[DIVISOR]
-    if centre != 0.0 or divisor != 1.0:
+    """x = (x - center)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
+    center, divisor = fit[CENTER], fit[DIVISOR]
+    if center != 0.0 or divisor != 1.0:
         for i in range(x.size):
-            x[i] = (x[i] - centre) / divisor
+            x[i] = (x[i] - center) / divisor
 
 
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = centre + divisor x."""
-    centre, divisor = fit[CENTER], fit[DIVISOR]
-    if centre != 0.0 or divisor != 1.0:
+    """x = center + divisor x."""
+    center, divisor = fit[CENTER], fit[DIVISOR]
+    if center != 0.0 or divisor != 1.0:
         for i in range(x.size):
-            x[i] = centre + divisor * x[i]
+            x[i] = center + divisor * x[i]
 
 
-#: The entry for a family and what is to be done.
+#: The entry for a family and a direction.
 APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, Counts], None]] = {
     (BOX_COX, FORWARD): _boxcox,
     (BOX_COX, INVERSE): _inv_boxcox,

@@ -366,11 +366,11 @@ def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, 
 
 
 @inlined
-def log1p_ratio(x: float, centre: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
-    """Return ln((1 + x)/(1 + centre)) for finite x, centre >= 0: from (x - centre)/(1 + centre) where x is near.
+def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
+    """Return ln((1 + x)/(1 + center)) for finite x, center >= 0: from (x - center)/(1 + center) where x is near.
 
-    `inverse` = 1/(1 + centre); (base_k, m) = split(1 + centre), `base_m_inverse` = 1/(2 m), for the product with 1 + x
-    not to overflow. The same bits as `log1p_finite` where centre = 0.
+    `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), for the product with 1 + x
+    not to overflow. The same bits as `log1p_finite` where center = 0.
     """
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
@@ -378,7 +378,7 @@ def log1p_ratio(x: float, centre: float, inverse: float, base_k: float, base_m_i
     bits = bits_of(u * base_m_inverse)
     exponent = (bits + (_ONE_BITS - _SQRT_HALF_BITS)) & _EXPONENT_MASK
     k = _unbiased(exponent) - (base_k - 1.0)
-    f = (x - centre) * inverse if k == 0.0 else float_of(bits - exponent + _ONE_BITS) - 1.0
+    f = (x - center) * inverse if k == 0.0 else float_of(bits - exponent + _ONE_BITS) - 1.0
     lost = 0.0 if k == 0.0 else (smaller - (u - larger)) * base_m_inverse
     f_lo = 0.5 * lost * float_of(_EXPONENT_MASK - exponent)
     correction = f_lo * (f * (f - 1.0) + 1.0)

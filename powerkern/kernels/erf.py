@@ -100,24 +100,24 @@ def erf(x: float) -> float:
 
 
 @kernel
-def gaussian_probability(scores: FloatArray, centre: float, scale: float) -> None:
-    """Turn scores s into max(0, erf((s - centre)/(scale sqrt 2))), in place; NaN stays NaN.
+def gaussian_probability(scores: FloatArray, center: float, scale: float) -> None:
+    """Turn scores s into max(0, erf((s - center)/(scale sqrt 2))), in place; NaN stays NaN.
 
-    For scale = 0 that is its limit, 1 above the centre and 0 elsewhere.
+    For scale = 0 that is its limit, 1 above the center and 0 elsewhere.
     """
     widest_vectors()
     if scale > 0.0:
         for i in range(scores.size):
-            p = erf((scores[i] - centre) / scale * _SQRT_HALF)
+            p = erf((scores[i] - center) / scale * _SQRT_HALF)
             scores[i] = 0.0 if p < 0.0 else p
     else:
         for i in range(scores.size):
-            d = scores[i] - centre
+            d = scores[i] - center
             scores[i] = (1.0 if d > 0.0 else (0.0 if d <= 0.0 else d)) + scale  # plus 0, or NaN
 
 
 @entry((ROWS, COLUMN, COLUMN))
-def gaussian_probabilities(block: FloatArray, centre: FloatArray, scale: FloatArray) -> None:
+def gaussian_probabilities(block: FloatArray, center: FloatArray, scale: FloatArray) -> None:
     """Turn scores, a detector a row, into probabilities."""
     for j in range(block.shape[0]):
-        gaussian_probability(block[j], centre[j], scale[j])
+        gaussian_probability(block[j], center[j], scale[j])

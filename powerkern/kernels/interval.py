@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel
 from powerkern.kernels.likelihood import FloatArray, Scratch, nll_at, score
-from powerkern.kernels.two_pass import MAX_EVAL, Centred
+from powerkern.kernels.two_pass import MAX_EVAL, Centered
 
 _EPS = 2.220446049250313e-16
 
@@ -32,30 +32,30 @@ class _Excess(NamedTuple):
 
 
 @kernel
-def interval_of(centred: Centred, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
+def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
     """The two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
-    sigma = centred.logs.sigma
+    sigma = centered.logs.sigma
     mu = (lmbda if sign >= 0.0 else 2.0 - lmbda) * sigma
-    lower = _drop_point(centred, mu, drop, -1.0, scratch) / sigma
-    upper = _drop_point(centred, mu, drop, 1.0, scratch) / sigma
+    lower = _drop_point(centered, mu, drop, -1.0, scratch) / sigma
+    upper = _drop_point(centered, mu, drop, 1.0, scratch) / sigma
     out[0] = lower if sign >= 0.0 else 2.0 - upper
     out[1] = upper if sign >= 0.0 else 2.0 - lower
 
 
 @kernel
-def _drop_point(centred: Centred, mu: float, drop: float, side: float, scratch: Scratch) -> float:
+def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch: Scratch) -> float:
     """Where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
 
     It lies between the zeros of a chord and of a tangent, and is found where these meet. NaN if the cap of evaluations
     is reached before, an infinity if it is beyond float64.
     """
-    logs = centred.logs
+    logs = centered.logs
     low = high = _Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
     lowest = math.nan
     distance, panel = 0.0, math.inf
     for _ in range(MAX_EVAL):
         at = score(logs, mu + side * distance, scratch)
-        nll = nll_at(logs, mu + side * distance, at, centred.log_reference)
+        nll = nll_at(logs, mu + side * distance, at, centered.log_reference)
         here = _Excess(distance, nll - lowest - drop, side * at.d1, at.d2, side * at.d3)
         if lowest != lowest:
             lowest = nll

@@ -1,4 +1,4 @@
-"""The lambdas that keep transformed data within a bound (NUMERICS 6, Marchand et al. 2022), by Newton's iteration.
+"""The lambdas that keep transformed data within a bound by Newton's iteration (docs/numerics: Bounded lambda).
 
 Each sign of psi is one branch, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which grows with the exponent m: m is
 lambda where psi > 0, and where psi < 0 it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).

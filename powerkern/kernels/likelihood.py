@@ -1,6 +1,6 @@
 """The profile likelihood of a power transform and its derivatives, for any data a float64 can hold.
 
-Per observation, with psi the transform and J the log-Jacobian term (NUMERICS 1)::
+Per observation, with psi the transform and J the log-Jacobian term (docs/numerics: The likelihood)::
 
     g(lambda) = 1/2 ln Var(psi) - (lambda - 1) mean(J)                  variance with 1/n, or weighted
 
@@ -11,9 +11,10 @@ Per observation, with psi the transform and J the log-Jacobian term (NUMERICS 1)
 * logs are relative to that of a reference among the values with the most weight, which changes g by a known affine
   term only, and all are divided by a power of two `sigma` that makes them of order one; ``mu = m sigma`` is the
   exponent in these units;
-* the derivatives y', y'', y''' of b in m are formed element by element without cancellation (NUMERICS 3);
+* the derivatives y', y'', y''' of b in m are formed element by element, without cancellation (docs/numerics:
+  Derivatives);
 * means, and products about the means, are formed in blocks that stay in the first-level cache (two passes within a
-  block) and merged pairwise (NUMERICS 4), all carrying a common factor ``e^-s`` that cancels in g', g'', g'''.
+  block) and merged pairwise (Merging moments there), all with a common factor ``e^-s`` that cancels in g', g'', g'''.
 
 Why the reference has to carry weight: y and its derivatives vanish there, and are known to a relative error elsewhere.
 With a share omega of the weight at y = 0 the Cauchy-Schwarz inequality gives ``sum w y^2 <= sum w (y - mean)^2/omega``,
@@ -51,9 +52,9 @@ class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
     `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less that of the reference.
-    With one branch only their differences mean anything. With two, ``abs(centre)`` is the log of the reference, which
-    is positive or negative as `centre` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
-    `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `centre`.
+    With one branch only their differences mean anything. With two, ``abs(center)`` is the log of the reference, which
+    is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
+    `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.
     """
 
     pos: FloatArray
@@ -65,14 +66,14 @@ class Logs(NamedTuple):
     neg_high: float
     jacobian: float
     sigma: float
-    centre: float
+    center: float
 
 
 class Score(NamedTuple):
     """g', g'', g''' per unit of mu, with the mean and variance they came from.
 
     `mean` and `variance` belong to ``e^-log_factor b_mu(a - shift)``, in units of sigma and sigma squared; with both
-    signs to ``e^-(log_factor + s) psi``, s what the reference's own exponent comes to (`growth_at_centre`).
+    signs to ``e^-(log_factor + s) psi``, s what the reference's own exponent comes to (`growth_at_center`).
     """
 
     d1: float
@@ -95,7 +96,7 @@ class Scratch(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """Values of one sign, and the frame they are evaluated in: ``e^-log_factor b(logs - shift)``.
+    """Values of one sign, and how they are shifted and scaled: ``e^-log_factor b(logs - shift)``.
 
     ``log_factor = exponent * top + rest``, with `top` the log at which e^t is largest and `rest` >= 0. `lead` is the
     log, with its sign, of a reference in the other branch (else 0).
@@ -133,17 +134,17 @@ def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
     both_signs = logs.neg.size > 0
     pos, neg = _branches(logs, both_signs, mu)
-    log_factor = neg.log_factor if logs.centre < 0.0 else pos.log_factor
-    origin = _add_branches(pos, neg, logs.centre, scratch)
+    log_factor = neg.log_factor if logs.center < 0.0 else pos.log_factor
+    origin = _add_branches(pos, neg, logs.center, scratch)
     total = scratch.moments[0]
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
     return Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
 
 
 @kernel
-def growth_at_centre(logs: Logs, mu: float) -> float:
+def growth_at_center(logs: Logs, mu: float) -> float:
     """m a of the reference in a column of both signs."""
-    return (mu if logs.centre > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.centre)
+    return (mu if logs.center > 0.0 else 2.0 * logs.sigma - mu) * abs(logs.center)
 
 
 @kernel
@@ -152,8 +153,8 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
     What is divided out is the largest e^t, as exponent times log and not as the difference of two large products.
     """
-    centre, below = logs.centre, 2.0 * logs.sigma - mu
-    above_0, below_0 = max(centre, 0.0), max(-centre, 0.0)
+    center, below = logs.center, 2.0 * logs.sigma - mu
+    above_0, below_0 = max(center, 0.0), max(-center, 0.0)
     low = -above_0 if both_signs else logs.low
     top, neg_top = logs.high if mu > 0.0 else low, logs.neg_high if below > 0.0 else -below_0
     excess = mu * (top + above_0) - below * (neg_top + below_0)
@@ -178,11 +179,11 @@ def _branches(logs: Logs, both_signs: bool, mu: float) -> tuple[_Branch, _Branch
 
 @kernel
 def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> None:
-    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, in the `frame` there.
+    """Moments of y and its derivatives at `mu`, to ``scratch.moments[0]``, scaled as `scaling_at` says.
 
     They depend on the bounds in `logs` alone, so that moments of parts of a column can be merged.
     """
-    shift, below, log_factor = frame(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
+    shift, below, log_factor = scaling_at(logs.low, logs.high, logs.neg_high, logs.sigma, both_signs, mu)
     reach = abs(mu) * (logs.high if both_signs else logs.high - logs.low)
     pos = _Branch(logs.pos, logs.pos_weight, shift, mu, 1.0, reach, 0.0, log_factor, log_factor, 0.0)
     neg_reach = abs(below) * logs.neg_high
@@ -191,7 +192,7 @@ def add_moments(logs: Logs, both_signs: bool, mu: float, scratch: Scratch) -> No
 
 
 @kernel
-def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -> _Origin:
+def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -> _Origin:
     """Moments of both branches relative to the reference, to ``scratch.moments[0]``.
 
     With the reference in one branch, the other one lies on the far side of 0: y and its derivatives there are those
@@ -199,11 +200,11 @@ def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -
     """
     total = scratch.moments[0]
     origin = _Origin(0.0, 0.0, 0.0, 0.0)
-    at_zero = scratch.moments[2, : 1 if centre != 0.0 else 0]
+    at_zero = scratch.moments[2, : 1 if center != 0.0 else 0]
     one = scratch.moments[2, 1 : 1 + at_zero.size]
-    at_zero[:] = -abs(centre)
+    at_zero[:] = -abs(center)
     one[:] = 1.0
-    branch = _alone(pos if centre > 0.0 else neg, at_zero, one)
+    branch = _alone(pos if center > 0.0 else neg, at_zero, one)
     for k in range(3):  # not three calls, which would treble the compiled code
         if k < 2:
             if k == 1:
@@ -217,7 +218,7 @@ def _add_branches(pos: _Branch, neg: _Branch, centre: float, scratch: Scratch) -
 
 @kernel
 def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
-    """Other values in the frame of a branch."""
+    """Other values, shifted and scaled as those of a branch."""
     return _Branch(
         logs,
         weight,
@@ -233,7 +234,7 @@ def _alone(branch: _Branch, logs: FloatArray, weight: FloatArray) -> _Branch:
 
 
 @kernel
-def frame(
+def scaling_at(
     low: float, high: float, neg_high: float, sigma: float, both_signs: bool, mu: float
 ) -> tuple[float, float, float]:
     """Where logs are shifted to, the exponent below zero, and the log of the common factor, at the exponent `mu`."""
@@ -246,7 +247,7 @@ def frame(
 
 @kernel
 def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, float]:
-    """g', g'' and g''' from moments: NUMERICS 3, and one order more."""
+    """g', g'' and g''' from moments (docs/numerics: Derivatives)."""
     slope = t[YY1] / t[YY]
     bend = (t[Y1Y1] + t[YY2]) / t[YY]
     d2 = bend - 2.0 * slope * slope
@@ -256,7 +257,7 @@ def score_from_moments(t: FloatArray, jacobian: float) -> tuple[float, float, fl
 
 @kernel
 def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
-    """g at `mu`, given its score there; `log_ref` is the log that centred logs are relative to (else 0).
+    """g at `mu`, given its score there; `log_ref` is the log that centered logs are relative to (else 0).
 
     inf for absurd exponents (|lambda| beyond about 1e150), where the variance of y underflows.
     """
@@ -387,7 +388,7 @@ def _block_moments(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
 
 @kernel
 def merge_moments(total: FloatArray, part: FloatArray) -> None:
-    """total += part, pairwise (NUMERICS 4): C_xy += delta_x delta_y w_A w_B / w."""
+    """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
     w = total[WEIGHT] + part[WEIGHT]
     share = part[WEIGHT] / w
     lever = total[WEIGHT] * share

@@ -1,4 +1,4 @@
-"""A column before its likelihood is taken: what is in it, missing values left out, signs apart, centred logs.
+"""A column before its likelihood is taken: what is in it, missing values left out, signs apart, centered logs.
 
 Logs are relative to a reference in the data, d = ln((offset + x)/(offset + ref)), and formed without cancellation.
 """
@@ -50,7 +50,7 @@ class Sides(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Bounds of a column's centred logs; `neg_high` is 0 without negative values."""
+    """Bounds of a column's centered logs; `neg_high` is 0 without negative values."""
 
     low: float
     high: float
@@ -109,7 +109,7 @@ def offset_log(offset: float, x: float) -> float:
 
 
 @inlined
-def centred_log(x: float, offset: float, reference: float, log_reference: float) -> float:
+def centered_log(x: float, offset: float, reference: float, log_reference: float) -> float:
     """ln((offset + x)/(offset + reference)) without cancellation: x - reference is exact where the ratio is small."""
     ratio = (x - reference) / (offset + reference)
     near = abs(ratio) <= 0.5
@@ -119,18 +119,18 @@ def centred_log(x: float, offset: float, reference: float, log_reference: float)
 
 @kernel
 def _logs_of_side(x: FloatArray, offset: float, reference: float, d: FloatArray) -> tuple[float, float]:
-    """Centred logs of one side; returns the smallest and the largest (0 for an empty side)."""
+    """Centered logs of one side; returns the smallest and the largest (0 for an empty side)."""
     widest_vectors()
     log_reference = offset_log(offset, reference)
     for i in range(x.size):
-        d[i] = centred_log(x[i], offset, reference, log_reference)
+        d[i] = centered_log(x[i], offset, reference, log_reference)
     if x.size == 0:
         return 0.0, 0.0
     found = scan(x)
     low, high = float_of(found.low), float_of(found.high)
     return (
-        centred_log(low, offset, reference, log_reference),
-        centred_log(high, offset, reference, log_reference),
+        centered_log(low, offset, reference, log_reference),
+        centered_log(high, offset, reference, log_reference),
     )
 
 
@@ -170,8 +170,8 @@ def total_weight(weight: FloatArray) -> float:
 
 
 @kernel
-def centred_logs(sides: Sides, offset: float, reference: float, d: FloatArray) -> Bounds:
-    """Centred logs of both sides, written one after the other; a negative `reference` is one of the negative values."""
+def centered_logs(sides: Sides, offset: float, reference: float, d: FloatArray) -> Bounds:
+    """Centered logs of both sides, one after the other; a negative `reference` is one of the negative values."""
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     low, high = _logs_of_side(sides.pos, offset, max(reference, 0.0), d[:border])
     return Bounds(low, high, _logs_of_side(sides.neg, offset, max(-reference, 0.0), d[border:n])[1])
@@ -184,17 +184,17 @@ def unit_of(bounds: Bounds) -> float:
 
 
 @kernel
-def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, centre: float, d: FloatArray) -> Logs:
-    """Divide the logs in `d` by `sigma`; `centre` is the signed log of a reference with both signs, else 0."""
+def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, center: float, d: FloatArray) -> Logs:
+    """Divide the logs in `d` by `sigma`; `center` is the signed log of a reference with both signs, else 0."""
     border, n = sides.pos.size, sides.pos.size + sides.neg.size
     unit = 1.0 / sigma
     for i in range(n):
         d[i] *= unit
-    centre *= unit
+    center *= unit
     pos, neg = d[:border], d[border:n]
     above, weight_above = weighted_total(pos, sides.pos_weight)
     below, weight_below = weighted_total(neg, sides.neg_weight)
-    across = min(centre, 0.0) * weight_above + max(centre, 0.0) * weight_below
+    across = min(center, 0.0) * weight_above + max(center, 0.0) * weight_below
     jacobian = (above - below - across) / (weight_above + weight_below)
     return Logs(
         pos,
@@ -206,17 +206,17 @@ def logs_in_units(sides: Sides, bounds: Bounds, sigma: float, centre: float, d: 
         bounds.neg_high * unit,
         jacobian,
         sigma,
-        centre,
+        center,
     )
 
 
 @kernel
 def logs_about(sides: Sides, offset: float, reference: float, spare: FloatArray) -> Logs:
-    """Logs of a column in units of a power of two, written to `spare`; for `reference` see `centred_logs`."""
-    bounds = centred_logs(sides, offset, reference, spare)
-    centre = math.copysign(offset_log(offset, abs(reference)), reference) if sides.neg.size > 0 else 0.0
-    sigma = max(unit_of(bounds), _power_of_two_above(abs(centre)))
-    return logs_in_units(sides, bounds, sigma, centre, spare)
+    """Logs of a column in units of a power of two, written to `spare`; for `reference` see `centered_logs`."""
+    bounds = centered_logs(sides, offset, reference, spare)
+    center = math.copysign(offset_log(offset, abs(reference)), reference) if sides.neg.size > 0 else 0.0
+    sigma = max(unit_of(bounds), _power_of_two_above(abs(center)))
+    return logs_in_units(sides, bounds, sigma, center, spare)
 
 
 # --- one column -------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ class Root(NamedTuple):
     status: int  #: `CONVERGED`, `MAX_EVAL`, `NOT_FINITE` or `INVALID`
 
 
-# --- shared pieces ------------------------------------------------------------------------------------
+# --- shared helpers -----------------------------------------------------------------------------------
 
 
 @kernel

@@ -23,7 +23,7 @@ from powerkern.kernels.logs import prepare, total_weight, unscanned
 from powerkern.kernels.one_pass import one_pass_optimum
 from powerkern.kernels.results import LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
-from powerkern.kernels.two_pass import centred_column, profile_of, two_pass_optimum
+from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
 
 _OK, _FIXED = int(Status.OK), int(Status.FIXED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
@@ -60,7 +60,7 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
         write_identity(row, column.status)
         return
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
-    best = two_pass_optimum(centred_column(column, work), exponent, n_eval, work.scratch)
+    best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
     write_fit(row, best, column.sign, _TWO_PASS)
     if lmbda == lmbda and row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
@@ -75,7 +75,7 @@ def profile_column(
     out[:] = math.nan
     if column.status != _OK:
         return
-    profile_of(centred_column(column, work), column.sign, lmbdas, work.scratch, out)
+    profile_of(centered_column(column, work), column.sign, lmbdas, work.scratch, out)
 
 
 @kernel
@@ -87,7 +87,7 @@ def interval_column(
     out[:] = math.nan
     if column.status != _OK:
         return
-    interval_of(centred_column(column, work), column.sign, lmbda, drop, work.scratch, out)
+    interval_of(centered_column(column, work), column.sign, lmbda, drop, work.scratch, out)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

@@ -202,12 +202,12 @@ def _block_sum(x: np.ndarray) -> float:
 
 
 @reduction
-def _block_deviations(x: np.ndarray, centre: float) -> tuple[float, float]:
+def _block_deviations(x: np.ndarray, center: float) -> tuple[float, float]:
     widest_vectors()
     first = 0.0
     second = 0.0
     for i in range(x.size):
-        d = x[i] - centre
+        d = x[i] - center
         first += d
         second += d * d
     return first, second
@@ -223,12 +223,12 @@ def _block_weighted_sum(x: np.ndarray, w: np.ndarray) -> float:
 
 
 @reduction
-def _block_weighted_deviations(x: np.ndarray, w: np.ndarray, centre: float) -> tuple[float, float]:
+def _block_weighted_deviations(x: np.ndarray, w: np.ndarray, center: float) -> tuple[float, float]:
     widest_vectors()
     first = 0.0
     second = 0.0
     for i in range(x.size):
-        d = x[i] - centre
+        d = x[i] - center
         wd = w[i] * d
         first += wd
         second += wd * d
@@ -265,13 +265,13 @@ def moments_of(x: np.ndarray) -> Moments:
     if x.size == 0:
         return Moments(0.0, 0.0, 0.0)
     n = float(x.size)
-    centre = sum_of(x) / n
+    center = sum_of(x) / n
     first, first_lost, second, second_lost = 0.0, 0.0, 0.0, 0.0
     for start in range(0, x.size, BLOCK):
-        d, dd = _block_deviations(x[start : start + BLOCK], centre)
+        d, dd = _block_deviations(x[start : start + BLOCK], center)
         first, first_lost = _add(first, first_lost, d)
         second, second_lost = _add(second, second_lost, dd)
-    return _about_mean(n, centre, first + first_lost, second + second_lost)
+    return _about_mean(n, center, first + first_lost, second + second_lost)
 
 
 @kernel
@@ -280,22 +280,22 @@ def weighted_moments_of(x: np.ndarray, w: np.ndarray) -> Moments:
     weight = sum_of(w)
     if weight == 0.0:
         return Moments(0.0, 0.0, 0.0)
-    centre = weighted_sum_of(x, w) / weight
+    center = weighted_sum_of(x, w) / weight
     first, first_lost, second, second_lost = 0.0, 0.0, 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         stop = start + BLOCK
-        d, dd = _block_weighted_deviations(x[start:stop], w[start:stop], centre)
+        d, dd = _block_weighted_deviations(x[start:stop], w[start:stop], center)
         first, first_lost = _add(first, first_lost, d)
         second, second_lost = _add(second, second_lost, dd)
-    return _about_mean(weight, centre, first + first_lost, second + second_lost)
+    return _about_mean(weight, center, first + first_lost, second + second_lost)
 
 
 @kernel
-def _about_mean(weight: float, centre: float, first: float, second: float) -> Moments:
-    """Moments from the sums of d and d**2 about a centre that is the mean up to rounding."""
+def _about_mean(weight: float, center: float, first: float, second: float) -> Moments:
+    """Moments from the sums of d and d**2 about a center that is the mean up to rounding."""
     shift = first / weight
     m2 = second - first * shift
-    return Moments(weight, centre + shift, 0.0 if m2 < 0.0 else m2)
+    return Moments(weight, center + shift, 0.0 if m2 < 0.0 else m2)
 
 
 # --- logarithms of sums, means and variances ----------------------------------------------------------

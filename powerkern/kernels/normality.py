@@ -65,5 +65,5 @@ def ks_columns(block: FloatArray, loc: FloatArray, scale: FloatArray, out: Float
         elif n > 0 and not (fitted and x[0] == x[n - 1]):
             exponent = _scale_down(x) if fitted else 0
             sample = moments_of(x)
-            centre = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
-            out[j] = ks_of(x, centre, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])
+            center = sample.mean if math.isnan(loc[j]) else math.ldexp(loc[j], -exponent)
+            out[j] = ks_of(x, center, math.sqrt(sample.m2 / (n - 1.0)) if fitted else scale[j])

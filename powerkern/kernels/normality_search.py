@@ -15,7 +15,7 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, wide
 from powerkern._status import Status
 from powerkern.kernels.elementary import FloatArray, exp, expm1
 from powerkern.kernels.family import log_offset
-from powerkern.kernels.logs import centred_log, offset_log
+from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
 from powerkern.kernels.moments import moments_of
 from powerkern.kernels.normality import ks_of, n_present
@@ -71,7 +71,7 @@ def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> Scaled
     log_reference = offset_log(base, reference)
     largest = 0.0
     for i in range(x.size):
-        d[i] = centred_log(abs(x[i]), base, reference, log_reference)
+        d[i] = centered_log(abs(x[i]), base, reference, log_reference)
         largest = max(largest, abs(d[i]))
     for i in range(x.size):  # twice, because the square of a tiny scale would be 0
         d[i] /= largest
@@ -168,12 +168,12 @@ def _search(logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatA
     if highest - lowest < _FLAT:
         out[FOUND_STATUS] = _OK
         return
-    centre = origin + best * step
+    center = origin + best * step
     state = brent_start(-step, step, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
-        state = brent_step(state, _criterion(logs, centre + state.x, which, q, y))
+        state = brent_step(state, _criterion(logs, center + state.x, which, q, y))
     better = state.fun < lowest
-    out[FOUND_LMBDA] = (centre + state.best if better else centre) / logs.scale
+    out[FOUND_LMBDA] = (center + state.best if better else center) / logs.scale
     out[FOUND_VALUE] = state.fun if better else lowest
     out[FOUND_N_EVAL] += state.n_eval
     out[FOUND_STATUS] = _MULTIMODAL if second < _RIVAL * lowest else _OK

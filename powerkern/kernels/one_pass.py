@@ -1,13 +1,13 @@
 """The optimum of a well-conditioned column from the sums of one pass.
 
 The two passes within a block of `powerkern.kernels.likelihood` hold for any data; most columns do not need them. Where
-``Y_0 = e^t - 1`` (t = m d, with logs d centred near their mean) has a mean that does not dwarf its standard
-deviation, plain sums of Y_0..Y_3 and of their products give g', g'', g''' to nearly full precision.
+``Y_0 = e^t - 1`` (t = m d, with logs d centered near their mean) has a mean that does not dwarf its standard
+deviation, the raw sums of Y_0..Y_3 and of their products give g', g'', g''' to nearly full precision.
 
-A column of one sign is held as logs ``d = ln((base + |x|)/(base + ref))``, a Yeo-Johnson column of both signs as
+A column of one sign is stored as logs ``d = ln((base + |x|)/(base + ref))``, a Yeo-Johnson column of both signs as
 *signed* logs ``sign(x) log1p|x|``, whose sign selects the branch: no partition, no branch in the loops. The sums
-exist in float64 and, at more than twice the speed, in float32: most of the way to the optimum is walked in
-float32, the last step is taken in float64.
+exist in float64 and, at more than twice the speed, in float32: all steps to the optimum but the last are taken in
+float32, the last in float64.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ ONE_PASS_MIN = 256
 #: Longer ones start from the optimum of a sample: one value in SAMPLE_STRIDE, more (ONE_PASS_MIN) where the column is
 #: short, and at most SAMPLE.
 SAMPLE_STRIDE = 16
-#: Logs that are right to 2e-16 and no more are used where their standard deviation exceeds this and |d| stays below
+#: Logs with an absolute error of 2e-16 are used where their standard deviation exceeds this and |d| stays below
 #: ONE_PASS_REACH.
 ONE_PASS_SPREAD = 1e-2
-#: So are they where the standard deviation of the transformed values exceeds this: it divides their errors.
+#: The standard deviation of the transformed values must exceed this too: it divides those errors.
 ONE_PASS_SD = 1e-3
 ONE_PASS_REACH = 600.0
 _MAX_ONE_PASS_EVAL = 20
-#: Logs are taken in short runs, between which values are fetched ahead, a cache line at a time: the next column, which
-#: lies behind this one, or what follows in this one where it is longer than that.
+#: Logs are taken in short runs, between which values are prefetched, a cache line at a time: those of the next column,
+#: which follows this one in memory, or later ones of this column where it is longer than that.
 _PREFETCHED, _LINE = 256, 8
 _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
 _SMALLEST_NORMAL = 2.2250738585072014e-308
@@ -217,7 +217,7 @@ def add_sums(d: AnyFloats, exponent: float, both_signs: bool, sums: FloatArray) 
 
 
 @kernel
-def centre(sums: FloatArray) -> bool:
+def center(sums: FloatArray) -> bool:
     """Turn sums into means and products about the means; False where that would cost too many digits."""
     n = sums[WEIGHT]
     sums[Y] /= n
@@ -235,11 +235,11 @@ def centre(sums: FloatArray) -> bool:
     return bool(raw <= MAX_SQUARE_TO_VARIANCE * sums[YY] and abs(sums[YY3]) < math.inf)
 
 
-# --- the walk to the optimum ------------------------------------------------------------------------
+# --- steps to the optimum ------------------------------------------------------------------------
 
 
 class _Column(NamedTuple):
-    """A column on the plain way: which logs stand for it.
+    """A column fitted in one pass: which logs stand for it.
 
     `sign` is 1, -1, or 0 for both signs, by a few of the values where it is not `known`.
     """
@@ -269,14 +269,16 @@ class _Stage(NamedTuple):
 
 
 #: `step`, in units of 1/`_radius`: a step below it ends the walk, for what remains is a fraction of its cube. `floor`:
-#: the smallest |m| * spread at which plain sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
+#: the smallest |m| * spread at which sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
 #: `reach`: squares of e^t stay finite for |t| up to it.
 _COARSE = _Stage(5e-2, 1e-2, 40.0)
 _FINE = _Stage(2e-5, 1e-5, 340.0)
 
 
 class OnePass(NamedTuple):
-    """An optimum from plain sums, NOT_CERTIFIED where they will not do, and the smallest and largest value.
+    """An optimum from the sums of one pass, and the smallest and largest value.
+
+    NOT_CERTIFIED where those sums lose too many digits.
 
     `stopped`: at a value that is missing, not finite, or of a sign that was not expected.
     """
@@ -321,7 +323,7 @@ def _spread(column: _Column, n: int, sums: LogSums) -> float:
 
 @kernel
 def _admissible(column: _Column, low: int, high: int) -> bool:
-    """Whether `LogSums` of all values, or of some, do not speak against the plain way."""
+    """Whether `LogSums` of all values, or of some, allow a fit in one pass."""
     if max(low, high) >= INF_BITS:
         return False
     if column.sign == 0.0:
@@ -357,7 +359,7 @@ def _walk(
     stage: _Stage,
     moments: FloatArray,
 ) -> _Walk:
-    """Halley steps on plain sums until a step is below the tolerance; not good where plain sums fail."""
+    """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
     x = at = start
     state = newton_start(start, 2.0 / spread, 0.0, _MAX_ONE_PASS_EVAL)
     while state.status == RUNNING:
@@ -368,7 +370,7 @@ def _walk(
         moments[:] = 0.0
         for i in range(0, d.size, CHUNK):
             add_sums(d[i : i + CHUNK], at, column.sign == 0.0, moments)
-        if not centre(moments):
+        if not center(moments):
             break
         d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
@@ -389,7 +391,7 @@ def _walk_on_sample(
 ) -> tuple[_Walk, float]:
     """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread.
 
-    A spread of 0 if they do not differ or are not plain.
+    A spread of 0 if they do not differ, or if one is missing, not finite or of an unexpected sign.
     """
     stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE))
     n = x.size // stride
@@ -410,7 +412,10 @@ def _walk_on_sample(
 def _logs_and_sums(
     column: _Column, x: FloatArray, exponent: float, d: FloatArray, d32: Float32Array, moments: FloatArray
 ) -> LogSums:
-    """All logs and, while a chunk of them is in the cache, its float32 sums; stops at a value that is not plain."""
+    """All logs and, while a chunk of them is in the cache, its float32 sums.
+
+    Stops at a value that is missing, not finite or of an unexpected sign.
+    """
     sums = LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN)
     ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
     moments[:] = 0.0
@@ -428,12 +433,12 @@ def _logs_and_sums(
 def _logs_of_chunk(
     column: _Column, x: FloatArray, ahead: int, d: FloatArray, d32: Float32Array, sums: LogSums
 ) -> LogSums:
-    """Add `_logs` to `sums`, asking for the values that are so far `ahead` before each piece."""
+    """Add `_logs` to `sums`, prefetching the values that lie `ahead` of each run."""
     for i in range(0, x.size, _PREFETCHED):
-        piece = x[i : i + _PREFETCHED]
-        for j in range(0, piece.size, _LINE):
-            prefetch(piece, (j + ahead,))
-        part = _logs(column, piece, d[i : i + _PREFETCHED], d32[i : i + _PREFETCHED])
+        run = x[i : i + _PREFETCHED]
+        for j in range(0, run.size, _LINE):
+            prefetch(run, (j + ahead,))
+        part = _logs(column, run, d[i : i + _PREFETCHED], d32[i : i + _PREFETCHED])
         low = max(sums.low, part.low) if column.sign == 0.0 else min(sums.low, part.low)
         sums = LogSums(sums.total + part.total, sums.squares + part.squares, low, max(sums.high, part.high))
     return sums
@@ -446,39 +451,39 @@ def _declined(n_eval: int, stopped: bool) -> OnePass:
 
 @kernel
 def one_pass_optimum(column: Prepared, known: bool, work: Work) -> OnePass:
-    """Optimum from plain sums."""
+    """Optimum from the sums of one pass."""
     x, n = column.x, column.x.size
     if n < ONE_PASS_MIN:
         return _declined(0, False)
     d, moments = work.spare[:n], work.scratch.moments[0]
-    frame = _logs_wanted(column, known)
-    if not 0.0 < frame.offset + frame.ref < math.inf:  # one of a few values is missing, or has no logarithm
+    wanted = _logs_wanted(column, known)
+    if not 0.0 < wanted.offset + wanted.ref < math.inf:  # one of a few values is missing, or has no logarithm
         return _declined(0, True)
-    walk, spread = _walk_on_sample(frame, x, work.spare, work.d32, moments)
+    walk, spread = _walk_on_sample(wanted, x, work.spare, work.d32, moments)
     if spread == 0.0:
         return _declined(0, True)
     n_eval = walk.n_eval + 1
-    start = _off_the_floor(walk.x, frame.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
-    sums = _logs_and_sums(frame, x, start, d, work.d32, moments)
-    if not _admissible(frame, sums.low, sums.high):
+    start = _off_the_floor(walk.x, wanted.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
+    sums = _logs_and_sums(wanted, x, start, d, work.d32, moments)
+    if not _admissible(wanted, sums.low, sums.high):
         return _declined(n_eval, True)
-    farthest, jacobian, spread = _farthest(frame, sums.low, sums.high), sums.total / n, _spread(frame, n, sums)
-    if walk.good and _in_reach(frame, start, farthest, _COARSE.reach) and centre(moments):
+    farthest, jacobian, spread = _farthest(wanted, sums.low, sums.high), sums.total / n, _spread(wanted, n, sums)
+    if walk.good and _in_reach(wanted, start, farthest, _COARSE.reach) and center(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
-    walk = _walk(frame, d, farthest, jacobian, spread, start, _FINE, moments)
+    walk = _walk(wanted, d, farthest, jacobian, spread, start, _FINE, moments)
     n_eval += walk.n_eval
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _declined(n_eval, False)
-    nll = 0.5 * log(variance) + frame.log_ref - (walk.x - 1.0) * jacobian
-    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, frame.ref, frame.log_ref, nll, curvature, n_eval, _OK)
+    nll = 0.5 * log(variance) + wanted.log_ref - (walk.x - 1.0) * jacobian
+    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, wanted.ref, wanted.log_ref, nll, curvature, n_eval, _OK)
     low, high = float_of(sums.low), float_of(max(sums.high, 0))
-    if frame.sign > 0.0:
+    if wanted.sign > 0.0:
         return OnePass(best, False, low, high)
-    return OnePass(best, False, -high, -low) if frame.sign < 0.0 else OnePass(best, False, -low, high)
+    return OnePass(best, False, -high, -low) if wanted.sign < 0.0 else OnePass(best, False, -low, high)
 
 
 @kernel

@@ -22,11 +22,11 @@ from powerkern.kernels.likelihood import FloatArray
 C = 0.5
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
-_CENTRE_P = (
+_CENTER_P = (
     2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
     1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080,
 )  # fmt: skip
-_CENTRE_Q = (
+_CENTER_Q = (
     5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
     5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
 )  # fmt: skip
@@ -62,7 +62,7 @@ def normal_quantile(p: float) -> float:
     """Phi^-1(p) for 0 < p <= 1/2, to about 1e-15."""
     q = p - 0.5
     if abs(q) <= 0.425:
-        return q * _ratio(_CENTRE_P, _CENTRE_Q, 0.180625 - q * q)
+        return q * _ratio(_CENTER_P, _CENTER_Q, 0.180625 - q * q)
     r = math.sqrt(-log(p))
     if r <= 5.0:
         return -_ratio(_TAIL_P, _TAIL_Q, r - 1.6)

@@ -29,7 +29,7 @@ from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.loc_scale import LocScale
-from powerkern.kernels.logs import centred_log
+from powerkern.kernels.logs import centered_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.mle import fit_column
 from powerkern.kernels.order_statistics import mad_of, median_of, position_of
@@ -119,7 +119,7 @@ class Options(NamedTuple):
     cellwise: bool  #: R's conventions: the interval is searched as it is and widened afterwards; n - 1
     low: float
     high: float
-    cutoff: float  #: values further from the centre are left out
+    cutoff: float  #: values further from the center are left out
     n_reweight: int
     share: float  #: of the values that the trimmed likelihood keeps
 
@@ -149,9 +149,9 @@ class _Sorted(NamedTuple):
 
 
 class _Prescaling(NamedTuple):
-    """Prestandardisation: ``(x - centre)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
+    """Prestandardisation: ``(x - center)/divisor`` (Yeo-Johnson), ``(x/divisor)**(1/power)`` (Box-Cox)."""
 
-    centre: float
+    center: float
     divisor: float
     power: float
     status: int
@@ -212,18 +212,18 @@ def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> 
             divisor *= exp(middle)
         _exponentials(logs[:n], values)
         return _Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0)
-    centre, divisor = (0.0, 1.0) if how == RAW else (median, mad)
-    _standardize(x, centre, divisor, values)
+    center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
+    _standardize(x, center, divisor, values)
     _signed_logs(values[:n], logs)
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
-    return _Prescaling(centre, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
+    return _Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
 
 
 @kernel
-def _standardize(x: FloatArray, centre: float, divisor: float, out: FloatArray) -> None:
+def _standardize(x: FloatArray, center: float, divisor: float, out: FloatArray) -> None:
     widest_vectors()
     for i in range(x.size):
-        out[i] = (x[i] - centre) / divisor
+        out[i] = (x[i] - center) / divisor
 
 
 @kernel
@@ -232,7 +232,7 @@ def _logs_about(x: FloatArray, divisor: float, logs: FloatArray) -> None:
     widest_vectors()
     log_divisor = log(divisor)
     for i in range(x.size):
-        logs[i] = centred_log(x[i], 0.0, divisor, log_divisor)
+        logs[i] = centered_log(x[i], 0.0, divisor, log_divisor)
 
 
 @kernel
@@ -265,7 +265,7 @@ def _mean(x: FloatArray) -> float:
 def _huber(y: FloatArray, criterion: int) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers.
 
-    Carroll's likelihood [2]_ has the density that is normal in the centre and falls off more slowly beyond.
+    Carroll's likelihood [2]_ has the density that is normal in the center and falls off more slowly beyond.
     """
     if criterion == CARROLL:
         return huber_likelihood_of(y, _HUBER_K)
@@ -301,25 +301,25 @@ def _best_window(at: _Sorted, lmbda: float, size: int) -> tuple[int, float]:
     """
     n, y, logs = at.column.n, at.y, at.column.logs
     first, last = n - size, size
-    centre = _mean(y[first:last])
+    center = _mean(y[first:last])
     unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
     total, squares, jacobian = 0.0, 0.0, 0.0
     for i in range(first, last):
-        d = (y[i] - centre) * unit
+        d = (y[i] - center) * unit
         total += d
         squares += d * d
         jacobian += logs[i]
     left, left_squares, left_jacobian = at.outward
     left[0] = left_squares[0] = left_jacobian[0] = 0.0
     for k in range(first):
-        d = (y[first - 1 - k] - centre) * unit
+        d = (y[first - 1 - k] - center) * unit
         left[k + 1] = left[k] + d
         left_squares[k + 1] = left_squares[k] + d * d
         left_jacobian[k + 1] = left_jacobian[k] + logs[first - 1 - k]
     best, best_start = math.inf, first
     for start in range(first + 1):
         if start > 0:
-            d = (y[last + start - 1] - centre) * unit
+            d = (y[last + start - 1] - center) * unit
             total += d
             squares += d * d
             jacobian += logs[last + start - 1]
@@ -657,7 +657,7 @@ def _finish(
     n, n_kept = x.size, kept.stop - kept.start
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])
-    row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.centre
+    row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK and found.n_rivals > 0:
         row[STATUS] = _MULTIMODAL
@@ -686,7 +686,7 @@ def _original(y: float, lmbda: float, below: float, prescaling: _Prescaling) -> 
     at = log_at(y, lmbda, below)
     if below == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)
-    return prescaling.centre + prescaling.divisor * value_at(at, below)
+    return prescaling.center + prescaling.divisor * value_at(at, below)
 
 
 @kernel

@@ -43,11 +43,16 @@ ROW_BLOCK = 128
 _LINE = 8
 
 
-def constants(family: int, what: int, results: FloatArray) -> FloatArray:
-    """The constants of each column, for what is to be done; LOW > HIGH where none of its values is ordinary."""
+def constants(family: int, direction: int, results: FloatArray) -> FloatArray:
+    """The constants of each column, for what a `direction` does; LOW > HIGH where none of its values is ordinary."""
     n_constants, prepare = _CONSTANTS[family]
     c = np.zeros((n_constants, results.shape[0]))
-    prepare(results, what in (INVERSE, INVERSE_STANDARDIZED), what in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED), c)
+    prepare(
+        results,
+        direction in (INVERSE, INVERSE_STANDARDIZED),
+        direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED),
+        c,
+    )
     return c
 
 
@@ -178,7 +183,7 @@ def _yeojohnson_unstandardized(
     _along_rows(yeojohnson.yeojohnson_unstandardized_block, x, stride, left, c, found, out)
 
 
-#: The entry for a family and what is to be done.
+#: The entry for a family and a direction.
 APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, Flags, FloatArray], None]] = {
     (BOX_COX, FORWARD): _boxcox,
     (BOX_COX, INVERSE): _inv_boxcox,

@@ -42,7 +42,7 @@ from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs, Scratch
-from powerkern.kernels.logs import Scan, centred_log, offset_log, scan, squeeze
+from powerkern.kernels.logs import Scan, centered_log, offset_log, scan, squeeze
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -55,7 +55,7 @@ from powerkern.kernels.results import (
     write_range,
 )
 from powerkern.kernels.scratch import SCRATCH
-from powerkern.kernels.two_pass import Centred, profile_of, two_pass_optimum
+from powerkern.kernels.two_pass import Centered, profile_of, two_pass_optimum
 
 IntArray = npt.NDArray[np.int64]
 
@@ -178,9 +178,9 @@ def _log_range(base: float, grid: FloatArray) -> tuple[float, float]:
     low, high, ref = grid[G_MIN], grid[G_MAX], grid[G_REF]
     log_ref = offset_log(base, ref)
     if grid[G_SIGN] > 0.0:
-        return centred_log(low, base, ref, log_ref), centred_log(high, base, ref, log_ref)
+        return centered_log(low, base, ref, log_ref), centered_log(high, base, ref, log_ref)
     if grid[G_SIGN] < 0.0:
-        return centred_log(-high, base, ref, log_ref), centred_log(-low, base, ref, log_ref)
+        return centered_log(-high, base, ref, log_ref), centered_log(-low, base, ref, log_ref)
     return math.copysign(log1p(abs(low)), low), math.copysign(log1p(abs(high)), high)
 
 
@@ -266,7 +266,7 @@ def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: I
 
 
 @kernel
-def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
+def _places_of_any(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
     """`_places` for any values."""
     widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
@@ -279,14 +279,14 @@ def _careful_places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray,
         inside = (x[i] >= low) & (x[i] <= high)
         n_inside += inside
         value = x[i] if inside else low
-        s = centred_log(abs(value), base, ref, log_ref) * per_bin
+        s = centered_log(abs(value), base, ref, log_ref) * per_bin
         s = -s if both and value < 0.0 else s
         bins[i], t[i] = _place(s, first, last)
     return n_inside
 
 
 @kernel
-def _needs_care(base: float, grid: FloatArray) -> bool:
+def _is_delicate(base: float, grid: FloatArray) -> bool:
     """Whether all magnitudes are near the reference, or its inverse or some of their ratios beyond the normal range."""
     unit = base + grid[G_REF]
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
@@ -312,7 +312,7 @@ def _add_column(
     x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
 ) -> bool:
     """Add the column to `sums`; False where a value is beyond the extremes that the grid was made for."""
-    careful = _needs_care(base, grid)
+    delicate = _is_delicate(base, grid)
     for start in range(0, x.size, BLOCK):
         block = x[start : start + BLOCK]
         squeezed = weight.size > 0 or grid[G_BINS] == 0.0
@@ -323,7 +323,7 @@ def _add_column(
             if n > 0 and grid[G_BINS] == 0.0:
                 return False
             t, bins = chunk.t[:n], chunk.bins[:n]
-            inside = _careful_places(block, base, grid, t, bins) if careful else _places(block, base, grid, t, bins)
+            inside = _places_of_any(block, base, grid, t, bins) if delicate else _places(block, base, grid, t, bins)
             if inside == n:
                 break
             if squeezed:
@@ -449,7 +449,7 @@ class Sample(NamedTuple):
     In units of the logs, `half` is half a bin, and `rounding` the rounding error of a log that is 0.
     """
 
-    centred: Centred
+    centered: Centered
     sign: float
     half: float
     rounding: float
@@ -475,15 +475,15 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         if not sums[b, 0] > 0.0:
             continue
         below = both and first + b < 0
-        centre = (first + b + 0.5) / sigma_bins
+        center = (first + b + 0.5) / sigma_bins
         found, remainder = gauss_rule(sums[b], nodes.small)
         for k in range(found):
-            at = centre + half * nodes.small[0, k]
+            at = center + half * nodes.small[0, k]
             nodes.position[n] = -at if below else at  # rounding may put a node beyond 0: others make up for it
             nodes.weight[n] = nodes.small[1, k]
             turn += nodes.small[1, k] * at
             n += 1
-        nodes.bin_position[n_bins] = abs(centre) if both else centre
+        nodes.bin_position[n_bins] = abs(center) if both else center
         nodes.bin_weight[n_bins] = sums[b, 0]
         nodes.bin_remainder[n_bins] = remainder
         n_bins += 1
@@ -507,22 +507,22 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         nodes.weight[n_below:n],
         nodes.position[:n_below],
         nodes.weight[:n_below],
-        centred_log(smallest, base, grid[G_REF], log_ref) / sigma,
-        centred_log(largest, base, grid[G_REF], log_ref) / sigma,
+        centered_log(smallest, base, grid[G_REF], log_ref) / sigma,
+        centered_log(largest, base, grid[G_REF], log_ref) / sigma,
         log1p(below_high) / sigma,
         turn / total,
         sigma,
         0.0,
     )
-    centred = Centred(logs, log_ref, base, smallest, largest)
-    rounding = 0.0 if _needs_care(base, grid) else _EPS / sigma
-    return Sample(centred, sign, half, rounding, n_bins, n_bins_below, total)
+    centered = Centered(logs, log_ref, base, smallest, largest)
+    rounding = 0.0 if _is_delicate(base, grid) else _EPS / sigma
+    return Sample(centered, sign, half, rounding, n_bins, n_bins_below, total)
 
 
 @kernel
 def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
     """A bound of the error of an optimum: that of the Gauss rules, and of rounding of the logs and within the bins."""
-    logs = sample.centred.logs
+    logs = sample.centered.logs
     mu, shift = best.exponent * logs.sigma, 0.0
     if sample.sign != 0.0:
         shift = logs.high if mu > 0.0 else logs.low
@@ -548,7 +548,7 @@ def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
 @kernel
 def _noise(sample: Sample) -> float:
     """What rounding of the logs does to lambda, whose unit is one over their spread."""
-    logs = sample.centred.logs
+    logs = sample.centered.logs
     spread = noise = 0.0
     for k in range(logs.pos.size):
         spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2
@@ -664,11 +664,11 @@ def _fit_column(
         write_identity(row, _CONSTANT if total > 0.0 else _EMPTY)
         return 0.0
     sample = sample_of(sums, base, grid, nodes)
-    if sample.centred.logs.pos.size + sample.centred.logs.neg.size < 2:
+    if sample.centered.logs.pos.size + sample.centered.logs.neg.size < 2:
         write_identity(row, _UNRESOLVED)
         return math.inf
     exponent = lmbda if sample.sign >= 0.0 else 2.0 - lmbda
-    best = two_pass_optimum(sample.centred, exponent, 0, scratch)
+    best = two_pass_optimum(sample.centered, exponent, 0, scratch)
     write_fit(row, best, sample.sign, _POWER_SUMS)
     if row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda
@@ -697,7 +697,7 @@ def profile_sums(
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
             sample = sample_of(own, log_offset(family), grids[j], nodes)
-            profile_of(sample.centred, sample.sign, lmbdas, scratch, out[j])
+            profile_of(sample.centered, sample.sign, lmbdas, scratch, out[j])
 
 
 @entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, _NODES, SCRATCH, ROWS))
@@ -717,4 +717,4 @@ def interval_sums(
         out[j] = math.nan
         if _total(own) > 0.0 and grids[j, G_MIN] < grids[j, G_MAX]:
             sample = sample_of(own, log_offset(family), grids[j], nodes)
-            interval_of(sample.centred, sample.sign, at[j, 0], at[j, 1], scratch, out[j])
+            interval_of(sample.centered, sample.sign, at[j, 0], at[j, 1], scratch, out[j])

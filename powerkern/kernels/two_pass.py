@@ -16,7 +16,7 @@ from powerkern.kernels.likelihood import (
     Score,
     Scratch,
     b,
-    growth_at_centre,
+    growth_at_center,
     has_root_near,
     nll_at,
     score,
@@ -37,7 +37,7 @@ _TIGHT = 2.0**-20
 _MOST_TYPICAL = 63
 
 
-class Centred(NamedTuple):
+class Centered(NamedTuple):
     """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it."""
 
     logs: Logs
@@ -48,14 +48,14 @@ class Centred(NamedTuple):
 
 
 @kernel
-def centred_column(column: Prepared, work: Work) -> Centred:
+def centered_column(column: Prepared, work: Work) -> Centered:
     """The logs of a column about a reference in it, in `work.spare`."""
     found, offset = column.found, column.offset
     sides = sides_of(column.x, column.weight, found.n_negative, work)
     reference = _reference(sides, column.weight.size > 0, work.spare)
     logs = logs_about(sides, offset, reference, work.spare)
     largest = max(float_of(found.high), float_of(found.negative_high))
-    return Centred(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest)
+    return Centered(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest)
 
 
 @kernel
@@ -94,9 +94,9 @@ def _typical(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
 
 
 @kernel
-def two_pass_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
+def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
     """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
-    logs = centred.logs
+    logs = centered.logs
     given = exponent == exponent
     state = newton_start(exponent * logs.sigma if given else _start(logs), 4.0, 1e-8, MAX_EVAL)
     searching = not given
@@ -114,9 +114,9 @@ def two_pass_optimum(centred: Centred, exponent: float, n_eval: int, scratch: Sc
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
     extreme = 0.0
     if logs.neg.size == 0:
-        extreme = centred.largest if mu > 0.0 else centred.smallest
-    nll = nll_at(logs, mu, at, centred.log_reference)
-    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centred.offset, extreme, n_eval, status)
+        extreme = centered.largest if mu > 0.0 else centered.smallest
+    nll = nll_at(logs, mu, at, centered.log_reference)
+    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centered.offset, extreme, n_eval, status)
 
 
 @kernel
@@ -137,7 +137,7 @@ def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
     One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
     """
     if logs.neg.size > 0:
-        log_factor = at.log_factor + growth_at_centre(logs, mu)
+        log_factor = at.log_factor + growth_at_center(logs, mu)
         return Score(at.d1, at.d2, at.d3, at.mean, at.variance, log_factor, 0.0)
     shift = logs.high if mu > 0.0 else logs.low
     return Score(at.d1, at.d2, at.d3, at.mean - b(-mu, shift), at.variance, 0.0, shift)
@@ -163,9 +163,9 @@ def optimum(
 
 
 @kernel
-def profile_of(centred: Centred, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
+def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
     """out = g(lambda) for every lambda; `sign` is 1, -1, or 0 for both signs."""
     for k in range(lmbdas.size):
-        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centred.logs.sigma
-        at = score(centred.logs, mu, scratch)
-        out[k] = nll_at(centred.logs, mu, at, centred.log_reference)
+        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centered.logs.sigma
+        at = score(centered.logs, mu, scratch)
+        out[k] = nll_at(centered.logs, mu, at, centered.log_reference)

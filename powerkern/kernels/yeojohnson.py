@@ -272,7 +272,7 @@ class Side(NamedTuple):
     #: 1/(m unit)
     inverse: float
     #: |ref| or 0, its ln(1 + .), and 1 + . as a power of two and a mantissa
-    centre: float
+    center: float
     log_base: float
     base_k: float
     base_m: float
@@ -285,13 +285,13 @@ class Side(NamedTuple):
 
 
 @inlined
-def _side(m: float, inverse: float, centre: float, shift: float, slope: float, offset: float) -> Side:
-    base_k, base_m = split(1.0 + centre)
+def _side(m: float, inverse: float, center: float, shift: float, slope: float, offset: float) -> Side:
+    base_k, base_m = split(1.0 + center)
     return Side(
         m=m,
         inverse=inverse,
-        centre=centre,
-        log_base=log1p(centre),
+        center=center,
+        log_base=log1p(center),
         base_k=base_k,
         base_m=base_m,
         shift=shift,
@@ -367,7 +367,7 @@ def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Sid
     return Side(
         m,
         inverse,
-        lower.centre if negative else upper.centre,
+        lower.center if negative else upper.center,
         lower.log_base if negative else upper.log_base,
         lower.base_k if negative else upper.base_k,
         lower.base_m if negative else upper.base_m,
@@ -384,15 +384,15 @@ def _standardized_blocks(
 ) -> None:
     """`ordinary` (a constant where it is called): S = 0, and x is NaN, or neither x nor e**t is near float64's ends."""
     widest_vectors()
-    upper_inverse = 1.0 / (1.0 + upper.centre)
-    lower_inverse = 1.0 / (1.0 + lower.centre)
+    upper_inverse = 1.0 / (1.0 + upper.center)
+    lower_inverse = 1.0 / (1.0 + lower.center)
     # half the inverse: the product with 1 + |x| cannot overflow
     upper_m_inverse = 0.5 / upper.base_m
     lower_m_inverse = 0.5 / lower.base_m
     upper_limit = _limit(lmbda) * upper.factor if lmbda < 0.0 else math.inf
     lower_limit = _limit(2.0 - lmbda) * lower.factor if lmbda > 2.0 else math.inf
     one_sided = ordinary and not mixed
-    below = lower.centre > 0.0
+    below = lower.center > 0.0
     d = np.empty(BLOCK)
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
@@ -405,7 +405,7 @@ def _standardized_blocks(
                 side = _selected_side(negative, upper, lower, False)
                 inverse = lower_inverse if negative else upper_inverse
                 m_inverse = lower_m_inverse if negative else upper_m_inverse
-                d[i] = log1p_ratio(size, side.centre, inverse, side.base_k, m_inverse)
+                d[i] = log1p_ratio(size, side.center, inverse, side.base_k, m_inverse)
         for i in range(block.size):
             negative = below if one_sided else block[i] < 0.0
             side = _selected_side(negative, upper, lower, mixed)
@@ -533,7 +533,7 @@ def _unstandardized_blocks(
             exponent = 710.0 if exponent > 710.0 else exponent
             exponent = -50.0 if exponent < -50.0 else exponent
             value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
-            close = side.centre + (1.0 + side.centre) * value
+            close = side.center + (1.0 + side.center) * value
             block[i] = sign * (close if near else value)
 
 
@@ -562,7 +562,7 @@ def yeojohnson_unstandardized(
 LOW, HIGH, _LMBDA, _LOWER_M_LO = range(4)
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 _REF, _ZERO, _SLOPE, _SLOPE_INVERSE, _OFFSET, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = range(10, 18)
-_CENTRE, _LOG_BASE, _GROWTH = range(18, 24, 2)
+_CENTER, _LOG_BASE, _GROWTH = range(18, 24, 2)
 N_CONSTANTS = 24
 
 
@@ -612,7 +612,7 @@ def yeojohnson_constants(
     c[_REF], c[_ZERO], c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = ref, zero, a, 1.0 / a, b
     base_k, base_m = split(1.0 + abs(ref))
     c[_SIZE_INVERSE], c[_BASE_K], c[_BASE_M_INVERSE] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
-    c[_CENTRE], c[_CENTRE + 1] = upper.centre, lower.centre
+    c[_CENTER], c[_CENTER + 1] = upper.center, lower.center
     c[_LOG_BASE], c[_LOG_BASE + 1] = upper.log_base, lower.log_base
     c[_GROWTH], c[_GROWTH + 1] = growth, lower_growth
 
@@ -712,14 +712,14 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
         signs[j] = -1.0 if negative else 1.0
     for j in range(out.size):
         negative = signs[j] < 0.0
-        centre = _of_side(c, _CENTRE, j, negative)
+        center = _of_side(c, _CENTER, j, negative)
         near = abs(d[j]) < 0.35
         beside_zero = d[j] + _of_side(c, _LOG_BASE, j, negative)
         exponent = d[j] if near else beside_zero
         exponent = 710.0 if exponent > 710.0 else exponent
         exponent = -50.0 if exponent < -50.0 else exponent
         value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
-        close = centre + (1.0 + centre) * value
+        close = center + (1.0 + center) * value
         out[j] = signs[j] * (close if near else value)
 
 

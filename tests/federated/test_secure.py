@@ -85,7 +85,7 @@ def test_masks_are_bound_to_both_names() -> None:
 
 def moments_by_hand(y: np.ndarray, w: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """A share of four functions of some values."""
-    out = np.zeros(partial_moments.N_SHARE)
+    out = np.zeros(partial_moments.N_PARTIAL)
     mean = y @ w / w.sum()
     d = y - mean[:, None]
     out[lk.WEIGHT], out[lk.Y : lk.Y3 + 1], out[partial_moments.JACOBIAN] = w.sum(), mean, logs @ w / w.sum()
@@ -100,9 +100,9 @@ def test_moments_from_sums_are_those_of_all_values(offset: float) -> None:
     rng = np.random.default_rng(0)
     y, w, logs = rng.normal(size=(4, 90)) + offset, rng.exponential(size=90), rng.normal(size=90)
     pieces = [slice(0, 10), slice(10, 11), slice(11, 90)]
-    parts = [np.zeros((1, partial_moments.N_SHARE)), *(moments_by_hand(y[:, s], w[s], logs[s])[None] for s in pieces)]
+    parts = [np.zeros((1, partial_moments.N_PARTIAL)), *(moments_by_hand(y[:, s], w[s], logs[s])[None] for s in pieces)]
     totals = [sum(column) for column in zip(*(secure.sums_of_moments(part) for part in parts), strict=True)]
-    got = secure.moments_of_sums(totals, (1, partial_moments.N_SHARE))[0]
+    got = secure.moments_of_sums(totals, (1, partial_moments.N_PARTIAL))[0]
     expected = moments_by_hand(y - offset, w, logs)
     expected[lk.Y : lk.Y3 + 1] += offset
     # each deviation is known to an ulp of the offset
@@ -110,4 +110,4 @@ def test_moments_from_sums_are_those_of_all_values(offset: float) -> None:
 
 
 def test_sums_of_nothing_are_no_moments() -> None:
-    assert_array_equal(secure.moments_of_sums([0] * partial_moments.N_SHARE, (1, partial_moments.N_SHARE)), 0.0)
+    assert_array_equal(secure.moments_of_sums([0] * partial_moments.N_PARTIAL, (1, partial_moments.N_PARTIAL)), 0.0)

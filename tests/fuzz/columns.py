@@ -118,10 +118,10 @@ def _pareto(rng: Generator, n: int) -> np.ndarray:
 
 def _mixture(rng: Generator, n: int) -> np.ndarray:
     """Two or three clusters, far apart against their widths."""
-    centres = rng.normal(0.0, 10.0 ** rng.uniform(0.0, 6.0), 3)
+    centers = rng.normal(0.0, 10.0 ** rng.uniform(0.0, 6.0), 3)
     widths = 10.0 ** rng.uniform(-6.0, 2.0, 3)
     which = rng.choice(3, n, p=rng.choice([[0.5, 0.5, 0.0], [0.9, 0.05, 0.05], [0.34, 0.33, 0.33]]))
-    return rng.normal(centres[which], widths[which])
+    return rng.normal(centers[which], widths[which])
 
 
 def _outliers(rng: Generator, n: int) -> np.ndarray:

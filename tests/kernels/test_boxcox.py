@@ -243,7 +243,7 @@ def columns(n=25):
 STANDARDIZED_LMBDAS = [-361.0, 395285.0, -14426.0, 0.5, -0.5, 0.0, 1.0, 2.0, 1e-20, 1e-9, -20.0, 50.0, 1e5]
 
 
-def centred(x, lmbda, ref):
+def centered(x, lmbda, ref):
     return [oracles.branch(mpmath.log(mpmath.mpf(float(v)) / mpmath.mpf(ref)), lmbda) for v in x]
 
 
@@ -263,7 +263,7 @@ def distances(z, a, b, values):
 @pytest.mark.parametrize("name, x", list(columns()))
 def test_standardized_is_finite_and_exact_and_comes_back(name, x, lmbda):
     ref = float(x.max() if lmbda > 0.0 else x.min())
-    values = centred(x, lmbda, ref)
+    values = centered(x, lmbda, ref)
     a, b = slope_and_intercept(values)
     z = applied(boxcox_standardized, x, lmbda, ref, a, b)
     unit = EPS * (np.abs(z).max() + abs(b))
@@ -271,7 +271,7 @@ def test_standardized_is_finite_and_exact_and_comes_back(name, x, lmbda):
     back = applied(boxcox_unstandardized, z, lmbda, ref, a, b)
     assert (back > 0.0).all()
     known = (back < math.inf) & (back > 1e-307)  # elsewhere the rounding of z is worth more than the range of float64
-    again = centred(back[known], lmbda, ref)
+    again = centered(back[known], lmbda, ref)
     # the rounding of x itself, by dz/d ln x = a (x/ref)**lambda
     slopes = np.array([float(a * (1 + mpmath.mpf(lmbda) * y)) for y in again])
     assert (distances(z[known], a, b, again) < 16.0 * unit + 2.0 * EPS * slopes).all()
@@ -318,7 +318,7 @@ def test_standardized_in_place():
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
 def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
-    """To the bit, for a matrix is cut into pieces; a value that is not ordinary sends the piece another way."""
+    """To the bit, for a matrix is cut into blocks; a value that is not ordinary sends its block another way."""
     ref = float(np.median(x))
     z = applied(boxcox_standardized, x, lmbda, ref, 1.5, 0.25)
     for stranger in (math.nan, math.inf, -1.0, 5e-324):

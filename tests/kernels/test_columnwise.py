@@ -89,17 +89,17 @@ def block_for(family):
 
 
 @pytest.mark.parametrize("family", NAMES)
-@pytest.mark.parametrize("what", range(4))
-def test_apply(family, what):
+@pytest.mark.parametrize("direction", range(4))
+def test_apply(family, direction):
     """Each entry against many digits: psi, its inverse, and both standardised."""
-    standardized = what in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
+    standardized = direction in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
     # psi of the tight column is constant in float64: only its standardised form can be used
     x = block_for(family) if standardized else block_for(family)[:3]
     rows = fits(x, family)
     image = np.array([images(NAMES[family], row, column, standardized) for row, column in zip(rows, x, strict=True)])
-    before, after = (x, image) if what in (columnwise.FORWARD, columnwise.FORWARD_STANDARDIZED) else (image, x)
+    before, after = (x, image) if direction in (columnwise.FORWARD, columnwise.FORWARD_STANDARDIZED) else (image, x)
     block, failures = before.copy(), np.zeros(len(x), dtype=np.int64)
-    columnwise.APPLY[family, what](block, rows, failures)
+    columnwise.APPLY[family, direction](block, rows, failures)
     assert not failures.any()
     np.testing.assert_allclose(block, after, rtol=1e-12, atol=1e-12)
 
@@ -111,14 +111,14 @@ def images(family, row, x, standardized):
         return [float(oracles.power_derivatives(family, row[LMBDA], v)[0]) for v in x]
 
 
-@pytest.mark.parametrize("what", range(4))
+@pytest.mark.parametrize("direction", range(4))
 @pytest.mark.parametrize("family", NAMES)
-def test_columns_that_were_not_fitted_pass_unchanged(family, what):
+def test_columns_that_were_not_fitted_pass_unchanged(family, direction):
     x = np.array([[np.nan, -1.0, np.inf, 0.0], [1.0, 2.0, 3.0, 4.0]])
     rows = fits(np.array([[2.0, 2.0, 2.0, 2.0], [1.0, 2.0, 3.0, 4.0]]), family)
     assert rows[0, STATUS] == Status.CONSTANT
     block, failures = x.copy(), np.zeros(2, dtype=np.int64)
-    columnwise.APPLY[family, what](block, rows, failures)
+    columnwise.APPLY[family, direction](block, rows, failures)
     np.testing.assert_array_equal(block[0], x[0])
     assert failures[0] == 0
     assert (block[1] != x[1]).any()
@@ -133,8 +133,8 @@ def test_failures_forward(family, standardized):
     expected = 5 if family == BOX_COX else 2
     failures = np.full(1, 10, dtype=np.int64)
     block = x.copy()
-    what = columnwise.FORWARD_STANDARDIZED if standardized else columnwise.FORWARD
-    columnwise.APPLY[family, what](block, rows, failures)
+    direction = columnwise.FORWARD_STANDARDIZED if standardized else columnwise.FORWARD
+    columnwise.APPLY[family, direction](block, rows, failures)
     assert failures[0] == 10 + expected
     assert np.isnan(block[0, 1])
     for view in (x.T, np.asfortranarray(x.T)[::-1]):

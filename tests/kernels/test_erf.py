@@ -21,9 +21,9 @@ def jitted_erf(x):
     return kernels.erf(x)
 
 
-def probabilities(scores, centre, scale):
+def probabilities(scores, center, scale):
     block = np.array([scores], dtype=float)
-    kernels.gaussian_probabilities(block, np.array([centre], dtype=float), np.array([scale], dtype=float))
+    kernels.gaussian_probabilities(block, np.array([center], dtype=float), np.array([scale], dtype=float))
     return block[0]
 
 
@@ -62,7 +62,7 @@ def test_missing_scores_stay_missing(scale):
     assert np.isnan(probabilities([math.nan, 2.0], 1.0, scale)).tolist() == [True, False]
 
 
-def test_no_centre_or_no_scale_no_probability():
+def test_no_center_or_no_scale_no_probability():
     assert np.isnan(probabilities([0.0, 1.0], math.nan, 1.0)).all()
     assert np.isnan(probabilities([0.0, 1.0], 0.5, math.nan)).all()
 

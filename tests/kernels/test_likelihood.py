@@ -63,7 +63,7 @@ def new_scratch():
 
 
 def likelihood(family, x, weight, lmbdas):
-    """Rows of g, g', g'', g''' in units of sigma^-k, and sigma: the column is split and centred as fits do it."""
+    """Rows of g, g', g'', g''' in units of sigma^-k, and sigma: the column is split and centered as fits do it."""
     base = 1.0 if family == "yeo-johnson" else 0.0
     below = x < 0.0
     mirrored = below.all()

@@ -73,9 +73,9 @@ def test_brent_visits_the_points_of_netlib_fmin(f, a, b, xtol):
 
 
 @given(st.floats(-5, 5), st.floats(0.01, 100), st.floats(-1, 1), st.floats(1e-9, 0.1))
-def test_brent_visits_the_points_of_netlib_fmin_on_any_convex_quartic(centre, width, skew, xtol):
+def test_brent_visits_the_points_of_netlib_fmin_on_any_convex_quartic(center, width, skew, xtol):
     def f(x):
-        t = (x - centre) / width
+        t = (x - center) / width
         return t * t + 0.3 * skew * t**3 + 0.25 * t**4
 
     g, points = recorded(f)
@@ -141,11 +141,11 @@ def test_minimum_is_the_best_point_visited_inside_the_bracket(minimise, start, s
 
 
 @minimisers
-@given(centre=st.floats(-3.9, 5.9), power=st.sampled_from([0.5, 1.0, 1.5]), xtol=st.floats(1e-7, 0.1))
-def test_minimum_is_within_xtol(minimise, start, step, centre, power, xtol):
-    result = minimise(lambda x: abs(x - centre) ** power, -4.0, 6.0, xtol)
+@given(center=st.floats(-3.9, 5.9), power=st.sampled_from([0.5, 1.0, 1.5]), xtol=st.floats(1e-7, 0.1))
+def test_minimum_is_within_xtol(minimise, start, step, center, power, xtol):
+    result = minimise(lambda x: abs(x - center) ** power, -4.0, 6.0, xtol)
     assert result.status == m.CONVERGED
-    assert abs(result.x - centre) <= xtol + 5e-8 * abs(centre)
+    assert abs(result.x - center) <= xtol + 5e-8 * abs(center)
 
 
 @minimisers
@@ -468,12 +468,12 @@ def problems(n):
     return list(zip(rng.uniform(-3.0, 5.0, n), rng.uniform(0.1, 10.0, n), strict=True))
 
 
-def bowl(x, centre, width):
-    return math.cosh((x - centre) / width)
+def bowl(x, center, width):
+    return math.cosh((x - center) / width)
 
 
-def bowl_slope(x, centre, width):
-    t = (x - centre) / width
+def bowl_slope(x, center, width):
+    t = (x - center) / width
     return math.sinh(t), math.cosh(t) / width, math.sinh(t) / width**2
 
 

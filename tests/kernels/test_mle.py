@@ -186,11 +186,11 @@ def test_every_finite_column_is_certified_or_has_no_optimum(x):
 @settings(max_examples=10 if JIT_DISABLED else 100)
 @given(finite_column, st.integers(0, 2**32 - 1))
 def test_every_long_column_is_certified_too(x, seed):
-    """The plain way gives up on what it cannot do; whatever it certifies, the careful way confirms."""
+    """A fit in one pass gives up where it loses digits; what it certifies, a fit in two passes confirms."""
     long = np.random.default_rng(seed).choice(np.append(x, [1.0, 2.0]), size=ONE_PASS_MIN + 1)
-    plain, careful = fitted(long, YEO_JOHNSON), fitted(long, YEO_JOHNSON, np.ones(long.size))
-    assert plain[STATUS] == careful[STATUS] in (Status.OK, Status.CONSTANT)
-    assert abs(plain[LMBDA] - careful[LMBDA]) <= 1e-11 * max(1.0, abs(careful[LMBDA]))
+    one_pass, two_pass = fitted(long, YEO_JOHNSON), fitted(long, YEO_JOHNSON, np.ones(long.size))
+    assert one_pass[STATUS] == two_pass[STATUS] in (Status.OK, Status.CONSTANT)
+    assert abs(one_pass[LMBDA] - two_pass[LMBDA]) <= 1e-11 * max(1.0, abs(two_pass[LMBDA]))
 
 
 @settings(max_examples=15)
@@ -308,31 +308,31 @@ def test_no_value_is_overlooked(family, name, odd):
     for position in (12,) if JIT_DISABLED else (0, 11, 12, 187, 2500, SIZE - 1):
         x = LONG[name].copy()
         x[position] = odd
-        row, careful = fitted(x, family), fitted(x, family, np.ones(SIZE))
+        row, two_pass = fitted(x, family), fitted(x, family, np.ones(SIZE))
         for k in (STATUS, N_OBS, X_MIN, X_MAX):
-            assert row[k] == careful[k] or (np.isnan(row[k]) and np.isnan(careful[k]))
-        lmbda = careful[LMBDA]
+            assert row[k] == two_pass[k] or (np.isnan(row[k]) and np.isnan(two_pass[k]))
+        lmbda = two_pass[LMBDA]
         assert abs(row[LMBDA] - lmbda) <= 1e-11 * (1.0 + abs(lmbda))
 
 
-def test_usual_columns_are_fitted_the_plain_way():
+def test_usual_columns_are_fitted_in_one_pass():
     """Whatever the first look expected, and with missing values; counted in plain Python."""
     code = (
         "import numpy as np, test_mle\n"
-        "from powerkern.kernels import mle\n"
-        "careful, plain = [], []\n"
+        "from powerkern.kernels import mle, one_pass\n"
+        "two_pass, samples = [], []\n"
         "def counted(calls, function):\n"
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"
-        "two_pass_optimum = counted(careful, two_pass_optimum)\n"
-        "_walk_on_sample = counted(plain, _walk_on_sample)\n"
+        "mle.two_pass_optimum = counted(two_pass, mle.two_pass_optimum)\n"
+        "one_pass._walk_on_sample = counted(samples, one_pass._walk_on_sample)\n"
         "few = np.abs(test_mle.LONG['both signs'][:400]); few[1] = -1.0\n"
         "columns = [*(x[:400] for x in test_mle.LONG.values()), few, -few]\n"
         "columns += [np.where(np.arange(400) % 7 == 3, np.nan, x) for x in columns]\n"
         "for x in columns: test_mle.fitted(x, YEO_JOHNSON)\n"
-        "print(len(careful), len(plain) <= 2 * len(columns))\n"
-        "careful.clear(); plain.clear()\n"
+        "print(len(two_pass), len(samples) <= 2 * len(columns))\n"
+        "two_pass.clear(); samples.clear()\n"
         "test_mle.fitted(1e6 + test_mle.POSITIVE[:400], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
-        "print(len(careful), len(plain))"
+        "print(len(two_pass), len(samples))"
     )
     path = os.pathsep.join([str(processes.SOURCES), *(str(folder) for folder in Path(__file__).parents[:2])])
     assert processes.run(code, NUMBA_DISABLE_JIT="1", PYTHONPATH=path).split() == ["0", "True", "1", "1"]

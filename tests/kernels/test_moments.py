@@ -345,10 +345,10 @@ def test_signed_numbers(logs, data):
     )
 
 
-@pytest.mark.parametrize("centre", [0.0, 1.0, -700.0, 1e5, 1e12])
+@pytest.mark.parametrize("center", [0.0, 1.0, -700.0, 1e5, 1e12])
 @pytest.mark.parametrize("spread", [1e-3, 1e-8, 1e-13])
-def test_log_var_of_nearly_equal_numbers(centre, spread):
-    logs = centre + spread * np.random.default_rng(13).normal(size=50)
+def test_log_var_of_nearly_equal_numbers(center, spread):
+    logs = center + spread * np.random.default_rng(13).normal(size=50)
     for signs in (None, np.ones(50), -np.ones(50)):
         assert log_var(logs, signs) == pytest.approx(oracles.log_var(logs), rel=1e-15, abs=4e-15)
 

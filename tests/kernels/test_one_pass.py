@@ -1,4 +1,4 @@
-"""Plain sums against the careful way, which holds for any data, and the test that says when they will do."""
+"""One pass against two passes, which hold for any data, and the test that says when one pass will do."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from powerkern.kernels.scratch import SAMPLE, new_work
 EPS = np.finfo(float).eps
 BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 
-# sizes around those at which the road changes: careful, sampled, in chunks
+# sizes around those at which the fit changes: in two passes, from a sample, in chunks
 SIZES = [ONE_PASS_MIN - 1, ONE_PASS_MIN, ONE_PASS_MIN + 1, ps.CHUNK - 1, ps.CHUNK + 1]
 LARGE = [SAMPLE - 1, SAMPLE, SAMPLE + 1, SAMPLE * SAMPLE_STRIDE, 70_001]
 if JIT_DISABLED:
     SIZES, LARGE = SIZES[:2], []
 
-#: Columns that plain sums are made for, and some that they must leave to the careful way.
+#: Columns that one pass is made for, and some that it must leave to two passes.
 DISTRIBUTIONS = {
     "normal": lambda rng, n: rng.normal(size=n),
     "shifted normal": lambda rng, n: rng.normal(size=n) + 3.0,
@@ -57,22 +57,22 @@ def fitted(x, family, weight=()):
 
 
 def assert_same_fit(x, family):
-    """Weights of one send a column the careful way: both must agree."""
-    plain, careful = fitted(x, family), fitted(x, family, np.ones(x.size))
-    assert plain[STATUS] == careful[STATUS] == Status.OK
-    assert abs(plain[LMBDA] - careful[LMBDA]) <= 1e-12 * max(1.0, abs(careful[LMBDA]))
-    size = abs(np.log(abs(x[x != 0.0]))).max() * (1.0 + abs(careful[LMBDA]))
-    assert abs(plain[NLL] - careful[NLL]) <= 1e-13 * (1.0 + size)
-    assert plain[CURVATURE] == pytest.approx(careful[CURVATURE], rel=1e-7)
+    """With weights of one a column is fitted in two passes: both must agree."""
+    one_pass, two_pass = fitted(x, family), fitted(x, family, np.ones(x.size))
+    assert one_pass[STATUS] == two_pass[STATUS] == Status.OK
+    assert abs(one_pass[LMBDA] - two_pass[LMBDA]) <= 1e-12 * max(1.0, abs(two_pass[LMBDA]))
+    size = abs(np.log(abs(x[x != 0.0]))).max() * (1.0 + abs(two_pass[LMBDA]))
+    assert abs(one_pass[NLL] - two_pass[NLL]) <= 1e-13 * (1.0 + size)
+    assert one_pass[CURVATURE] == pytest.approx(two_pass[CURVATURE], rel=1e-7)
     for k in (LOC, SCALE):
         # psi is a power of the data: an error of lambda counts times the largest log
-        tolerance = 1e-12 * (1.0 + size) * max(abs(careful[LOC]), careful[SCALE])
-        assert abs(plain[k] - careful[k]) <= tolerance
+        tolerance = 1e-12 * (1.0 + size) * max(abs(two_pass[LOC]), two_pass[SCALE])
+        assert abs(one_pass[k] - two_pass[k]) <= tolerance
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 @pytest.mark.parametrize("n", SIZES)
-def test_agrees_with_the_careful_way(name, n):
+def test_agrees_with_two_passes(name, n):
     x = DISTRIBUTIONS[name](np.random.default_rng(n), n)
     assert_same_fit(x, YEO_JOHNSON)
     if x.min() > 0.0:
@@ -81,8 +81,8 @@ def test_agrees_with_the_careful_way(name, n):
 
 @pytest.mark.parametrize("name", ["normal", "lognormal", "negative", "heavy tails", "counts", "sorted"])
 @pytest.mark.parametrize("n", LARGE)
-def test_large_columns_agree_with_the_careful_way(name, n):
-    test_agrees_with_the_careful_way(name, n)
+def test_large_columns_agree_with_two_passes(name, n):
+    test_agrees_with_two_passes(name, n)
 
 
 @pytest.mark.skipif(JIT_DISABLED, reason="slow as plain Python")
@@ -126,7 +126,7 @@ def test_optima_where_an_exponent_vanishes(lmbda):
     ]
     for family, x in columns:
         assert_same_fit(x, family)
-        assert fitted(x, family)[N_EVAL] <= 4  # no detour to the careful way
+        assert fitted(x, family)[N_EVAL] <= 4  # no second fit in two passes
 
 
 # --- the sums themselves ------------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     for start in range(0, x.size, ps.CHUNK):
         ps.add_sums(d[start : start + ps.CHUNK], exponent, both_signs, moments[0])
         ps.add_sums(d32[start : start + ps.CHUNK], exponent, both_signs, moments[1])
-    good, good32 = ps.centre(moments[0]), ps.centre(moments[1])
+    good, good32 = ps.center(moments[0]), ps.center(moments[1])
     mean = total / x.size
     score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
     return d, d32, total, squares, good, good32, score, score32
@@ -189,8 +189,8 @@ def test_logs(name):
 
 
 @numba.njit
-def centred(sums):
-    return ps.centre(sums)
+def centered(sums):
+    return ps.center(sums)
 
 
 def sums_of(y):
@@ -199,27 +199,27 @@ def sums_of(y):
     return np.array([y.shape[1], *y.sum(axis=1), *((y[i] * y[j]).sum() for i, j in pairs)])
 
 
-def test_centre_turns_sums_into_moments():
+def test_center_turns_sums_into_moments():
     y = np.random.default_rng(8).normal(size=(4, 100)) + np.array([[1.0], [-2.0], [0.5], [3.0]])
     sums = sums_of(y)
-    assert centred(sums)
+    assert centered(sums)
     np.testing.assert_allclose(sums[1:5], y.mean(axis=1), rtol=1e-13)
     c = np.cov(y, bias=True) * 100
     np.testing.assert_allclose(sums[5:], [c[0, 0], c[0, 1], c[1, 1], c[0, 2], c[0, 3], c[1, 2]], rtol=1e-10)
 
 
 @pytest.mark.parametrize("offset, trusted", [(0.0, True), (5.0, True), (30.0, False), (1e9, False)])
-def test_centre_refuses_a_mean_that_dwarfs_the_spread(offset, trusted):
-    assert centred(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset)) is trusted
+def test_center_refuses_a_mean_that_dwarfs_the_spread(offset, trusted):
+    assert centered(sums_of(np.random.default_rng(9).normal(size=(4, 400)) + offset)) is trusted
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e200])
-def test_centre_refuses_what_is_not_finite(value):
+def test_center_refuses_what_is_not_finite(value):
     y = np.random.default_rng(10).normal(size=(4, 100))
     y[:, 7] = value
     with np.errstate(all="ignore"):
-        assert not centred(sums_of(y))
+        assert not centered(sums_of(y))
 
 
-def test_centre_refuses_a_constant():
-    assert not centred(sums_of(np.full((4, 10), 3.0)))
+def test_center_refuses_a_constant():
+    assert not centered(sums_of(np.full((4, 10), 3.0)))

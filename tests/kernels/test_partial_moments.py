@@ -1,4 +1,4 @@
-"""Shares of a column: moments of its parts merge into those of the whole, whatever the parts."""
+"""Partial moments merge into those of the whole column, whatever the parts."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ COLUMNS = {
 }
 
 
-def frame_of(x: np.ndarray, family: str) -> np.ndarray:
-    """Any frame with bounds that hold will do: here from plain logs."""
+def scaling_of(x: np.ndarray, family: str) -> np.ndarray:
+    """Any scaling with bounds that hold will do: here from naive logs."""
     base = 1.0 if family == "yeo-johnson" else 0.0
     both = x.min() < 0.0 <= x.max()
     reference = 0.0 if both else float(np.median(np.abs(x)))
     if both:
         low, high, neg_high = 0.0, np.log1p(x.max()), np.log1p(-x.min())
     else:
-        centred = (np.abs(x) - reference) / (base + reference)
-        low, high, neg_high = np.log1p(centred.min()), np.log1p(centred.max()), 0.0
+        centered = (np.abs(x) - reference) / (base + reference)
+        low, high, neg_high = np.log1p(centered.min()), np.log1p(centered.max()), 0.0
     sigma = 2.0 ** np.ceil(np.log2(max(-low, high, neg_high)))
     return np.array([both, reference, low / sigma, high / sigma, neg_high / sigma, sigma])
 
 
-def share(x: np.ndarray, family: str, frame: np.ndarray, mu: float, weight: np.ndarray = NONE) -> np.ndarray:
+def partial(x: np.ndarray, family: str, scaling: np.ndarray, mu: float, weight: np.ndarray = NONE) -> np.ndarray:
     x = x if x.size else np.array([np.nan])
     found = partial_moments_matrix(
-        x.reshape(-1, 1), FAMILIES[family], frame[None], np.array([[mu]]), weight, n_threads=1
+        x.reshape(-1, 1), FAMILIES[family], scaling[None], np.array([[mu]]), weight, n_threads=1
     )
     return found[0, 0]
 
 
 def merged(parts: list[np.ndarray]) -> np.ndarray:
-    total = np.zeros(partial_moments.N_SHARE)
+    total = np.zeros(partial_moments.N_PARTIAL)
     for part in parts:
         if part[lk.WEIGHT] > 0.0:
             total[partial_moments.JACOBIAN] += (part[partial_moments.JACOBIAN] - total[partial_moments.JACOBIAN]) * (
@@ -73,16 +73,16 @@ def splits(x: np.ndarray) -> dict[str, list[np.ndarray]]:
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("lmbda", [-1.5, 0.3])
-def test_merged_shares_have_the_score_of_the_whole(name: str, lmbda: float) -> None:
+def test_merged_partial_moments_have_the_score_of_the_whole(name: str, lmbda: float) -> None:
     family, x = COLUMNS[name]
-    frame = frame_of(x, family)
-    both, _, low, high, neg_high, sigma = frame
+    scaling = scaling_of(x, family)
+    both, _, low, high, neg_high, sigma = scaling
     mu = (lmbda if x.max() >= 0.0 else 2.0 - lmbda) * sigma
     sign = 1.0 if x.max() >= 0.0 else -1.0
     exact = [float(v) for v in oracles.likelihood(family, lmbda, x.tolist())]
     for parts in splits(x).values():
-        total = merged([share(x[part], family, frame, mu) for part in parts])
-        shift = lk.frame(low, high, neg_high, sigma, bool(both), mu)[0]
+        total = merged([partial(x[part], family, scaling, mu) for part in parts])
+        shift = lk.scaling_at(low, high, neg_high, sigma, bool(both), mu)[0]
         d1, d2, _ = lk.score_from_moments(total, total[partial_moments.JACOBIAN] - shift)
         # g' is a difference of terms of the size of the logs, g'' one of their squares
         assert_allclose(sign * d1, exact[1] / sigma, rtol=0, atol=1e-14)
@@ -92,19 +92,19 @@ def test_merged_shares_have_the_score_of_the_whole(name: str, lmbda: float) -> N
 
 def test_weights_are_repetitions_and_nan_is_missing() -> None:
     family, x = COLUMNS["both signs"]
-    frame = frame_of(x, family)
+    scaling = scaling_of(x, family)
     weight = RNG.integers(0, 4, x.size).astype(np.float64)
-    repeated = share(np.repeat(x, weight.astype(int)), family, frame, 0.7)
+    repeated = partial(np.repeat(x, weight.astype(int)), family, scaling, 0.7)
     with_nan = np.append(x, np.nan)
-    assert_allclose(share(with_nan, family, frame, 0.7, np.append(weight, 1.0)), repeated, rtol=1e-12, atol=1e-15)
-    assert_array_equal(share(with_nan, family, frame, 0.7), share(x, family, frame, 0.7))
+    assert_allclose(partial(with_nan, family, scaling, 0.7, np.append(weight, 1.0)), repeated, rtol=1e-12, atol=1e-15)
+    assert_array_equal(partial(with_nan, family, scaling, 0.7), partial(x, family, scaling, 0.7))
 
 
-def test_a_share_without_values_and_an_exponent_not_asked_for_are_zeros() -> None:
+def test_a_site_without_values_and_an_exponent_not_asked_for_give_zeros() -> None:
     family, x = COLUMNS["both signs"]
-    frame = frame_of(x, family)
-    assert_array_equal(share(np.full(3, np.nan), family, frame, 0.7), np.zeros(partial_moments.N_SHARE))
+    scaling = scaling_of(x, family)
+    assert_array_equal(partial(np.full(3, np.nan), family, scaling, 0.7), np.zeros(partial_moments.N_PARTIAL))
     at = np.array([[0.7, np.nan, 0.2]])
-    found = partial_moments_matrix(x.reshape(-1, 1), YEO_JOHNSON, frame[None], at, NONE, 1)[0]
-    assert_array_equal(found[1], np.zeros(partial_moments.N_SHARE))
-    assert_array_equal(found[2], share(x, family, frame, 0.2))
+    found = partial_moments_matrix(x.reshape(-1, 1), YEO_JOHNSON, scaling[None], at, NONE, 1)[0]
+    assert_array_equal(found[1], np.zeros(partial_moments.N_PARTIAL))
+    assert_array_equal(found[2], partial(x, family, scaling, 0.2))

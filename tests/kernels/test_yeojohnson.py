@@ -379,7 +379,7 @@ def test_standardized_in_place(ref):
 @pytest.mark.parametrize("lmbda", STANDARDIZED_LMBDAS)
 @pytest.mark.parametrize("name, x", list(columns()))
 def test_standardized_does_not_depend_on_what_stands_beside(name, x, lmbda):
-    """To the bit, for a matrix is cut into pieces; a value that is not ordinary sends the piece another way."""
+    """To the bit, for a matrix is cut into blocks; a value that is not ordinary sends its block another way."""
     for ref in (0.0, float(np.median(x))):
         z = applied(yeojohnson_standardized, x, lmbda, ref, 1.5, 0.25, 0.0)
         for stranger in (math.nan, math.inf, -math.inf, -ref):

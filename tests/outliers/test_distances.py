@@ -53,8 +53,8 @@ def test_mahalanobis_does_not_depend_on_affine_maps():
 @pytest.mark.parametrize("factor", [1e300, 1e-300, 1e-305])
 def test_distances_in_any_unit(factor):
     assert mahalanobis(factor * CLOUD) == pytest.approx(mahalanobis(CLOUD), rel=1e-8)
-    centre = CLOUD[0]
-    assert mahalanobis(factor * CLOUD, loc=factor * centre) == pytest.approx(mahalanobis(CLOUD, loc=centre), rel=1e-8)
+    center = CLOUD[0]
+    assert mahalanobis(factor * CLOUD, loc=factor * center) == pytest.approx(mahalanobis(CLOUD, loc=center), rel=1e-8)
     assert ks_distance(factor * CLOUD) == pytest.approx(ks_distance(CLOUD), rel=1e-8)
     assert ks_distance(factor * CLOUD, loc=factor) == pytest.approx(ks_distance(CLOUD, loc=1.0), rel=1e-8)
 

@@ -236,8 +236,8 @@ def test_mostly_equal_scores_jump():
     for rule in ({}, {"method": "huber"}, {"method": "tukey"}):
         with pytest.warns(UserWarning, match="1 above the location"):
             p = outlier_probability(scores, **rule)
-        centre = 0.6 if not rule else 0.0
-        assert p.tolist() == [float(s > centre) for s in scores]
+        center = 0.6 if not rule else 0.0
+        assert p.tolist() == [float(s > center) for s in scores]
 
 
 @pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
