@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice
+from powerkern._validate import as_choice, is_real, is_whole
 from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
@@ -141,7 +141,7 @@ def _rewml(rectified: bool) -> Callable[..., Robust]:
             search = "brent" if cellwise else "global"
         if prestandardize is None:
             prestandardize = "median" if cellwise else "mad"
-        if isinstance(n_reweight, bool) or not isinstance(n_reweight, int | np.integer) or not 0 <= n_reweight <= 100:
+        if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
             raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
         return _robust(
             QQ,
@@ -238,6 +238,6 @@ def cutoff_of(quantile: float) -> float:
 
 
 def _number(what: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or math.isnan(value):
+    if not is_real(value) or math.isnan(value):
         raise TypeError(f"{what} must be a number, got {value!r}")
     return float(value)

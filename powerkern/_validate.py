@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Complex, Real
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -493,6 +493,16 @@ def _count(n: int | None, noun: str) -> str:
 
 
 # --- words, weights and output arrays -----------------------------------------------------------------
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether an argument is a whole number; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether an argument is a number that is not complex; True and False are none."""
+    return is_whole(value) or isinstance(value, float | np.floating)
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:

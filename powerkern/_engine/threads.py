@@ -14,9 +14,8 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import Any
 
-import numpy as np
-
 from powerkern._engine.cpus import usable_cpus
+from powerkern._validate import is_whole
 
 #: Fewer values than this are not worth a thread.
 SERIAL_VALUES = 32_768
@@ -39,7 +38,7 @@ def thread_count(n_threads: int | None) -> int:
     """An argument ``n_threads``, once it is known to be a number of threads; None: all CPUs of this process."""
     if n_threads is None:
         return default_threads()
-    if isinstance(n_threads, bool) or not isinstance(n_threads, int | np.integer):
+    if not is_whole(n_threads):
         raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {n_threads!r}")
     if n_threads < 1:
         raise ValueError(f"n_threads must be at least 1 (None: all CPUs), got {n_threads}")

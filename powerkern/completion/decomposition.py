@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeGuard
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, column_label, domain_error
+from powerkern._validate import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
 from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows, pack_rows
 
 Normalize = Literal["rows", "columns", "both", "zscores"]
@@ -662,20 +662,16 @@ def _warn_empty(values: FloatArray, names: list[str] | None) -> None:
 
 def _whole(what: str, value: object) -> int:
     """An argument that is a whole number of at least 1."""
-    if not _is_whole(value):
+    if not is_whole(value):
         raise TypeError(f"{what} must be a whole number, got {value!r}")
     if value < 1:
         raise ValueError(f"{what} must be at least 1, got {value}")
     return int(value)
 
 
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _real(what: str, value: object, low: float = 0.0, high: float = math.inf) -> float:
     """An argument that is a finite real number from `low` to `high`."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if not is_real(value):
         raise TypeError(f"{what} must be a real number, got {value!r}")
     if not (low <= value <= high and value < math.inf):
         limits = f"at least {low:.3g}" if high == math.inf else f"from {low:.3g} to {high:.3g}"
@@ -696,7 +692,7 @@ def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {order!r}")
     for element in order:
-        if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(_is_whole, element[1:])):
+        if not isinstance(element, tuple | list) or len(element) != 3 or not all(map(is_whole, element[1:])):
             raise TypeError(f"order has {element!r}; an element is ('U' or 'V', row, column)")
         factor, i, j = element
         sizes = {"U": (shape[0], rank), "V": (rank, shape[1])}[as_choice("an element of order", factor, ("U", "V"))]

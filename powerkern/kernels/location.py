@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, compiled_as, entry, kernel, widest_vectors
+from powerkern._validate import is_whole
 from powerkern.kernels.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
 from powerkern.kernels.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
 from powerkern.kernels.loc_scale import BAD_INFINITE, EMPTY, IQR_DIVISOR, MAD_FACTOR, OVERFLOW, LocScale, outcome
@@ -404,7 +405,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     3.42201673808
     """
     about = math.nan if center is None else _checked("center", center, -math.inf)
-    if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or ddof < 0:
+    if not is_whole(ddof) or ddof < 0:
         raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
     return _plain(_huber_scale_entry(_sorted_values(x), about, _checked("k", k, 0.0), ddof))
 

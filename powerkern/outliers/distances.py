@@ -14,7 +14,7 @@ from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
-from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error
+from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
 from powerkern.kernels.normality import ks_columns
 from powerkern.location import location_scale
 
@@ -82,7 +82,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     """
     matrix = as_matrix(X)
     threads = thread_count(n_threads)
-    if isinstance(ddof, bool) or not isinstance(ddof, int | np.integer) or ddof < 0:
+    if not is_whole(ddof) or ddof < 0:
         raise ValueError(f"ddof must be a whole number, 0 or more, got {ddof!r}")
     loc, scale = location_scale(X, method, n_threads=threads, **constants)
     if method.endswith("-sd"):

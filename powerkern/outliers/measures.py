@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, column_label
+from powerkern._validate import as_choice, as_matrix, column_label, is_whole
 from powerkern.kernels.equal_area_bins import equal_area_bins
 
 Stratum = Literal["all", "outliers", "inliers"]
@@ -456,7 +456,7 @@ _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]
 def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
     numbers = list(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
     for k in numbers:
-        if isinstance(k, bool) or not isinstance(k, int | np.integer):
+        if not is_whole(k):
             raise TypeError(f"n_bins must be a whole number, or several, got {k!r}")
         if k < 1:
             raise ValueError(f"n_bins must be at least 1, got {k}")
