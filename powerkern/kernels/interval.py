@@ -6,10 +6,10 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern.kernels.likelihood import FloatArray, Scratch, nll_at, score
+from powerkern._typing import FloatArray
+from powerkern.kernels.floats import EPS
+from powerkern.kernels.likelihood import Scratch, nll_at, score
 from powerkern.kernels.two_pass import MAX_EVAL, Centered
-
-_EPS = 2.220446049250313e-16
 
 #: At the ends of intervals the drop is exact to this share of it.
 _END_ERROR = 1e-9
@@ -76,7 +76,7 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
             low = here
         else:
             high = here
-        tolerance = max(_END_ERROR * drop / here.d1, _EPS * abs(mu))
+        tolerance = max(_END_ERROR * drop / here.d1, EPS * abs(mu))
         least, most = _zeros(low, high)
         if most - least <= tolerance:
             return mu + side * min(max(least, low.distance), high.distance)

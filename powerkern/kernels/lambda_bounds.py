@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import COLUMN, INTEGER, REAL, entry, kernel
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import expm1, log, log1p
 from powerkern.kernels.family import is_mirrored
-from powerkern.kernels.likelihood import FloatArray
 
 
 @kernel

@@ -27,13 +27,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, expm1, expm1_excess, log
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.
 BLOCK = 512

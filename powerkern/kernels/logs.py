@@ -12,9 +12,10 @@ import numpy as np
 
 from powerkern._jit import bits_of, float_of, inlined, kernel, reduction, widest_vectors
 from powerkern._status import Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import log, log1p
 from powerkern.kernels.family import is_mirrored, log_offset
-from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs
+from powerkern.kernels.likelihood import BLOCK, Logs
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.scratch import Work
 

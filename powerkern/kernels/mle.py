@@ -17,8 +17,8 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, float_of, kernel
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.logs import prepare, total_weight, unscanned
 from powerkern.kernels.one_pass import one_pass_optimum
 from powerkern.kernels.results import LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range

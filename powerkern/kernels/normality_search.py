@@ -13,7 +13,8 @@ import numpy as np
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._status import Status
-from powerkern.kernels.elementary import FloatArray, exp, expm1
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import exp, expm1
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step

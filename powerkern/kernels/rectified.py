@@ -18,8 +18,9 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, entry, kernel, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.boxcox import boxcox, boxcox_dx, inv_boxcox
-from powerkern.kernels.elementary import FloatArray, exp, expm1, log1p
+from powerkern.kernels.elementary import exp, expm1, log1p
 from powerkern.kernels.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 
 #: Exponents closer to 0 than this are 0 to every log that a float64 has.

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp
-from powerkern.kernels.likelihood import FloatArray, b
+from powerkern.kernels.likelihood import b
 
 
 class ColumnFit(NamedTuple):

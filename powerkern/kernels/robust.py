@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_tuple, reduction, widest_vectors
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
+from powerkern.kernels.floats import EPS
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
@@ -98,7 +99,6 @@ _RIVAL = 0.1
 #: and the widest it grows to.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
 _MAX_EVAL = 100
-_EPS = 2.220446049250313e-16
 #: Fits in ever wider intervals (convention "cellwise"), and windows tried by the trimmed likelihood.
 _MAX_FITS, _MAX_WINDOWS = 20, 50
 #: R widens the interval where lambda is that near to an end, as a share of its length.
@@ -507,7 +507,7 @@ def _kept(at: _Sorted, lmbda: float, rule: int, options: Options) -> Kept:
         return Kept(0, 0, estimate.loc, estimate.scale)
     start = position_of(y, estimate.loc, -reach, 0)
     # the smallest number above reach: those at the cut-off itself are kept
-    stop = position_of(y, estimate.loc, reach * (1.0 + _EPS), y.size)
+    stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
     return Kept(start, stop, estimate.loc, estimate.scale)
 
 

@@ -21,7 +21,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from powerkern._jit import (
     COLUMN,
@@ -38,10 +37,12 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
+from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
 from powerkern.kernels.interval import interval_of
-from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs, Scratch
+from powerkern.kernels.likelihood import BLOCK, Logs, Scratch
 from powerkern.kernels.logs import Scan, centered_log, offset_log, scan, squeeze
 from powerkern.kernels.results import (
     BAD_INFINITE,
@@ -56,8 +57,6 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.scratch import SCRATCH
 from powerkern.kernels.two_pass import Centered, profile_of, two_pass_optimum
-
-IntArray = npt.NDArray[np.int64]
 
 #: Power sums of a bin, and nodes of its Gauss rule.
 N_POWERS, N_NODES = 8, 4
@@ -99,10 +98,6 @@ _BEYOND = 1.0 + 1e-6
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNRESOLVED, _NOT_CERTIFIED = int(Status.UNRESOLVED), int(Status.NOT_CERTIFIED)
 _POWER_SUMS = int(Route.POWER_SUMS)
-
-_EPS = 2.220446049250313e-16
-_SMALLEST_NORMAL = 2.2250738585072014e-308
-_LARGEST = 1.7976931348623157e308
 
 
 class Chunk(NamedTuple):
@@ -292,8 +287,8 @@ def _is_delicate(base: float, grid: FloatArray) -> bool:
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
     smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
     near = largest - grid[G_REF] <= 0.5 * unit and grid[G_REF] - smallest <= 0.5 * unit
-    invertible = _SMALLEST_NORMAL <= unit <= 1.0 / _SMALLEST_NORMAL
-    normal = (base + smallest) / unit >= _SMALLEST_NORMAL and (base + largest) / unit <= _LARGEST
+    invertible = SMALLEST_NORMAL <= unit <= 1.0 / SMALLEST_NORMAL
+    normal = (base + smallest) / unit >= SMALLEST_NORMAL and (base + largest) / unit <= LARGEST
     return near or not (invertible and normal)
 
 
@@ -410,7 +405,7 @@ def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
     for low in range(n):
         for _ in range(40):
             m = low
-            while m < n - 1 and abs(e[m]) > 0.5 * _EPS * (abs(d[m]) + abs(d[m + 1])):
+            while m < n - 1 and abs(e[m]) > 0.5 * EPS * (abs(d[m]) + abs(d[m + 1])):
                 m += 1
             if m == low:
                 break
@@ -515,7 +510,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         0.0,
     )
     centered = Centered(logs, log_ref, base, smallest, largest)
-    rounding = 0.0 if _is_delicate(base, grid) else _EPS / sigma
+    rounding = 0.0 if _is_delicate(base, grid) else EPS / sigma
     return Sample(centered, sign, half, rounding, n_bins, n_bins_below, total)
 
 
@@ -535,7 +530,7 @@ def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
         height = sample.half * exp(exponent * a + grows - best.log_factor)
         # of y^2 and, its derivative in the exponent, of y y': their eighth derivatives times h^8/8! r
         rule = 8.0 * (2.0 * grows) ** 6 / 40320.0 * nodes.bin_remainder[b]
-        rounding = 4.0 * _EPS
+        rounding = 4.0 * EPS
         weight = nodes.bin_weight[b] * height * height
         squares += weight * (rule + rounding)
         products += weight * (rule + rounding) * (abs(a) + sample.half)
@@ -552,10 +547,10 @@ def _noise(sample: Sample) -> float:
     spread = noise = 0.0
     for k in range(logs.pos.size):
         spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2
-        noise += logs.pos_weight[k] * (_EPS * abs(logs.pos[k]) + sample.rounding) ** 2
+        noise += logs.pos_weight[k] * (EPS * abs(logs.pos[k]) + sample.rounding) ** 2
     for k in range(logs.neg.size):
         spread += logs.neg_weight[k] * (logs.neg[k] + logs.jacobian) ** 2
-        noise += logs.neg_weight[k] * (_EPS * logs.neg[k] + sample.rounding) ** 2
+        noise += logs.neg_weight[k] * (EPS * logs.neg[k] + sample.rounding) ** 2
     if not spread > 0.0:
         return math.inf
     return 4.0 * math.sqrt(sample.weight * noise) / (spread * logs.sigma)

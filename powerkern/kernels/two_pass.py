@@ -10,17 +10,9 @@ from typing import NamedTuple
 
 from powerkern._jit import float_of, kernel
 from powerkern._status import Status
-from powerkern.kernels.likelihood import (
-    FloatArray,
-    Logs,
-    Score,
-    Scratch,
-    b,
-    growth_at_center,
-    has_root_near,
-    nll_at,
-    score,
-)
+from powerkern._typing import FloatArray
+from powerkern.kernels.floats import EPS
+from powerkern.kernels.likelihood import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
 from powerkern.kernels.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
 from powerkern.kernels.minimize import CONVERGED, RUNNING, newton_start, newton_step
 from powerkern.kernels.results import Optimum
@@ -29,7 +21,6 @@ from powerkern.kernels.scratch import Work
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
 MAX_EVAL = 100
-_EPS = 2.220446049250313e-16
 
 #: Logs in units below this are those of a tight cluster.
 _TIGHT = 2.0**-20
@@ -107,7 +98,7 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
         if not searching:
             break
         # a difference below its own rounding is none: Newton's steps would follow the noise
-        d1 = at.d1 if abs(at.d1) > 2.0 * _EPS * abs(logs.jacobian) else 0.0
+        d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
         state = newton_step(state, d1, at.d2, at.d3)
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
