@@ -30,7 +30,7 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, asking for squares below ahead of time."""
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -157,7 +157,7 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - center)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
+    """x = (x - center)/divisor: robust Yeo-Johnson fits only, since Box-Cox is equivariant under scaling."""
     center, divisor = fit[CENTER], fit[DIVISOR]
     if center != 0.0 or divisor != 1.0:
         for i in range(x.size):

@@ -2,8 +2,8 @@
 
 How a column is fitted (`fit_column`):
 
-1. `powerkern.kernels.one_pass` walks to the optimum by Halley steps on the sums of one pass: on a sample in float32;
-   one step on all values in float32, with the logs being taken; the last step in float64. It stops at a value for
+1. `powerkern.kernels.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
+   one step on all values in float32, while their logs are taken; the last step in float64. It stops at a value for
    which that will not do.
 2. Then `powerkern.kernels.logs` counts NaN, negative values and the extremes in one integer pass, squeezes NaN out, and
    step 1 is tried again.

@@ -367,7 +367,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
     """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM values more are overwritten."""
     n = column.n
-    first, last = 0, n  # the stretch that is not linear
+    first, last = 0, n  # the part that is not linear
     change = ChangePoint(0.0, 0.0, 0)
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)

@@ -35,7 +35,7 @@ from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FAC
 # the same in both families
 LOW, HIGH = boxcox.LOW, boxcox.HIGH
 
-#: Values of a row that are transformed together. Sixteen cache lines: as many as a core can have asked for.
+#: Values of a row that are transformed together. Sixteen cache lines: as many as a core can have in flight.
 ROW_BLOCK = 128
 _LINE = 8
 
@@ -119,7 +119,7 @@ def _along_rows(
     found: IntArray,
     out: FloatArray,
 ) -> None:
-    """`transform` every block of every row, asking for the same block of the next row ahead of time."""
+    """`transform` every block of every row, prefetching the same block of the next row."""
     widest_vectors()
     spare = np.empty((3, ROW_BLOCK))
     for start in range(left, x.size, stride):

@@ -71,7 +71,7 @@ N_RANGE = 7
 G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX = range(7)
 N_GRID = 7
 
-#: The spread of logs of which only the ends are known is taken to be this part of their distance.
+#: The spread of logs of which only the ends are known is taken to be this fraction of their distance.
 EXPECTED_RANGE = 16.0
 
 #: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
@@ -83,7 +83,7 @@ _LARGEST_RANGE = 400.0
 NARROWEST, WIDEST = -1000.0, 11.0
 #: The ends of a grid are at most 2**_DIGITS bins from its origin.
 _DIGITS = 50.0
-#: Bins of a column, in the first place and where a grid is refined.
+#: Bins per column, at first and where a grid is refined.
 MAX_BINS = 4096
 MAX_REFINED = 65536
 
@@ -242,7 +242,7 @@ def _place(s: float, first: int, last: int) -> tuple[int, float]:
 
 @kernel
 def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
-    """Bins and local coordinates of logs that need no care; returns how many values the grid was made for."""
+    """Bins and local coordinates where `_is_delicate` does not hold; returns how many values are within the grid."""
     widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
@@ -332,7 +332,7 @@ def _add_column(
 
 
 class Nodes(NamedTuple):
-    """Room for the sample of a column and, a row a bin, for what `error_of_lambda` needs; and small scratch."""
+    """Room for the sample of a column and, one row per bin, for what `error_of_lambda` needs; and small scratch."""
 
     position: FloatArray
     weight: FloatArray
@@ -348,7 +348,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
 
     Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
     iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
-    Where rounding is all there is to the last polynomial, a node may come to lie outside: it is left out.
+    Where the last polynomial is all rounding, a node may lie outside: it is left out.
     """
     node, weight, diagonal, off = small[0], small[1], small[2], small[3]
     previous, current = small[4], small[5]
@@ -599,7 +599,7 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, signe
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Lay the bins of grids anew."""
+    """Recompute the bins of grids."""
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:
             _lay(log_offset(family), grids[j], exponents[j], max_bins)
@@ -616,7 +616,7 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: some are off the grid."""
+    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: beyond the grid."""
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
         if not _add_column(columns[j], weight, log_offset(family), grids[j], chunk, own):

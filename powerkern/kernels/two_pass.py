@@ -51,7 +51,7 @@ def centered_column(column: Prepared, work: Work) -> Centered:
 
 @kernel
 def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
-    """A value that many, or heavy ones, are close to; negative if it is one of the negative side of two.
+    """A value near the bulk of the weight; negative if it is a negative one in a column of both signs.
 
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
@@ -97,7 +97,7 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
         n_eval += 1
         if not searching:
             break
-        # a difference below its own rounding is none: Newton's steps would follow the noise
+        # a difference below its own rounding counts as 0: Newton's steps would follow the noise
         d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
         state = newton_step(state, d1, at.d2, at.d3)
         searching = state.status == RUNNING
@@ -123,7 +123,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
-    """The same score with mean and log-factor as standardising wants them.
+    """The same score with mean and log-factor as standardising needs them.
 
     One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
     """
