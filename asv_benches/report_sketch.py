@@ -48,8 +48,8 @@ def cost() -> Iterator[Figure]:
             method = "track_time_over_direct"
             yield Figure(f"{what}, over passes of the likelihood", "<= 1", bench_sketch.Fit, method, parameters)
         parameters, parts = (family, n // 10, 10), bench_sketch.Parts
-        yield Figure(f"sketch {family}: time a value", "<= 5 ns", parts, "track_nanoseconds_a_value", parameters)
-        yield Figure(f"sketch {family}: size a column", "<= 20000 B", parts, "track_bytes_a_column", parameters)
+        yield Figure(f"sketch {family}: time per value", "<= 5 ns", parts, "track_nanoseconds_a_value", parameters)
+        yield Figure(f"sketch {family}: size per column", "<= 20000 B", parts, "track_bytes_a_column", parameters)
         method = "track_gigabytes_merged_a_second"
         yield Figure(f"sketch {family}: merged a second", ">= 0.5 GB", parts, method, parameters)
 

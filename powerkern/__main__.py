@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str] | None) -> int:
-    """Carry out the command; what is left to the caller is output that cannot be written."""
+    """Carry out the command; the caller handles output that cannot be written."""
     try:
         args = _parser().parse_args(argv)
     except SystemExit as stop:  # --help and --version, or words that are no command
@@ -139,7 +139,9 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
     fit.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     fit.add_argument("--estimator", default="mle", help="default: %(default)s")
-    fit.add_argument("--no-standardize", action="store_true", help="leave mean and standard deviation as they come")
+    fit.add_argument(
+        "--no-standardize", action="store_true", help="do not standardise to mean 0 and standard deviation 1"
+    )
     fit.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     fit.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
     _add_delimiter(fit)
@@ -159,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
                 "--out-of-range",
                 choices=("nan", "raise", "clip"),
                 default="nan",
-                help="what becomes of values outside the transform's range (default: missing, with a warning)",
+                help="what to do with values outside the transform's range (default: missing, with a warning)",
             )
         _add_delimiter(apply)
         _add_common(apply)
@@ -272,7 +274,7 @@ def _by_name(wanted: Sequence[str] | None, path: Path) -> _tables.Choice:
 
 
 def _by_fit(fit: pk.PowerFit, args: argparse.Namespace) -> _tables.Choice:
-    """The columns of a table that a fit is about: by name where both have names, else by position."""
+    """The columns of a table that a fit applies to: by name where both have names, else by position."""
 
     def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
         if named and fit.column_names is not None:
@@ -336,7 +338,7 @@ class _Figures(NamedTuple):
     family: str
     #: Root mean square of (estimate - truth) / standard error; 1 for an efficient estimator.
     rms_error: float
-    #: Share of columns whose true lambda lies within 1.96 standard errors of the estimate.
+    #: Fraction of columns whose true lambda lies within 1.96 standard errors of the estimate.
     coverage: float
     fit_seconds: float
     ns_per_value: float
@@ -344,7 +346,7 @@ class _Figures(NamedTuple):
     inverse_ns_per_value: float
     #: Largest error of inverse(transform(x)), relative to 1 + |x|.
     round_trip_error: float
-    #: Nanoseconds a value by peer.
+    #: Nanoseconds per value by peer.
     peers: dict[str, float]
 
 
@@ -354,7 +356,7 @@ def _run_demo(args: argparse.Namespace) -> None:
             args.save.mkdir(parents=True, exist_ok=True)
     say = (lambda *_: None) if args.json else print
     n_threads = args.n_threads or default_threads()
-    say(f"powerkern {pk.__version__}: {args.rows:,} x {args.columns:,} simulated values a family, {n_threads} threads")
+    say(f"powerkern {pk.__version__}: {args.rows:,} x {args.columns:,} simulated values each, {n_threads} threads")
     started = time.perf_counter()
     _warm_up(args)
     say(f"compiled, or loaded from the cache, in {time.perf_counter() - started:.1f} s\n")

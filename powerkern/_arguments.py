@@ -1,4 +1,4 @@
-"""Arguments that several interfaces share, checked: families, weights, lambdas, bounds."""
+"""Checks of the arguments that several interfaces have in common: families, weights, lambdas, bounds."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ def domain_error_in(matrix: Matrix, j: int, names: list[str] | None, weight: Flo
 
 
 def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
-    """Weights as the kernels want them: contiguous and writable; empty for none."""
+    """Weights as the kernels take them: contiguous and writable; empty for none."""
     return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
 def repeated_rows(values: NDArray[Any], weight: FloatArray, estimator: str) -> NDArray[Any]:
-    """Rows as often as their weights say, for estimators that go by order statistics."""
+    """Rows repeated as their weights say, for estimators that use order statistics."""
     if not weight.size:
         return values
     broken = weight != np.floor(weight)
     if broken.any():
         i = int(np.argmax(broken))
         raise ValueError(
-            f"sample_weight, row {i}: the weight is {weight[i]}; estimator={estimator!r} takes whole numbers, as which "
+            f"sample_weight, row {i}: the weight is {weight[i]}; estimator={estimator!r} takes whole numbers, by which "
             "it repeats the rows"
         )
     return np.repeat(values, weight.astype(np.int64), axis=0)
 
 
 def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
-    """One lambda a column, NaN where it is to be found."""
+    """One lambda per column, NaN where it is to be found."""
     if lmbda is None:
         return np.full(p, np.nan)
     given = as_reals("lmbda", lmbda)
     if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-        raise ValueError(f"lmbda must be one number or one a column ({p}), got shape {given.shape}")
+        raise ValueError(f"lmbda must be one number or one per column ({p}), got shape {given.shape}")
     if np.isinf(given).any():
         raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
     return np.array(np.broadcast_to(given, (p,)))  # a writable copy

@@ -1,4 +1,4 @@
-"""The better one of both families, column by column."""
+"""The better of the two families, column by column."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPARED = 64
 def best_family(
     fitted_as: Callable[[int], FloatArray], values: NDArray[Any], robust: bool, n_threads: int
 ) -> tuple[FloatArray, IntArray]:
-    """Results of the family with the larger likelihood, and which one it is, for every column."""
+    """Results of the family with the larger likelihood, and which one that is, for every column."""
     results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
     at = np.flatnonzero((other[:, STATUS] >= 0) & ~is_failed(other[:, STATUS]))
     if not robust:

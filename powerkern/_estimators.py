@@ -39,13 +39,13 @@ from powerkern.kernels.robust import (
 
 _NO_WEIGHTS = np.empty(0)
 
-#: Share of normal values below the cut-off beyond which a value is an outlier.
+#: Quantile of the normal distribution beyond which a value is an outlier.
 QUANTILE = 0.995
 
 _CONVENTIONS = ("paper", "cellwise")
 _SEARCHES = {"global": GLOBAL, "brent": BRENT}
 _PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
-#: Where lambda of the prestandardised column is looked for.
+#: Interval in which lambda of the prestandardised column is sought.
 _LOW, _HIGH = -4.0, 6.0
 
 
@@ -82,7 +82,7 @@ class _RobustScratch(threading.local):
 
 
 class NearestNormal(NamedTuple):
-    """A criterion of normality in the place of the likelihood, and the quantile of the cut-off."""
+    """A criterion of normality in place of the likelihood, and the quantile of the cut-off."""
 
     criterion: int
     quantile: float
@@ -157,16 +157,16 @@ def _rewml(rectified: bool) -> Callable[..., Robust]:
 
 
 def carroll(*, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
-    """Likelihood with Huber's scale in the place of the standard deviation."""
+    """Likelihood with Huber's scale in place of the standard deviation."""
     return _robust(CARROLL, NOT_RECTIFIED, prestandardize, quantile)
 
 
 def mtl(*, h: float = 0.95, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
     """Maximum trimmed likelihood."""
-    share = _number("h", h)
-    if not 0.5 < share <= 1.0:
-        raise ValueError(f"h, the share of values kept, must be above 0.5 and at most 1, got {h!r}")
-    return _robust(TRIMMED, NOT_RECTIFIED, prestandardize, quantile, share=share)
+    fraction = _number("h", h)
+    if not 0.5 < fraction <= 1.0:
+        raise ValueError(f"h, the fraction of values kept, must be above 0.5 and at most 1, got {h!r}")
+    return _robust(TRIMMED, NOT_RECTIFIED, prestandardize, quantile, fraction=fraction)
 
 
 def ks(*, quantile: float = QUANTILE) -> NearestNormal:
@@ -196,7 +196,7 @@ def other_estimator(
 ) -> Robust | NearestNormal | None:
     """The estimator of that name with its options; None for maximum likelihood, which has no options.
 
-    `arguments` may have been meant by an option that there is not.
+    `arguments` are suggested where an unknown option resembles one.
     """
     function = ESTIMATORS.get(as_choice("estimator", name, ("mle", *ESTIMATORS)))
     known = list(inspect.signature(function).parameters) if function is not None else []
@@ -218,11 +218,11 @@ def _robust(
     search: int = GLOBAL,
     cellwise: bool = False,
     n_reweight: int = 0,
-    share: float = 1.0,
+    fraction: float = 1.0,
 ) -> Robust:
     how = _PRESTANDARDIZE[as_choice("prestandardize", prestandardize, _PRESTANDARDIZE)]
     options = Options(
-        criterion, rule, how, search, cellwise, _LOW, _HIGH, cutoff_of(quantile), n_reweight, share
+        criterion, rule, how, search, cellwise, _LOW, _HIGH, cutoff_of(quantile), n_reweight, fraction
     )  # fmt: skip
     return Robust(options, float(quantile))
 

@@ -1,6 +1,6 @@
 """Fits as JSON text: what `PowerFit.to_json` writes, and `PowerFit.from_json` reads.
 
-A text may come from anywhere. Nothing is taken from it that no fit can have made: the kernels rely on a positive
+A text may come from anywhere. Nothing is accepted that no fit can produce: the kernels rely on a positive
 slope, a reference inside the data and finite constants, and return NaN or infinity without a word where they are not.
 """
 
@@ -25,7 +25,7 @@ VERSION = 2
 BEST = "best"
 
 _FORMAT = "powerkern.PowerFit"
-#: Figures that are finite in every fit, that of a column which could not be fitted included.
+#: Figures that are finite in every fit, even for a column that could not be fitted.
 _FINITE = (
     *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
     *("n_obs", "n_eval", "lmbda0", "n_kept", "center", "divisor"),

@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars in, the same kind out: columns by name, index and null entries kept."""
+"""pandas or polars data frames in, the same kind out: columns by name, index and null entries kept."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def numeric_columns(X: Any, non_numeric: NonNumeric) -> Any:
     if not numeric:
         raise TypeError(f"no column of X holds numbers: {', '.join(map(repr, others))}")
     if non_numeric == "warn":
-        warnings.warn(f"columns that hold no numbers are left alone: {', '.join(map(repr, others))}", stacklevel=3)
+        warnings.warn(
+            f"columns that hold no numbers are left out of the fit: {', '.join(map(repr, others))}", stacklevel=3
+        )
     return _at(X, numeric)
 
 

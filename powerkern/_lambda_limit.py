@@ -25,7 +25,7 @@ def apply_limit(
     *,
     strict: bool,
 ) -> None:
-    """Clip lambda, which is right because the likelihood is convex, and take the moments again where that moved it.
+    """Clip lambda, which is optimal since the likelihood is convex, and recompute the moments where it moved.
 
     `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
     they come as close to it as they can.
@@ -38,7 +38,7 @@ def apply_limit(
 def bounded_lambdas(
     family: int, results: FloatArray, names: list[str] | None, ymax: float, given: FloatArray, *, strict: bool
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Columns whose lambda must move for ``|psi| <= ymax`` on their data, and where to."""
+    """Columns whose lambda must change for ``|psi| <= ymax`` on their data, and where to."""
     found = np.flatnonzero(np.isnan(given) & (results[:, STATUS] == Status.OK))
     found = found[near_limit(family, results[found], ymax)]
     low, high = np.empty((2, found.size))
@@ -54,14 +54,14 @@ def bounded_lambdas(
 
 
 def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
-    """Results at the bound of lambda, where there were others before."""
+    """Results at the bound of lambda, in place of those before."""
     again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
     again[:, N_EVAL] += before[:, N_EVAL]
     return again
 
 
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
-    """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` tells at once that most do not."""
+    """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` shows at once that most do not."""
     lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
     if is_mirrored(family):
         above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda

@@ -1,4 +1,4 @@
-"""The fitted object: what `powerkern.fit` returns, and everything it can do."""
+"""The fitted object: what `powerkern.fit` returns, and its methods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from powerkern.kernels.results import (
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
-#: The better one of both families, column by column.
+#: The better of the two families, column by column.
 BEST = _fit_json.BEST
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
@@ -42,7 +42,7 @@ _KEEPS = ("rewml", "rewml-nr", "mtl")
 
 
 class Interval(NamedTuple):
-    """Likelihood intervals for lambda, one entry a column."""
+    """Likelihood intervals for lambda, one entry per column."""
 
     low: FloatArray
     high: FloatArray
@@ -72,7 +72,7 @@ class _Figure:
 class PowerFit:
     """Power transforms fitted to the columns of a matrix.
 
-    Made by `fit`; `from_json` reads one back. All arrays have one entry a column.
+    Made by `fit`; `from_json` reads one back. All arrays have one entry per column.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class PowerFit:
     estimator : str
         "mle", "rewml", "rewml-nr", "carroll", "mtl", "ks" or "ppcc".
     quantile : float
-        Of the normal distribution, where the cut-off for outliers is.
+        Quantile of the normal distribution that is the cut-off for outliers.
     standardize : bool
         Whether `transform` standardises to mean 0 and standard deviation 1.
     column_names : list of str or None
@@ -103,7 +103,7 @@ class PowerFit:
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
     n_iter : ndarray of int
-        Evaluations of the likelihood or its derivatives, those on a sample included.
+        Evaluations of the likelihood or its derivatives, including those on a sample.
     status : ndarray of int
         A `powerkern.Status` each; `status_text` has them in words.
     route : list of str
@@ -113,11 +113,11 @@ class PowerFit:
     x_min, x_max : ndarray
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray
-        Of robust fits: where reweighting started from; else `lmbda`.
+        In robust fits, the lambda from which reweighting started; else `lmbda`.
     n_kept : ndarray
-        Of robust fits: number of values used in the final fit; else `n_obs`.
+        In robust fits, the number of values used in the final fit; else `n_obs`.
     center, divisor : ndarray
-        Of robust Yeo-Johnson fits: what is transformed is ``(x - center)/divisor``; else 0 and 1.
+        In robust Yeo-Johnson fits ``(x - center)/divisor`` is transformed; else 0 and 1.
 
     Notes
     -----
@@ -158,7 +158,7 @@ class PowerFit:
     n_obs = _Figure("n_obs", "Number (or total weight) of the values that are not missing.")
     x_min = _Figure("x_min", "Smallest value of the fitted data.")
     x_max = _Figure("x_max", "Largest value of the fitted data.")
-    lmbda0 = _Figure("lmbda0", "Where the reweighting of a robust fit started from.")
+    lmbda0 = _Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
     n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
     center = _Figure("center", "What robust Yeo-Johnson fits subtract before they transform.")
     divisor = _Figure("divisor", "What they divide by.")
@@ -237,8 +237,8 @@ class PowerFit:
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
-            NaN stays NaN. Columns that could not be fitted pass unchanged. In a data frame the fitted columns are
-            found by name, and others pass untouched.
+            NaN stays NaN. Columns that could not be fitted are passed through unchanged. In a data
+            frame the fitted columns are found by name, and others are passed through.
         out : ndarray, optional
             Where to write; may be `X` itself, which is then overwritten only if every value is in the domain.
         n_threads : int, optional
@@ -269,7 +269,7 @@ class PowerFit:
         result, target = self._target(matrix, out)
         n_threads = thread_count(n_threads)
         if out is not None:
-            if np.shares_memory(target, matrix.values):  # nothing half-done: look before overwriting
+            if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
                 counts = count_outside(matrix.values, self._families, self._results, n_threads)
                 self._refuse(matrix, counts)
             self._forget(target)
@@ -329,7 +329,7 @@ class PowerFit:
 
         if out is not None:
             if out_of_range == "raise" and np.shares_memory(target, matrix.values):
-                self._report_lost(apply(None), out_of_range)  # nothing half-done: look before overwriting
+                self._report_lost(apply(None), out_of_range)  # all or nothing: check before overwriting
             self._forget(target)
         self._report_lost(apply(target), out_of_range)
         return result if out is not None else _frames.restored(Z, part, result)
@@ -392,7 +392,7 @@ class PowerFit:
         """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
         RewML keeps what is within the cut-off of Huber's location and scale of the transformed data, the trimmed
-        likelihood its stretch of order statistics, and the other estimators everything.
+        likelihood its window of order statistics, and the other estimators everything.
 
         Parameters
         ----------
@@ -611,7 +611,7 @@ class PowerFit:
             raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
         if self._data is None:
             raise ValueError(
-                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten): pass X"
+                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten); pass X"
             )
         return self._data
 
@@ -642,18 +642,18 @@ class PowerFit:
 
     @classmethod
     def from_json(cls, text: str) -> PowerFit:
-        """Read what `to_json` wrote.
+        """Read the text that `to_json` wrote.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not a fit, of a later version, or holds figures that no fit can have made.
+            The text is not JSON, not a fit, of a later version, or holds figures that no fit can produce.
         """
         return cls(**_fit_json.read(text)._asdict())
 
 
 def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
-    """One warning that lists the columns without a fit to rely on, for the caller of the caller."""
+    """One warning that lists the columns without a reliable fit, attributed to the caller's caller."""
     parts = []
     for code in (
         Status.CONSTANT,
@@ -671,7 +671,7 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
 
 
 def warn_overflow(fit: PowerFit) -> None:
-    """Raw output of a lambda that was given is not bounded: say so where it overflows."""
+    """Raw output under a given lambda is not bounded: warn where it overflows."""
     ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
     overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
     if overflows.size:

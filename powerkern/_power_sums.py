@@ -1,7 +1,7 @@
 """Fits, profiles and intervals of long columns from power sums over blocks of their rows.
 
 A sketch costs what two evaluations of the likelihood cost, reads the data once, and uses all threads for one column.
-PowerSums are whole numbers of a quantum, so that they do not depend on the order in which blocks, chunks or sites are
+Power sums are whole numbers of a quantum, so that they do not depend on the order in which blocks, chunks or sites are
 merged.
 """
 
@@ -29,17 +29,17 @@ from powerkern.kernels.scratch import new_scratch
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072
-#: Whole numbers stay below 2**_BITS; two bits more are room for data that were not announced.
+#: Whole numbers stay below 2**_BITS; two more bits leave room for data that were not announced.
 _BITS = 59
 _NO_WEIGHT = 2.0**-960
 _LARGEST = float(np.finfo(np.float64).max)
-#: Values of a column in a block that are looked at to learn the spread of the logs.
+#: Values of a column in a block from which the spread of the logs is estimated.
 SAMPLE = 256
 
 #: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
 SKETCHED_FROM = 1_000_000
 _GUESSED = 2**15
-#: Columns that are copied at once to be read again.
+#: Columns copied at a time to be read again.
 _COPIED = 8
 #: Profiles of columns as long as _LONG at _MANY lambdas, and intervals, come from sketches.
 _LONG = 32_768
@@ -54,7 +54,7 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """`by_column.fit_matrix`; long columns from power sums, in one pass where a sample tells their ranges."""
+    """`by_column.fit_matrix`; long columns from power sums, in one pass where a sample predicts their ranges."""
     n = len(values)
     if n < SKETCHED_FROM:
         return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress)
@@ -102,7 +102,7 @@ def _redo(
 
 
 def widened(found: FloatArray, family: int) -> FloatArray:
-    """Ranges with room, on either side, for half as many logs as between their ends; of one sign if they were."""
+    """Ranges widened on either side by half their width in logs; of one sign if they were."""
     ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns of which the sample has no value
@@ -256,7 +256,7 @@ def starts_of(cells: FloatArray) -> IntArray:
 def sketch_matrix(
     values: NDArray[Any], family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
 ) -> tuple[IntArray, BoolArray]:
-    """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and which columns stay on their grids."""
+    """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and columns within their grids."""
     sums = _Sketches(values, family, weight, cells, quantum)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
@@ -269,7 +269,7 @@ def sketch_matrix(
 
 
 class _Sketches:
-    """Power sums of blocks of rows, in quanta, added up; a column has ``inside == 0`` if it leaves its grid."""
+    """Power sums of blocks of rows, in quanta, added up; ``inside == 0`` for a column with values beyond its grid."""
 
     def __init__(self, values: NDArray[Any], family: int, weight: FloatArray, cells: FloatArray, quantum: int) -> None:
         self._family, self._weight, self._quantum = family, weight, quantum
@@ -345,7 +345,7 @@ class PowerSums:
 
     @property
     def _shape(self) -> tuple[int, int]:
-        """A matrix that would be as much work."""
+        """A matrix that takes as much work."""
         return max(1, sketch.N_NODES * int(self.cells[:, sketch.G_BINS].max(initial=0.0))), len(self.cells)
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:

@@ -1,4 +1,4 @@
-"""What the scikit-learn estimators share: how they read their input, and what they say of input that is not numbers."""
+"""How the scikit-learn estimators read their input, and their messages about input that is not numeric."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None)
 
 
 def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:
-    """Row and column of the first offence in the first column that has one."""
+    """Row and column of the first offending value in the first column that has one."""
     if not offends.any():
         return None
     j = int(np.argmax(offends.any(axis=0)))

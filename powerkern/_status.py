@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 
 class Status(IntEnum):
-    """What became of one column. Kernels hold plain ints; everything a person reads comes from `sentence`."""
+    """The outcome of one column. Kernels hold plain ints; everything a person reads comes from `sentence`."""
 
     #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich).
     OK = 0
@@ -30,7 +30,7 @@ class Status(IntEnum):
     MULTIMODAL = 7
     #: No robust fit: more than half of the values are equal. The transform is the identity.
     NO_SPREAD = 8
-    #: A sketch whose grid does not resolve the column well enough.
+    #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
 
     @property
@@ -61,7 +61,7 @@ _SENTENCES = {
 class Route(IntEnum):
     """How the optimum of one column was found."""
 
-    #: It was not: the transform is the identity.
+    #: No optimum was found: the transform is the identity.
     NONE = 0
     #: From sums of one pass over the values.
     ONE_PASS = 1
@@ -86,7 +86,7 @@ def is_failed(status: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 class LocationStatus(IntEnum):
-    """What became of one column's location and scale."""
+    """The outcome of one column's location and scale."""
 
     #: The estimating equations hold to rounding, or the estimator needs no iteration.
     CONVERGED = 0
@@ -96,7 +96,7 @@ class LocationStatus(IntEnum):
     MAX_ITER = 2
     #: No value at all: location and scale are NaN.
     EMPTY = 3
-    #: The scale, or on the way to it a sum of weights and values, is beyond the range of float64.
+    #: The scale, or an intermediate sum of weights and values, is beyond the range of float64.
     OVERFLOW = 4
 
     @property

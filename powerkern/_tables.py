@@ -36,7 +36,7 @@ Choice = Callable[[Sequence[str], bool], Sequence[int] | None]
 
 
 class BadInput(Exception):
-    """What the user gave cannot be used; the message is one sentence that says why."""
+    """Input that cannot be used; the message is one sentence that says why."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def write(path: Path | None, table: Table, matrix: NDArray[Any], *, delimiter: s
 
 
 def check_folder(path: Path | None) -> None:
-    """Complain now, before any work is done, of a file that could not be written."""
+    """Raise now, before any work is done, if a file could not be written."""
     if path is None:
         return
     if path.is_dir():
@@ -119,7 +119,7 @@ def check_folder(path: Path | None) -> None:
 
 
 def check_output(path: Path | None) -> None:
-    """Complain now of a table that could not be written."""
+    """Raise now if a table could not be written."""
     if path is not None:
         _kind(path)
         check_folder(path)
@@ -139,7 +139,7 @@ def _kind(path: Path) -> str:
 
 @contextmanager
 def sentences(verb: str, path: Path) -> Iterator[None]:
-    """Turn what a damaged, missing or forbidden file raises into one sentence."""
+    """Turn the error of a damaged, missing or forbidden file into one sentence."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -301,7 +301,7 @@ def _read_npy(path: Path, choose: Choice) -> Table:
         raise BadInput(f"{path} holds a {len(shape)}-D array: rows and columns are needed")
     if 0 in shape:
         raise BadInput(f"{path} holds an array of shape {shape}: there is nothing in it")
-    # before anything is made as large as a header says
+    # before allocating what the header announces
     if min(shape) < 0 or math.prod(shape) * dtype.itemsize > size - offset:
         raise BadInput(
             f"cannot read {path}: its header announces an array of shape {shape}, which the file does not hold"

@@ -1,4 +1,4 @@
-"""What comes in: the one home of input checking.
+"""Checks of all input.
 
 Whatever a user passes becomes a real numeric array, or one sentence that names the column, the row and the remedy.
 TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong shape or value.
@@ -59,7 +59,7 @@ def as_matrix(X: object, column_names: Sequence[str] | None = None, what: str = 
 
 
 def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X") -> Matrix:
-    """`as_matrix` of what may have no rows, but has columns."""
+    """`as_matrix` for input that may have no rows, but must have columns."""
     values, names = _read(X, what, column_names)
     was_vector = values.ndim == 1
     if was_vector:
@@ -108,7 +108,7 @@ def _is_wide_integer(dtype: Any) -> bool:
 
 
 def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[str] | None, what: str) -> None:
-    """Name the columns of integers too large for float64, once; `wide` is one entry a column, or one for all."""
+    """Name the columns of integers too large for float64, once; `wide` is one entry per column, or one for all."""
     if not any(wide) or values.size == 0:
         return
     if values.ndim == 1:
@@ -125,8 +125,8 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
         known = names if names is not None and len(names) == p else None
         where = column_labels(large, known)
         warnings.warn(
-            f"{what} holds integers beyond 2**53 ({where}): float64, in which all is computed, rounds them; subtract a "
-            "constant, or drop columns that are identifiers",
+            f"{what} holds integers beyond 2**53 ({where}): float64, in which everything is computed, rounds them; "
+            "subtract a constant, or drop columns that are identifiers",
             stacklevel=6,
         )
 
@@ -141,14 +141,16 @@ def _from_sequence(X: Any, what: str) -> NDArray[Any]:
         _warn_of_rounding(values.astype(np.float64), [any(isinstance(c, int) for c in values.flat)], None, what)
         return values.astype(np.float64)
     except OverflowError:
-        raise ValueError(f"{what} has integers beyond the range of float64, 1.8e308; divide them all first") from None
+        raise ValueError(
+            f"{what} has integers beyond the range of float64, 1.8e308; divide all of them by a constant first"
+        ) from None
     except ValueError:
         lengths = [_length(row) for row in X]
     for i, length in enumerate(lengths):
         if length != lengths[0]:
             raise ValueError(
                 f"{what} is ragged: row 0 has {_count(lengths[0], 'value')}, row {i} has {_count(length, 'value')}; "
-                "give every row as many"
+                "all rows need the same number of values"
             )
     raise ValueError(f"{what} is ragged below its rows; pass a table of shape (n, p) or one column of shape (n,)")
 
@@ -192,7 +194,7 @@ def is_numeric(dtype: Any) -> bool:
 
 
 def refuse_foreign(X: object, what: str = "X") -> str:
-    """Refuse what `np.asarray` would load, densify or misread behind the user's back; the library of anything else."""
+    """Refuse what `np.asarray` would silently load, densify or misread; returns the library of anything else."""
     library = _library(X)
     if library == "xarray":
         refuse_foreign(getattr(X, "data", None), what)
@@ -204,7 +206,7 @@ def refuse_foreign(X: object, what: str = "X") -> str:
         raise TypeError(f"{what} is a polars LazyFrame; pass {what}.collect()")
     if hasattr(X, "toarray") or (library == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"
-        raise TypeError(f"{what} is sparse, and what becomes of it is dense; pass {what}.{method}()")
+        raise TypeError(f"{what} is sparse, and its transform would be dense; pass {what}.{method}()")
     return library
 
 
@@ -252,7 +254,7 @@ def _pandas_table(X: Any) -> _Table:
     if not is_frame:
         name = getattr(X, "name", None)
         return _Table([X.dtype], None if name is None else [str(name)], X.to_numpy, column, objects, True)
-    # 0, 1, 2, ... are pandas' way to say that nobody named the columns
+    # 0, 1, 2, ... are pandas' default names: nobody named the columns
     unnamed = X.columns.dtype.kind == "i" and list(X.columns) == list(range(len(X.columns)))
     names = None if unnamed else [str(name) for name in X.columns]
     return _Table(list(X.dtypes), names, X.to_numpy, column, objects, False)
@@ -414,12 +416,12 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
 
 
 class Place(NamedTuple):
-    """Where the value is that a domain error is about, and what is wrong with it."""
+    """Where the offending value of a domain error is, and what is wrong with it."""
 
     #: Counted from 0; None where the input is one-dimensional.
     column: int | None
     row: int
-    #: The message without the place.
+    #: The message without the location.
     reason: str
 
 
@@ -433,7 +435,7 @@ def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence
 
 
 def place_of(error: Exception) -> Place | None:
-    """What `domain_error` was told, for callers who know the place by another name; None for other errors."""
+    """The arguments of `domain_error`, for callers who know the location by another name; None for other errors."""
     return vars(error).get("place")
 
 
@@ -450,14 +452,14 @@ def as_names(column_names: Sequence[str], p: int) -> list[str]:
     names = list(column_names)
     for j, name in enumerate(names):
         if not isinstance(name, str):
-            raise TypeError(f"column_names[{j}] is {name!r}, a {type(name).__name__}; names are strings")
+            raise TypeError(f"column_names[{j}] is {name!r}, a {type(name).__name__}; names must be strings")
     if len(names) != p:
         raise ValueError(
-            f"column_names has {_count(len(names), 'name')}, X has {_count(p, 'column')}; give one name a column"
+            f"column_names has {_count(len(names), 'name')}, X has {_count(p, 'column')}; pass one name per column"
         )
     if len(set(names)) < p:
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"column_names has {twice!r} more than once; give every column a name of its own")
+        raise ValueError(f"column_names has {twice!r} more than once; give every column a different name")
     return names
 
 
@@ -466,7 +468,7 @@ def check_n_features(
 ) -> None:
     """Refuse a matrix whose columns are not those of the fit.
 
-    Names are compared where both have them; a single column goes by any name.
+    Names are compared where both have them; a single column may have any name.
 
     Raises
     ------
@@ -506,7 +508,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:
-    """An argument that is one of the `known` words.
+    """An argument that must be one of the `known` words.
 
     Raises
     ------
@@ -522,7 +524,7 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
 
 
 def as_flag(what: str, value: object) -> bool:
-    """True or False, and nothing that only looks like it."""
+    """True or False, and nothing merely truthy or falsy."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{what} must be True or False, got {value!r}")
     return bool(value)
@@ -540,12 +542,12 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
     """
     values, _ = _read(sample_weight, "sample_weight")
     if values.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {values.shape}, X has {n_rows} rows; give one weight a row")
+        raise ValueError(f"sample_weight has shape {values.shape}, X has {n_rows} rows; pass one weight per row")
     weights = np.ascontiguousarray(values, dtype=np.float64)
     bad = ~((weights >= 0.0) & (weights < np.inf))
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"sample_weight, row {i}: the weight is {weights[i]}; weights are finite and not negative")
+        raise ValueError(f"sample_weight, row {i}: the weight is {weights[i]}; weights must be finite and not negative")
     with np.errstate(over="ignore"):
         total = weights.sum()
     if total == 0.0:
@@ -558,7 +560,7 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
 
 
 def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArray[Any] | None = None) -> NDArray[Any]:
-    """A user's ``out=`` array, once it is known to be fit to write to.
+    """A user's ``out=`` array, checked.
 
     Parameters
     ----------

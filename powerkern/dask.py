@@ -1,4 +1,4 @@
-"""Power transforms of Dask arrays and data frames, which are never brought together in one place.
+"""Power transforms of Dask arrays and data frames, without gathering them in one place.
 
 `fit` reads the data twice, chunk by chunk: once for the ranges of the columns, once for the sketches (see
 `powerkern.sketch`) that add up to the fit. `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be
@@ -58,10 +58,10 @@ def fit(
     ymax: float | None = None,
     column_names: Sequence[str] | None = None,
 ) -> PowerFit:
-    """Fit a power transform to every column of a Dask collection: `powerkern.fit` on two passes over its chunks.
+    """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
-    Runs on the scheduler in force (threads, processes, a `distributed.Client`). What a task returns is a summary of
-    some 10 kB a column; a worker holds the chunks that it works on, and no others. Tasks use one thread each.
+    Runs on the current scheduler (threads, processes, a `distributed.Client`). What a task returns is a summary of
+    some 10 kB per column; a worker holds only the chunks that it is working on. Tasks use one thread each.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) 
     parts: list[Any] = np.ravel(sample_weight.to_delayed()).tolist()
     if len(parts) != n_chunks:
         raise ValueError(
-            f"sample_weight has {len(parts)} chunks, X has {n_chunks}; give it one weight a row and the chunks of X"
+            f"sample_weight has {len(parts)} chunks, X has {n_chunks}; pass one weight per row, in the chunks of X"
         )
     return parts
 

@@ -65,11 +65,11 @@ def fit(
         * "rewml": reweighted maximum likelihood. lambda0 brings the center of the data closest to normal quantiles;
           then, twice, lambda is the maximum likelihood estimate from the values within the cut-off.
         * "rewml-nr": the same without rectification of the transform in the search for lambda0.
-        * "carroll": maximum likelihood with the scale of Huber's least favourable density in the place of the standard
+        * "carroll": maximum likelihood with the scale of Huber's least favourable density in place of the standard
           deviation [4]_: sum psi(u) u = n P(abs(Z) < 1.5), u = (psi(x) - loc)/scale.
         * "mtl": maximum trimmed likelihood, of the best `h` consecutive order statistics.
 
-        or one of these, by which the transformed data look most normal (see Notes):
+        or one of these, which make the transformed data look most normal (see Notes):
 
         * "ks": least Kolmogorov-Smirnov distance from the normal distribution with their mean and standard deviation.
         * "ppcc": largest correlation with normal quantiles, that is, the straightest QQ plot [5]_.
@@ -77,7 +77,7 @@ def fit(
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, optional
         Non-negative weights of the rows; integer weights act as if rows were repeated. Estimators other than "mle" take
-        whole numbers only, and do repeat the rows.
+        whole numbers only, and repeat the rows.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
     ymax : float, optional
@@ -87,8 +87,8 @@ def fit(
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: those of a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        What to do with columns of a data frame that hold no numbers: a TypeError that names the first, or leave them
-        out of the fit with one warning, or without. The fit's `transform` passes them untouched.
+        What to do with columns of a data frame that hold no numbers: raise a TypeError that names the first, or leave
+        them out of the fit, with one warning or without. The fit's `transform` passes them through unchanged.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -103,7 +103,7 @@ def fit(
         * n_reweight (2, RewML): number of reweighting steps.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
-        * h (0.95, "mtl"): share of the values kept, more than a half.
+        * h (0.95, "mtl"): fraction of the values kept, more than a half.
 
     Returns
     -------

@@ -50,7 +50,7 @@ class LocationScale(_Pair):
     Attributes
     ----------
     loc, scale : ndarray, shape (p,)
-        One entry a column; NaN for a column without values.
+        One entry per column; NaN for a column without values.
     n_iter : ndarray of int, shape (p,)
         Iterations of the estimator; 0 where it needs none.
     status : ndarray of int, shape (p,)
@@ -171,7 +171,7 @@ def location_scale(
         trimming, ``n - 1``) depend on the size of the weights, not on their ratios only: weights that sum to 1 are one
         row, without a spread.
     n_threads : int, optional
-        By default one a CPU. Results do not depend on it.
+        By default one per CPU. Results do not depend on it.
     progress : bool, default False
         Show a progress bar (needs tqdm).
     **constants
@@ -180,20 +180,20 @@ def location_scale(
     Returns
     -------
     LocationScale
-        Unpacks as ``loc, scale``, arrays of one entry a column; ``n_iter`` and ``status`` beside.
+        Unpacks as ``loc, scale``, arrays of one entry per column; ``n_iter`` and ``status`` beside.
 
     Raises
     ------
     TypeError
         If X does not hold real numbers, or the method has no such constant.
     ValueError
-        If X has infinite values or a wrong shape, or `method` or a constant is not one that there is.
+        If X has infinite values or a wrong shape, or there is no such `method`, or a constant is out of range.
 
     Warns
     -----
     UserWarning
         Once, for columns without values, those whose iteration reached its cap, and those whose scale is beyond the
-        range of float64. A scale of 0 is told by the status only.
+        range of float64. A scale of 0 is reported by the status only.
 
     See Also
     --------
@@ -224,7 +224,7 @@ def location_scale(
         The equation of "bisquare" with s for nMAD, and the second one of "huber-proposal2"; ``k=1.5``, ``c=4.685``.
     "biweight"
         M + sum (x - M) v**2/sum v**2 and sqrt(n sum (x - M)**2 v**4)/abs(sum v (1 - 5 u**2)), M the median, v = 1 -
-        u**2 where positive, u = (x - M)/(c MAD) with the plain MAD, ``c_location=6``, ``c_scale=9`` [3]_.
+        u**2 where positive, u = (x - M)/(c MAD) with the raw MAD, ``c_location=6``, ``c_scale=9`` [3]_.
 
     With MAD = 0 (more than half of the values equal) the location of "huber", "bisquare" and "biweight" is the median
     and the scale 0; "huber-scale" and "huber-proposal2" have a positive scale as long as at most 65 % of the values

@@ -306,7 +306,7 @@ def reliability_plot(
     n_bins: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """Reliability diagram of outlier probabilities: the share of outliers over the mean probability, bin by bin.
+    """Reliability diagram of outlier probabilities: fraction of outliers against mean probability, bin by bin.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def reliability_plot(
     >>> from powerkern.plot import reliability_plot
     >>> ax = reliability_plot([0, 1, 0, 1], [0.1, 0.2, 0.8, 0.9], n_bins=2)
     >>> ax.get_ylabel()
-    'share of outliers'
+    'fraction of outliers'
     """
     diagram = reliability_diagram(y_true, y_prob, strategy=strategy, n_bins=n_bins)
     ax = _axes(ax)
@@ -335,7 +335,7 @@ def reliability_plot(
     x, y = diagram.mean_prob[full], diagram.frequency[full]
     line = ax.plot(x, y)[0]
     ax.scatter(x, y, s=_MARKERS * diagram.n_scores[full] / diagram.n_scores.sum(), color=line.get_color())
-    ax.set(xlabel="mean probability", ylabel="share of outliers")
+    ax.set(xlabel="mean probability", ylabel="fraction of outliers")
     return ax
 
 
@@ -385,7 +385,7 @@ def _axes(ax: Axes | None) -> Axes:
 
 
 def _matrix(X: object, fit: PowerFit) -> Matrix:
-    """X, once it is known to have the columns of the fit."""
+    """X, checked to have the columns of the fit."""
     matrix = as_matrix(_frames.columns_named(X, fit.column_names))
     check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
     return matrix

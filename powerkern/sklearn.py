@@ -28,21 +28,21 @@ __all__ = ["LocationScaler", "PowerTransformer"]
 _N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
-#: What the estimators pass on to their functions by themselves.
+#: Arguments that the estimators pass to their functions themselves.
 _OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "column_names", "n_threads")
 _OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
 
 
 def _own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
-    """Further options of a function, once none of them is one that the estimator passes on by itself."""
+    """Further options of a function, checked to be none that the estimator passes itself."""
     for name in given or {}:
         if name in taken:
-            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes on by itself")
+            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes itself")
     return given or {}
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
-    """Whether sums are all that the estimator needs to know of the data."""
+    """Whether the estimator needs only sums over the data."""
     return transformer.estimator == "mle" and not transformer.estimator_options
 
 
@@ -69,14 +69,14 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         end of the fitted data.
     n_threads : int, optional
         Threads to use. Default: all CPUs of this process, or ``NUMBA_NUM_THREADS`` if that is fewer, which joblib
-        sets in its worker processes so that they do not get into each other's way.
+        sets in its worker processes so that they do not compete for CPUs.
 
     Attributes
     ----------
     lambdas_ : ndarray, shape (n_features,)
         The transformation parameters. May be assigned where ``standardize=False``.
     power_fit_ : PowerFit
-        All that is known of the fit: intervals, standard errors and the status of each feature. It does not keep the
+        Everything known about the fit: intervals, standard errors and the status of each feature. It does not keep the
         training data: pass X to `PowerFit.confint` and `PowerFit.profile`.
     sketch_ : Sketch or None
         Of all rows that `partial_fit` has seen.
@@ -173,9 +173,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with further rows, of data that are never in memory as a whole.
 
-        The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes a feature, from which the
+        The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
         likelihood is known to about 1e-13. There for ``estimator="mle"`` without `estimator_options`. The first call
-        after `fit` starts anew: no sketch is made of what `fit` sees.
+        after `fit` starts afresh: no sketch is made of what `fit` sees.
 
         Parameters
         ----------

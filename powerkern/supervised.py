@@ -321,7 +321,7 @@ class _Found(NamedTuple):
 
 
 class _Record:
-    """What a search writes down."""
+    """The record of a search."""
 
     def __init__(self) -> None:
         self._trials: list[tuple[int, int, float, float, bool]] = []
@@ -422,7 +422,7 @@ def _diagonal(objective: _Objective, grid: FloatArray, p: int, record: _Record) 
 
 
 def _full_grid(objective: _Objective, grid: FloatArray, p: int, record: _Record) -> tuple[_Found, FloatArray]:
-    """Every combination; also all scores, one axis a column."""
+    """Every combination; also all scores, one axis per column."""
     if grid.size**p > _MOST_EVALUATIONS:
         raise ValueError(
             f"{grid.size} values for each of {p} columns make {grid.size**p:.3g} combinations, more than "
@@ -450,7 +450,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     Parameters
     ----------
     estimator : classifier or regressor
-        What is to score well. Cloned, never fitted itself.
+        The estimator whose score is maximised. Cloned, never fitted itself.
     family : {"box-cox", "yeo-johnson"}, default "box-cox"
         The transform.
     search : {"iterative", "spherical", "diagonal", "grid"}, default "iterative"
@@ -462,7 +462,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     cv : int, splitter, iterable or "train", default 5
         The score is the mean over these splits (by splitters that need no groups: pass those of others as an
         iterable). "train" fits to, and scores on, all of the training data, as published
-        [1]_: it takes what fits the noise for better.
+        [1]_: it favors lambdas that fit the noise.
     grid : array-like of float, optional
         Increasing lambdas to try; default: -5, -4, ..., 5.
     n_epochs : int, default 4
@@ -493,7 +493,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     history_ : SearchHistory
         All trials.
     grid_scores_ : (len(grid), ...) ndarray
-        Scores of all combinations, one axis a column that is not constant (grid search).
+        Scores of all combinations, one axis per column that is not constant (grid search).
     power_fit_ : PowerFit
         The transforms of the scaled columns.
     n_features_in_ : int
@@ -503,8 +503,8 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
 
     Notes
     -----
-    The training data of all splits are scaled and standardised together, which is without consequence for scores of
-    estimators that do not look at scales, and of little for others. New values far below the training data, which
+    The training data of all splits are scaled and standardised together, which does not affect scores of
+    estimators that are invariant to scale, and affects others little. New values far below the training data, which
     Box-Cox could not transform, count as 0.99 of a range below their minimum.
 
     What differs from the algorithms as published [1]_ and their code: starts are scored; a shift does not lose the best
@@ -681,7 +681,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
             return found
         starts = [start[varied] for start in self._starts(scaled, varied)]
         if not starts:
-            raise ValueError("starts is empty; name at least one")
+            raise ValueError("starts is empty; pass at least one")
         self.start_scores_ = [objective.score(start) for start in starts]
         best = int(np.argmax(self.start_scores_))
         for k, score in enumerate(self.start_scores_):

@@ -578,7 +578,7 @@ def test_names_take_work_linear_in_their_number(name):
 
 
 def test_untouched_columns_take_work_linear_in_their_number(monkeypatch):
-    """`other_names` makes one set of positions, not one a column."""
+    """`other_names` makes one set of positions, not one per column."""
     sets = []
     monkeypatch.setattr(_tables, "set", lambda *of: sets.append(of) or set(*of), raising=False)
     table = table_of([f"column {j}" for j in range(50)])

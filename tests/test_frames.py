@@ -221,7 +221,7 @@ def test_columns_that_hold_no_numbers(library):
     frame = library.DataFrame(MIXED)
     with pytest.raises(TypeError, match=r"column 0 \('maker'\)"):
         pk.fit(frame)
-    with pytest.warns(UserWarning, match="hold no numbers are left alone: 'maker'"):
+    with pytest.warns(UserWarning, match="hold no numbers are left out of the fit: 'maker'"):
         warned = pk.fit(frame, non_numeric="warn")
     ignored = pk.fit(frame, non_numeric="ignore")
     assert warned.column_names == ignored.column_names == ["price", "sold"]

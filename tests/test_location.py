@@ -355,7 +355,7 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
             "ddof must be finite and not negative",
         ),
         (lambda: location_scale([1.0, 2.0], "huber-scale", ddof=np.nan), ValueError, "ddof must be finite"),
-        (lambda: location_scale([1.0, 2.0], sample_weight=[1.0]), ValueError, "one weight a row"),
+        (lambda: location_scale([1.0, 2.0], sample_weight=[1.0]), ValueError, "one weight per row"),
         (lambda: location_scale([1.0, 2.0], n_threads=0), ValueError, "n_threads"),
     ],
 )

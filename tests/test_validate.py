@@ -295,7 +295,11 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "empty list": ([], ValueError, "X has no rows"),
     "no rows": (np.zeros((0, 3)), ValueError, r"X has no rows \(shape \(0, 3\)\)"),
     "no columns": (np.zeros((3, 0)), ValueError, r"X has no columns \(shape \(3, 0\)\)"),
-    "ragged": ([[1, 2], [3, 4], [5]], ValueError, "row 0 has 2 values, row 2 has 1 value; give every row as many"),
+    "ragged": (
+        [[1, 2], [3, 4], [5]],
+        ValueError,
+        "row 0 has 2 values, row 2 has 1 value; all rows need the same number of values",
+    ),
     "ragged vector": ([1.0, [2.0, 3.0]], ValueError, "row 0 has a single value, row 1 has 2 values"),
     "ragged inside": ([[[1, 2], [3]], [[1], [2]]], ValueError, "ragged below its rows"),
     "ragged with arrays": ([np.array(1.0), np.ones(2)], ValueError, "row 0 has a single value, row 1 has 2 values"),
@@ -453,7 +457,7 @@ def test_the_argument_is_called_by_its_name() -> None:
         (["a"], ValueError, "column_names has 1 name, X has 2 columns"),
         (["a", "b", "c"], ValueError, "column_names has 3 names, X has 2 columns"),
         (["a", "a"], ValueError, "column_names has 'a' more than once"),
-        (["a", 2], TypeError, r"column_names\[1\] is 2, a int; names are strings"),
+        (["a", 2], TypeError, r"column_names\[1\] is 2, a int; names must be strings"),
         ("ab", TypeError, "column_names is one string; pass a list of 2 names"),
     ],
 )
@@ -562,11 +566,15 @@ def test_weights_in_a_series() -> None:
 @pytest.mark.parametrize(
     "weights, error, message",
     [
-        ([1, 2], ValueError, r"sample_weight has shape \(2,\), X has 3 rows; give one weight a row"),
+        ([1, 2], ValueError, r"sample_weight has shape \(2,\), X has 3 rows; pass one weight per row"),
         ([], ValueError, r"shape \(0,\), X has 3 rows"),
         ([[1], [2], [3]], ValueError, r"sample_weight has shape \(3, 1\), X has 3 rows"),
         (2.0, ValueError, "sample_weight is a float; pass"),
-        ([1, 2, -1e-9], ValueError, "sample_weight, row 2: the weight is -1e-09; weights are finite and not negative"),
+        (
+            [1, 2, -1e-9],
+            ValueError,
+            "sample_weight, row 2: the weight is -1e-09; weights must be finite and not negative",
+        ),
         ([1, NAN, 1], ValueError, "sample_weight, row 1: the weight is nan"),
         ([np.inf, 1, 1], ValueError, "sample_weight, row 0: the weight is inf"),
         (np.ma.array([1, 2, 3], mask=[0, 0, 1]), ValueError, "sample_weight, row 2: the weight is nan"),

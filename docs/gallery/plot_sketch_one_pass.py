@@ -51,7 +51,7 @@ grid = reduce(merge, [range_of(x, "box-cox") for x in sites]).grid()
 parts = [sketch(x, grid) for x in sites]
 fit = finish(reduce(merge, parts))
 ours = fit.profile(near)[0]
-print(f"{len(parts[0].to_bytes())} bytes a site")
+print(f"{len(parts[0].to_bytes())} bytes per site")
 
 # %%
 # It is the likelihood of the pooled values, and so is its minimum, far from where one would look:

@@ -1,6 +1,6 @@
 """From NumPy to kernels: threads, columns made contiguous, matrices divided into parts. No numerics.
 
-Entries of `powerkern.kernels` take contiguous, writable float64 vectors, one a column, and scratch space; users bring
+Entries of `powerkern.kernels` take contiguous, writable float64 vectors, one per column, and scratch space; users bring
 matrices of any order, stride and dtype. What is in between stands here:
 
 * `threads`: how many, and how a list of parts is worked off on them, with progress and prompt interruption;

@@ -15,11 +15,11 @@ from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels import columnwise, rowwise
 
-#: A matrix is transformed along its rows where at least this part of its columns has ordinary values: the others'
-#: columns are gathered apart.
+#: A matrix is transformed along its rows where at least this fraction of its columns has ordinary values: the others
+#: are gathered.
 _ORDINARY = 0.9
 
-#: Given a column's number, its values and what they became, mend the latter; returns how many cannot be.
+#: Given a column's number, its values and their images, repair the latter; returns how many cannot be repaired.
 Repair = Callable[[int, NDArray[Any], FloatArray], int]
 
 
@@ -34,7 +34,7 @@ def transform_matrix(
 ) -> IntArray:
     """Transform every column in a `direction` (see `columnwise`); returns how many values of each have no image.
 
-    `out` may be `values`, or None to count only. `family` has one entry a column.
+    `out` may be `values`, or None to count only. `family` has one entry per column.
     """
     n, p = values.shape
     image = values if out is None else out
@@ -69,7 +69,7 @@ def transform_matrix(
     def along_rows(rows: slice, _: slice) -> None:
         for band in bands:
             source, target = values[rows], image[rows]
-            # in place, others are looked for before they are overwritten
+            # in place, extreme values must be found before they are overwritten
             extreme = band.extreme_columns(source) if in_place else band.apply(source, target)
             block = transformed(source[:, extreme], extreme, rows.start) if extreme.size else None
             if in_place:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels import columnwise
 
-#: Cache lines of columns in a group: a row of them is what the CPU fetches ahead while it copies.
+#: Cache lines of columns in a group: a row of them is what the CPU prefetches while it copies.
 _GROUP_LINES = 8
 #: More where columns are shorter than _SHORT_COLUMN / _GROUP_LINES, fewer where the copy would exceed GROUP_VALUES or
 #: a thread have fewer than _TURNS groups; less than a line where columns are longer than LONG_COLUMN / 8, for Ctrl-C to
@@ -23,7 +23,7 @@ LONG_COLUMN = 8_000_000
 _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
-#: The same along whole rows, of which up to LONGEST_ROW columns count: each value is looked at once, so more is better.
+#: The same along whole rows, of which up to LONGEST_ROW columns count: each value is read once, so larger is better.
 _ROWWISE_VALUES = 262_144
 #: Along whole rows, fewer columns than SHORTEST_ROW are repeated to that many, more than LONGEST_ROW are divided.
 SHORTEST_ROW, LONGEST_ROW = 512, 1024

@@ -1,4 +1,4 @@
-"""How many CPUs this process may use: those it is bound to, less where a container's quota allows less.
+"""How many CPUs this process may use: those it is bound to, fewer where a container's quota allows fewer.
 
 A quota is CPU time in a period, divided by that period. Linux shows it in the files of the process's control group,
 and of the groups around it, each of which limits all within: ``cpu.max`` in version 2 of the interface [1]_,
@@ -21,7 +21,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    """Number of CPUs that this process may use at once, at least 1; a part of one counts as a whole one."""
+    """Number of CPUs that this process may use at once, at least 1; a fraction counts as a whole one."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _rounded_up(_quota_at_start())))
 

@@ -36,7 +36,7 @@ class FitScratch(Scratch):
 
 
 def is_native(values: NDArray[Any]) -> bool:
-    """Whether a matrix holds float64 in the order of bytes that the CPU has."""
+    """Whether a matrix holds float64 in native byte order."""
     return values.dtype == np.float64 and values.dtype.isnative
 
 
@@ -66,7 +66,7 @@ def gathered(part: NDArray[Any], scratch: Scratch) -> FloatArray:
 
 
 def contiguous_columns(values: NDArray[Any], group: slice, scratch: Scratch) -> FloatArray:
-    """The columns of a group as contiguous float64 rows, copied unless they are that already; not to be changed."""
+    """The columns of a group as contiguous float64 rows, copied unless they are already; not to be modified."""
     part = values[:, group]
     across = part.T
     if is_native(part) and across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it

@@ -16,7 +16,7 @@ _NO_WEIGHTS = np.empty(0)
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
-    """Fit one contiguous float64 vector by maximum likelihood; domain and shape are the caller's business."""
+    """Fit one contiguous float64 vector by maximum likelihood; the caller checks domain and shape."""
     out = np.empty((1, N_RESULTS))
     mle.fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
     return ColumnFit(*out[0].tolist())

@@ -21,7 +21,7 @@ from powerkern._validate import is_whole
 SERIAL_VALUES = 32_768
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
-#: Seconds between looks at the pool.
+#: Seconds between checks of the pool.
 _POLL = 0.2
 
 
@@ -35,7 +35,7 @@ def default_threads() -> int:
 
 
 def thread_count(n_threads: int | None) -> int:
-    """An argument ``n_threads``, once it is known to be a number of threads; None: all CPUs of this process."""
+    """An argument ``n_threads``, once checked; None: all CPUs of this process."""
     if n_threads is None:
         return default_threads()
     if not is_whole(n_threads):
@@ -54,7 +54,7 @@ def work_off(
 ) -> None:
     """Call ``job(*part)`` for all parts of a (n, p) matrix; the last slice of a part is its columns.
 
-    The main thread only waits, so that Ctrl-C is heard at once whatever runs. The first exception stops the rest.
+    The main thread only waits, so that Ctrl-C takes effect at once whatever runs. The first exception stops the rest.
     """
     waiting, done = deque(parts), deque[slice]()
 
@@ -86,7 +86,7 @@ def work_off(
                 bar.update(columns.stop - columns.start)
     except KeyboardInterrupt:
         waiting.clear()
-        pool.shutdown(wait=False)  # what runs ends by itself; nobody waits for it
+        pool.shutdown(wait=False)  # what is running ends by itself; nobody waits for it
         raise
     except BaseException:
         waiting.clear()
@@ -96,7 +96,7 @@ def work_off(
 
 
 def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int) -> set[Future[None]]:
-    """Do the work on so many threads, or on as many as the system grants, which may be none."""
+    """Work on so many threads, or on as many as the system grants, which may be none."""
     running: set[Future[None]] = set()
     with suppress(RuntimeError):  # a limit on processes or on memory; what was asked for last is done by the others
         while len(running) < n_threads:

@@ -151,7 +151,7 @@ def bisquare_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c: float) -> Lo
 
 @kernel
 def biweight_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c_location: float, c_scale: float) -> LocScale:
-    """One-step biweight location and square root of the biweight midvariance, in units of the plain MAD."""
+    """One-step biweight location and square root of the biweight midvariance, in units of the raw MAD."""
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
     col = without_sums(y, w, table)

@@ -39,7 +39,7 @@ _MODERATE_MIN = 0.125
 _LARGEST_SCALE = 965.0
 
 # e**t is an ordinary number for |t| up to this
-_LARGEST = 680.0
+_LARGEST_EXPONENT = 680.0
 
 #: Down to e**-DEEP, 1 + m y has digits left.
 DEEP = 27.0
@@ -113,7 +113,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 def reach(e: Exponent, steepest: float) -> float:
     """e**d for the largest |d| of which `exp_less` can take m d, |m| <= `steepest`, without looking."""
     t = -1.0 - e.t_min
-    d = (_LARGEST if t > _LARGEST else t) / (steepest if steepest > 1.0 else 1.0)
+    d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)
     return exp(d)
 
 
@@ -170,9 +170,9 @@ def branch_of_product(t: float, t_lo: float, e: Exponent, ordinary: bool) -> flo
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
     """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
     if m > 0.0:
-        low, high = max(low, -DEEP / m), min(high, _LARGEST / m)
+        low, high = max(low, -DEEP / m), min(high, _LARGEST_EXPONENT / m)
     elif m < 0.0:
-        low, high = max(low, _LARGEST / m), min(high, -DEEP / m)
+        low, high = max(low, _LARGEST_EXPONENT / m), min(high, -DEEP / m)
     return (expm1(m * low) / m, expm1(m * high) / m) if m != 0.0 else (low, high)
 
 

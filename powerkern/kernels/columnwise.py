@@ -9,13 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
 from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, prefetch, widest_vectors
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, is_mirrored
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity
 from powerkern.kernels.yeojohnson import (
     inv_yeojohnson_loop,
@@ -23,8 +20,6 @@ from powerkern.kernels.yeojohnson import (
     yeojohnson_standardized,
     yeojohnson_unstandardized,
 )
-
-Counts = npt.NDArray[np.int64]
 
 #: Values of float64 in a cache line.
 CACHE_LINE = 8
@@ -35,7 +30,7 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @entry((READ_MATRIX, ROWS))
 def gather(x: FloatArray, block: FloatArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, asking for squares below ahead of time."""
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -81,7 +76,7 @@ _TRANSFORM = (ROWS, ROWS, COUNTS)
 
 
 @entry(_TRANSFORM)
-def _boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
@@ -90,7 +85,7 @@ def _boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> None:
 
 
 @entry(_TRANSFORM)
-def _inv_boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _inv_boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         y, fit = block[j], results[j]
         if not is_identity(fit):
@@ -100,7 +95,7 @@ def _inv_boxcox(block: FloatArray, results: FloatArray, failures: Counts) -> Non
 
 
 @entry(_TRANSFORM)
-def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
@@ -109,7 +104,7 @@ def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: Count
 
 
 @entry(_TRANSFORM)
-def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         z, fit = block[j], results[j]
         if not is_identity(fit):
@@ -119,7 +114,7 @@ def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: Cou
 
 
 @entry(_TRANSFORM)
-def _yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
@@ -129,7 +124,7 @@ def _yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> Non
 
 
 @entry(_TRANSFORM)
-def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         y, fit = block[j], results[j]
         if not is_identity(fit):
@@ -140,7 +135,7 @@ def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: Counts) ->
 
 
 @entry(_TRANSFORM)
-def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
@@ -150,7 +145,7 @@ def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: C
 
 
 @entry(_TRANSFORM)
-def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures: Counts) -> None:
+def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         z, fit = block[j], results[j]
         if not is_identity(fit):
@@ -162,7 +157,7 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - center)/divisor: robust Yeo-Johnson fits only, for scale is nothing to Box-Cox."""
+    """x = (x - center)/divisor: robust Yeo-Johnson fits only, since Box-Cox is equivariant under scaling."""
     center, divisor = fit[CENTER], fit[DIVISOR]
     if center != 0.0 or divisor != 1.0:
         for i in range(x.size):
@@ -179,7 +174,7 @@ def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
 
 
 #: The entry for a family and a direction.
-APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, Counts], None]] = {
+APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, IntArray], None]] = {
     (BOX_COX, FORWARD): _boxcox,
     (BOX_COX, INVERSE): _inv_boxcox,
     (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,
@@ -192,7 +187,7 @@ APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, Counts], None]] =
 
 
 @entry((READ_MATRIX, INTEGER, ROWS, COUNTS))
-def count_outside(x: FloatArray, family: int, results: FloatArray, failures: Counts) -> None:
+def count_outside(x: FloatArray, family: int, results: FloatArray, failures: IntArray) -> None:
     """Count the values of each column that are outside the domain of its fit."""
     for j in range(x.shape[1]):
         if not is_identity(results[j]):

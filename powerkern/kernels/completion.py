@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._jit import entry, kernel, reduction, widest_vectors
-
-FloatArray = NDArray[np.float64]
+from powerkern._typing import FloatArray
 
 #: Added to the diagonal of normal equations, relative to its mean: directions that the seen cells do not determine
 #: are left where they are.

@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from powerkern._jit import (
     bits32_of,
@@ -33,8 +32,8 @@ from powerkern._jit import (
     kernel,
     widest_vectors,
 )
-
-FloatArray = npt.NDArray[np.float64]
+from powerkern._typing import FloatArray
+from powerkern.kernels.floats import SMALLEST_NORMAL
 
 _LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
@@ -96,7 +95,6 @@ _TWO52 = 4503599627370496.0
 
 _TWO54 = 18014398509481984.0
 _TINY = 5.551115123125783e-17  # 2**-54: below it ln(1 + x) and e^x - 1 round to x
-_SMALLEST_NORMAL = 2.2250738585072014e-308
 
 # beyond these exp is inf, or 0
 _EXP_MAX = 710.0
@@ -292,7 +290,7 @@ def split_normal(x: float) -> tuple[float, float]:
 @inlined
 def split(x: float) -> tuple[float, float]:
     """(k, m) with x = 2**k m, sqrt(1/2) <= m < sqrt(2), for positive finite x."""
-    subnormal = x < _SMALLEST_NORMAL
+    subnormal = x < SMALLEST_NORMAL
     k, m = split_normal(x * _TWO54 if subnormal else x)
     return k - 54.0 if subnormal else k, m
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from powerkern._jit import COLUMN, entry
+from powerkern._typing import FloatArray
 from powerkern.kernels.boxcox import boxcox, inv_boxcox
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.yeojohnson import inv_yeojohnson, yeojohnson
 
 _EACH = (COLUMN, COLUMN, COLUMN)

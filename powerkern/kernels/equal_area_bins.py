@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from powerkern._jit import COLUMN, COUNTS, INTEGER, bits_of, entry, float_of, kernel
-
-FloatArray = npt.NDArray[np.float64]
-Counts = npt.NDArray[np.int64]
+from powerkern._typing import FloatArray, IntArray
 
 
 @kernel
 def _fitting_bins(
-    values: FloatArray, through: Counts, area: float, n_bins: int, first: Counts, edges: FloatArray
+    values: FloatArray, through: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
     """Bins [edge, next edge) of count times width at most `area`, each as wide as it can be; n_bins + 1 for too many.
 
@@ -48,7 +43,7 @@ def _fitting_bins(
 
 
 @entry((COLUMN, COUNTS, INTEGER, COUNTS, COLUMN))
-def equal_area_bins(values: FloatArray, through: Counts, n_bins: int, first: Counts, edges: FloatArray) -> int:
+def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: IntArray, edges: FloatArray) -> int:
     """At most `n_bins` bins over [0, 1] whose largest count times width is as small as can be; returns their number.
 
     Parameters

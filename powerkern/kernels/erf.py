@@ -8,7 +8,8 @@ on erf rounds to 1.
 from __future__ import annotations
 
 from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, widest_vectors
-from powerkern.kernels.elementary import FloatArray, exp
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import exp
 
 # (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
 _P = (

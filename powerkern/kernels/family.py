@@ -1,4 +1,4 @@
-"""What a family of power transforms is to the kernels: the offset of its logarithm, its domain, its mirror branch.
+"""A family of power transforms, as kernels see it: the offset of its logarithm, its domain, its mirror branch.
 
 With b_m(a) = (e^(m a) - 1)/m, the branch of `powerkern.kernels.branch`, a family transforms by
 

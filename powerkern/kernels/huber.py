@@ -37,8 +37,8 @@ from powerkern.kernels.order_statistics import (
     mad_of,
     middle_distance,
     position_of,
+    range_sums,
     sorted_column,
-    stretch,
     weight_before,
     without_sums,
 )
@@ -174,8 +174,8 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     tail = int(TAIL * y.size)
     lo = position_of(y, col.center, col.median - reach, tail)
     hi = position_of(y, col.center, col.median + reach, y.size - tail)
-    sums = stretch(y, w, lo, hi, col.center)  # two stretches are cheaper than a table of sums
-    below = stretch(y, w, 0, lo, col.center).weight
+    sums = range_sums(y, w, lo, hi, col.center)  # two ranges are cheaper than a table of sums
+    below = range_sums(y, w, 0, lo, col.center).weight
     origin = col.center + col.median
     outer = _weighted_inverses(y[:lo], w[:lo], origin) + _weighted_inverses(y[hi:], w[hi:], origin)
     pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
@@ -184,7 +184,7 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     reach = k * s1
     lo = position_of(y, col.center, mu - reach, lo)
     hi = position_of(y, col.center, mu + reach, hi)
-    sums = stretch(y, w, lo, hi, col.center)
+    sums = range_sums(y, w, lo, hi, col.center)
     squares = sums.second - mu * (2.0 * sums.first - mu * sums.weight) + reach * reach * (total - sums.weight)
     scale = math.sqrt(max(squares, 0.0) / (total * beta))
     return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)

@@ -6,14 +6,14 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import kernel
-from powerkern.kernels.likelihood import FloatArray, Scratch, nll_at, score
+from powerkern._typing import FloatArray
+from powerkern.kernels.floats import EPS
+from powerkern.kernels.likelihood import Scratch, nll_at, score
 from powerkern.kernels.two_pass import MAX_EVAL, Centered
 
-_EPS = 2.220446049250313e-16
-
-#: At the ends of intervals the drop is exact to this share of it.
+#: At the ends of intervals this is the relative error of the drop.
 _END_ERROR = 1e-9
-#: Drops below this share of g are integrated from g', in panels whose error is below that share of the drop.
+#: Drops below this fraction of g are integrated from g', in panels whose error is below that fraction of the drop.
 _FELT, _PANEL_ERROR = 1e-6, 1e-8
 #: After a step of this relative size Halley's next one is within rounding.
 _NEARLY = 1e-4
@@ -22,7 +22,7 @@ _FAR = 1e290
 
 
 class _Excess(NamedTuple):
-    """What g exceeds its target by at a distance from its minimum, and three derivatives in the distance."""
+    """How much g exceeds its target at a distance from its minimum, and three derivatives in the distance."""
 
     distance: float
     value: float
@@ -76,7 +76,7 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
             low = here
         else:
             high = here
-        tolerance = max(_END_ERROR * drop / here.d1, _EPS * abs(mu))
+        tolerance = max(_END_ERROR * drop / here.d1, EPS * abs(mu))
         least, most = _zeros(low, high)
         if most - least <= tolerance:
             return mu + side * min(max(least, low.distance), high.distance)
@@ -109,8 +109,8 @@ def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
     most = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
     if not high.distance < math.inf:
         return low.distance, math.inf
-    share = low.value / (low.value - high.value)
-    return low.distance + share * (high.distance - low.distance), most
+    fraction = low.value / (low.value - high.value)
+    return low.distance + fraction * (high.distance - low.distance), most
 
 
 @kernel

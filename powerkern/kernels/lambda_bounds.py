@@ -1,4 +1,4 @@
-"""The lambdas that keep transformed data within a bound by Newton's iteration (docs/numerics: Bounded lambda).
+"""Bounds of lambda that keep transformed data within ``ymax``, by Newton's iteration (docs/numerics: Bounded lambda).
 
 Each sign of psi is one branch, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which grows with the exponent m: m is
 lambda where psi > 0, and where psi < 0 it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import COLUMN, INTEGER, REAL, entry, kernel
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import expm1, log, log1p
 from powerkern.kernels.family import is_mirrored
-from powerkern.kernels.likelihood import FloatArray
 
 
 @kernel
@@ -24,7 +24,7 @@ def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[
 
 @kernel
 def largest_exponent(a: float, ymax: float) -> float:
-    """The m with ``b_m(a) = ymax``, for a >= 0, less what rounding may spoil; inf where every m will do.
+    """The m with ``b_m(a) = ymax``, for a >= 0, less a margin for rounding; inf where every m will do.
 
     With t = m a the equation reads ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex (the cumulant
     function of a uniform variable) and K(t) >= t/2, so that Newton's steps from t = 2 ln(ymax/a) only go down. The
@@ -46,7 +46,7 @@ def largest_exponent(a: float, ymax: float) -> float:
 
 @kernel
 def _growth(t: float) -> float:
-    """K(t) = ln(expm1(t)/t): by what factor the transform stretches the log."""
+    """K(t) = ln(expm1(t)/t): the log of the factor by which the branch exceeds the log."""
     if abs(t) < 1e-5:
         return t * (0.5 + t / 24.0)
     return max(t, 0.0) + log(-expm1(-abs(t)) / abs(t))

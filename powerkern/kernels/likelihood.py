@@ -17,9 +17,9 @@ Per observation, with psi the transform and J the log-Jacobian term (docs/numeri
   block) and merged pairwise (Merging moments there), all with a common factor ``e^-s`` that cancels in g', g'', g'''.
 
 Why the reference has to carry weight: y and its derivatives vanish there, and are known to a relative error elsewhere.
-With a share omega of the weight at y = 0 the Cauchy-Schwarz inequality gives ``sum w y^2 <= sum w (y - mean)^2/omega``,
-so that variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
-of the reference's. About any other point the heavy values have a common offset that buries what the others add.
+With a fraction omega of the weight at y = 0, by Cauchy-Schwarz, ``sum w y^2 <= sum w (y - mean)^2/omega``, so that
+variance, covariances and mean logs are well conditioned sums, even where all other weights together are 1e-24
+of the reference's. About any other point the heavy values have a common offset that swamps what the others add.
 """
 
 from __future__ import annotations
@@ -27,13 +27,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, expm1, expm1_excess, log
-
-FloatArray = npt.NDArray[np.float64]
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.
 BLOCK = 512
@@ -52,7 +48,7 @@ class Logs(NamedTuple):
     """One column as weighted logs in units of `sigma`, split by sign.
 
     `pos` (and `neg`, for Yeo-Johnson columns of both signs) hold the logs of the branches, less that of the reference.
-    With one branch only their differences mean anything. With two, ``abs(center)`` is the log of the reference, which
+    With one branch only their differences matter. With two, ``abs(center)`` is the log of the reference, which
     is positive or negative as `center` is; the logs of the other branch are not shifted. `low`, `high` bound `pos` and
     `neg_high` bounds `neg`; `jacobian` is the weighted mean of the signed logs, less `center`.
     """
@@ -390,8 +386,8 @@ def _block_moments(y: FloatArray, weight: FloatArray, out: FloatArray) -> None:
 def merge_moments(total: FloatArray, part: FloatArray) -> None:
     """total += part, pairwise (docs/numerics: Merging moments): C_xy += delta_x delta_y w_A w_B / w."""
     w = total[WEIGHT] + part[WEIGHT]
-    share = part[WEIGHT] / w
-    lever = total[WEIGHT] * share
+    fraction = part[WEIGHT] / w
+    lever = total[WEIGHT] * fraction
     d0, d1, d2, d3 = part[Y] - total[Y], part[Y1] - total[Y1], part[Y2] - total[Y2], part[Y3] - total[Y3]
     total[YY] += part[YY] + d0 * d0 * lever
     total[YY1] += part[YY1] + d0 * d1 * lever
@@ -399,10 +395,10 @@ def merge_moments(total: FloatArray, part: FloatArray) -> None:
     total[YY2] += part[YY2] + d0 * d2 * lever
     total[YY3] += part[YY3] + d0 * d3 * lever
     total[Y1Y2] += part[Y1Y2] + d1 * d2 * lever
-    total[Y] += d0 * share
-    total[Y1] += d1 * share
-    total[Y2] += d2 * share
-    total[Y3] += d3 * share
+    total[Y] += d0 * fraction
+    total[Y1] += d1 * fraction
+    total[Y2] += d2 * fraction
+    total[Y3] += d3 * fraction
     total[WEIGHT] = w
 
 

@@ -105,7 +105,7 @@ def _write(row: np.ndarray, column: Opened, result: LocScale) -> None:
 
 
 # what all of these take: sorted columns as rows, NaN last (they are overwritten); their weights as rows, or (k, 0);
-# the estimator's constants; a table for `sorted_column`; one row of results a column
+# the estimator's constants; a table for `sorted_column`; one row of results per column
 _COLUMNS = (ROWS, ROWS, COLUMN, ROWS, ROWS)
 
 

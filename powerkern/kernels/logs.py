@@ -1,4 +1,4 @@
-"""A column before its likelihood is taken: what is in it, missing values left out, signs apart, centered logs.
+"""A column prepared for its likelihood: scanned, without missing values, split by sign, as centered logs.
 
 Logs are relative to a reference in the data, d = ln((offset + x)/(offset + ref)), and formed without cancellation.
 """
@@ -12,19 +12,20 @@ import numpy as np
 
 from powerkern._jit import bits_of, float_of, inlined, kernel, reduction, widest_vectors
 from powerkern._status import Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import log, log1p
 from powerkern.kernels.family import is_mirrored, log_offset
-from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs
+from powerkern.kernels.likelihood import BLOCK, Logs
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
 from powerkern.kernels.scratch import Work
 
-#: The bits of a magnitude, all but the sign; those of infinity.
+#: The bits of a magnitude, all but the sign, and those of infinity.
 MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 SIGN = ~MAGNITUDE
 INF_BITS = 0x7FF0000000000000
 
 
-#: How many values are looked at to guess the sign, and a reference.
+#: Number of values from which the sign and a reference are guessed.
 FEW = 16
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
@@ -104,7 +105,7 @@ def split_signs(x: FloatArray, values: FloatArray, out: FloatArray) -> int:
 
 @kernel
 def offset_log(offset: float, x: float) -> float:
-    """ln(offset + x), for a offset of 0 or 1."""
+    """ln(offset + x), for an offset of 0 or 1."""
     return log1p(x) if offset == 1.0 else log(x)
 
 
@@ -235,7 +236,7 @@ class Prepared(NamedTuple):
 
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
-    """Squeeze out missing values and zero weights, and look at what is left."""
+    """Squeeze out missing values and zero weights, and scan what is left."""
     found = scan(x)
     n_weights = 0
     if found.n_nan > 0 or weight.size > 0:
@@ -254,7 +255,7 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 
 @kernel
 def unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
-    """A column as most are, with the sign of a few evenly spaced values."""
+    """A column taken for ordinary: its sign is that of a few evenly spaced values."""
     n = min(x.size, FEW)
     n_negative = 0
     for i in range(n):

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, fma, kernel
+from powerkern.kernels.floats import EPS, SQRT_EPS
 
 #: The answer is within the tolerance.
 CONVERGED = 0
@@ -39,8 +40,6 @@ NOT_FINITE = 3
 INVALID = 4
 
 _GOLDEN = 0.3819660112501051  # (3 - sqrt(5))/2, the squared inverse of the golden ratio
-_EPS = 2.220446049250313e-16
-_SQRT_EPS = 1.4901161193847656e-08
 _HUGE = 1.7976931348623157e308
 _EXPANSION = 4.0  # growth of Newton's step cap while a side of the bracket is open
 
@@ -188,7 +187,7 @@ def golden_section_step(state: GoldenState, f: float) -> GoldenState:
             b = x
     reach = max(best - a, b - best)
     n_eval = state.n_eval + 1
-    status = _minimum_status(reach <= max(state.xtol, 4.0 * _EPS * abs(best)), fun, n_eval, state.max_eval)
+    status = _minimum_status(reach <= max(state.xtol, 4.0 * EPS * abs(best)), fun, n_eval, state.max_eval)
     if status != RUNNING:
         x = best
     elif b - best > best - a:  # into the longer part, measured from the end: errors do not grow
@@ -268,7 +267,7 @@ def _brent_propose(state: BrentState) -> BrentState:
     a, b, x, w, v = state.a, state.b, state.best, state.w, state.v
     fx, fw, fv, d, e = state.fun, state.fw, state.fv, state.d, state.e
     middle = 0.5 * (a + b)
-    tol = _product(_SQRT_EPS, abs(x)) + state.xtol / 3.0
+    tol = _product(SQRT_EPS, abs(x)) + state.xtol / 3.0
     converged = abs(x - middle) <= 2.0 * tol - 0.5 * (b - a)
     status = _minimum_status(converged, fx, state.n_eval, state.max_eval)
     u = x
@@ -358,7 +357,7 @@ def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonSt
     status = RUNNING
     if not abs(x + step) <= _HUGE:
         status = NOT_FINITE
-    elif abs(step) <= max(state.xtol, _EPS * abs(x)):
+    elif abs(step) <= max(state.xtol, EPS * abs(x)):
         status = CONVERGED if f == f else NOT_FINITE
     elif n_eval >= state.max_eval:
         status = MAX_EVAL

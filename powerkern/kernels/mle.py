@@ -2,8 +2,8 @@
 
 How a column is fitted (`fit_column`):
 
-1. `powerkern.kernels.one_pass` walks to the optimum by Halley steps on the sums of one pass: on a sample in float32;
-   one step on all values in float32, with the logs being taken; the last step in float64. It stops at a value for
+1. `powerkern.kernels.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
+   one step on all values in float32, while their logs are taken; the last step in float64. It stops at a value for
    which that will not do.
 2. Then `powerkern.kernels.logs` counts NaN, negative values and the extremes in one integer pass, squeezes NaN out, and
    step 1 is tried again.
@@ -17,8 +17,8 @@ import math
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, float_of, kernel
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.logs import prepare, total_weight, unscanned
 from powerkern.kernels.one_pass import one_pass_optimum
 from powerkern.kernels.results import LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range

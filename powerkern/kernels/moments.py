@@ -2,7 +2,7 @@
 
 Two layers:
 
-- `Moments` of parts of the data (one value, a block, a thread's share, a client) and the formulas that join
+- `Moments` of parts of the data (one value, a block, a thread's part, a client's) and the formulas that join
   them: Welford's for one more value, Chan, Golub and LeVeque's for two parts. Long vectors are cut into blocks
   of fixed length, each is reduced in two passes, and the blocks are joined as a tree whose shape depends
   on their number only: the result is the same for any number of threads.
@@ -152,8 +152,8 @@ def chan_merge(a: Moments, b: Moments) -> Moments:
         return b
     weight = a.weight + b.weight
     delta = b.mean - a.mean
-    share = b.weight / weight
-    return Moments(weight, a.mean + delta * share, a.m2 + b.m2 + delta * delta * (a.weight * share))
+    fraction = b.weight / weight
+    return Moments(weight, a.mean + delta * fraction, a.m2 + b.m2 + delta * delta * (a.weight * fraction))
 
 
 @kernel

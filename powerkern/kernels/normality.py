@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from powerkern._jit import COLUMN, ROWS, bits_of, entry, float_of, kernel, reduction, widest_vectors
-from powerkern.kernels.elementary import FloatArray
+from powerkern._typing import FloatArray
 from powerkern.kernels.erf import erf
 from powerkern.kernels.moments import moments_of
 

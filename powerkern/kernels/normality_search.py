@@ -1,6 +1,6 @@
-"""Lambdas by which a column comes nearest to normal: Kolmogorov-Smirnov distance, or correlation of the QQ plot.
+"""Lambdas that bring a column nearest to normal: Kolmogorov-Smirnov distance, or correlation of the QQ plot.
 
-Both criteria do not change with location and scale of the transformed values, so these are formed as it suits: of one
+Neither criterion changes with location and scale of the transformed values, so these are chosen for accuracy: of one
 sign, relative to the end from which every exponent is negative; of both signs, less a common factor where large.
 """
 
@@ -13,7 +13,8 @@ import numpy as np
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, widest_vectors
 from powerkern._status import Status
-from powerkern.kernels.elementary import FloatArray, exp, expm1
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import exp, expm1
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
@@ -29,11 +30,11 @@ N_FOUND = 4
 
 _OK, _NOT_CERTIFIED, _MULTIMODAL = int(Status.OK), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
-#: A scan goes this many steps up and down from where it starts, each this share of 1/scale, and at most so far.
+#: A scan goes this many steps up and down from where it starts, each this fraction of 1/scale, and at most so far.
 _STEPS, _STEP, _FARTHEST = 16, 0.25, 400
 #: The criteria of columns shorter than this have kinks closer together: their steps are divided, up to so many times.
 _SHORT, _FINEST = 1024, 16
-#: A criterion that changes by less over the scan does not tell lambdas apart: two distinct values.
+#: A criterion that changes by less over the scan does not distinguish lambdas: two distinct values.
 _FLAT = 1e-9
 #: Other minima count as long as they are less than so many times as high as the lowest.
 _RIVAL = 2.0
@@ -239,7 +240,7 @@ def criterion_columns(
     work : (2, n)
         Scratch.
     out : (p, N_FOUND)
-        Receives lambda, the criterion there, how often it was evaluated, and a `powerkern.Status`. Where all lambdas
+        Receives lambda, the criterion there, the number of evaluations, and a `powerkern.Status`. Where all lambdas
         are equally good, as for two distinct values, lambda is the start.
     """
     for j in range(block.shape[0]):

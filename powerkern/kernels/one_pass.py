@@ -22,6 +22,7 @@ from powerkern._jit import bits_of, float_of, kernel, prefetch, reduction, wides
 from powerkern._status import Status
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary import exp, expm1_excess, log, log1p, log_normal
+from powerkern.kernels.floats import SMALLEST_NORMAL
 from powerkern.kernels.likelihood import (
     WEIGHT,
     Y1,
@@ -70,7 +71,6 @@ _MAX_ONE_PASS_EVAL = 20
 #: which follows this one in memory, or later ones of this column where it is longer than that.
 _PREFETCHED, _LINE = 256, 8
 _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
-_SMALLEST_NORMAL = 2.2250738585072014e-308
 
 
 class LogSums(NamedTuple):
@@ -329,7 +329,7 @@ def _admissible(column: _Column, low: int, high: int) -> bool:
     if column.sign == 0.0:
         return column.known or (low > 0 and high >= 0)
     # 0 and -0 are not negative
-    return low >= (1 if column.sign < 0.0 else 0) and column.offset + float_of(low) >= _SMALLEST_NORMAL
+    return low >= (1 if column.sign < 0.0 else 0) and column.offset + float_of(low) >= SMALLEST_NORMAL
 
 
 @kernel

@@ -1,9 +1,9 @@
-"""One sorted column: its order statistics, and sums over any stretch of it.
+"""One sorted column: its order statistics, and sums over any range of it.
 
-Sorting pays for everything else. In a sorted column a median is a lookup, the median absolute deviation a binary
+In a sorted column a median is a lookup, the median absolute deviation a binary
 search, and the values that an M-estimator clips are those outside two positions. Sums of blocks, cumulated from the
-middle of the column outwards, then give the sum over any stretch at the cost of two partial blocks: an iteration
-of Huber's estimators takes a search and no pass over the data. Outliers never enter those sums, because stretches
+middle of the column outwards, then give the sum over any range at the cost of two partial blocks: an iteration
+of Huber's estimators takes a search and no pass over the data. Outliers never enter those sums, because ranges
 reach only as far as the clip positions do.
 
 Values are taken relative to `Sorted.center`, a value of the column: differences from it are exact where values lie
@@ -42,7 +42,7 @@ class Sorted(NamedTuple):
 
 
 class Inside(NamedTuple):
-    """Weight, sum and sum of squares of the differences from the center over a stretch of a column."""
+    """Weight, sum and sum of squares of the differences from the center over a range of a column."""
 
     weight: float
     first: float
@@ -82,7 +82,7 @@ def _weighted_block_sums(part: np.ndarray, w: np.ndarray, center: float) -> tupl
 
 
 @kernel
-def stretch(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
+def range_sums(y: np.ndarray, w: np.ndarray, start: int, stop: int, center: float) -> Inside:
     """Sums over y[start:stop], value by value."""
     if w.size == 0:
         first, second = _block_sums(y[start:stop], center)
@@ -104,7 +104,7 @@ def _fill(table: np.ndarray, y: np.ndarray, w: np.ndarray, center: float, middle
             rows[0, b], rows[1, b], rows[2, b] = weight, first, second
             near, far = b * BLOCK, min((b + 1) * BLOCK, length)
             start, stop = (middle + near, middle + far) if side else (middle - far, middle - near)
-            block = stretch(y, w, start, stop, center)
+            block = range_sums(y, w, start, stop, center)
             weight += block.weight
             first += block.first
             second += block.second
@@ -119,10 +119,10 @@ def _side(col: Sorted, right: bool, count: int) -> Inside:
     b = count // BLOCK
     near = b * BLOCK
     if right:
-        rest = stretch(col.y, col.w, col.middle + near, col.middle + count, col.center)
+        rest = range_sums(col.y, col.w, col.middle + near, col.middle + count, col.center)
         rows = col.table[3:6]
     else:
-        rest = stretch(col.y, col.w, col.middle - count, col.middle - near, col.center)
+        rest = range_sums(col.y, col.w, col.middle - count, col.middle - near, col.center)
         rows = col.table[0:3]
     return Inside(rows[0, b] + rest.weight, rows[1, b] + rest.first, rows[2, b] + rest.second)
 
@@ -232,7 +232,7 @@ def quantile_of(y: np.ndarray, probability: float) -> float:
 
 @kernel
 def sorted_column(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
-    """Look at a sorted column, of at least one value, from its median.
+    """A sorted column, of at least one value, with sums taken from its median.
 
     Parameters
     ----------
@@ -255,13 +255,13 @@ def without_sums(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> Sorted:
     lower, upper = _middle_of(y, w)
     left, right = float(upper), float(y.size - upper)
     if w.size > 0:
-        left, right = stretch(y, w, 0, upper, 0.0).weight, stretch(y, w, upper, y.size, 0.0).weight
+        left, right = range_sums(y, w, 0, upper, 0.0).weight, range_sums(y, w, upper, y.size, 0.0).weight
     return Sorted(y, w, table, y[lower], upper, 0.5 * (y[upper] - y[lower]), left, right)
 
 
 @kernel
 def column_about(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float) -> Sorted:
-    """`sorted_column` seen from any center; its `median` is then 0."""
+    """`sorted_column` about any center; its `median` is then 0."""
     middle = position_of(y, center, 0.0, y.size // 2)
     left_weight, right_weight = _fill(table, y, w, center, middle)
     return Sorted(y, w, table, center, middle, 0.0, left_weight, right_weight)
@@ -386,7 +386,7 @@ def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> fl
     unit = _unit_of_sum(max(abs(y[lo]), abs(y[hi - 1])), float(hi - lo) if w.size == 0 else _sum_of(w[lo:hi]))
     if unit != 1.0:
         return _trimmed_in_units(y[lo:hi], w[lo:hi], center, below, above, unit)
-    kept = stretch(y, w, lo, hi, center)
+    kept = range_sums(y, w, lo, hi, center)
     first = kept.first - (below * (y[lo] - center) + above * (y[hi - 1] - center))
     return float(center + first / (kept.weight - below - above))
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
+from powerkern._typing import FloatArray
 from powerkern.kernels.family import log_offset
-from powerkern.kernels.likelihood import N_MOMENTS, FloatArray, Logs, add_moments
+from powerkern.kernels.likelihood import N_MOMENTS, Logs, add_moments
 from powerkern.kernels.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 

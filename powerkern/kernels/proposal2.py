@@ -81,7 +81,7 @@ def _bracketed_proposal2(
 
 
 class Clipped(NamedTuple):
-    """What the equations of proposal 2 see of a column: sums over unclipped values, and of the clipped ones."""
+    """The equations' view of a column: sums over unclipped values, and of the clipped ones."""
 
     positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
     near: Inside  #: values that the location leaves unclipped

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import log
-from powerkern.kernels.likelihood import FloatArray
 
 #: The tuning constant of the paper.
 C = 0.5

@@ -18,8 +18,9 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import compiled_as, entry, kernel, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.boxcox import boxcox, boxcox_dx, inv_boxcox
-from powerkern.kernels.elementary import FloatArray, exp, expm1, log1p
+from powerkern.kernels.elementary import exp, expm1, log1p
 from powerkern.kernels.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 
 #: Exponents closer to 0 than this are 0 to every log that a float64 has.
@@ -366,7 +367,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
     """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM values more are overwritten."""
     n = column.n
-    first, last = 0, n  # the stretch that is not linear
+    first, last = 0, n  # the part that is not linear
     change = ChangePoint(0.0, 0.0, 0)
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)

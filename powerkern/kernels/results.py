@@ -1,4 +1,4 @@
-"""The results of a fit: one row of numbers per column of the data. Their one declaration, and what writes them."""
+"""The results of a fit: one row of numbers per column of the data. Declared here, and written here only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp
-from powerkern.kernels.likelihood import FloatArray, b
+from powerkern.kernels.likelihood import b
 
 
 class ColumnFit(NamedTuple):
@@ -60,7 +61,7 @@ _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD)
 _NO_ROUTE = int(Route.NONE)
 
-#: Exponents above this are carried apart, in LOG_FACTOR.
+#: Exponents above this are kept separately, in LOG_FACTOR.
 _LARGE_LOG = 600.0
 
 
@@ -81,7 +82,7 @@ class Optimum(NamedTuple):
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
-    """What a row says of the data: none left out, none rescaled."""
+    """The fields on the data: none left out, none rescaled."""
     row[N_OBS], row[X_MIN], row[X_MAX] = n_obs, x_min, x_max
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_obs, x_min, x_max
     row[CENTER], row[DIVISOR] = 0.0, 1.0

@@ -2,7 +2,7 @@
 
 How a column, sorted and without missing values, is fitted (`fit_sorted`):
 
-1. `_prestandardized` divides out its scale and takes signed logs; every transform is then one exponential a value, and
+1. `_prestandardized` divides out its scale and takes signed logs; each transform is then one exponential per value, and
    leaves the column sorted, so that medians are lookups and the values kept are consecutive.
 2. `_search` minimises the estimator's objective over lambda: a scan on a few order statistics, Brent's method in the
    cells of its local minima, and once more on all values; or Brent's method from the full interval, as in R.
@@ -24,10 +24,11 @@ import numpy.typing as npt
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_tuple, reduction, widest_vectors
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
+from powerkern.kernels.floats import EPS
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
@@ -79,7 +80,7 @@ _HUBER_K = 1.5
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
 CELLWISE_XTOL = 0.0001220703125
 
-#: Order statistics that the scan looks at; longer columns than _ALL are searched on them, too, before all values are.
+#: Order statistics used by the scan; longer columns than _ALL are searched on them, too, before all values are.
 SAMPLE, _ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
@@ -98,10 +99,9 @@ _RIVAL = 0.1
 #: and the widest it grows to.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
 _MAX_EVAL = 100
-_EPS = 2.220446049250313e-16
 #: Fits in ever wider intervals (convention "cellwise"), and windows tried by the trimmed likelihood.
 _MAX_FITS, _MAX_WINDOWS = 20, 50
-#: R widens the interval where lambda is that near to an end, as a share of its length.
+#: R widens the interval where lambda is that near to an end, as a fraction of its length.
 _END = 0.05
 
 
@@ -121,7 +121,7 @@ class Options(NamedTuple):
     high: float
     cutoff: float  #: values further from the center are left out
     n_reweight: int
-    share: float  #: of the values that the trimmed likelihood keeps
+    fraction: float  #: of the values that the trimmed likelihood keeps
 
 
 class RobustWork(NamedTuple):
@@ -278,7 +278,7 @@ def _objective(at: _Sorted, lmbda: float, options: Options) -> float:
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        return _best_window(at, lmbda, _window_size(y.size, options.share))[1]
+        return _best_window(at, lmbda, _window_size(y.size, options.fraction))[1]
     estimate = _huber(y, options.criterion)
     if not estimate.scale > 0.0:
         return math.nan
@@ -288,8 +288,8 @@ def _objective(at: _Sorted, lmbda: float, options: Options) -> float:
 
 
 @kernel
-def _window_size(n: int, share: float) -> int:
-    return min(max(math.ceil(share * n), n // 2 + 1), n)
+def _window_size(n: int, fraction: float) -> int:
+    return min(max(math.ceil(fraction * n), n // 2 + 1), n)
 
 
 @kernel
@@ -498,7 +498,7 @@ def _kept(at: _Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     transform_sorted(at.column, lmbda, rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        size = _window_size(y.size, options.share)
+        size = _window_size(y.size, options.fraction)
         start = _best_window(at, lmbda, size)[0]
         return Kept(start, start + size, math.nan, math.nan)
     estimate = _huber(y, options.criterion)
@@ -507,7 +507,7 @@ def _kept(at: _Sorted, lmbda: float, rule: int, options: Options) -> Kept:
         return Kept(0, 0, estimate.loc, estimate.scale)
     start = position_of(y, estimate.loc, -reach, 0)
     # the smallest number above reach: those at the cut-off itself are kept
-    stop = position_of(y, estimate.loc, reach * (1.0 + _EPS), y.size)
+    stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
     return Kept(start, stop, estimate.loc, estimate.scale)
 
 
@@ -524,8 +524,8 @@ def _refitted(
 ) -> Kept:
     """Maximum likelihood on the values kept, in turns with the choice of what is kept; ends with the moments of those.
 
-    `values` are what is fitted: their exponent times `power` is lambda of the column. What is beyond the cut-off is
-    told by the rectified transform at first, on which outliers stand out. Every turn raises the trimmed likelihood.
+    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made on
+    the rectified transform, on which outliers stand out. Every turn raises the trimmed likelihood.
     """
     trimmed = options.criterion == TRIMMED
     n_turns = _MAX_WINDOWS if trimmed else options.n_reweight

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from powerkern._jit import (
     BLOCKS,
@@ -27,18 +26,16 @@ from powerkern._jit import (
     prefetch,
     widest_vectors,
 )
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels import boxcox, yeojohnson
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.likelihood import FloatArray
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity
-
-Flags = npt.NDArray[np.int64]
 
 # the same in both families
 LOW, HIGH = boxcox.LOW, boxcox.HIGH
 
-#: Values of a row that are transformed together. Sixteen cache lines: as many as a core can have asked for.
+#: Values of a row that are transformed together. Sixteen cache lines: as many as a core can have in flight.
 ROW_BLOCK = 128
 _LINE = 8
 
@@ -94,7 +91,7 @@ _CONSTANTS: dict[int, tuple[int, Callable[[FloatArray, bool, bool, FloatArray], 
 
 
 @entry((READ_COLUMN, INTEGER, INTEGER, BLOCKS, COUNTS))
-def find_extreme(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags) -> None:
+def find_extreme(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray) -> None:
     """found = 1 for columns with a value that is not ordinary."""
     for start in range(left, x.size, stride):
         stop = min(start + found.size, x.size)
@@ -104,7 +101,7 @@ def find_extreme(x: FloatArray, stride: int, left: int, c: FloatArray, found: Fl
 
 
 @inlined
-def _note_extreme(x: FloatArray, c: FloatArray, found: Flags) -> None:
+def _note_extreme(x: FloatArray, c: FloatArray, found: IntArray) -> None:
     """found = 1 for values of a block that are not ordinary."""
     widest_vectors()
     low, high = c[LOW], c[HIGH]
@@ -119,10 +116,10 @@ def _along_rows(
     stride: int,
     left: int,
     c: FloatArray,
-    found: Flags,
+    found: IntArray,
     out: FloatArray,
 ) -> None:
-    """`transform` every block of every row, asking for the same block of the next row ahead of time."""
+    """`transform` every block of every row, prefetching the same block of the next row."""
     widest_vectors()
     spare = np.empty((3, ROW_BLOCK))
     for start in range(left, x.size, stride):
@@ -140,51 +137,55 @@ _ROWS = (READ_COLUMN, INTEGER, INTEGER, BLOCKS, COUNTS, COLUMN)
 
 
 @entry(_ROWS)
-def _boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+def _boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
     _along_rows(boxcox.boxcox_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _inv_boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+def _inv_boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
     _along_rows(boxcox.inv_boxcox_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _boxcox_standardized(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+def _boxcox_standardized(
+    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
+) -> None:
     _along_rows(boxcox.boxcox_standardized_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _boxcox_unstandardized(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+def _boxcox_unstandardized(
+    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
+) -> None:
     _along_rows(boxcox.boxcox_unstandardized_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+def _yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
     _along_rows(yeojohnson.yeojohnson_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
-def _inv_yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray) -> None:
+def _inv_yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
     _along_rows(yeojohnson.inv_yeojohnson_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
 def _yeojohnson_standardized(
-    x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray
+    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
 ) -> None:
     _along_rows(yeojohnson.yeojohnson_standardized_block, x, stride, left, c, found, out)
 
 
 @entry(_ROWS)
 def _yeojohnson_unstandardized(
-    x: FloatArray, stride: int, left: int, c: FloatArray, found: Flags, out: FloatArray
+    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
 ) -> None:
     _along_rows(yeojohnson.yeojohnson_unstandardized_block, x, stride, left, c, found, out)
 
 
 #: The entry for a family and a direction.
-APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, Flags, FloatArray], None]] = {
+APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, IntArray, FloatArray], None]] = {
     (BOX_COX, FORWARD): _boxcox,
     (BOX_COX, INVERSE): _inv_boxcox,
     (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import COLUMN, COLUMN32, ROWS, borrowed, kernel, named_tuple
-from powerkern._typing import Float32Array
-from powerkern.kernels.likelihood import BLOCK, N_MOMENTS, FloatArray, Scratch
+from powerkern._typing import Float32Array, FloatArray
+from powerkern.kernels.likelihood import BLOCK, N_MOMENTS, Scratch
 
-#: Values of the sample that a search starts from, at most.
+#: Most values of the sample that a search starts from.
 SAMPLE = 4096
 
 

@@ -21,7 +21,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from powerkern._jit import (
     COLUMN,
@@ -38,10 +37,12 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._status import Route, Status
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
+from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
 from powerkern.kernels.interval import interval_of
-from powerkern.kernels.likelihood import BLOCK, FloatArray, Logs, Scratch
+from powerkern.kernels.likelihood import BLOCK, Logs, Scratch
 from powerkern.kernels.logs import Scan, centered_log, offset_log, scan, squeeze
 from powerkern.kernels.results import (
     BAD_INFINITE,
@@ -57,8 +58,6 @@ from powerkern.kernels.results import (
 from powerkern.kernels.scratch import SCRATCH
 from powerkern.kernels.two_pass import Centered, profile_of, two_pass_optimum
 
-IntArray = npt.NDArray[np.int64]
-
 #: Power sums of a bin, and nodes of its Gauss rule.
 N_POWERS, N_NODES = 8, 4
 
@@ -72,7 +71,7 @@ N_RANGE = 7
 G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX = range(7)
 N_GRID = 7
 
-#: The spread of logs of which only the ends are known is taken to be this part of their distance.
+#: The spread of logs of which only the ends are known is taken to be this fraction of their distance.
 EXPECTED_RANGE = 16.0
 
 #: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
@@ -84,7 +83,7 @@ _LARGEST_RANGE = 400.0
 NARROWEST, WIDEST = -1000.0, 11.0
 #: The ends of a grid are at most 2**_DIGITS bins from its origin.
 _DIGITS = 50.0
-#: Bins of a column, in the first place and where a grid is refined.
+#: Bins per column, at first and where a grid is refined.
 MAX_BINS = 4096
 MAX_REFINED = 65536
 
@@ -99,10 +98,6 @@ _BEYOND = 1.0 + 1e-6
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNRESOLVED, _NOT_CERTIFIED = int(Status.UNRESOLVED), int(Status.NOT_CERTIFIED)
 _POWER_SUMS = int(Route.POWER_SUMS)
-
-_EPS = 2.220446049250313e-16
-_SMALLEST_NORMAL = 2.2250738585072014e-308
-_LARGEST = 1.7976931348623157e308
 
 
 class Chunk(NamedTuple):
@@ -247,7 +242,7 @@ def _place(s: float, first: int, last: int) -> tuple[int, float]:
 
 @kernel
 def _places(x: FloatArray, base: float, grid: FloatArray, t: FloatArray, bins: IntArray) -> int:
-    """Bins and local coordinates of logs that need no care; returns how many values the grid was made for."""
+    """Bins and local coordinates where `_is_delicate` does not hold; returns how many values are within the grid."""
     widest_vectors()
     first, both, ref = int(grid[G_FIRST]), grid[G_SIGN] == 0.0, grid[G_REF]
     last = first + int(grid[G_BINS]) - 1
@@ -292,8 +287,8 @@ def _is_delicate(base: float, grid: FloatArray) -> bool:
     largest = max(abs(grid[G_MIN]), abs(grid[G_MAX]))
     smallest = 0.0 if grid[G_SIGN] == 0.0 else min(abs(grid[G_MIN]), abs(grid[G_MAX]))
     near = largest - grid[G_REF] <= 0.5 * unit and grid[G_REF] - smallest <= 0.5 * unit
-    invertible = _SMALLEST_NORMAL <= unit <= 1.0 / _SMALLEST_NORMAL
-    normal = (base + smallest) / unit >= _SMALLEST_NORMAL and (base + largest) / unit <= _LARGEST
+    invertible = SMALLEST_NORMAL <= unit <= 1.0 / SMALLEST_NORMAL
+    normal = (base + smallest) / unit >= SMALLEST_NORMAL and (base + largest) / unit <= LARGEST
     return near or not (invertible and normal)
 
 
@@ -337,7 +332,7 @@ def _add_column(
 
 
 class Nodes(NamedTuple):
-    """Room for the sample of a column and, a row a bin, for what `error_of_lambda` needs; and small scratch."""
+    """Room for the sample of a column and, one row per bin, for what `error_of_lambda` needs; and small scratch."""
 
     position: FloatArray
     weight: FloatArray
@@ -353,7 +348,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
 
     Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
     iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
-    Where rounding is all there is to the last polynomial, a node may come to lie outside: it is left out.
+    Where the last polynomial is all rounding, a node may lie outside: it is left out.
     """
     node, weight, diagonal, off = small[0], small[1], small[2], small[3]
     previous, current = small[4], small[5]
@@ -410,7 +405,7 @@ def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
     for low in range(n):
         for _ in range(40):
             m = low
-            while m < n - 1 and abs(e[m]) > 0.5 * _EPS * (abs(d[m]) + abs(d[m + 1])):
+            while m < n - 1 and abs(e[m]) > 0.5 * EPS * (abs(d[m]) + abs(d[m + 1])):
                 m += 1
             if m == low:
                 break
@@ -515,7 +510,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         0.0,
     )
     centered = Centered(logs, log_ref, base, smallest, largest)
-    rounding = 0.0 if _is_delicate(base, grid) else _EPS / sigma
+    rounding = 0.0 if _is_delicate(base, grid) else EPS / sigma
     return Sample(centered, sign, half, rounding, n_bins, n_bins_below, total)
 
 
@@ -535,7 +530,7 @@ def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
         height = sample.half * exp(exponent * a + grows - best.log_factor)
         # of y^2 and, its derivative in the exponent, of y y': their eighth derivatives times h^8/8! r
         rule = 8.0 * (2.0 * grows) ** 6 / 40320.0 * nodes.bin_remainder[b]
-        rounding = 4.0 * _EPS
+        rounding = 4.0 * EPS
         weight = nodes.bin_weight[b] * height * height
         squares += weight * (rule + rounding)
         products += weight * (rule + rounding) * (abs(a) + sample.half)
@@ -552,10 +547,10 @@ def _noise(sample: Sample) -> float:
     spread = noise = 0.0
     for k in range(logs.pos.size):
         spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2
-        noise += logs.pos_weight[k] * (_EPS * abs(logs.pos[k]) + sample.rounding) ** 2
+        noise += logs.pos_weight[k] * (EPS * abs(logs.pos[k]) + sample.rounding) ** 2
     for k in range(logs.neg.size):
         spread += logs.neg_weight[k] * (logs.neg[k] + logs.jacobian) ** 2
-        noise += logs.neg_weight[k] * (_EPS * logs.neg[k] + sample.rounding) ** 2
+        noise += logs.neg_weight[k] * (EPS * logs.neg[k] + sample.rounding) ** 2
     if not spread > 0.0:
         return math.inf
     return 4.0 * math.sqrt(sample.weight * noise) / (spread * logs.sigma)
@@ -604,7 +599,7 @@ def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, signe
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
 def lay_columns(grids: FloatArray, family: int, exponents: FloatArray, max_bins: int) -> None:
-    """Lay the bins of grids anew."""
+    """Recompute the bins of grids."""
     for j in range(grids.shape[0]):
         if grids[j, G_BINS] > 0.0:
             _lay(log_offset(family), grids[j], exponents[j], max_bins)
@@ -621,7 +616,7 @@ def sketch_columns(
     starts: IntArray,
     inside: IntArray,
 ) -> None:
-    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: some are off the grid."""
+    """Add the rows of `columns` to the sums of their bins, from starts[j] on; inside[j] = 0: beyond the grid."""
     for j in range(columns.shape[0]):
         own = sums[N_POWERS * starts[j] : N_POWERS * starts[j + 1]]
         if not _add_column(columns[j], weight, log_offset(family), grids[j], chunk, own):

@@ -10,17 +10,9 @@ from typing import NamedTuple
 
 from powerkern._jit import float_of, kernel
 from powerkern._status import Status
-from powerkern.kernels.likelihood import (
-    FloatArray,
-    Logs,
-    Score,
-    Scratch,
-    b,
-    growth_at_center,
-    has_root_near,
-    nll_at,
-    score,
-)
+from powerkern._typing import FloatArray
+from powerkern.kernels.floats import EPS
+from powerkern.kernels.likelihood import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
 from powerkern.kernels.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
 from powerkern.kernels.minimize import CONVERGED, RUNNING, newton_start, newton_step
 from powerkern.kernels.results import Optimum
@@ -29,7 +21,6 @@ from powerkern.kernels.scratch import Work
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
 MAX_EVAL = 100
-_EPS = 2.220446049250313e-16
 
 #: Logs in units below this are those of a tight cluster.
 _TIGHT = 2.0**-20
@@ -60,7 +51,7 @@ def centered_column(column: Prepared, work: Work) -> Centered:
 
 @kernel
 def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
-    """A value that many, or heavy ones, are close to; negative if it is one of the negative side of two.
+    """A value near the bulk of the weight; negative if it is a negative one in a column of both signs.
 
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
@@ -106,8 +97,8 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
         n_eval += 1
         if not searching:
             break
-        # a difference below its own rounding is none: Newton's steps would follow the noise
-        d1 = at.d1 if abs(at.d1) > 2.0 * _EPS * abs(logs.jacobian) else 0.0
+        # a difference below its own rounding counts as 0: Newton's steps would follow the noise
+        d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
         state = newton_step(state, d1, at.d2, at.d3)
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
@@ -132,7 +123,7 @@ def _start(logs: Logs) -> float:
 
 @kernel
 def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
-    """The same score with mean and log-factor as standardising wants them.
+    """The same score with mean and log-factor as standardising needs them.
 
     One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
     """

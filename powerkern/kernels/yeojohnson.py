@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
+from powerkern._typing import FloatArray
 from powerkern.kernels.branch import (
     DEEP,
     LINEAR,
@@ -33,7 +34,6 @@ from powerkern.kernels.branch import (
 )
 from powerkern.kernels.elementary import (
     BLOCK,
-    FloatArray,
     all_within,
     exp,
     exp_less,

@@ -53,14 +53,14 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     Returns
     -------
     ndarray or data frame
-        Like `X`: a frame for a frame, float32 for float32, else float64. NaN in columns whose scale is 0.
+        Like `X`: a data frame for a data frame, float32 for float32, else float64. NaN in columns whose scale is 0.
 
     Raises
     ------
     TypeError
         X does not hold real numbers, or the method has no such constant.
     ValueError
-        Infinite values, a wrong shape, or a method that there is not.
+        Infinite values, a wrong shape, or an unknown method.
 
     Warns
     -----
@@ -253,7 +253,7 @@ def _enough(complete: FloatArray) -> None:
     if n <= p:
         raise ValueError(
             f"X has {n} rows without missing values for {p} columns: their covariance is singular; "
-            "give more rows than columns, or pass cov"
+            "pass more rows than columns, or cov"
         )
 
 

@@ -22,7 +22,7 @@ _STRATA = ("all", "outliers", "inliers")
 
 
 class ReliabilityDiagram(NamedTuple):
-    """Bins of probabilities beside what happened; one entry a bin, from left to right."""
+    """Bins of probabilities beside what happened; one entry per bin, from left to right."""
 
     #: Edges of the bins, one more than there are bins.
     edges: FloatArray
@@ -30,7 +30,7 @@ class ReliabilityDiagram(NamedTuple):
     n_scores: FloatArray
     #: Their mean probability; NaN for an empty bin.
     mean_prob: FloatArray
-    #: The share of outliers among them; NaN for an empty bin.
+    #: The fraction of outliers among them; NaN for an empty bin.
     frequency: FloatArray
 
 
@@ -52,7 +52,7 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     Returns
     -------
     float or (k,) ndarray
-        0 is perfect; one value a column for a matrix.
+        0 is perfect; one value per column for a matrix.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def refinement_error(
 ) -> float | FloatArray:
     """How mixed labels are among scores of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
 
-    o_b is the share of outliers in bin b and ``w_b = n_b/n`` its share of the scores; for a stratum, its share
+    o_b is the fraction of outliers in bin b and ``w_b = n_b/n`` its fraction of the scores; for a stratum, its fraction
     of the scores with that label.
 
     Parameters
@@ -175,7 +175,7 @@ def calibration_error(
     Returns
     -------
     float or (k,) ndarray
-        0 when in every bin the mean probability is the share of outliers.
+        0 when in every bin the mean probability is the fraction of outliers.
 
     Raises
     ------
@@ -233,7 +233,7 @@ def stratified_errors(
 def reliability_diagram(
     y_true: ArrayLike, y_prob: ArrayLike, *, strategy: Strategy = "equal-area", n_bins: int = 10
 ) -> ReliabilityDiagram:
-    """Mean probability and share of outliers in bins of probability.
+    """Mean probability and fraction of outliers in bins of probability.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ def _errors(what: str, errors: ArrayLike) -> FloatArray:
 
 
 class _Cases(NamedTuple):
-    """Checked labels, as 0.0 and 1.0, and probabilities, a method a column."""
+    """Checked labels, as 0.0 and 1.0, and probabilities, one column per method."""
 
     y: FloatArray
     p: FloatArray
@@ -366,7 +366,7 @@ def _cases(y_true: ArrayLike | None, y_prob: ArrayLike) -> _Cases:
         raise ValueError(f"{place}, row {i}: {p[i, j]} is no probability; leave out scores without one")
     y = np.zeros(p.shape[0]) if y_true is None else _labels(y_true)
     if y.size != p.shape[0]:
-        raise ValueError(f"y_true has {y.size} labels for {p.shape[0]} rows of y_prob; give one label a row")
+        raise ValueError(f"y_true has {y.size} labels for {p.shape[0]} rows of y_prob; pass one label per row")
     return _Cases(y, p, matrix.was_vector)
 
 
@@ -374,22 +374,22 @@ def _labels(y_true: ArrayLike) -> FloatArray:
     matrix = as_matrix(y_true, what="y_true")
     y = np.asarray(matrix.values, dtype=np.float64)
     if y.shape[1] > 1:
-        raise ValueError(f"y_true has shape {y.shape}; give one label a row")
+        raise ValueError(f"y_true has shape {y.shape}; pass one label per row")
     wrong = np.flatnonzero((y[:, 0] != 0.0) & (y[:, 0] != 1.0))
     if wrong.size:
         raise ValueError(f"y_true, row {wrong[0]}: {y[wrong[0], 0]:g} is no label; 1 is an outlier, 0 an inlier")
     return y[:, 0]
 
 
-def _shares(n: FloatArray, outliers: FloatArray) -> FloatArray:
-    """Weights of scores or bins in each stratum, one a row; NaN in a stratum without members."""
+def _fractions(n: FloatArray, outliers: FloatArray) -> FloatArray:
+    """Weights of scores or bins in each stratum, one per row; NaN in a stratum without members."""
     with np.errstate(invalid="ignore"):
         return np.stack([part / part.sum() for part in (n, outliers, n - outliers)])
 
 
 def _over_scores(cases: _Cases, values: FloatArray) -> FloatArray:
     """Means over all scores, outliers and inliers: (k, 3)."""
-    return (_shares(np.ones(cases.y.size), cases.y) @ values).T
+    return (_fractions(np.ones(cases.y.size), cases.y) @ values).T
 
 
 def _pick(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
@@ -477,5 +477,5 @@ def _over_bins(cases: _Cases, strategy: str, n_bins: int | Iterable[int]) -> tup
             count, outliers, total = _sums(profile, first[np.diff(first, prepend=-1) > 0])  # without empty bins
             frequency = outliers / count
             values = np.stack([2.0 * frequency * (1.0 - frequency), abs(frequency - total / count)])
-            errors[:, j] += values @ _shares(count, outliers).T / len(numbers)
+            errors[:, j] += values @ _fractions(count, outliers).T / len(numbers)
     return errors[0], errors[1]

@@ -82,7 +82,7 @@ class ScoreScaling:
         Returns
         -------
         ndarray or data frame
-            Like `scores`: a frame for a frame, float32 for float32, else float64.
+            Like `scores`: a data frame for a data frame, float32 for float32, else float64.
 
         Raises
         ------
@@ -133,7 +133,7 @@ def fit_scaling(
 ) -> ScoreScaling:
     """Make the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
 
-    Nothing has to be known or assumed about the share of outliers.
+    Nothing has to be known or assumed about the fraction of outliers.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def outlier_probability(
     estimator: str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
-    """Outlier scores as probabilities of being an outlier, without a guess at the share of outliers.
+    """Outlier scores as probabilities of being an outlier, without assuming a fraction of outliers.
 
     By the Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s::
 
@@ -208,7 +208,7 @@ def outlier_probability(
     Returns
     -------
     ndarray or data frame
-        Like `scores`: a frame for a frame, float32 for float32, else float64.
+        Like `scores`: a data frame for a data frame, float32 for float32, else float64.
 
     Raises
     ------

@@ -1,12 +1,12 @@
-"""Fits of data that are never in one place: chunks are summarised, summaries merged, and the fit made from the sum.
+"""Fits of data that are never in one place: chunks are summarised, summaries merged, and the sum fitted.
 
-Two passes over the data, in any order and at any place::
+Two passes over the data, in any order and anywhere::
 
     grid = reduce(merge, (range_of(chunk) for chunk in chunks)).grid()
-    total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB a column, however long it is
+    total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB per column, however long it is
     fit = finish(total)                                               # the PowerFit that powerkern.fit would give
 
-`fit_chunks` does this for chunks that one process can read, and refines grids where that is needed. One pass, when the
+`fit_chunks` does this for chunks that one process can read, and refines grids where that is needed. One pass, if the
 data come as a stream: ``total = extend(total, chunk)``, starting from None; then ``finish(total)``.
 """
 

@@ -17,7 +17,7 @@ from powerkern._validate import as_choice
 from powerkern.sketch.merging import finish, merge, range_of, sketch
 from powerkern.sketch.summaries import Grid, Mergeable, Sketch, replaced, unresolved
 
-#: Times that columns which their grid does not resolve are read again, on a finer one.
+#: How often columns that their grid does not resolve are read again, on a finer one.
 _REREADINGS = 3
 
 
@@ -147,7 +147,7 @@ def _check_rereadable(name: str, chunks: object) -> None:
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
         raise TypeError(
             f"{name} must be a list of chunks, or a function that returns an iterable of them, got "
-            f"{type(chunks).__name__}; all rows in one array are a matter for powerkern.fit"
+            f"{type(chunks).__name__}; pass all rows in one array to powerkern.fit"
         )
 
 

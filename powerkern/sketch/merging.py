@@ -1,4 +1,4 @@
-"""Chunks summarised, summaries merged, and the fit made from the sum."""
+"""Chunks summarised, summaries merged, and the sum fitted."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
 
     Sketches on one grid are sums of whole numbers: the result has the same bits in whatever order and grouping chunks
     are merged. Sketches on different grids of one stream are first brought to a common grid (see `extend`); the
-    order of merging is then felt at the level of 1e-13.
+    order of merging then matters at the level of 1e-13.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def extend(
 ) -> Sketch:
     """The sketch of a stream, one chunk longer: for data that are seen once and whose range is not known beforehand.
 
-    The grid starts as fine as 1024 bins a column allow, and grows with the range of the data: neighbouring bins are
+    The grid starts as fine as 1024 bins per column allow, and grows with the range of the data: neighbouring bins are
     joined, which the power sums allow exactly.
 
     Parameters
@@ -256,11 +256,11 @@ def finish(
 
     Notes
     -----
-    `profile` at lambdas many times as far out as those of its interval loses digits, down to about 1e-8 an observation;
+    `profile` at lambdas far outside the interval of `confint` loses digits, down to about 1e-8 per observation;
     make the grid for them by ``grid(largest_exponent=...)`` where that matters.
 
-    Robust fits need order statistics, which power sums do not hold; they are not available from sketches. A robust fit
-    of some 10 000 rows, drawn at random, is what can be had: its lambda differs from that of all rows by about the
+    Robust fits need order statistics, which power sums do not hold; they are not available from sketches. Fit some
+    10 000 rows, drawn at random, instead: lambda differs from that of all rows by about the
     standard error of that many.
 
     Examples
@@ -295,10 +295,10 @@ def finish_results(
     ymax: float | None = None,
     n_threads: int | None = None,
 ) -> tuple[FloatArray, power_sums.PowerSums]:
-    """What `finish` makes its fit of: the results, one row a column, and the power sums; nothing is warned of.
+    """What `finish` builds its fit from: the results, one row per column, and the power sums; without warnings.
 
     For protocols that go on from there. The parameters are those of `finish`; ``results[:, STATUS]`` says which
-    columns have no fit to rely on.
+    columns have no reliable fit.
     """
     if not isinstance(total, Sketch):
         raise TypeError(f"finish takes a Sketch, got {type(total).__name__}")
@@ -319,7 +319,7 @@ def finish_results(
 
 
 def _chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
-    """Weights as the kernels want them; all rows of a chunk may have weight zero."""
+    """Weights as the kernels take them; all rows of a chunk may have weight zero."""
     n = matrix.values.shape[0]
     if sample_weight is None:
         return NO_WEIGHTS

@@ -1,4 +1,4 @@
-"""What is kept of some rows: their range, a grid for it, and power sums on that grid; how these merge, and as bytes."""
+"""Summaries of some rows: their range, a grid for it, and power sums on that grid; how these merge, and their bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BYTES_VERSION = 1
 
 #: A column's total weight is less than 2**_ROOM quanta, so that no sum of 64 bits overflows.
 _ROOM = 61
-#: Bins of a column of a stream, whose grid is as fine as they allow.
+#: Bins per column of a stream, whose grid is as fine as they allow.
 _STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
@@ -36,14 +36,14 @@ _HEAD = struct.Struct("<4sHBI")
 _CHECK = struct.Struct("<I")
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
-#: A column of which there is no value, in the table of a range.
+#: A column without values, in the table of a range.
 EMPTY_RANGE = np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0])
 #: Exponents of quanta: those of the smallest and of the largest weight.
 _QUANTA = (-1030, 970)
 
 
 class _Summary:
-    """What ranges and grids share: whose columns they describe."""
+    """What ranges and grids have in common: whose columns they describe."""
 
     def __init__(self, family: str, table: FloatArray, column_names: list[str] | None, was_vector: bool) -> None:
         self.family = family
@@ -83,12 +83,14 @@ class _Summary:
             raise ValueError(f"one is of family {self.family!r}, the other of {other.family!r}; they do not merge")
         if self.n_features != other.n_features:
             raise ValueError(
-                f"one has {self.n_features} columns, the other {other.n_features}; chunks have the same columns"
+                f"one has {self.n_features} columns, the other {other.n_features}; chunks must have the same columns"
             )
         if self.column_names is not None and other.column_names is not None:
             for j, (a, b) in enumerate(zip(self.column_names, other.column_names, strict=True)):
                 if a != b:
-                    raise ValueError(f"column {j} is {a!r} in one and {b!r} in the other; chunks have the same columns")
+                    raise ValueError(
+                        f"column {j} is {a!r} in one and {b!r} in the other; chunks must have the same columns"
+                    )
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -169,7 +171,7 @@ class Range(_Summary):
     def from_bounds(
         cls, low: ArrayLike, high: ArrayLike, family: str, weight: float, column_names: list[str] | None = None
     ) -> Range:
-        """Range of rows that nobody has looked at: bounds of each column, and of the total weight.
+        """Range of rows not yet seen: bounds of each column, and of the total weight.
 
         Parameters
         ----------
@@ -229,7 +231,7 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
     try:
         ends = np.array(np.broadcast_arrays(*(np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in (low, high))))
     except (TypeError, ValueError):
-        raise ValueError("bounds must be (low, high): numbers, or one a column") from None
+        raise ValueError("bounds must be (low, high): numbers, or one per column") from None
     if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
         raise ValueError("bounds must be finite, with low < high in every column")
     if family == "box-cox" and not (ends[0] > 0.0).all():
@@ -321,7 +323,7 @@ class Grid(_Summary):
         return grid
 
     def _is_possible(self) -> bool:
-        """Whether the bins lie where the ends of the columns put them, give or take one for a rounded logarithm."""
+        """Whether the bins lie where the extremes of the columns put them, give or take one for a rounded logarithm."""
         used = self._table[(self._table != 0.0).any(axis=1)]
         sign, reference, exponent, _, bins, low, high = used.T
         nearest = np.where(sign < 0.0, -high, low)
@@ -392,7 +394,7 @@ class Sketch:
     __hash__ = None  # type: ignore[assignment]
 
     def to_bytes(self) -> bytes:
-        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes a bin, and 56 a column."""
+        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 56 per column."""
         return _pack(3, self.grid._describe(), self.grid._table, self.sums)
 
     @classmethod

@@ -41,8 +41,8 @@ def order_figures(y, w, table, point, weight, probability):
 
 
 @entry((COLUMN, COLUMN, ROWS, COUNTS, COLUMN))
-def stretches(y, w, table, bounds, out):
-    """Sums of y - center over stretches, and the weight before each."""
+def sums_over_ranges(y, w, table, bounds, out):
+    """Sums of y - center over ranges, and the weight before each."""
     col = order_statistics.sorted_column(y, w, table)
     for i in range(bounds.size // 2):
         sums = order_statistics.inside(col, bounds[2 * i], bounds[2 * i + 1])
@@ -156,13 +156,13 @@ def test_weights_that_are_no_binary_fractions_do_not_move_the_median():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_over_stretches(weighted):
+def test_sums_over_ranges(weighted):
     for y in NAMED.values():
         w = whole_weights(y) if weighted else NO_WEIGHTS
         ends = np.unique(np.linspace(0, y.size, 7).astype(int))
         bounds = np.array([(a, b) for a in ends for b in ends if a <= b])
         out = np.empty(4 * len(bounds))
-        center = stretches(y, w, table_of(y), bounds.ravel(), out)
+        center = sums_over_ranges(y, w, table_of(y), bounds.ravel(), out)
         every = w if weighted else np.ones(y.size)
         for (a, b), found in zip(bounds, out.reshape(-1, 4), strict=True):
             d, v = y[a:b] - center, every[a:b]
@@ -171,10 +171,10 @@ def test_sums_over_stretches(weighted):
             np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13 * size + 1e-300)
 
 
-def test_outliers_beyond_a_stretch_do_not_touch_its_sums():
+def test_outliers_beyond_a_range_do_not_touch_its_sums():
     y = np.concatenate([[-1e200, -1e20], np.arange(-300.0, 301.0), [1e20, 1e200]])
     out = np.empty(4)
-    stretches(y, NO_WEIGHTS, table_of(y), np.array([2, y.size - 2]), out)
+    sums_over_ranges(y, NO_WEIGHTS, table_of(y), np.array([2, y.size - 2]), out)
     assert out.tolist() == [601.0, 0.0, float(2 * sum(i * i for i in range(301))), 2.0]
 
 

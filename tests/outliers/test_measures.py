@@ -187,7 +187,7 @@ def test_harmonic_improvement_score():
         (lambda: brier_score([0, 2], [0.1, 0.2]), "y_true, row 1: 2 is no label"),
         (lambda: brier_score([0, math.nan], [0.1, 0.2]), "y_true, row 1: nan is no label"),
         (lambda: brier_score([0], [0.1, 0.2]), "1 labels for 2 rows"),
-        (lambda: brier_score([[0, 1], [1, 0]], [0.1, 0.2]), "one label a row"),
+        (lambda: brier_score([[0, 1], [1, 0]], [0.1, 0.2]), "one label per row"),
         (lambda: brier_score([0, 1], [0.1, 1.2]), "y_prob, row 1: 1.2 is no probability"),
         (lambda: brier_score([0, 1], [[0.1, 0.2], [0.3, math.nan]]), "y_prob, column 1, row 1: nan is no probability"),
         (lambda: brier_score([0, 0], [0.1, 0.2], stratum="outliers"), "y_true has no outliers"),
