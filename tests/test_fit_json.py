@@ -51,7 +51,7 @@ def changed(field: str, value: Any) -> str:
         ("slope", 0.0, "slope is not positive"),
         ("slope", -1.0, "slope is not positive"),
         ("divisor", 2.0, "Box-Cox does not rescale the data"),
-        ("centre", 1.0, "Box-Cox does not rescale the data"),
+        ("center", 1.0, "Box-Cox does not rescale the data"),
         ("ref", -1.0, "ref is not inside the data"),
         ("ref", 0.0, "ref is not inside the data"),
         ("ref", 1e300, "ref is not inside the data"),

@@ -22,4 +22,4 @@ BOOLEAN = types.boolean
 
 def named_tuple(record: type, *fields: Any) -> Any:
     """The type of a NamedTuple whose fields have these types."""
-    return types.NamedTuple(fields, record)
+    return types.BaseTuple.from_types(fields, record)  # of its own where all fields are of one type
