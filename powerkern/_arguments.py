@@ -1,4 +1,4 @@
-"""Arguments that several interfaces share, checked: families, weights, lambdas, bounds."""
+"""Arguments that several interfaces share, checked: weights, lambdas, bounds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_weights, domain_error
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-
-#: The families of transforms by name, as kernels know them.
-FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 
 NO_WEIGHTS = np.empty(0)
 

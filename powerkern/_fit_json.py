@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._arguments import FAMILIES
 from powerkern._estimators import ESTIMATORS, QUANTILE
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import FIELDS
 
 #: Version of the text that is written; every version up to it is read.

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _fit_json, _frames
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import FAMILIES, as_reals, domain_error_in, weights_of
+from powerkern._arguments import as_reals, domain_error_in, weights_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, cutoff_of
@@ -18,7 +18,7 @@ from powerkern._status import Route, Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
 from powerkern.kernels import columnwise
-from powerkern.kernels.family import BOX_COX
+from powerkern.kernels.family import FAMILIES, lowest
 from powerkern.kernels.results import (
     CURVATURE,
     FIELDS,
@@ -480,8 +480,9 @@ class PowerFit:
         families, results = self._families, self._results
         transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
-        lowest = np.where(families == BOX_COX, 0.0, -np.inf)
-        low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
+        ends_of_domain = np.array([lowest(code) for code in FAMILIES.values()])
+        low = np.where(np.isnan(low), ends_of_domain[families], low)
+        high = np.where(np.isnan(high), np.inf, high)
         failed = is_failed(self.status)
         low[failed] = high[failed] = np.nan
         return Interval(low, high)

@@ -106,7 +106,7 @@ def widened(found: FloatArray, family: int) -> FloatArray:
     ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns of which the sample has no value
-        logs = np.log(ends) if not is_mirrored(family) else np.copysign(np.log1p(abs(ends)), ends)
+        logs = signed_logs(ends, family)
         logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
         wide = np.exp(logs) if not is_mirrored(family) else np.copysign(np.expm1(abs(logs)), logs)
         low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
@@ -115,6 +115,12 @@ def widened(found: FloatArray, family: int) -> FloatArray:
     wider = found.copy()
     wider[:, sketch.R_MIN], wider[:, sketch.R_MAX] = np.maximum(low, -_LARGEST), np.minimum(high, _LARGEST)
     return wider
+
+
+def signed_logs(values: FloatArray, family: int) -> FloatArray:
+    """What a family takes powers of, as logs with the sign of the branch."""
+    logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
+    return logs
 
 
 def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import sketch as sketches
-from powerkern._arguments import FAMILIES
 from powerkern._validate import as_choice, as_weights, check_n_features
 from powerkern.fitting import OutOfRange, PowerFit
+from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import Grid, Range, Sketch
 
 try:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import FAMILIES, domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
+from powerkern._arguments import domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
 from powerkern._best_family import best_family
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, Robust, other_estimator
@@ -20,6 +20,7 @@ from powerkern._power_fit import BEST, FIT_FAMILIES, Interval, OutOfRange, Power
 from powerkern._power_sums import fit_matrix
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 
 # former names, for `powerkern.federated` until it imports the new ones

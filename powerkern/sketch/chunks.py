@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._arguments import FAMILIES
 from powerkern._estimators import ESTIMATORS
 from powerkern._power_fit import PowerFit
 from powerkern._typing import BoolArray
 from powerkern._validate import as_choice
+from powerkern.kernels.family import FAMILIES
 from powerkern.sketch.merging import finish, merge, range_of, sketch
 from powerkern.sketch.summaries import Grid, Mergeable, Sketch, replaced, unresolved
 

@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import FAMILIES, NO_WEIGHTS, domain_error_in, given_lambdas, output_limit
+from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas, output_limit
 from powerkern._engine.threads import thread_count
 from powerkern._lambda_limit import apply_limit
 from powerkern._power_fit import PowerFit, warn_unfitted
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, as_weights, check_n_features, column_label
 from powerkern.kernels import sketch as kernels
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.summaries import (
     Grid,

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import FAMILIES
 from powerkern._engine.threads import thread_count
-from powerkern._power_sums import PowerSums, quantum_for, starts_of
+from powerkern._power_sums import PowerSums, quantum_for, signed_logs, starts_of
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_choice, as_names, column_label
 from powerkern.kernels import sketch as kernels
+from powerkern.kernels.family import FAMILIES, is_mirrored, lowest
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN, N_POWERS
 
@@ -185,7 +185,7 @@ class Range(_Summary):
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
         table[:, [kernels.R_MIN, kernels.R_MAX]] = ends.T
-        logs = np.log(ends) if family == "box-cox" else np.sign(ends) * np.log1p(np.abs(ends))
+        logs = signed_logs(ends, FAMILIES[family])
         table[:, kernels.R_MEAN] = logs.mean(axis=0)
         table[:, kernels.R_SQUARES] = ((logs[1] - logs[0]) / kernels.EXPECTED_RANGE) ** 2
         return cls(family, table, column_names, False)
@@ -213,8 +213,8 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
         raise ValueError("bounds must be (low, high): numbers, or one a column") from None
     if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
         raise ValueError("bounds must be finite, with low < high in every column")
-    if family == "box-cox" and not (ends[0] > 0.0).all():
-        raise ValueError("bounds of family 'box-cox' must be positive")
+    if not (ends[0] > lowest(FAMILIES[family])).all():
+        raise ValueError(f"bounds of family {family!r} must be positive")
     return ends
 
 
@@ -431,7 +431,7 @@ def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
 
 def stream_grid(found: Range) -> Grid:
     """A grid for the first rows of a stream: as fine as it may be, open to values of either sign."""
-    grid = found._laid(0.0, signed=found.family == "yeo-johnson")
+    grid = found._laid(0.0, signed=is_mirrored(found._code))
     return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS, grid.quantum)
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._arguments import FAMILIES
 from powerkern._engine.apply import bands_of
+from powerkern.kernels.family import FAMILIES
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])
