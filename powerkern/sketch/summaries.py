@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
 from powerkern._power_sums import PowerSums, quantum_for, signed_logs, starts_of
+from powerkern._shift import given_shift
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_choice, as_names, column_label
@@ -39,8 +40,17 @@ _CHECK = struct.Struct("<I")
 class _Summary:
     """What ranges and grids share: whose columns they describe."""
 
-    def __init__(self, family: str, table: FloatArray, column_names: list[str] | None, was_vector: bool) -> None:
+    def __init__(
+        self,
+        family: str,
+        table: FloatArray,
+        column_names: list[str] | None,
+        was_vector: bool,
+        shift: FloatArray | None = None,
+    ) -> None:
         self.family = family
+        # the table is that of the columns plus their shift
+        self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
         self._table = table
         self.was_vector = was_vector
@@ -69,6 +79,7 @@ class _Summary:
             "columns": self.n_features,
             "column_names": self.column_names,
             "vector": self.was_vector,
+            **({"shift": self.shift.tolist()} if self.shift.any() else {}),
         }
 
     def check_same_columns(self, other: _Summary) -> None:
@@ -78,6 +89,12 @@ class _Summary:
         if self.n_features != other.n_features:
             raise ValueError(
                 f"one has {self.n_features} columns, the other {other.n_features}; chunks have the same columns"
+            )
+        if (differs := self.shift != other.shift).any():
+            j = int(np.argmax(differs))
+            label = column_label(j, self.column_names)
+            raise ValueError(
+                f"{label} has shift {self.shift[j]} in one and {other.shift[j]} in the other; they do not merge"
             )
         if self.column_names is not None and other.column_names is not None:
             for j, (a, b) in enumerate(zip(self.column_names, other.column_names, strict=True)):
@@ -102,6 +119,8 @@ class Range(_Summary):
     ----------
     family : str
         "box-cox" or "yeo-johnson".
+    shift : ndarray
+        Of shifted Box-Cox: what is added to each column; else 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -121,12 +140,12 @@ class Range(_Summary):
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column; inf without values."""
-        return self._column(kernels.R_MIN)
+        return self._column(kernels.R_MIN) - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column; -inf without values."""
-        return self._column(kernels.R_MAX)
+        return self._column(kernels.R_MAX) - self.shift
 
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
@@ -157,7 +176,7 @@ class Range(_Summary):
         held_signed = np.full(self.n_features, signed, dtype=np.int64)
         kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
         quantum = quantum_for(float(self.n_obs.max()))
-        return Grid(self.family, cells, self.column_names, self.was_vector, quantum)
+        return Grid(self.family, cells, self.column_names, self.was_vector, quantum, self.shift)
 
     @classmethod
     def from_bounds(
@@ -202,7 +221,7 @@ class Range(_Summary):
         counts = table[:, kernels.R_COUNT]
         if not (np.isfinite(counts).all() and (counts >= 0).all()):
             raise _damaged("a range")
-        return cls(head["family"], table, head["column_names"], head["vector"])
+        return cls(head["family"], table, head["column_names"], head["vector"], _shift_of(head))
 
 
 def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
@@ -225,6 +244,8 @@ class Grid(_Summary):
     ----------
     family : str
         "box-cox" or "yeo-johnson".
+    shift : ndarray
+        Of shifted Box-Cox: what is added to each column; else 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -234,9 +255,15 @@ class Grid(_Summary):
     """
 
     def __init__(
-        self, family: str, cells: FloatArray, column_names: list[str] | None, was_vector: bool, quantum: int
+        self,
+        family: str,
+        cells: FloatArray,
+        column_names: list[str] | None,
+        was_vector: bool,
+        quantum: int,
+        shift: FloatArray | None = None,
     ) -> None:
-        super().__init__(family, cells, column_names, was_vector)
+        super().__init__(family, cells, column_names, was_vector, shift)
         self.quantum = quantum
 
     @property
@@ -247,12 +274,12 @@ class Grid(_Summary):
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column that the grid holds."""
-        return self._column(G_MIN)
+        return self._column(G_MIN) - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column that the grid holds."""
-        return self._column(G_MAX)
+        return self._column(G_MAX) - self.shift
 
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
@@ -270,12 +297,12 @@ class Grid(_Summary):
         """The grid of some of the columns (indices or mask)."""
         chosen = np.arange(self.n_features)[np.asarray(columns)]
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return Grid(self.family, self._table[chosen], names, self.was_vector, self.quantum)
+        return Grid(self.family, self._table[chosen], names, self.was_vector, self.quantum, self.shift[chosen])
 
     def _relaid(self, exponents: FloatArray, max_bins: int, quantum: int) -> Grid:
         cells = self._table.copy()
         kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
-        return Grid(self.family, cells, self.column_names, self.was_vector, quantum)
+        return Grid(self.family, cells, self.column_names, self.was_vector, quantum, self.shift)
 
     def _describe(self) -> dict[str, Any]:
         return {**super()._describe(), "quantum": self.quantum}
@@ -305,7 +332,7 @@ class Grid(_Summary):
             and (cells[:, G_MIN] <= cells[:, G_MAX]).all()
         ):
             raise _damaged(what)
-        return cls(head["family"], cells, head["column_names"], head["vector"], quantum)
+        return cls(head["family"], cells, head["column_names"], head["vector"], quantum, _shift_of(head))
 
 
 class Sketch:
@@ -404,11 +431,12 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     names = None if column_names is None else as_names(column_names, len(table))
     if names is None and all(one.column_names is not None for one in described):
         names = [name for one in described for name in one.column_names or ()]
+    shift = np.concatenate([one.shift for one in described])
     was_vector = len(parts) == 1 and described[0].was_vector
     if isinstance(first, Range):
-        return Range(first.family, table, names, was_vector)
+        return Range(first.family, table, names, was_vector, shift)
     sums = np.concatenate([part.sums for part in parts if isinstance(part, Sketch)])
-    return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum), sums)
+    return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum, shift), sums)
 
 
 def unresolved(total: Sketch) -> BoolArray:
@@ -447,7 +475,7 @@ def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
 def grown_grid(own: Grid, fresh: Grid, weight: float) -> Grid:
     """The grid of a stream, extended to that of its next rows; `weight` is the total of all."""
     quantum = max(own.quantum, quantum_for(weight))
-    grid = Grid(own.family, _joined(own._table, fresh._table), own.column_names, own.was_vector, quantum)
+    grid = Grid(own.family, _joined(own._table, fresh._table), own.column_names, own.was_vector, quantum, own.shift)
     return grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS, quantum)
 
 
@@ -463,7 +491,8 @@ def common_grid(a: Grid, b: Grid) -> Grid:
         )
     cells = _joined(a._table, b._table)
     cells[both, G_EXPONENT] = np.maximum(a._table[both, G_EXPONENT], b._table[both, G_EXPONENT])
-    grid = Grid(a.family, cells, a.column_names or b.column_names, a.was_vector, max(a.quantum, b.quantum))
+    quantum = max(a.quantum, b.quantum)
+    grid = Grid(a.family, cells, a.column_names or b.column_names, a.was_vector, quantum, a.shift)
     limit = max(_STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
     return grid._relaid(cells[:, G_EXPONENT], limit, grid.quantum)
 
@@ -552,6 +581,7 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
             and isinstance(head["columns"], int)
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
+            and _shift_of(head).shape == (head["columns"],)
             and (names is None or (len(names) == head["columns"] and all(isinstance(name, str) for name in names)))
         )
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -559,6 +589,12 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
     if not sound:
         raise _damaged(what)
     return head, data[_HEAD.size + length : -_CHECK.size]
+
+
+def _shift_of(head: dict[str, Any]) -> FloatArray:
+    """The shift that a description has, or none; ValueError where no fit can have it."""
+    p = head["columns"]
+    return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 
 
 _KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}
