@@ -83,6 +83,33 @@ class OneThread(InTurns):
         return self.ratio("one thread", "two threads")
 
 
+class Shift(InTurns):
+    """What a shift costs, on one thread: a shifted Box-Cox beside Box-Cox of sums that were made beforehand."""
+
+    params = (["fit", "transform", "inverse_transform"], ORDERS, [10_000], [100])
+    param_names = ("job", "order", "n", "p")
+
+    def setup(self, job: str, order: str, n: int, p: int) -> None:
+        self.sums = matrix("box-cox", n, p, order)
+        self.x = self.sums - 1.0
+        self.fitted, self.plain = pk.fit(self.x, "box-cox", shift=1.0), pk.fit(self.sums, "box-cox")
+        self.z = self.plain.transform(self.sums)
+
+    def run(self, job: str, fitted: pk.PowerFit, x: np.ndarray, shift: float) -> None:
+        if job == "fit":
+            pk.fit(x, "box-cox", shift=shift, n_threads=1)
+        else:
+            getattr(fitted, job)(x if job == "transform" else self.z, n_threads=1)
+
+    def track_cost(self, job: str, order: str, n: int, p: int) -> float:
+        calls = {
+            "shifted": lambda: self.run(job, self.fitted, self.x, 1.0),
+            "unshifted": lambda: self.run(job, self.plain, self.sums, 0.0),
+        }
+        self.compare(calls)
+        return self.ratio("shifted", "unshifted")
+
+
 class Peers(InTurns):
     """How many times faster than a peer on a row-major matrix, all threads against the peer as it is."""
 

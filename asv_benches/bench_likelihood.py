@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from powerkern._arguments import FAMILIES as FAMILY_CODES
 from powerkern._engine.one_column import nll_vector
 from powerkern.kernels import one_pass
+from powerkern.kernels.family import FAMILIES as FAMILY_CODES
 
 from ._measure import FAMILIES, InTurns, matrix
 

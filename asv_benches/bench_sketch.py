@@ -14,8 +14,8 @@ import numpy as np
 
 import powerkern as pk
 from powerkern import sketch as sketches
-from powerkern._arguments import FAMILIES as FAMILY_CODES
 from powerkern._engine import by_column
+from powerkern.kernels.family import FAMILIES as FAMILY_CODES
 from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, sketch
 
 from ._measure import FAMILIES, ORDERS, InTurns, matrix

@@ -142,6 +142,13 @@ def _parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "--no-standardize", action="store_true", help="do not standardise to mean 0 and standard deviation 1"
     )
+    fit.add_argument(
+        "--shift",
+        type=_numbers,
+        default=0.0,
+        metavar="C[,C...]",
+        help="of Box-Cox: what is added to all columns, or to each (default: 0); --shift=-1,2 where a minus leads",
+    )
     fit.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     fit.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
     _add_delimiter(fit)
@@ -183,6 +190,14 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _numbers(text: str) -> float | list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number, nor numbers with commas between them") from None
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
 def _character(text: str) -> str:
     text = {r"\t": "\t"}.get(text, text)
     if len(text) != 1 or text in '"\r\n':
@@ -203,6 +218,7 @@ def _run_fit(args: argparse.Namespace) -> None:
             family=args.family,
             estimator=args.estimator,
             standardize=not args.no_standardize,
+            shift=args.shift,
             ymax=args.ymax,
             n_threads=args.n_threads,
             progress=args.progress,
@@ -214,24 +230,26 @@ def _run_fit(args: argparse.Namespace) -> None:
     if args.json:
         _print_json({"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "columns": records})
         return
-    _print_table(
-        ["column", "family", "lambda", "mean", "sd", "n", "status"],
-        [
-            [
-                r["column"],
-                r["family"],
-                _short(r["lmbda"]),
-                _short(r["loc"], r["log_factor"]),
-                _short(r["scale"], r["log_factor"]),
-                str(r["n_obs"]),
-                r["status"],
-            ]
-            for r in records
-        ],
-        left={0, 1, 6},
-    )
+    _print_fit(records)
     if table.other_names and wanted is None:
         print(f"\nleft out, not numeric: {', '.join(table.other_names)}")
+
+
+def _print_fit(records: Sequence[dict[str, Any]]) -> None:
+    """A line for each column, with its shift where there are any."""
+    cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "column": lambda r: str(r["column"]),
+        "family": lambda r: str(r["family"]),
+        "shift": lambda r: _short(r["shift"]),
+        "lambda": lambda r: _short(r["lmbda"]),
+        "mean": lambda r: _short(r["loc"], r["log_factor"]),
+        "sd": lambda r: _short(r["scale"], r["log_factor"]),
+        "n": lambda r: str(r["n_obs"]),
+        "status": lambda r: str(r["status"]),
+    }
+    if not any(r["shift"] for r in records):
+        del cells["shift"]
+    _print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
 
 
 def _run_transform(args: argparse.Namespace) -> None:
@@ -319,7 +337,10 @@ def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     columns = {
         "column": table.matrix_names,
         "family": fit.families,
-        **{name: map(_finite, getattr(fit, name).tolist()) for name in ("lmbda", "loc", "scale", "log_factor", "nll")},
+        **{
+            name: map(_finite, getattr(fit, name).tolist())
+            for name in ("lmbda", "shift", "loc", "scale", "log_factor", "nll")
+        },
         **{name: map(int, getattr(fit, name).tolist()) for name in ("n_obs", "n_kept", "n_iter")},
         "status": fit.status_text,
     }

@@ -1,4 +1,4 @@
-"""Checks of the arguments that several interfaces have in common: families, weights, lambdas, bounds."""
+"""Checks of the arguments that several interfaces have in common: weights, lambdas, shifts, bounds."""
 
 from __future__ import annotations
 
@@ -10,10 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_weights, domain_error
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-
-#: The families of transforms by name, as kernels know them.
-FAMILIES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 
 NO_WEIGHTS = np.empty(0)
 
@@ -23,16 +19,22 @@ _FLOAT64 = np.dtype(np.float64)
 _SAFETY = 1e4
 
 
-def domain_error_in(matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS) -> ValueError:
-    """The error for column j, which has a value (of positive weight) outside the domain."""
+def domain_error_in(
+    matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
+) -> ValueError:
+    """The error for column j, which, plus a shift, has a value (of positive weight) outside the domain."""
     with np.errstate(over="ignore"):
         column = np.asarray(matrix.values[:, j], dtype=np.float64)
-    if weight.size:
-        column = np.where(weight > 0.0, column, np.nan)
-    infinite = np.isinf(column)
-    kind, offends = ("infinite", infinite) if infinite.any() else ("not positive", column <= 0.0)
+        if weight.size:
+            column = np.where(weight > 0.0, column, np.nan)
+        moved = column + shift
+    kind, offends = "infinite", np.isinf(column)
+    if not offends.any():
+        kind, offends = "overflow", np.isinf(moved)
+    if not offends.any():
+        kind, offends = "not above" if shift else "not positive", moved <= 0.0
     i = int(np.argmax(offends))
-    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names)
+    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
 
 
 def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:

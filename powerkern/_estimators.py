@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures, fit_matrix
+from powerkern._engine.shifted import Columns
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, is_real, is_whole
@@ -60,7 +61,7 @@ class Robust(NamedTuple):
         """The options as the kernel takes them."""
         return np.array(self.options, dtype=np.float64)
 
-    def fit(self, values: NDArray[Any], family: int, n_threads: int, progress: bool = False) -> FloatArray:
+    def fit(self, values: Columns, family: int, n_threads: int, progress: bool = False) -> FloatArray:
         """Results of every column: (p, N_RESULTS)."""
         scratch = _RobustScratch(values.shape[0])
         options = self.array
@@ -87,7 +88,7 @@ class NearestNormal(NamedTuple):
     criterion: int
     quantile: float
 
-    def fit(self, values: NDArray[Any], family: int, n_threads: int, progress: bool = False) -> FloatArray:
+    def fit(self, values: Columns, family: int, n_threads: int, progress: bool = False) -> FloatArray:
         """Results of every column, with the lambda that minimises the criterion, searched for from the likeliest."""
         likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NO_WEIGHTS, n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))

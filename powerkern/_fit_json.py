@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._arguments import FAMILIES
 from powerkern._estimators import ESTIMATORS, QUANTILE
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import FIELDS
 
 #: Version of the text that is written; every version up to it is read.
@@ -229,8 +229,9 @@ def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]
     _require((np.isfinite(x_min) & np.isfinite(x_max) & (x_min <= x_max)) | ~has_values, "x_min and x_max are no range")
     _require((figures["kept_low"] <= figures["kept_high"]) | ~has_values, "kept_low and kept_high are no range")
     logs = fitted & is_box_cox
-    _require((x_min > 0.0) | ~logs, "x_min is not positive under Box-Cox")
-    _require((figures["center"] == 0.0) & (figures["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")
+    _require((x_min > figures["center"]) | ~logs, "x_min is not above -shift under Box-Cox")
+    _require((figures["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")
+    _require((figures["ref"] > 0.0) | ~logs, "ref is not inside the data")
     inside = _in_range(figures["ref"], x_min, x_max, figures["center"], figures["divisor"])
     _require(inside | ((figures["ref"] == 0.0) & ~is_box_cox) | ~fitted, "ref is not inside the data")
 
@@ -241,7 +242,8 @@ def _in_range(
     """Whether the reference lies inside the data, which are rescaled first; to the rounding of that."""
     with np.errstate(over="ignore", invalid="ignore"):
         low, high = (x_min - center) / divisor, (x_max - center) / divisor
-        slack = np.where(divisor == 1.0, 0.0, _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+        as_it_is = (divisor == 1.0) & (center == 0.0)
+        slack = np.where(as_it_is, 0.0, _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
         return np.asarray((low - slack <= ref) & (ref <= high + slack))
 
 

@@ -10,15 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _fit_json, _frames
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import FAMILIES, as_reals, domain_error_in, weights_of
+from powerkern._arguments import as_reals, domain_error_in, weights_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
+from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, cutoff_of
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
 from powerkern.kernels import columnwise
-from powerkern.kernels.family import BOX_COX
+from powerkern.kernels.family import FAMILIES, is_mirrored, lowest
 from powerkern.kernels.results import (
     CURVATURE,
     FIELDS,
@@ -117,7 +118,10 @@ class PowerFit:
     n_kept : ndarray
         In robust fits, the number of values used in the final fit; else `n_obs`.
     center, divisor : ndarray
-        In robust Yeo-Johnson fits ``(x - center)/divisor`` is transformed; else 0 and 1.
+        What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
+        shifted Box-Cox fits; else 0 and 1.
+    shift : ndarray
+        In shifted Box-Cox fits ``x + shift`` is transformed; else 0.
 
     Notes
     -----
@@ -160,13 +164,19 @@ class PowerFit:
     x_max = _Figure("x_max", "Largest value of the fitted data.")
     lmbda0 = _Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
     n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
-    center = _Figure("center", "What robust Yeo-Johnson fits subtract before they transform.")
-    divisor = _Figure("divisor", "What they divide by.")
+    center = _Figure("center", "What is subtracted before values are transformed.")
+    divisor = _Figure("divisor", "What they are then divided by.")
 
     @property
     def n_features(self) -> int:
         """Number of columns."""
         return int(self._results.shape[0])
+
+    @property
+    def shift(self) -> FloatArray:
+        """What Box-Cox adds to each column before it is transformed; 0 under Yeo-Johnson."""
+        mirrored = np.array([is_mirrored(code) for code in FAMILIES.values()])
+        return np.where(mirrored[self._families], 0.0, 0.0 - self.center)
 
     @property
     def nll(self) -> FloatArray:
@@ -253,7 +263,7 @@ class PowerFit:
         Raises
         ------
         ValueError
-            Infinite values, non-positive values under Box-Cox (naming column and row), or a wrong shape.
+            Infinite values, values not above -shift under Box-Cox (naming column and row), or a wrong shape.
 
         Examples
         --------
@@ -379,7 +389,8 @@ class PowerFit:
 
     def _refuse(self, matrix: Matrix, counts: IntArray) -> None:
         if counts.any():
-            raise domain_error_in(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names)
+            j = int(np.argmax(counts > 0))
+            raise domain_error_in(matrix, j, matrix.names or self.column_names, shift=self.shift[j])
 
     def _forget(self, target: NDArray[Any]) -> None:
         """Drop the remembered data when it is about to be overwritten."""
@@ -464,8 +475,8 @@ class PowerFit:
         Returns
         -------
         Interval
-            Arrays `low` and `high`: values with ``psi = loc -+ Phi^-1(quantile) scale``; -inf (0 under Box-Cox) and
-            inf beyond the range of the transform; NaN for columns that could not be fitted.
+            Arrays `low` and `high`: values with ``psi = loc -+ Phi^-1(quantile) scale``; -inf (-shift under Box-Cox)
+            and inf beyond the range of the transform; NaN for columns that could not be fitted.
 
         Examples
         --------
@@ -480,8 +491,9 @@ class PowerFit:
         families, results = self._families, self._results
         transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
-        lowest = np.where(families == BOX_COX, 0.0, -np.inf)
-        low, high = np.where(np.isnan(low), lowest, low), np.where(np.isnan(high), np.inf, high)
+        ends_of_domain = np.array([lowest(code) for code in FAMILIES.values()])
+        low = np.where(np.isnan(low), self.center + ends_of_domain[families], low)
+        high = np.where(np.isnan(high), np.inf, high)
         failed = is_failed(self.status)
         low[failed] = high[failed] = np.nan
         return Interval(low, high)
@@ -597,7 +609,7 @@ class PowerFit:
         if self.estimator != "mle":
             raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
 
-    def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray]:
+    def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[Columns, FloatArray]:
         if X is not None:
             matrix = as_matrix(_frames.columns_named(X, self.column_names))
             check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
@@ -605,15 +617,17 @@ class PowerFit:
             weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
             counts = count_outside(weighted, self._families, self._results, 1)
             if counts.any():
-                raise domain_error_in(matrix, int(np.argmax(counts > 0)), matrix.names or self.column_names, weight)
-            return matrix.values, weight
+                j = int(np.argmax(counts > 0))
+                raise domain_error_in(matrix, j, matrix.names or self.column_names, weight, self.shift[j])
+            return shifted(matrix.values, self.shift), weight
         if sample_weight is not None:
             raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
         if self._data is None:
             raise ValueError(
                 "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten); pass X"
             )
-        return self._data
+        values, weight = self._data
+        return shifted(values, self.shift), weight
 
     # --- JSON -------------------------------------------------------------------------------------------
 

@@ -11,14 +11,13 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
+from powerkern._engine.shifted import Columns
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels import sketch
@@ -47,7 +46,7 @@ _MANY = 4
 
 
 def fit_matrix(
-    values: NDArray[Any],
+    values: Columns,
     family: int,
     lmbda: FloatArray,
     weight: FloatArray,
@@ -77,10 +76,10 @@ def fit_matrix(
     outside = found[:, sketch.R_COUNT] < 0.0
     results[outside, STATUS] = found[outside, sketch.R_COUNT]
 
-    def on_own_grids(x: NDArray[Any], at: IntArray) -> FloatArray:
+    def on_own_grids(x: Columns, at: IntArray) -> FloatArray:
         return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
 
-    def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
+    def direct(x: Columns, at: IntArray) -> FloatArray:
         return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress)
 
     _redo(on_own_grids, ~outside & (sums.inside == 0), values, results)
@@ -89,9 +88,9 @@ def fit_matrix(
 
 
 def _redo(
-    job: Callable[[NDArray[Any], IntArray], FloatArray],
+    job: Callable[[Columns, IntArray], FloatArray],
     chosen: BoolArray,
-    values: NDArray[Any],
+    values: Columns,
     out: FloatArray,
 ) -> None:
     """``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, which may be copied."""
@@ -106,7 +105,7 @@ def widened(found: FloatArray, family: int) -> FloatArray:
     ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
     least = np.nextafter(0.0, 1.0)
     with np.errstate(all="ignore"):  # columns of which the sample has no value
-        logs = np.log(ends) if not is_mirrored(family) else np.copysign(np.log1p(abs(ends)), ends)
+        logs = signed_logs(ends, family)
         logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
         wide = np.exp(logs) if not is_mirrored(family) else np.copysign(np.expm1(abs(logs)), logs)
         low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
@@ -117,6 +116,12 @@ def widened(found: FloatArray, family: int) -> FloatArray:
     return wider
 
 
+def signed_logs(values: FloatArray, family: int) -> FloatArray:
+    """What a family takes powers of, as logs with the sign of the branch."""
+    logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
+    return logs
+
+
 def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
     """Grids with their extremes replaced by those observed."""
     cells = cells.copy()
@@ -125,9 +130,7 @@ def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
     return cells
 
 
-def profile_matrix(
-    values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
-) -> FloatArray:
+def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
     """`by_column.profile_matrix`, from power sums where that is faster."""
     if values.shape[0] < _LONG or lmbdas.size < _MANY:
         return by_column.profile_matrix(values, family, lmbdas, weight, n_threads)
@@ -141,7 +144,7 @@ def profile_matrix(
 
 
 def interval_matrix(
-    values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
     """`by_column.interval_matrix`, from power sums where that is faster."""
     if values.shape[0] < _LONG:
@@ -150,7 +153,7 @@ def interval_matrix(
     ends = sums.interval(lmbda, drop, n_threads)
     coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, STATUS] == Status.UNRESOLVED
 
-    def direct(x: NDArray[Any], at: IntArray) -> FloatArray:
+    def direct(x: Columns, at: IntArray) -> FloatArray:
         return by_column.interval_matrix(x, family, lmbda[at], drop[at], weight, n_threads)
 
     _redo(direct, coarse, values, ends)
@@ -158,7 +161,7 @@ def interval_matrix(
 
 
 def _summed(
-    values: NDArray[Any],
+    values: Columns,
     family: int,
     found: FloatArray,
     weight: FloatArray,
@@ -186,7 +189,7 @@ def _grids(found: FloatArray, family: int, largest_exponent: float = 0.0) -> Flo
     return cells
 
 
-def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
     ranges = _Ranges(values, family, weight)
 
@@ -202,7 +205,7 @@ def range_matrix(values: NDArray[Any], family: int, weight: FloatArray, n_thread
 class _Ranges:
     """Ranges of the blocks of rows of a matrix."""
 
-    def __init__(self, values: NDArray[Any], family: int, weight: FloatArray) -> None:
+    def __init__(self, values: Columns, family: int, weight: FloatArray) -> None:
         n, p = values.shape
         self._family, self._weight = family, weight
         self._parts = np.zeros((max(1, -(-n // BLOCK_ROWS)), p, sketch.N_RANGE))
@@ -254,7 +257,7 @@ def starts_of(cells: FloatArray) -> IntArray:
 
 
 def sketch_matrix(
-    values: NDArray[Any], family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
+    values: Columns, family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
 ) -> tuple[IntArray, BoolArray]:
     """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and columns within their grids."""
     sums = _Sketches(values, family, weight, cells, quantum)
@@ -271,7 +274,7 @@ def sketch_matrix(
 class _Sketches:
     """Power sums of blocks of rows, in quanta, added up; ``inside == 0`` for a column with values beyond its grid."""
 
-    def __init__(self, values: NDArray[Any], family: int, weight: FloatArray, cells: FloatArray, quantum: int) -> None:
+    def __init__(self, values: Columns, family: int, weight: FloatArray, cells: FloatArray, quantum: int) -> None:
         self._family, self._weight, self._quantum = family, weight, quantum
         self.cells = cells
         self._starts = starts_of(cells)

@@ -425,10 +425,12 @@ class Place(NamedTuple):
     reason: str
 
 
-def domain_error(kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None) -> ValueError:
-    """The error for a value outside the domain: "infinite" or "not positive"; j is None for one-dimensional input."""
+def domain_error(
+    kind: str, j: int | None, i: int, value: float, names: Sequence[str] | None, shift: float = 0.0
+) -> ValueError:
+    """The error for a value outside the domain, for a reason in `_DOMAIN_REMEDIES`; j is None for 1-D input."""
     place = f"row {i}" if j is None else f"{column_label(j, names)}, row {i}"
-    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind]}"
+    reason = f"the value is {float(value)}{_DOMAIN_REMEDIES[kind].format(shift=shift, end=-shift)}"
     error = ValueError(f"{place}: {reason}")
     vars(error)["place"] = Place(j, i, reason)
     return error
@@ -440,6 +442,9 @@ def place_of(error: Exception) -> Place | None:
 
 
 _DOMAIN_REMEDIES = {
+    "overflow": ", which plus shift = {shift} overflows float64; divide both by the largest value",
+    "not above": " and not above -shift = {end}, beyond which the shifted Box-Cox transformation is defined; fit with "
+    "a larger shift, drop the row, or use family='yeo-johnson'",
     "infinite": "; replace infinite values, or mark them missing with NaN",
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
     "column, or use family='yeo-johnson'",

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import sketch as sketches
-from powerkern._arguments import FAMILIES
+from powerkern._shift import given_shift
 from powerkern._validate import as_choice, as_weights, check_n_features
 from powerkern.fitting import OutOfRange, PowerFit
+from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import Grid, Range, Sketch
 
 try:
@@ -55,6 +56,7 @@ def fit(
     standardize: bool = True,
     sample_weight: Any = None,
     lmbda: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
     ymax: float | None = None,
     column_names: Sequence[str] | None = None,
 ) -> PowerFit:
@@ -67,7 +69,7 @@ def fit(
     ----------
     X : dask array of shape (n, p) or (n,), dask data frame or series
         Numbers of any real dtype; NaN is missing. Chunk sizes need not be known.
-    family, standardize, lmbda, ymax, column_names
+    family, standardize, lmbda, shift, ymax, column_names
         As for `powerkern.fit`.
     estimator : {"mle"}
         Maximum likelihood. Robust estimators need the order of all values, which sums over chunks do not hold.
@@ -107,7 +109,14 @@ def fit(
         X = X.copy()
         X.columns, column_names = list(column_names), None
     blocks = _blocks(X, sample_weight)
-    ranges = dask.compute(*(_tree([_lazily(_range_of, one, family) for one in block.chunks]) for block in blocks))
+    edges = np.cumsum([block.width for block in blocks])
+    moved = np.split(given_shift(shift, family, int(edges[-1])), edges[:-1]) if blocks else []
+    ranges = dask.compute(
+        *(
+            _tree([_lazily(_range_of, one, family, own) for one in block.chunks])
+            for block, own in zip(blocks, moved, strict=True)
+        )
+    )
     if not ranges or ranges[0] is None:
         raise ValueError("X has no rows or no columns; there is nothing to do")
     grid = sketches.beside(ranges, column_names).grid()
@@ -157,8 +166,8 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- tasks --------------------------------------------------------------------------------------------
 
 
-def _range_of(data: Any, weight: Any, family: str) -> Range:
-    return sketches.range_of(data, family, sample_weight=weight, n_threads=1)
+def _range_of(data: Any, weight: Any, family: str, shift: NDArray[np.float64]) -> Range:
+    return sketches.range_of(data, family, sample_weight=weight, shift=shift, n_threads=1)
 
 
 def _sketch_of(data: Any, weight: Any, grid: Grid, chosen: NDArray[np.bool_]) -> Sketch:

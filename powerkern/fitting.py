@@ -11,16 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import FAMILIES, domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
+from powerkern._arguments import domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
 from powerkern._best_family import best_family
+from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, Robust, other_estimator
 from powerkern._lambda_limit import apply_limit
 from powerkern._power_fit import BEST, FIT_FAMILIES, Interval, OutOfRange, PowerFit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
+from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix
-from powerkern.kernels.results import STATUS
+from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 
 __all__ = ["Interval", "OutOfRange", "PowerFit", "fit", "inverse_transform", "transform"]
 
@@ -33,6 +36,7 @@ def fit(
     standardize: bool = True,
     sample_weight: ArrayLike | None = None,
     lmbda: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
     ymax: float | None = None,
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
@@ -46,7 +50,9 @@ def fit(
 
     * Box-Cox (x > 0): ``psi = (x**lambda - 1)/lambda``, ``ln x`` for lambda = 0; ``J = ln x``;
     * Yeo-Johnson: ``psi = ((1 + x)**lambda - 1)/lambda`` for x >= 0, ``-((1 - x)**(2 - lambda) - 1)/(2 - lambda)`` for
-      x < 0; ``J = sign(x) log1p|x|``.
+      x < 0; ``J = sign(x) log1p|x|``;
+    * shifted Box-Cox (x > -shift), the two-parameter transform with a given shift: Box-Cox of ``x + shift``
+      ([1]_, eq. (2)).
 
     The function is strictly convex, so there is one optimum; it is found as the root of its derivative, to
     about 1e-13 on well-conditioned columns of any scale (see the page on numerics in the documentation).
@@ -80,6 +86,11 @@ def fit(
         whole numbers only, and repeat the rows.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
+    shift : float or (p,) array-like, default 0
+        Of Box-Cox: what is transformed is ``x + shift``, for values above -shift. The shift is not fitted: for
+        0 < lambda < 1 the likelihood grows without bound as -shift comes near the smallest value. The sum is taken in
+        float64: exactly where x and -shift are within a factor of two of each other, else to half a unit in its last
+        place.
     ymax : float, optional
         Bound on the raw transformed values: lambda is the best one with ``|psi| <= ymax`` on the data (Marchand et al.
         2022). Default: none when standardising (the output is finite anyway), else the largest float64
@@ -114,7 +125,8 @@ def fit(
     TypeError
         Data that are not real numbers: strings, objects, complex, dates, sparse or lazy arrays.
     ValueError
-        Infinite values, non-positive values under Box-Cox (naming column and row), wrong shapes, no data.
+        Infinite values, values not above -shift under Box-Cox (naming column and row), wrong shapes, no data, a shift
+        that is not finite or of another family.
 
     Warns
     -----
@@ -152,6 +164,8 @@ def fit(
     >>> fit = pk.fit(X, family="box-cox")
     >>> np.abs(fit.lmbda).max() < 0.1
     np.True_
+    >>> np.abs(pk.fit(X - 5.0, "box-cox", shift=5.0).lmbda - fit.lmbda).max() < 1e-9
+    np.True_
     """
     as_choice("family", family, FIT_FAMILIES)
     meant = inspect.signature(fit).parameters if estimator_options else ()
@@ -170,28 +184,34 @@ def fit(
     given = given_lambdas(lmbda, p)
     limit = output_limit(ymax, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
-    counted = repeated_rows(matrix.values, weight, estimator) if other else matrix.values
+    shift = given_shift(shift, family, p)
+    repeated = repeated_rows(matrix.values, weight, estimator) if other else matrix.values
+    columns = shifted(repeated, shift)
 
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
-            return other.fit(counted, code, threads, progress)
-        results = fit_matrix(matrix.values, code, given, weight, threads, progress)
+            return other.fit(columns, code, threads, progress)
+        results = fit_matrix(columns, code, given, weight, threads, progress)
         if limit < math.inf:
 
             def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-                return fit_matrix(matrix.values[:, at], code, bounded, weight, threads)
+                return fit_matrix(columns[:, at], code, bounded, weight, threads)
 
             apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
         return results
 
     families = None
     if family == BEST:
-        results, families = best_family(fitted_as, counted, isinstance(other, Robust), threads)
+        results, families = best_family(fitted_as, repeated, isinstance(other, Robust), threads)
     else:
         results = fitted_as(FAMILIES[family])
     outside = np.flatnonzero(results[:, STATUS] < 0)
     if outside.size:
-        raise domain_error_in(matrix, int(outside[0]), matrix.names, weight)
+        j = int(outside[0])
+        raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
+    if shift.any():
+        to_own_units(results, shift)
+        results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     warn_unfitted(results[:, STATUS], matrix.names)
     fitted = PowerFit(
         family,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import copy
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import fitting, sketch
+from powerkern._shift import given_shift
 from powerkern._status import Status
 from powerkern.location import location_scale
 
@@ -29,7 +30,7 @@ _N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
 #: Arguments that the estimators pass to their functions themselves.
-_OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "column_names", "n_threads")
+_OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "shift", "column_names", "n_threads")
 _OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
 
 
@@ -55,9 +56,11 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     Parameters
     ----------
     method : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform; Box-Cox takes positive values only.
+        The transform; Box-Cox takes positive values only, or those above -shift.
     standardize : bool, default True
         Give the output mean 0 and standard deviation 1.
+    shift : float or (n_features,) array-like, default 0
+        Of Box-Cox: what is transformed is ``x + shift``, for values above -shift.
     copy : bool, default True
         False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     estimator : str, default "mle"
@@ -106,6 +109,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "method": [StrOptions({"yeo-johnson", "box-cox"})],
         "standardize": ["boolean"],
+        "shift": [Real, "array-like"],
         "copy": ["boolean"],
         "estimator": [str],  # `powerkern.fit` knows them
         "estimator_options": [dict, None],
@@ -118,6 +122,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         method: str = "yeo-johnson",
         *,
         standardize: bool = True,
+        shift: ArrayLike = 0.0,
         copy: bool = True,
         estimator: str = "mle",
         estimator_options: dict[str, Any] | None = None,
@@ -126,6 +131,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     ) -> None:
         self.method = method
         self.standardize = standardize
+        self.shift = shift
         self.copy = copy
         self.estimator = estimator
         self.estimator_options = estimator_options
@@ -158,6 +164,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             self.estimator,
             standardize=self.standardize,
             sample_weight=sample_weight,
+            shift=self.shift,
             column_names=feature_names(self),
             n_threads=self.n_threads,
             **options,
@@ -197,12 +204,17 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
                 f"method is {self.method!r}, and the rows seen so far were summarised for {seen.grid.family!r}; begin "
                 "anew with a clone"
             )
+        if seen is not None:
+            moved = given_shift(self.shift, self.method, seen.grid.n_features)
+            if not np.array_equal(seen.grid.shift, moved):
+                raise ValueError("shift is not that of the rows seen so far; begin anew with a clone")
         matrix = read(self, X, reset=seen is None)
         total = sketch.extend(
             seen,
             matrix,
             self.method,
             sample_weight=sample_weight,
+            shift=self.shift,
             column_names=feature_names(self),
             n_threads=self.n_threads,
         )
@@ -226,7 +238,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Raises
         ------
         ValueError
-            Infinite values, or values that are not positive under Box-Cox.
+            Infinite values, or values not above -shift under Box-Cox.
         """
         check_is_fitted(self)
         matrix = read(self, X, force_writeable=not self.copy, reset=False)
@@ -278,10 +290,11 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         if self.standardize:
             raise ValueError("lambdas_ may be assigned only with standardize=False: mean and scale belong to the fit")
         lambdas = np.asarray(lambdas, dtype=np.float64)
-        ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size))  # of the data, as far as anyone knows
+        shift = np.asarray(self.shift, dtype=np.float64)
+        ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
         if hasattr(self, "power_fit_"):
             ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])
-        self.power_fit_ = copy.copy(fitting.fit(ends, self.method, lmbda=lambdas, standardize=False))
+        self.power_fit_ = copy.copy(fitting.fit(ends, self.method, lmbda=lambdas, shift=shift, standardize=False))
 
     def _target(self, X: NDArray[Any]) -> NDArray[Any] | None:
         """The input itself, where it may be overwritten with the output."""
@@ -294,7 +307,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
-        tags.input_tags.positive_only = self.method == "box-cox"
+        tags.input_tags.positive_only = self.method == "box-cox" and not np.any(self.shift)
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 

@@ -736,3 +736,30 @@ def normal_quantile(p: float) -> float:
     """Phi^-1(p)."""
     with mpmath.workdps(40):
         return float(mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.mpf(p) - 1))
+
+
+# --- shifted Box-Cox ----------------------------------------------------------------------------------
+
+
+def shifted_box_cox(x: float, shift: float, lmbda: float) -> mpmath.mpf:
+    """((x + c)^lambda - 1)/lambda, Box & Cox 1964, eq. (2), with nothing rounded to float64 on the way."""
+    with mpmath.workdps(60):
+        y, power = mpmath.mpf(float(x)) + mpmath.mpf(float(shift)), mpmath.mpf(lmbda)
+        return mpmath.log(y) if power == 0 else (y**power - 1) / power
+
+
+def shifted_box_cox_lambda(x: Sequence[float], shift: float, start: float) -> mpmath.mpf:
+    """Where the likelihood of given data is largest: the derivative in lambda of its logarithm has a root there."""
+    with mpmath.workdps(60):
+        logs = [mpmath.log(mpmath.mpf(float(v)) + mpmath.mpf(float(shift))) for v in x]
+        n, mean_log = len(logs), mpmath.fsum(logs) / len(logs)
+
+        def score(lmbda: mpmath.mpf) -> mpmath.mpf:
+            y = [mpmath.expm1(lmbda * a) / lmbda for a in logs]
+            slope = [(a * mpmath.exp(lmbda * a) - v) / lmbda for a, v in zip(logs, y, strict=True)]
+            mean = mpmath.fsum(y) / n
+            above = mpmath.fsum((v - mean) * d for v, d in zip(y, slope, strict=True))
+            return above / mpmath.fsum((v - mean) ** 2 for v in y) - mean_log
+
+        at = mpmath.mpf(start)
+        return mpmath.findroot(score, (at + mpmath.mpf("1e-3"), at - mpmath.mpf("1e-3")), solver="anderson", tol=1e-50)

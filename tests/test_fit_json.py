@@ -51,14 +51,14 @@ def changed(field: str, value: Any) -> str:
         ("slope", 0.0, "slope is not positive"),
         ("slope", -1.0, "slope is not positive"),
         ("divisor", 2.0, "Box-Cox does not rescale the data"),
-        ("center", 1.0, "Box-Cox does not rescale the data"),
+        ("center", 1e3, "x_min is not above -shift under Box-Cox"),
         ("ref", -1.0, "ref is not inside the data"),
         ("ref", 0.0, "ref is not inside the data"),
         ("ref", 1e300, "ref is not inside the data"),
         ("x_min", 1e3, "x_min and x_max are no range"),
         ("x_min", None, "x_min and x_max are no range"),
         ("x_max", "inf", "x_min and x_max are no range"),
-        ("x_min", -1.0, "x_min is not positive under Box-Cox"),
+        ("x_min", -1.0, "x_min is not above -shift under Box-Cox"),
         ("kept_low", 1e3, "kept_low and kept_high are no range"),
         ("n_obs", -1.0, "n_obs is negative"),
         ("n_kept", 41.0, "n_kept is greater than n_obs"),
@@ -155,7 +155,11 @@ def check_that_it_can_be_used(fit: PowerFit) -> None:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Some values in .* are beyond the range", UserWarning)
             out = outcome(apply, values)
-        assert "strictly positive" in out if isinstance(out, str) else out.shape == values.shape
+        assert (
+            ("strictly positive" in out or "not above -shift" in out)
+            if isinstance(out, str)
+            else out.shape == values.shape
+        )
     ends = np.sort(X, axis=0)[[0, -1]]
     with np.errstate(all="ignore"):
         low, high = fit.transform(ends)

@@ -4,6 +4,7 @@ Entries of `powerkern.kernels` take contiguous, writable float64 vectors, one pe
 matrices of any order, stride and dtype. What is in between stands here:
 
 * `threads`: how many, and how a list of parts is worked off on them, with progress and prompt interruption;
+* `shifted`: a matrix with a number added to each column;
 * `gather`: columns copied into contiguous scratch, and back;
 * `blocks`: how a matrix is divided into groups of columns, blocks of rows, and blocks that fit the cache;
 * `by_column`: a kernel called for every column;

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
+from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels import columnwise
 
@@ -45,7 +42,7 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     return slices(slice(0, p), width)
 
 
-def cache_shape(values: NDArray[Any]) -> tuple[int, int]:
+def cache_shape(values: Columns) -> tuple[int, int]:
     """How many rows, and how many columns, of a matrix stay in the cache."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powerkern._engine.blocks import column_groups
 from powerkern._engine.gather import FitScratch, Scratch, contiguous_columns, gathered
+from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels import mle, partial_moments
@@ -28,7 +27,7 @@ def for_each_group(
 
 def column_figures(
     measure: Callable[[FloatArray, slice], FloatArray],
-    values: NDArray[Any],
+    values: Columns,
     width: int,
     n_threads: int,
     progress: bool = False,
@@ -49,7 +48,7 @@ def column_figures(
 
 def _on_columns(
     function: Callable[[FloatArray, slice, Work, FloatArray], None],
-    values: NDArray[Any],
+    values: Columns,
     width: int,
     n_threads: int,
     progress: bool = False,
@@ -66,7 +65,7 @@ def _on_columns(
 
 
 def fit_matrix(
-    values: NDArray[Any],
+    values: Columns,
     family: int,
     lmbda: FloatArray,
     weight: FloatArray,
@@ -81,9 +80,7 @@ def fit_matrix(
     return _on_columns(fit, values, N_RESULTS, n_threads, progress)
 
 
-def profile_matrix(
-    values: NDArray[Any], family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
-) -> FloatArray:
+def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
     """g of every column at every lambda: (p, len(lmbdas))."""
 
     def profile(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
@@ -93,7 +90,7 @@ def profile_matrix(
 
 
 def interval_matrix(
-    values: NDArray[Any], family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
     """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
     at = np.column_stack([lmbda, drop])
@@ -105,7 +102,7 @@ def interval_matrix(
 
 
 def partial_moments_matrix(
-    values: NDArray[Any], family: int, scalings: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
+    values: Columns, family: int, scalings: FloatArray, at: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:
     """Moments of every column, over the rows of one site, at k exponents: (p, k, partial_moments.N_PARTIAL)."""
 

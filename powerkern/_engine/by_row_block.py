@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from numpy.typing import NDArray
 
 from powerkern._engine.blocks import cache_shape, slices
-from powerkern._engine.gather import Scratch, contiguous_columns
+from powerkern._engine.gather import Scratch, contiguous_columns, lie_contiguous
+from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
 
@@ -18,7 +16,7 @@ Parts = Iterator[tuple[FloatArray, slice]]
 
 def for_each_row_block(
     job: Callable[[Parts, slice, slice], None],
-    values: NDArray[Any],
+    values: Columns,
     n_rows: int,
     n_threads: int,
     progress: bool = False,
@@ -29,7 +27,7 @@ def for_each_row_block(
     scratch = Scratch()
 
     def parts_of(rows: slice, group: slice) -> Parts:
-        contiguous = values[rows, group].T.flags.c_contiguous
+        contiguous = lie_contiguous(values[rows, group])
         for some in slices(rows, n_rows if contiguous else height):
             yield contiguous_columns(values[some], group, scratch), some
 

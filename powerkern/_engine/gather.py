@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._engine.shifted import Columns, Shifted
 from powerkern._typing import FloatArray
 from powerkern.kernels import columnwise
 from powerkern.kernels.scratch import new_work
@@ -58,17 +59,26 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
             np.copyto(part, block.T, casting="same_kind")
 
 
-def gathered(part: NDArray[Any], scratch: Scratch) -> FloatArray:
+def gathered(part: Columns, scratch: Scratch) -> FloatArray:
     """The columns of a part of a matrix as the rows of a block, which may be changed."""
     block = scratch.block(part.shape[1], part.shape[0])
-    _gather(part, block)
+    if isinstance(part, Shifted):
+        _gather(part.values, block)
+        with np.errstate(over="ignore"):
+            block += part.shift[:, np.newaxis]
+    else:
+        _gather(part, block)
     return block
 
 
-def contiguous_columns(values: NDArray[Any], group: slice, scratch: Scratch) -> FloatArray:
+def lie_contiguous(part: Columns) -> bool:
+    """Whether the columns of a part of a matrix are contiguous in memory as they are."""
+    return not isinstance(part, Shifted) and part.T.flags.c_contiguous
+
+
+def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
     """The columns of a group as contiguous float64 rows, copied unless they are already; not to be modified."""
     part = values[:, group]
-    across = part.T
-    if is_native(part) and across.flags.c_contiguous and across.flags.writeable:  # nothing writes to it
-        return across
+    if not isinstance(part, Shifted) and is_native(part) and lie_contiguous(part) and part.flags.writeable:
+        return part.T  # nothing writes to it
     return gathered(part, scratch)

@@ -21,7 +21,5 @@ BOOLEAN = types.boolean
 
 
 def named_tuple(record: type, *fields: Any) -> Any:
-    """The type of a NamedTuple whose fields have these types; numba has another one where they are all the same."""
-    if len(set(fields)) == 1:
-        return types.NamedUniTuple(fields[0], len(fields), record)
-    return types.NamedTuple(fields, record)
+    """The type of a NamedTuple whose fields have these types."""
+    return types.BaseTuple.from_types(fields, record)  # of its own where all fields are of one type

@@ -12,8 +12,18 @@ from collections.abc import Callable
 from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, prefetch, widest_vectors
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, is_mirrored
-from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, lowest
+from powerkern.kernels.results import (
+    CENTER,
+    DIVISOR,
+    INTERCEPT,
+    LMBDA,
+    LOG_FACTOR,
+    REF,
+    SLOPE,
+    is_identity,
+    is_rescaled,
+)
 from powerkern.kernels.yeojohnson import (
     inv_yeojohnson_loop,
     yeojohnson_loop,
@@ -80,7 +90,8 @@ def _boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
-            failures[j] += _count_outside(x, BOX_COX)
+            failures[j] += _count_outside(x, _end_of_domain(fit, BOX_COX))
+            _prestandardize(x, fit)
             boxcox_loop(x, fit[LMBDA], x)
 
 
@@ -91,6 +102,7 @@ def _inv_boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> N
         if not is_identity(fit):
             missing = _count_missing(y)
             inv_boxcox_loop(y, fit[LMBDA], y)
+            _unprestandardize(y, fit)
             failures[j] += _count_not_finite(y) - missing
 
 
@@ -99,7 +111,8 @@ def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: IntAr
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
-            failures[j] += _count_outside(x, BOX_COX)
+            failures[j] += _count_outside(x, _end_of_domain(fit, BOX_COX))
+            _prestandardize(x, fit)
             boxcox_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], x)
 
 
@@ -110,6 +123,7 @@ def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: Int
         if not is_identity(fit):
             missing = _count_missing(z)
             boxcox_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], z)
+            _unprestandardize(z, fit)
             failures[j] += _count_not_finite(z) - missing
 
 
@@ -118,7 +132,7 @@ def _yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> N
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
-            failures[j] += _count_outside(x, YEO_JOHNSON)
+            failures[j] += _count_outside(x, _end_of_domain(fit, YEO_JOHNSON))
             _prestandardize(x, fit)
             yeojohnson_loop(x, fit[LMBDA], x)
 
@@ -139,7 +153,7 @@ def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: I
     for j in range(block.shape[0]):
         x, fit = block[j], results[j]
         if not is_identity(fit):
-            failures[j] += _count_outside(x, YEO_JOHNSON)
+            failures[j] += _count_outside(x, _end_of_domain(fit, YEO_JOHNSON))
             _prestandardize(x, fit)
             yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
 
@@ -157,9 +171,10 @@ def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures:
 
 @kernel
 def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
-    """x = (x - center)/divisor: robust Yeo-Johnson fits only, since Box-Cox is equivariant under scaling."""
+    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift."""
+    widest_vectors()
     center, divisor = fit[CENTER], fit[DIVISOR]
-    if center != 0.0 or divisor != 1.0:
+    if is_rescaled(fit):
         for i in range(x.size):
             x[i] = (x[i] - center) / divisor
 
@@ -167,8 +182,9 @@ def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
 @kernel
 def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
     """x = center + divisor x."""
+    widest_vectors()
     center, divisor = fit[CENTER], fit[DIVISOR]
-    if center != 0.0 or divisor != 1.0:
+    if is_rescaled(fit):
         for i in range(x.size):
             x[i] = center + divisor * x[i]
 
@@ -191,20 +207,22 @@ def count_outside(x: FloatArray, family: int, results: FloatArray, failures: Int
     """Count the values of each column that are outside the domain of its fit."""
     for j in range(x.shape[1]):
         if not is_identity(results[j]):
-            failures[j] += _count_outside(x[:, j], family)
+            failures[j] += _count_outside(x[:, j], _end_of_domain(results[j], family))
 
 
 @kernel
-def _count_outside(x: FloatArray, family: int) -> int:
-    """Infinite values and, under Box-Cox, those that are not positive; NaN is neither."""
+def _end_of_domain(fit: FloatArray, family: int) -> float:
+    """The end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
+    return float(fit[CENTER] + lowest(family))
+
+
+@kernel
+def _count_outside(x: FloatArray, end: float) -> int:
+    """Infinite values, and those that are not above the `end` of the domain; NaN is neither."""
     widest_vectors()
     n = 0
-    if not is_mirrored(family):
-        for i in range(x.size):
-            n += (x[i] <= 0.0) | (x[i] == math.inf)
-    else:
-        for i in range(x.size):
-            n += abs(x[i]) == math.inf
+    for i in range(x.size):
+        n += (x[i] <= end) | (x[i] == math.inf)
     return n
 
 

@@ -130,6 +130,12 @@ def is_identity(row: FloatArray) -> bool:
 
 
 @kernel
+def is_rescaled(row: FloatArray) -> bool:
+    """Whether values are moved or scaled before they are transformed."""
+    return bool(row[CENTER] != 0.0 or row[DIVISOR] != 1.0)
+
+
+@kernel
 def write_identity(row: FloatArray, status: int) -> None:
     """The transform of a column without a fit."""
     row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0

@@ -30,7 +30,7 @@ from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels import boxcox, yeojohnson
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity
+from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity, is_rescaled
 
 # the same in both families
 LOW, HIGH = boxcox.LOW, boxcox.HIGH
@@ -66,7 +66,7 @@ def in_blocks(c: FloatArray) -> FloatArray:
 def _boxcox_constants(results: FloatArray, inverse: bool, standardized: bool, c: FloatArray) -> None:
     for j in range(results.shape[0]):
         fit = results[j]
-        if not is_identity(fit):
+        if not (is_identity(fit) or is_rescaled(fit)):  # gathered, to be rescaled first
             boxcox.boxcox_constants(fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], inverse, standardized, c[:, j])
         else:
             c[LOW, j], c[HIGH, j] = math.inf, -math.inf
@@ -76,7 +76,7 @@ def _boxcox_constants(results: FloatArray, inverse: bool, standardized: bool, c:
 def _yeojohnson_constants(results: FloatArray, inverse: bool, standardized: bool, c: FloatArray) -> None:
     for j in range(results.shape[0]):
         fit = results[j]
-        if not is_identity(fit) and fit[CENTER] == 0.0 and fit[DIVISOR] == 1.0:  # others are rescaled first
+        if not (is_identity(fit) or is_rescaled(fit)):
             yeojohnson.yeojohnson_constants(
                 fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], inverse, standardized, c[:, j]
             )

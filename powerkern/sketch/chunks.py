@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._arguments import FAMILIES
 from powerkern._estimators import ESTIMATORS
 from powerkern._power_fit import PowerFit
 from powerkern._typing import BoolArray
 from powerkern._validate import as_choice
+from powerkern.kernels.family import FAMILIES
 from powerkern.sketch.merging import finish, merge, range_of, sketch
 from powerkern.sketch.summaries import Grid, Mergeable, Sketch, replaced, unresolved
 
@@ -29,6 +29,7 @@ def fit_chunks(
     standardize: bool = True,
     sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | None = None,
     lmbda: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
     ymax: float | None = None,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
@@ -46,7 +47,7 @@ def fit_chunks(
         Maximum likelihood. Robust estimators need the order of all values, which sums do not hold.
     sample_weight : sequence of array-like, or function that returns an iterable, optional
         Non-negative weights of the rows, an array for each chunk.
-    standardize, lmbda, ymax, column_names, n_threads
+    standardize, lmbda, shift, ymax, column_names, n_threads
         As for `powerkern.fit`.
 
     Returns
@@ -88,7 +89,7 @@ def fit_chunks(
             raise ValueError("there are no chunks; there is nothing to do")
         return total
 
-    found = summarized(range_of, family, column_names=column_names)
+    found = summarized(range_of, family, shift=shift, column_names=column_names)
     total = resolved(found.grid(), lambda grid, chosen: summarized(sketch, grid).part(chosen))
     return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, n_threads=n_threads)
 

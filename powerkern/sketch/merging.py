@@ -8,13 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import FAMILIES, NO_WEIGHTS, domain_error_in, given_lambdas, output_limit
+from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas, output_limit
+from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._lambda_limit import apply_limit
 from powerkern._power_fit import PowerFit, warn_unfitted
+from powerkern._shift import given_shift, to_own_units
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, as_weights, check_n_features, column_label
 from powerkern.kernels import sketch as kernels
+from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.summaries import (
     Grid,
@@ -35,6 +38,7 @@ def range_of(
     family: str = "yeo-johnson",
     *,
     sample_weight: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Range:
@@ -48,6 +52,8 @@ def range_of(
         The transform that is to be fitted.
     sample_weight : (n,) array-like, optional
         Non-negative weights of the rows.
+    shift : float or (p,) array-like, default 0
+        Of Box-Cox: what is transformed is ``x + shift``.
     column_names : sequence of str, optional
         Names of the columns; default: those of a data frame.
     n_threads : int, optional
@@ -72,11 +78,13 @@ def range_of(
     code = FAMILIES[as_choice("family", family, FAMILIES)]
     matrix = as_rows(chunk, column_names, what="chunk")
     weight = _chunk_weights(sample_weight, matrix)
-    table = power_sums.range_matrix(matrix.values, code, weight, thread_count(n_threads))
+    moved = given_shift(shift, family, matrix.values.shape[1])
+    table = power_sums.range_matrix(shifted(matrix.values, moved), code, weight, thread_count(n_threads))
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
     if outside.size:
-        raise domain_error_in(matrix, int(outside[0]), matrix.names, weight)
-    return Range(family, table, matrix.names, matrix.was_vector)
+        j = int(outside[0])
+        raise domain_error_in(matrix, j, matrix.names, weight, moved[j])
+    return Range(family, table, matrix.names, matrix.was_vector, moved)
 
 
 def sketch(
@@ -121,7 +129,12 @@ def sketch(
     weight = _chunk_weights(sample_weight, matrix)
     check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
     sums, inside = power_sums.sketch_matrix(
-        matrix.values, FAMILIES[grid.family], grid.table.copy(), grid.quantum, weight, thread_count(n_threads)
+        shifted(matrix.values, grid.shift),
+        FAMILIES[grid.family],
+        grid.table.copy(),
+        grid.quantum,
+        weight,
+        thread_count(n_threads),
     )
     if not inside.all():
         j = int(np.argmin(inside))
@@ -156,7 +169,7 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
         table = power_sums.merge_ranges(a.table, b.table)
-        return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector)
+        return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector, a.shift)
     if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
     if a.grid == b.grid:
@@ -172,6 +185,7 @@ def extend(
     family: str = "yeo-johnson",
     *,
     sample_weight: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> Sketch:
@@ -186,8 +200,8 @@ def extend(
         The stream so far, as returned by this function; None to begin. It is not changed.
     chunk : (n, p) or (n,) array-like
         The next rows.
-    family, sample_weight, column_names, n_threads
-        As for `range_of`; `family` and `column_names` of the first chunk count.
+    family, sample_weight, shift, column_names, n_threads
+        As for `range_of`; `family`, `shift` and `column_names` of the first chunk count.
 
     Returns
     -------
@@ -206,12 +220,21 @@ def extend(
     True
     """
     if total is None:
-        found = range_of(chunk, family, sample_weight=sample_weight, column_names=column_names, n_threads=n_threads)
+        found = range_of(
+            chunk, family, sample_weight=sample_weight, shift=shift, column_names=column_names, n_threads=n_threads
+        )
         return sketch(chunk, stream_grid(found), sample_weight=sample_weight, n_threads=n_threads)
     if not isinstance(total, Sketch):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     own = total.grid
-    found = range_of(chunk, own.family, sample_weight=sample_weight, column_names=own.column_names, n_threads=n_threads)
+    found = range_of(
+        chunk,
+        own.family,
+        sample_weight=sample_weight,
+        shift=own.shift,
+        column_names=own.column_names,
+        n_threads=n_threads,
+    )
     grid = grown_grid(own, stream_grid(found), float((total.n_obs + found.n_obs).max()))
     return added(regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
 
@@ -315,6 +338,7 @@ def finish_results(
             return sums.fit(taken, threads)[0][at]
 
         apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given, strict=ymax is not None)
+    to_own_units(results, grid.shift)
     return results, sums
 
 

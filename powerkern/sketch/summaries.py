@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import FAMILIES
 from powerkern._engine.threads import thread_count
-from powerkern._power_sums import PowerSums, quantum_for, starts_of
+from powerkern._power_sums import PowerSums, quantum_for, signed_logs, starts_of
+from powerkern._shift import given_shift
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_choice, as_names, column_label
 from powerkern.kernels import sketch as kernels
+from powerkern.kernels.family import FAMILIES, is_mirrored, lowest
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN, N_POWERS
 
@@ -45,8 +46,17 @@ _QUANTA = (-1030, 970)
 class _Summary:
     """What ranges and grids have in common: whose columns they describe."""
 
-    def __init__(self, family: str, table: FloatArray, column_names: list[str] | None, was_vector: bool) -> None:
+    def __init__(
+        self,
+        family: str,
+        table: FloatArray,
+        column_names: list[str] | None,
+        was_vector: bool,
+        shift: FloatArray | None = None,
+    ) -> None:
         self.family = family
+        # the table is that of the columns plus their shift
+        self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
         self._table = table
         self.was_vector = was_vector
@@ -75,6 +85,7 @@ class _Summary:
             "columns": self.n_features,
             "column_names": self.column_names,
             "vector": self.was_vector,
+            **({"shift": self.shift.tolist()} if self.shift.any() else {}),
         }
 
     def check_same_columns(self, other: _Summary) -> None:
@@ -84,6 +95,12 @@ class _Summary:
         if self.n_features != other.n_features:
             raise ValueError(
                 f"one has {self.n_features} columns, the other {other.n_features}; chunks must have the same columns"
+            )
+        if (differs := self.shift != other.shift).any():
+            j = int(np.argmax(differs))
+            label = column_label(j, self.column_names)
+            raise ValueError(
+                f"{label} has shift {self.shift[j]} in one and {other.shift[j]} in the other; they do not merge"
             )
         if self.column_names is not None and other.column_names is not None:
             for j, (a, b) in enumerate(zip(self.column_names, other.column_names, strict=True)):
@@ -110,6 +127,8 @@ class Range(_Summary):
     ----------
     family : str
         "box-cox" or "yeo-johnson".
+    shift : ndarray
+        Of shifted Box-Cox: what is added to each column; else 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -129,12 +148,12 @@ class Range(_Summary):
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column; inf without values."""
-        return self._column(kernels.R_MIN)
+        return self._column(kernels.R_MIN) - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column; -inf without values."""
-        return self._column(kernels.R_MAX)
+        return self._column(kernels.R_MAX) - self.shift
 
     def __repr__(self) -> str:
         return f"Range(family={self.family!r}, {self.n_features} columns)"
@@ -165,7 +184,7 @@ class Range(_Summary):
         held_signed = np.full(self.n_features, signed, dtype=np.int64)
         kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
         quantum = quantum_for(float(self.n_obs.max()))
-        return Grid(self.family, cells, self.column_names, self.was_vector, quantum)
+        return Grid(self.family, cells, self.column_names, self.was_vector, quantum, self.shift)
 
     @classmethod
     def from_bounds(
@@ -193,7 +212,7 @@ class Range(_Summary):
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
         table[:, [kernels.R_MIN, kernels.R_MAX]] = ends.T
-        logs = np.log(ends) if family == "box-cox" else np.sign(ends) * np.log1p(np.abs(ends))
+        logs = signed_logs(ends, FAMILIES[family])
         table[:, kernels.R_MEAN] = logs.mean(axis=0)
         table[:, kernels.R_SQUARES] = ((logs[1] - logs[0]) / kernels.EXPECTED_RANGE) ** 2
         return cls(family, table, column_names, False)
@@ -207,7 +226,7 @@ class Range(_Summary):
         """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
         head, payload = _unpack(data, 1, "a range")
         table = _array(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
-        found = cls(head["family"], table, head["column_names"], head["vector"])
+        found = cls(head["family"], table, head["column_names"], head["vector"], _shift_of(head))
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
             raise ValueError(f"not a range: {label} has a range that is not finite or cannot be")
@@ -220,8 +239,7 @@ class Range(_Summary):
             seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
             seen &= (sample >= 0.0) & (sample <= count) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
             seen &= squares <= sample * _LARGEST_LOG**2
-        if self.family == "box-cox":
-            seen &= low > 0.0
+        seen &= low > lowest(FAMILIES[self.family])
         possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
         return possible
 
@@ -234,8 +252,8 @@ def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
         raise ValueError("bounds must be (low, high): numbers, or one per column") from None
     if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
         raise ValueError("bounds must be finite, with low < high in every column")
-    if family == "box-cox" and not (ends[0] > 0.0).all():
-        raise ValueError("bounds of family 'box-cox' must be positive")
+    if not (ends[0] > lowest(FAMILIES[family])).all():
+        raise ValueError(f"bounds of family {family!r} must be positive")
     return ends
 
 
@@ -246,6 +264,8 @@ class Grid(_Summary):
     ----------
     family : str
         "box-cox" or "yeo-johnson".
+    shift : ndarray
+        Of shifted Box-Cox: what is added to each column; else 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -255,9 +275,15 @@ class Grid(_Summary):
     """
 
     def __init__(
-        self, family: str, cells: FloatArray, column_names: list[str] | None, was_vector: bool, quantum: int
+        self,
+        family: str,
+        cells: FloatArray,
+        column_names: list[str] | None,
+        was_vector: bool,
+        quantum: int,
+        shift: FloatArray | None = None,
     ) -> None:
-        super().__init__(family, cells, column_names, was_vector)
+        super().__init__(family, cells, column_names, was_vector, shift)
         self.quantum = quantum
 
     @property
@@ -268,12 +294,12 @@ class Grid(_Summary):
     @property
     def x_min(self) -> FloatArray:
         """Smallest value of each column that the grid holds."""
-        return self._column(G_MIN)
+        return self._column(G_MIN) - self.shift
 
     @property
     def x_max(self) -> FloatArray:
         """Largest value of each column that the grid holds."""
-        return self._column(G_MAX)
+        return self._column(G_MAX) - self.shift
 
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
@@ -291,12 +317,12 @@ class Grid(_Summary):
         """The grid of some of the columns (indices or mask)."""
         chosen = np.arange(self.n_features)[np.asarray(columns)]
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return Grid(self.family, self._table[chosen], names, self.was_vector, self.quantum)
+        return Grid(self.family, self._table[chosen], names, self.was_vector, self.quantum, self.shift[chosen])
 
     def _relaid(self, exponents: FloatArray, max_bins: int, quantum: int) -> Grid:
         cells = self._table.copy()
         kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
-        return Grid(self.family, cells, self.column_names, self.was_vector, quantum)
+        return Grid(self.family, cells, self.column_names, self.was_vector, quantum, self.shift)
 
     def _describe(self) -> dict[str, Any]:
         return {**super()._describe(), "quantum": self.quantum}
@@ -317,7 +343,7 @@ class Grid(_Summary):
         quantum = head.get("quantum")
         if not (type(quantum) is int and _QUANTA[0] <= quantum <= _QUANTA[1] and np.isfinite(cells).all()):
             raise _damaged(what)
-        grid = cls(head["family"], cells, head["column_names"], head["vector"], quantum)
+        grid = cls(head["family"], cells, head["column_names"], head["vector"], quantum, _shift_of(head))
         if not grid._is_possible():
             raise _damaged(what)
         return grid
@@ -445,11 +471,12 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     names = None if column_names is None else as_names(column_names, len(table))
     if names is None and all(one.column_names is not None for one in described):
         names = [name for one in described for name in one.column_names or ()]
+    shift = np.concatenate([one.shift for one in described])
     was_vector = len(parts) == 1 and described[0].was_vector
     if isinstance(first, Range):
-        return Range(first.family, table, names, was_vector)
+        return Range(first.family, table, names, was_vector, shift)
     sums = np.concatenate([part.sums for part in parts if isinstance(part, Sketch)])
-    return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum), sums)
+    return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum, shift), sums)
 
 
 def unresolved(total: Sketch) -> BoolArray:
@@ -472,7 +499,7 @@ def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
 
 def stream_grid(found: Range) -> Grid:
     """A grid for the first rows of a stream: as fine as it may be, open to values of either sign."""
-    grid = found._laid(0.0, signed=found.family == "yeo-johnson")
+    grid = found._laid(0.0, signed=is_mirrored(found._code))
     return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS, grid.quantum)
 
 
@@ -488,7 +515,7 @@ def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
 def grown_grid(own: Grid, fresh: Grid, weight: float) -> Grid:
     """The grid of a stream, extended to that of its next rows; `weight` is the total of all."""
     quantum = max(own.quantum, quantum_for(weight))
-    grid = Grid(own.family, _joined(own._table, fresh._table), own.column_names, own.was_vector, quantum)
+    grid = Grid(own.family, _joined(own._table, fresh._table), own.column_names, own.was_vector, quantum, own.shift)
     return grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS, quantum)
 
 
@@ -504,7 +531,8 @@ def common_grid(a: Grid, b: Grid) -> Grid:
         )
     cells = _joined(a._table, b._table)
     cells[both, G_EXPONENT] = np.maximum(a._table[both, G_EXPONENT], b._table[both, G_EXPONENT])
-    grid = Grid(a.family, cells, a.column_names or b.column_names, a.was_vector, max(a.quantum, b.quantum))
+    quantum = max(a.quantum, b.quantum)
+    grid = Grid(a.family, cells, a.column_names or b.column_names, a.was_vector, quantum, a.shift)
     limit = max(_STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
     return grid._relaid(cells[:, G_EXPONENT], limit, grid.quantum)
 
@@ -595,6 +623,7 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
             and type(head["columns"]) is int  # True is no number of columns
             and head["columns"] > 0
             and isinstance(head["vector"], bool)
+            and _shift_of(head).shape == (head["columns"],)
             and (names is None or _are_names(names, head["columns"]))
         )
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -606,6 +635,12 @@ def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
 
 def _are_names(names: object, n: int) -> bool:
     return isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
+
+
+def _shift_of(head: dict[str, Any]) -> FloatArray:
+    """The shift that a description has, or none; ValueError where no fit can have it."""
+    p = head["columns"]
+    return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
 
 
 _KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}

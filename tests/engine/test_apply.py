@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._arguments import FAMILIES
 from powerkern._engine.apply import bands_of
+from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.results import CENTER, DIVISOR
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])
@@ -28,6 +29,26 @@ def test_transforms_do_not_depend_on_how_the_matrix_lies(family, n, p):
         np.testing.assert_array_equal(fit.inverse_transform(out, n_threads=2), back)
     single = pk.PowerFit(family, fit._results[:1])
     np.testing.assert_array_equal(single.transform(x[:, -1:]), z[:, -1:])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_is_transformed_is_x_less_center_over_divisor(family, standardize, order):
+    """Along rows and by columns, rescaled columns beside others."""
+    x = np.exp(np.random.default_rng(1).normal(size=(40, 30)))
+    plain = pk.fit(x, family, standardize=standardize)
+    results = plain._results.copy()
+    results[::2, CENTER], results[::3, DIVISOR] = -1.5, 4.0
+    rescaled = pk.PowerFit(family, results, standardize=standardize)
+    center, divisor = results[:, CENTER], results[:, DIVISOR]
+    given = np.asarray(center + divisor * x, order=order)
+    expected = plain.transform((given - center) / divisor)
+    np.testing.assert_array_equal(rescaled.transform(given), expected)
+    np.testing.assert_allclose(rescaled.inverse_transform(expected), given, rtol=1e-12)
+    given[3, 4] = -1.5 if family == "box-cox" else -np.inf
+    with pytest.raises(ValueError, match="column 4, row 3"):
+        rescaled.transform(given, out=given)
 
 
 @pytest.mark.parametrize("standardize", [False, True])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powerkern._engine.gather import Scratch, contiguous_columns, gathered, scatter
+from powerkern._engine.gather import Scratch, contiguous_columns, gathered, lie_contiguous, scatter
+from powerkern._engine.shifted import shifted
 
 MATRICES = {
     "row-major": lambda x: x,
@@ -50,3 +51,24 @@ def test_scratch_is_used_again():
     first = scratch.block(4, 100)
     assert np.shares_memory(scratch.block(7, 20), first)
     assert scratch.block(41, 10).shape == (41, 10)
+
+
+@pytest.mark.parametrize("lies", MATRICES)
+def test_shifted_columns_are_sums_in_scratch(lies):
+    values = MATRICES[lies](np.arange(-60.0, 60.0).reshape(12, 10))
+    before, shift = values.copy(), np.linspace(-2.0, 1.0, 10) / 3.0
+    columns = shifted(values, shift)
+    sums = np.asarray(values, dtype=np.float64) + shift
+    assert (columns.shape, len(columns)) == (values.shape, len(values))
+    assert not lie_contiguous(columns)
+    for part, expected in (
+        (columns, sums),
+        (columns[::2], sums[::2]),
+        (columns[2:9, 3:5], sums[2:9, 3:5]),
+        (columns[:, np.array([7, 1])], sums[:, [7, 1]]),
+        (columns[:, 2:][1:, 3:], sums[1:, 5:]),
+    ):
+        np.testing.assert_array_equal(gathered(part, Scratch()), expected.T)
+        np.testing.assert_array_equal(contiguous_columns(part, slice(0, 2), Scratch()), expected.T[:2])
+    np.testing.assert_array_equal(values, before)
+    assert shifted(values, np.zeros(10)) is values

@@ -13,9 +13,9 @@ from processes import run
 
 import powerkern as pk
 from powerkern import _power_sums
-from powerkern._arguments import FAMILIES
 from powerkern._engine.one_column import fit_vector, fit_vector_robustly
 from powerkern._estimators import ESTIMATORS, Robust
+from powerkern.kernels.family import FAMILIES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing.rst"
 

@@ -16,9 +16,9 @@ import processes
 import pytest
 
 import powerkern as pk
-from powerkern._arguments import FAMILIES
 from powerkern._engine import threads
 from powerkern._engine.by_column import for_each_group
+from powerkern.kernels.family import FAMILIES
 
 N_THREADS = [1, 2, 8]
 

@@ -132,7 +132,8 @@ def test_inverse_where_the_logarithm_is_divided_most(lmbda):
 def test_boxcox_dx(lmbda):
     x = positives(lmbda - 1.0)
     exact = [oracles.power_transform_slope("box-cox", v, lmbda) for v in x]
-    slopes = [jitted_boxcox(v, lmbda)[2] for v in x]
+    with np.errstate(all="ignore"):  # plain Python
+        slopes = [jitted_boxcox(v, lmbda)[2] for v in x]
     assert max(oracles.error_in_ulp(y, value) for y, value in zip(slopes, exact, strict=True)) < 1.5
 
 

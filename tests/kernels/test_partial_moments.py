@@ -7,11 +7,10 @@ import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from powerkern._arguments import FAMILIES
 from powerkern._engine.by_column import partial_moments_matrix
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
-from powerkern.kernels.family import YEO_JOHNSON
+from powerkern.kernels.family import FAMILIES, YEO_JOHNSON
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=48)

@@ -113,7 +113,8 @@ def test_inverse_where_the_logarithm_is_divided_most(lmbda):
 def test_yeojohnson_dx(lmbda):
     x = numbers(lmbda)
     exact = [oracles.power_transform_slope("yeo-johnson", v, lmbda) for v in x]
-    got = [jitted_yeojohnson(v, lmbda)[2] for v in x]
+    with np.errstate(all="ignore"):  # plain Python
+        got = [jitted_yeojohnson(v, lmbda)[2] for v in x]
     assert max(oracles.error_in_ulp(y, value) for y, value in zip(got, exact, strict=True)) < 1.5
 
 

@@ -1,0 +1,45 @@
+"""A matrix with a number added to each column: to its values as they are gathered, so that no sum is kept in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._typing import FloatArray
+
+
+class Shifted:
+    """The columns of `values` plus a shift each. It is divided as a matrix is, by rows and columns."""
+
+    def __init__(self, values: NDArray[Any], shift: FloatArray) -> None:
+        self.values = values
+        self.shift = shift
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        n, p = self.values.shape
+        return n, p
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Where the values lie that the shift is added to."""
+        return self.values.strides
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, key: Any) -> Shifted:
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        return Shifted(self.values[rows, columns], self.shift[columns])
+
+
+#: A matrix as fits read it.
+Columns = NDArray[Any] | Shifted
+
+
+def shifted(values: NDArray[Any], shift: FloatArray) -> Columns:
+    """`values` plus a shift for each column; the matrix itself where none is moved."""
+    return Shifted(values, shift) if np.any(shift) else values
