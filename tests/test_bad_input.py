@@ -84,7 +84,7 @@ NO_NUMBERS: dict[str, tuple[Any, type[Exception], str]] = {
     "no columns": (np.ones((3, 0)), ValueError, "has no columns"),
     "empty list": ([], ValueError, "has no rows"),
     "list of an empty list": ([[]], ValueError, "has no columns"),
-    "ragged": ([[1.0, 2, 3], [1, 2]], ValueError, "ragged: row 0 has 3 values, row 1 has 2 values; give every row"),
+    "ragged": ([[1.0, 2, 3], [1, 2]], ValueError, "ragged: row 0 has 3 values, row 1 has 2 values; all rows need"),
 }
 
 
