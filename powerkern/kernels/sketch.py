@@ -514,7 +514,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         sigma,
         0.0,
     )
-    centred = Centred(logs, log_ref, base, smallest, largest)
+    centred = Centred(logs, log_ref, base, smallest, largest, math.nan)
     rounding = 0.0 if _needs_care(base, grid) else _EPS / sigma
     return Sample(centred, sign, half, rounding, n_bins, n_bins_below, total)
 
