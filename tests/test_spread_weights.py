@@ -26,6 +26,11 @@ COLUMNS = {
     "heavy positive value": ("yeo-johnson", [5.0, 5.0 + 1e-9, 7.0, -1.0, -2.0], [1e12, 1e-6, 1e-12, 1e-12, 1e-10]),
     "heavy negative value": ("yeo-johnson", [-5.0, -5.0 - 1e-9, -7.0, 1.0, 2.0], [1e12, 1e-6, 1e-12, 1e-12, 1e-10]),
     "heavy value, and nothing above 0": ("yeo-johnson", [-5.0, -3.0, 0.0], [1.0, 3.878001137888941e-07, 1.0]),
+    "zeros and one negative value, lambda near 0": (
+        "yeo-johnson",
+        [-2.0, -2.0, -2.0, -2.0, -0.0, -0.0, -0.0],
+        [4.0, 9.0, 8.0, 7.0, 4.0, 5.0, 5.0],
+    ),
     "two signs, lambda of 1e19": (
         "yeo-johnson",
         [1.000000031, -1.000000006],
@@ -74,6 +79,23 @@ def test_optimum_and_interval(name):
     assert fit.status[0] == Status.OK
     assert_optimum(family, x, weight, fit)
     assert_interval(family, x, weight, fit, fit.confint())
+
+
+def test_two_groups_of_which_one_is_at_zero():
+    """Whose fit was refused as unrepresentable."""
+    fit = pk.fit([-2.0] * 4 + [-0.0] * 3, sample_weight=[4, 9, 8, 7, 4, 5, 5])
+    assert fit.status[0] == Status.OK
+    assert fit.lmbda[0] == pytest.approx(0.043781393968813, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_output_of_all_values_in_standard_deviations(name):
+    """To 1e-13 of each where all have one sign: far ones are billions of standard deviations from the heavy ones."""
+    family, x, weight = COLUMNS[name]
+    fit = pk.fit(np.array(x), family, sample_weight=np.array(weight))
+    exact = np.array(oracles.standardized(family, mpmath.mpf(float(fit.lmbda[0])), x, weight))
+    size = np.maximum(1.0, np.abs(exact)) if min(x) > 0.0 or max(x) < 0.0 else max(1.0, np.abs(exact).max())
+    assert (np.abs(fit.transform(x) - exact) <= 1e-13 * size).all()
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])

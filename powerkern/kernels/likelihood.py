@@ -196,14 +196,13 @@ def _add_branches(pos: _Branch, neg: _Branch, center: float, scratch: Scratch) -
     """
     total = scratch.moments[0]
     origin = _Origin(0.0, 0.0, 0.0, 0.0)
-    at_zero = scratch.moments[2, : 1 if center != 0.0 else 0]
-    one = scratch.moments[2, 1 : 1 + at_zero.size]
-    at_zero[:] = -abs(center)
-    one[:] = 1.0
-    branch = _alone(pos if center > 0.0 else neg, at_zero, one)
-    for k in range(3):  # not three calls, which would treble the compiled code
+    branch, first = pos, 1
+    if center != 0.0:
+        scratch.moments[2, 0], scratch.moments[2, 1] = -abs(center), 1.0
+        branch, first = _alone(pos if center > 0.0 else neg, scratch.moments[2, :1], scratch.moments[2, 1:2]), 0
+    for k in range(first, 3):  # not three calls, which would treble the compiled code
         if k < 2:
-            if k == 1:
+            if first < k:
                 origin = _Origin(total[Y], total[Y1], total[Y2], total[Y3])
             for i in range(N_MOMENTS):
                 total[i] = 0.0

@@ -509,7 +509,7 @@ def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> 
         sigma,
         0.0,
     )
-    centered = Centered(logs, log_ref, base, smallest, largest)
+    centered = Centered(logs, log_ref, base, smallest, largest, math.nan)
     rounding = 0.0 if _is_delicate(base, grid) else EPS / sigma
     return Sample(centered, sign, half, rounding, n_bins, n_bins_below, total)
 

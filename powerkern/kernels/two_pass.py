@@ -11,6 +11,7 @@ from typing import NamedTuple
 from powerkern._jit import float_of, kernel
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import exp
 from powerkern.kernels.floats import EPS
 from powerkern.kernels.likelihood import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
 from powerkern.kernels.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
@@ -26,16 +27,22 @@ MAX_EVAL = 100
 _TIGHT = 2.0**-20
 #: Values among which a reference is chosen.
 _MOST_TYPICAL = 63
+#: Powers that span less than e to this, and their squares, neither overflow nor underflow.
+_MODERATE = 300.0
 
 
 class Centered(NamedTuple):
-    """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it."""
+    """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it.
+
+    `heavy` is the magnitude of the reference in a weighted column of one sign, else NaN.
+    """
 
     logs: Logs
     log_reference: float
     offset: float
     smallest: float
     largest: float
+    heavy: float
 
 
 @kernel
@@ -43,10 +50,12 @@ def centered_column(column: Prepared, work: Work) -> Centered:
     """The logs of a column about a reference in it, in `work.spare`."""
     found, offset = column.found, column.offset
     sides = sides_of(column.x, column.weight, found.n_negative, work)
-    reference = _reference(sides, column.weight.size > 0, work.spare)
+    weighted = column.weight.size > 0
+    reference = _reference(sides, weighted, work.spare)
     logs = logs_about(sides, offset, reference, work.spare)
     largest = max(float_of(found.high), float_of(found.negative_high))
-    return Centered(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest)
+    heavy = reference if weighted and sides.neg.size == 0 else math.nan
+    return Centered(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest, heavy)
 
 
 @kernel
@@ -55,33 +64,44 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
 
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
-    if sides.neg.size == 0:
-        return _typical(sides.pos, sides.pos_weight, scratch)
     if not weighted:
-        return 0.0
-    if total_weight(sides.pos_weight) >= total_weight(sides.neg_weight):
-        return _typical(sides.pos, sides.pos_weight, scratch)
-    return -_typical(sides.neg, sides.neg_weight, scratch)
+        return _typical(sides.pos, scratch) if sides.neg.size == 0 else 0.0
+    if sides.neg.size == 0 or total_weight(sides.pos_weight) >= total_weight(sides.neg_weight):
+        return _typical_by_weight(sides.pos, sides.pos_weight, scratch)
+    return -_typical_by_weight(sides.neg, sides.neg_weight, scratch)
 
 
 @kernel
-def _typical(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
-    """The median of at most 63 values, evenly spaced in weight: a reference inside the bulk of the data.
+def _typical(x: FloatArray, scratch: FloatArray) -> float:
+    """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
+    n = min(x.size, _MOST_TYPICAL)
+    spacing = x.size / n
+    for k in range(n):
+        _insert(x[int((k + 0.5) * spacing)], k, scratch)
+    return float(scratch[n // 2])
 
-    A value with more than half of the weight is the median.
-    """
+
+@kernel
+def _typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
+    """The same, evenly spaced in weight: a value with more than half of it is the median."""
     spacing = total_weight(weight) / min(x.size, _MOST_TYPICAL)
     seen, n = 0.0, 0
     for i in range(x.size):
         seen += weight[i]
         while n < _MOST_TYPICAL and (n + 0.5) * spacing < seen:
-            value, k = x[i], n  # sorted as they come in
-            while k > 0 and scratch[k - 1] > value:
-                scratch[k] = scratch[k - 1]
-                k -= 1
-            scratch[k] = value
+            _insert(x[i], n, scratch)
             n += 1
     return float(scratch[n // 2])
+
+
+@kernel
+def _insert(value: float, n: int, ordered: FloatArray) -> None:
+    """Put a value in its place among the first `n`, which are in order."""
+    k = n
+    while k > 0 and ordered[k - 1] > value:
+        ordered[k] = ordered[k - 1]
+        k -= 1
+    ordered[k] = value
 
 
 @kernel
@@ -103,10 +123,12 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
         searching = state.status == RUNNING
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
+    nll = nll_at(logs, mu, at, centered.log_reference)
+    if centered.heavy == centered.heavy and abs(mu) * _farthest(centered) < _MODERATE:
+        return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
     extreme = 0.0
     if logs.neg.size == 0:
         extreme = centered.largest if mu > 0.0 else centered.smallest
-    nll = nll_at(logs, mu, at, centered.log_reference)
     return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centered.offset, extreme, n_eval, status)
 
 
@@ -119,6 +141,24 @@ def _start(logs: Logs) -> float:
     if logs.neg.size == 0 and logs.sigma < _TIGHT:
         return 0.0
     return min(logs.sigma, 1.0)
+
+
+@kernel
+def _farthest(centered: Centered) -> float:
+    """How far logs, in units, are from each other and from 0."""
+    logs = centered.logs
+    return max(logs.high - logs.low, abs(centered.log_reference) / logs.sigma)
+
+
+@kernel
+def _at_reference(at: Score) -> Score:
+    """The same score with mean and variance of b_mu itself, relative to the reference.
+
+    Mean and standard deviation are those of the heavy values. Relative to an extreme that is 1e10 standard deviations
+    from them they would lose ten digits.
+    """
+    growth = exp(at.log_factor)
+    return Score(at.d1, at.d2, at.d3, at.mean * growth, at.variance * growth * growth, 0.0, 0.0)
 
 
 @kernel
@@ -136,16 +176,16 @@ def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
 
 @kernel
 def optimum(
-    logs: Logs, mu: float, at: Score, nll: float, offset: float, extreme: float, n_eval: int, status: int
+    logs: Logs, mu: float, at: Score, nll: float, offset: float, origin: float, n_eval: int, status: int
 ) -> Optimum:
-    """The optimum `mu` in the column's own units; `extreme` is the value at ``at.shift`` (0 with both signs)."""
+    """The optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs)."""
     return Optimum(
         mu / logs.sigma,
         at.mean * logs.sigma,
         math.sqrt(at.variance) * logs.sigma,
         at.log_factor,
-        extreme,
-        offset_log(offset, extreme),
+        origin,
+        offset_log(offset, origin),
         nll,
         at.d2 * logs.sigma * logs.sigma,
         n_eval,

@@ -8,13 +8,15 @@ import scipy.stats
 
 pytest.importorskip("flint", reason="the oracle of the fuzz is python-flint's ball arithmetic")
 
+import powerkern as pk
 from fuzz import checks, columns, oracle, run
 
-SEED, COLUMNS, LONGEST = 101, 160, 300
+SEED, OTHER_SEED, COLUMNS, LONGEST = 101, 104, 160, 300
 
 
-def test_a_short_run_finds_nothing():
-    totals = run.fuzz(SEED, COLUMNS, longest=LONGEST)
+@pytest.mark.parametrize("seed", [SEED, OTHER_SEED])
+def test_a_short_run_finds_nothing(seed):
+    totals = run.fuzz(seed, COLUMNS, longest=LONGEST)
     assert totals.n_columns >= COLUMNS
     assert totals.findings == []
 
@@ -22,6 +24,11 @@ def test_a_short_run_finds_nothing():
 @pytest.mark.parametrize("what, n_columns", [("chunks", 60), ("robust", 60), ("stats", 120)])
 def test_short_runs_of_what_is_built_on_fits(what, n_columns):
     assert run.fuzz(SEED, n_columns, longest=100, what=what).findings == []
+
+
+def test_weights_over_many_decades_are_among_them():
+    seen = [b.weight[b.weight > 0.0] for b in run.batches(OTHER_SEED, COLUMNS, LONGEST) if b.weight is not None]
+    assert max(weight.max() / weight.min() for weight in seen) > 1e20
 
 
 def test_columns_are_replayed_alike():
@@ -68,8 +75,6 @@ def test_oracle_counts_weights_as_repetitions():
 
 @pytest.fixture
 def fitted():
-    import powerkern as pk
-
     x = np.random.default_rng(3).lognormal(size=40)
     fit = pk.fit(x, "box-cox")
     low, high = (float(end[0]) for end in fit.confint())
@@ -77,10 +82,10 @@ def fitted():
 
 
 def _moved(fitted, field, by):
-    from powerkern.kernels import mle
+    from powerkern.kernels import results as fields
 
     results = fitted.fit._results.copy()
-    results[0, getattr(mle, field)] += by
+    results[0, getattr(fields, field)] += by
     fit = fitted.fit.part(slice(0, 1))
     fit._results = results
     return fitted._replace(fit=fit)
@@ -95,12 +100,21 @@ def _moved(fitted, field, by):
         ("INTERCEPT", 1e-7, "standardized", "_check_output"),
         ("SLOPE", np.nan, "not-finite", "_check_output"),
         ("SLOPE", -1e3, "monotone", "_check_output"),
+        ("STATUS", float(pk.Status.CONSTANT), "status", "_check_status"),
+        ("STATUS", float(pk.Status.UNREPRESENTABLE), "status", "_check_status"),
+        ("STATUS", float(pk.Status.NOT_CERTIFIED), "status", "_check_status"),
     ],
 )
 def test_what_is_wrong_is_found(fitted, field, by, kind, check):
     check = getattr(checks, check)
     assert list(check(fitted)) == []
     assert kind in [found for found, _ in check(_moved(fitted, field, by))]
+
+
+def test_inverses_that_do_not_return_the_values_are_found(fitted, monkeypatch):
+    inverse = pk.PowerFit.inverse_transform
+    monkeypatch.setattr(pk.PowerFit, "inverse_transform", lambda *a, **k: inverse(*a, **k) * (1.0 + 1e-9))
+    assert "round-trip" in [found for found, _ in checks._check_output(fitted)]
 
 
 @pytest.mark.parametrize(
