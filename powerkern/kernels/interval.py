@@ -11,10 +11,11 @@ from powerkern.kernels.floats import EPS
 from powerkern.kernels.likelihood import Scratch, nll_at, score
 from powerkern.kernels.two_pass import MAX_EVAL, Centered
 
-#: At the ends of intervals this is the relative error of the drop.
-_END_ERROR = 1e-9
-#: Drops below this fraction of g are integrated from g', in panels whose error is below that fraction of the drop.
-_FELT, _PANEL_ERROR = 1e-6, 1e-8
+#: At the ends of intervals this is the relative error of the drop, or this many roundings of g.
+_END_ERROR, _ROUNDINGS = 1e-12, 8.0
+#: Drops below this fraction of g are integrated from g', in panels whose error is below that fraction of the drop; the
+#: ends are then at the drop to the last.
+_FELT, _PANEL_ERROR, _FELT_ERROR = 1e-6, 1e-8, 1e-9
 #: After a step of this relative size Halley's next one is within rounding.
 _NEARLY = 1e-4
 #: Distances beyond this are infinite.
@@ -76,7 +77,10 @@ def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch
             low = here
         else:
             high = here
-        tolerance = max(_END_ERROR * drop / here.d1, EPS * abs(mu))
+        error = _FELT_ERROR * drop
+        if panel == math.inf:
+            error = max(_END_ERROR * drop, _ROUNDINGS * EPS * (1.0 + abs(nll)))
+        tolerance = max(error / here.d1, EPS * abs(mu))
         least, most = _zeros(low, high)
         if most - least <= tolerance:
             return mu + side * min(max(least, low.distance), high.distance)

@@ -102,8 +102,9 @@ def _one_minus_correlation(x: FloatArray) -> Callable[[Any], float]:
 
 def _log_range(x: FloatArray) -> float:
     """``ln(largest/smallest)`` of ascending values, without cancellation."""
-    excess = (x[-1] - x[0]) / x[0]
-    return math.log1p(excess) if excess < 1.0 else math.log(x[-1]) - math.log(x[0])
+    if x[-1] < 2.0 * x[0]:
+        return math.log1p((x[-1] - x[0]) / x[0])
+    return math.log(x[-1]) - math.log(x[0])
 
 
 def likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tuple[float, float]:
