@@ -403,7 +403,7 @@ class Client:
             rows = own if self._sample_weight is None else self._sketched(grid, self._weight > 0.0)
             in_bins = np.ldexp(rows.sums[:, 0].astype(np.float64), grid.quantum)
             if ((in_bins > 0.0) & (in_bins < self._policy.rows_per_bin - 0.5)).any():
-                raise self._error(f"a bin has fewer than {self._policy.rows_per_bin:g} rows; it is not told of so few")
+                raise self._error(f"a bin has fewer than {self._policy.rows_per_bin:g} rows, too few to report")
         return own
 
     def _sketched(self, grid: Grid, weight: ArrayLike | None) -> Sketch:
@@ -444,6 +444,7 @@ class Client:
             "n_columns": self.n_columns,
             "column_names": self._matrix.names,
             "rounding": float(self._policy.rounding),
+            "largest_exponent": float(min(self._policy.largest_exponent, np.finfo(np.float64).max)),
         }
 
     def _check_public_bounds(self) -> None:
@@ -467,7 +468,7 @@ class Client:
             few = np.flatnonzero((found.count > 0) & (found.count < self._policy.min_rows))
             if few.size:
                 label = column_label(int(few[0]), self._matrix.names)
-                raise self._error(f"{label} has fewer than {self._policy.min_rows:g} values; it is not told of so few")
+                raise self._error(f"{label} has fewer than {self._policy.min_rows:g} values, too few to report")
             self._ranges[family] = found
         return self._ranges[family]
 

@@ -46,7 +46,9 @@ class Policy:
         the client is made. Without, bounds in requests are powers of two, and a refusal tells on which side of them the
         rows are: repeated, no more than "code" does.
     largest_exponent : float, default 5
-        Moments are told at ``|lambda|`` up to this. At large ones a sum is the power of its largest value.
+        Moments are told at ``|lambda|`` up to this. At large ones a sum is the power of its largest value. The site
+        says so when the fit begins, and the server searches within the smallest limit of all sites: a column whose
+        optimum is beyond it gets the lambda at the limit, with status ``AT_BOUND`` and a warning.
     rounding : float, default 2**-16
         Masked sums of moments are rounded to this part of a row, which changes lambda by less than a thousandth of its
         standard error where values fill their bounds. Exact sums, as with 0, tell a few of the largest and smallest

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._status import Route, Status
+from powerkern.federated.search import Interval
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
 from powerkern.kernels.family import log_offset
@@ -25,6 +26,8 @@ from powerkern.kernels.two_pass import optimum
 FloatArray = NDArray[np.float64]
 
 _NONE = np.empty(0)
+#: Rounding of lambda on its way to a site and back, relative to 2 + |lambda|.
+_INSIDE = 1e-14
 _LARGEST_LOG = 709.0
 #: Where the range is not known exactly, a standard deviation below this part of the mean is rounding.
 _ROUNDING = 64.0 * np.finfo(np.float64).eps
@@ -58,6 +61,11 @@ class PooledColumn(NamedTuple):
     def exponent(self, lmbda: float) -> float:
         """Where `lmbda` is, in units of the frame."""
         return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.frame.sigma
+
+    def exponents_within(self, largest: float) -> Interval:
+        """Where ``|lambda| <= largest``, in units of the frame; a little less, for the way back is rounded."""
+        inside = largest - _INSIDE * (2.0 + largest)
+        return Interval(*sorted((self.exponent(-inside), self.exponent(inside))))
 
 
 def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn:
@@ -109,13 +117,13 @@ def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
     return parts[0]
 
 
-def merge_shares(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Moments of two sites' shares together; both of shape (..., N_PARTIAL)."""
+def merge_moments(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Moments of two sites' rows together; both of shape (..., N_PARTIAL)."""
     total, part = one.reshape(-1, partial_moments.N_PARTIAL).T.copy(), other.reshape(-1, partial_moments.N_PARTIAL).T
     some = part[lk.WEIGHT] > 0.0
     seen, new = total[:, some], part[:, some]
-    share = new[lk.WEIGHT] / (seen[lk.WEIGHT] + new[lk.WEIGHT])
-    seen[partial_moments.JACOBIAN] += (new[partial_moments.JACOBIAN] - seen[partial_moments.JACOBIAN]) * share
+    fraction = new[lk.WEIGHT] / (seen[lk.WEIGHT] + new[lk.WEIGHT])
+    seen[partial_moments.JACOBIAN] += (new[partial_moments.JACOBIAN] - seen[partial_moments.JACOBIAN]) * fraction
     lk.merge_moments(seen, new)
     total[:, some] = seen
     return np.ascontiguousarray(total.T).reshape(one.shape)

@@ -29,7 +29,7 @@ from powerkern.federated.search import ROUNDED_XTOL, XTOL, Evaluation, Found, Se
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
 from powerkern.kernels.family import FAMILIES
-from powerkern.kernels.results import LMBDA, LMBDA0, N_RESULTS, STATUS
+from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
 from powerkern.kernels.sketch import N_POWERS
 from powerkern.sketch import EMPTY_RANGE, Grid, Range, Sketch, finish_results, merge
 
@@ -44,7 +44,7 @@ _LONGEST_OPENING = 1 << 20
 #: Weights that are the same but for the rounding of their sums.
 _SAME_WEIGHT = 1e-9
 #: Rows whose sums are rounded to quanta once, and quanta that such roundings may amount to.
-_PIECE, _ROUNDINGS = 131_072, 2.0**20
+_BLOCK_ROWS, _ROUNDINGS = 131_072, 2.0**20
 #: Bound of y and its derivatives, and the mean square of what rounding leaves of equal ones, in units of the frame.
 _FRAME_REACH, _ROUNDING = 4.1, 1e-26
 #: Rounding of sums, times this, is what it may do to sums of squares about the mean.
@@ -53,6 +53,13 @@ _SLACK = 8.0
 _WORD = 2
 #: No noise is larger than this many of its standard deviations.
 _MOST_SIGMAS = 50.0
+
+
+class Limits:
+    """What all sites answer to, as they say when the fit begins: |lambda| up to `exponent`."""
+
+    def __init__(self) -> None:
+        self.exponent = _LARGEST
 
 
 class Plan(NamedTuple):
@@ -67,10 +74,11 @@ class Plan(NamedTuple):
     max_weight: float
     max_rounds: int
     n_clients: int
-    standardize: bool = True
-    lmbda: ArrayLike | None = None
-    ymax: float | None = None
-    privacy: Privacy | None = None
+    standardize: bool
+    lmbda: ArrayLike | None
+    ymax: float | None
+    privacy: Privacy | None
+    limits: Limits
 
 
 class Request(NamedTuple):
@@ -86,11 +94,15 @@ class Request(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Rows of the fit; the sketch, where there is one; and the columns that it left to be found by moments."""
+    """Rows of the fit; the sketch, where there is one; the columns that it left to be found by moments.
+
+    `cut`: columns whose optimum is beyond the sites' limit of |lambda|, and which are at that limit.
+    """
 
     results: FloatArray
     sums: PowerSums | None
     unresolved: list[int]
+    cut: list[int]
 
 
 #: Yields requests, is sent what was read of all answers, in a fixed order.
@@ -110,46 +122,51 @@ _MASKS = (
 
 def conversation(plan: Plan) -> Conversation:
     """All rounds: what opens the fit; ranges, if there are no bounds; and what the protocol asks then."""
-    rounds, code = plan.max_rounds, FAMILIES[plan.family]
     n_columns, slack = 0, 0.0
     if plan.secure:
         openings = yield Request(Kind.OPENING, _NOTHING, _read_opening)
-        n_columns, rounds = openings[0].n_columns, rounds - 1
+        n_columns = openings[0].n_columns
         slack = _SLACK * sum(one.rounding for one in openings)
     if plan.privacy is not None:
         return (yield from _private(plan, plan.privacy))
-    if plan.bounds is not None:
-        found = Range.from_bounds(plan.bounds[0], plan.bounds[1], plan.family, plan.max_weight * plan.n_clients)
-        weights = Weights(None, plan)
-    elif plan.secure:
-        codes = yield Request(Kind.CODE, _NOTHING, _read_codes(plan.family, n_columns))
-        found, rounds = _range_of_codes(codes, plan), rounds - 1
-        weights = Weights(None, plan)
-    else:
-        ranges = yield Request(Kind.RANGE, _NOTHING, _read_range(plan))
-        found, rounds = pool.tree(merge, ranges), rounds - 1
-        weights = Weights(np.array([one.n_obs for one in ranges]), plan)
-    exact = plan.bounds is None and not plan.secure
-    pooled = [pool.column_of_range(row, code, exact) for row in found.table]
-    given, limit = _given(plan, len(pooled)), output_limit(plan.ymax, plan.standardize)
+    found, weights = yield from _found_range(plan, n_columns)
+    code, exact = FAMILIES[plan.family], plan.bounds is None and not plan.secure
+    talk = _Moments(plan, [pool.column_of_range(row, code, exact) for row in found.table], weights, slack)
+    given, limit = _given(plan, len(talk.pooled)), output_limit(plan.ymax, plan.standardize)
     sums: PowerSums | None = None
     if plan.protocol == "sketch":
         results, sums = yield from _sketched(plan, found, weights)
         open_columns = np.flatnonzero(np.isin(results[:, STATUS], _OPEN)).tolist()
-        rounds -= 1
     else:
-        results = np.empty((len(pooled), N_RESULTS))
-        for j, column in enumerate(pooled):
-            results[j] = pool.identity_row(column, found.n_obs[j], column.status)
-        open_columns = [j for j, column in enumerate(pooled) if column.status == Status.OK]
-    rounds -= limit < np.inf
-    talk = _Moments(plan, pooled, weights, slack)
+        results = _without_optimum(talk.pooled, found)
+        open_columns = [j for j, column in enumerate(talk.pooled) if column.status == Status.OK]
+    rounds = plan.max_rounds - plan.secure - (plan.bounds is None) - (sums is not None) - (limit < np.inf)
     yield from _search_all(talk, _searches(talk, open_columns, given, rounds), results)
+    cut = [j for j in open_columns if results[j, STATUS] == Status.AT_BOUND]
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit < np.inf:
         yield from _keep_within(talk, limit, given, results)
-    return Outcome(results, sums, open_columns if sums is not None else [])
+    return Outcome(results, sums, open_columns if sums is not None else [], cut)
+
+
+def _found_range(plan: Plan, n_columns: int) -> Generator[Request, list[Any], tuple[Range, Weights]]:
+    """The range of all rows: known beforehand, between powers of two, or exact; and what weights were announced."""
+    if plan.bounds is not None:
+        found = Range.from_bounds(plan.bounds[0], plan.bounds[1], plan.family, plan.max_weight * plan.n_clients)
+        return found, Weights(None, plan)
+    if plan.secure:
+        codes = yield Request(Kind.CODE, _NOTHING, _read_codes(plan.family, n_columns))
+        return _range_of_codes(codes, plan), Weights(None, plan)
+    ranges = yield Request(Kind.RANGE, _NOTHING, _read_range(plan))
+    return pool.tree(merge, ranges), Weights(np.array([one.n_obs for one in ranges]), plan)
+
+
+def _without_optimum(pooled: list[PooledColumn], found: Range) -> FloatArray:
+    """Rows of the fit for columns that have none; the others are filled in later."""
+    return np.array(
+        [pool.identity_row(column, n, column.status) for column, n in zip(pooled, found.n_obs, strict=True)]
+    )
 
 
 def _given(plan: Plan, n_columns: int) -> FloatArray:
@@ -228,6 +245,7 @@ class Weights:
 
     def __init__(self, announced: FloatArray | None, plan: Plan) -> None:
         self._known: dict[tuple[int, int], float] = {}
+        self._totals: dict[int, tuple[float, float]] = {}
         self._plan = plan
         if announced is not None:
             self._known = {(who, j): float(w) for who, row in enumerate(announced) for j, w in enumerate(row)}
@@ -241,6 +259,16 @@ class Weights:
             j = int(which[np.argmax(wrong)])
             raise ValueError(f"column {j} has another weight than the client announced")
         self._known.update({(who, int(j)): float(w) for j, w in zip(which, known, strict=True)})
+
+    def check_total(self, which: NDArray[np.intp], told: FloatArray, rounding: FloatArray | float) -> None:
+        """End the fit, with MergeError, at a masked total of other weight than the first one of its column."""
+        for j, w, r in zip(which.tolist(), told.tolist(), np.broadcast_to(rounding, told.shape).tolist(), strict=True):
+            known, room = self._totals.setdefault(j, (w, r))
+            if not abs(w - known) <= _SAME_WEIGHT * known + room + r:
+                raise MergeError(
+                    f"the total weight of column {j} is not that of an earlier round; at least one client answered "
+                    "falsely, and masks hide which"
+                )
 
 
 def _check_heaviest(weight: FloatArray, plan: Plan) -> None:
@@ -266,7 +294,7 @@ def _private(plan: Plan, privacy: Privacy) -> Conversation:
     if not (abs(total) <= (plan.max_weight * plan.n_clients + _MOST_SIGMAS * sigma) * UNIT).all():
         raise MergeError(_MASKS)
     fit = fit_sums(asked.bins, total, sigma, standardize=plan.standardize)
-    return Outcome(fit._results, None, [])
+    return Outcome(fit._results, None, [], [])
 
 
 # --- sketches -----------------------------------------------------------------------------------------
@@ -284,6 +312,8 @@ def _sketched(
             raise MergeError(_MASKS)
         if impossible_columns(total).any():
             raise MergeError(_NO_ROWS)
+        rounding = plan.n_clients * _weight_rounding(grid, total.n_obs)
+        weights.check_total(np.arange(grid.n_features), total.n_obs, rounding)
     else:
         try:
             total = pool.tree(merge, answers)
@@ -296,6 +326,11 @@ def _sketched(
         raise MergeError(str(error)) from None
 
 
+def _weight_rounding(grid: Grid, n_obs: FloatArray) -> FloatArray:
+    """What rounding to quanta, once in each block of rows and bin, may do to the weight of each column."""
+    return np.asarray(grid.n_bins * (1.0 + n_obs / _BLOCK_ROWS) * 2.0**grid.quantum)
+
+
 def _read_sketch(grid: Grid, masked: bool, weights: Weights) -> Callable[[Message, int], Any]:
     def read(message: Message, who: int) -> Any:
         if masked:
@@ -306,8 +341,7 @@ def _read_sketch(grid: Grid, masked: bool, weights: Weights) -> Callable[[Messag
         if (wrong := impossible_columns(own)).any():
             raise ValueError(f"{column_label(int(np.argmax(wrong)), grid.column_names)} has sums that no rows have")
         n_obs = own.n_obs
-        pieces = 1.0 + n_obs / _PIECE  # sums of each of which are rounded to quanta
-        weights.check(who, np.arange(grid.n_features), n_obs, grid.n_bins * pieces * 2.0**grid.quantum)
+        weights.check(who, np.arange(grid.n_features), n_obs, _weight_rounding(grid, n_obs))
         return own
 
     return read
@@ -329,7 +363,8 @@ def _searches(talk: _Moments, indices: list[int], given: FloatArray, rounds: int
     tasks = {}
     for j in indices:
         if np.isnan(given[j]):
-            tasks[j] = _Task(search(pooled[j].start, plan.search, plan.grid, rounds, xtol), Status.OK)
+            within = pooled[j].exponents_within(plan.limits.exponent)
+            tasks[j] = _Task(search(pooled[j].start, plan.search, plan.grid, rounds, xtol, within), Status.OK)
         else:
             tasks[j] = _Task(at_point(pooled[j].exponent(given[j])), Status.FIXED)
     return tasks
@@ -340,11 +375,17 @@ def _keep_within(
 ) -> Generator[Request, list[Any], None]:
     """Move lambdas that take raw values beyond the limit, as `powerkern.fit` does."""
     plan = talk.plan
+    found = results.copy()
+    found[found[:, STATUS] == Status.AT_BOUND, STATUS] = Status.OK  # at the sites' limit, which may not be enough
     try:
         family, strict = FAMILIES[plan.family], plan.ymax is not None
-        at, bounded = bounded_lambdas(family, results, None, limit, given, strict=strict)
+        at, bounded = bounded_lambdas(family, found, None, limit, given, strict=strict)
     except ValueError as error:
         raise MergeError(str(error)) from None
+    beyond = np.abs(bounded) > plan.limits.exponent
+    if beyond.any():
+        j, most = int(at[np.argmax(beyond)]), plan.limits.exponent
+        raise MergeError(f"ymax={limit:g} needs a lambda beyond +-{most:g} for column {j}, the limit of the sites")
     before = results[at].copy()
     tasks = {
         int(j): _Task(at_point(talk.pooled[j].exponent(b)), Status.FIXED) for j, b in zip(at, bounded, strict=True)
@@ -385,7 +426,7 @@ def _advance(
         return task.search.send(found)
     except StopIteration as end:
         best: Found = end.value
-    status = task.status if best.certified else Status.NOT_CERTIFIED
+    status = task.status if best.certified else Status.AT_BOUND if best.at_bound else Status.NOT_CERTIFIED
     row[:] = pool.results_row(column, best.best.x, best.best.at, moments[0], best.n_eval, status)
     return []
 
@@ -402,12 +443,13 @@ class _Moments(NamedTuple):
     def ask(self, asked: list[int], at: list[list[float]]) -> Generator[Request, list[Any], FloatArray]:
         """Merged moments of some columns at exponents of each: (columns, exponents, N_PARTIAL)."""
         shape = (len(asked), len(at[0]), partial_moments.N_PARTIAL)
-        body = write_moments_request([(j, self.pooled[j]) for j in asked], at)
+        body, which = write_moments_request([(j, self.pooled[j]) for j in asked], at), np.array(asked)
         if self.plan.secure:
             wire = (math.prod(shape), secure.DIGITS)
             answers = yield Request(Kind.MOMENTS, body, lambda told, _: _checked_digits(told.body, wire))
-            return _unmasked(answers, shape, self.slack)
-        which = np.array(asked)
+            total = _unmasked(answers, shape, self.slack)
+            self.weights.check_total(which, total[:, 0, lk.WEIGHT], self.slack)
+            return total
 
         def read(message: Message, who: int) -> FloatArray:
             moments = _checked_moments(message.body, shape, which)
@@ -415,7 +457,7 @@ class _Moments(NamedTuple):
             return moments
 
         answers = yield Request(Kind.MOMENTS, body, read)
-        merged: FloatArray = pool.tree(pool.merge_shares, answers)
+        merged: FloatArray = pool.tree(pool.merge_moments, answers)
         return merged
 
 
@@ -483,7 +525,7 @@ def impossible_columns(total: Sketch) -> NDArray[np.bool_]:
 
     T_0 to T_7 are the moments of a measure on [-1, 1] if and only if the matrices T_(i+j) + T_(i+j+1) and
     T_(i+j) - T_(i+j+1), i, j = 0..3, have no negative eigenvalue (Hausdorff's problem, truncated; Krein and Nudelman
-    1977). PowerSums are rounded to whole numbers once for every 131,072 rows.
+    1977). Power sums are rounded to whole numbers once for every 131,072 rows.
     """
     used = np.flatnonzero(total.sums.any(axis=1))
     sums = total.sums[used].astype(np.float64)

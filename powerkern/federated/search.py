@@ -44,35 +44,62 @@ class Evaluation(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The last point evaluated, whether it is certified to be the optimum, and how many were."""
+    """The last point evaluated, whether it is certified to be the optimum, and how many were evaluated.
+
+    `at_bound`: the optimum lies beyond the end of the interval that was searched, at which the last point is.
+    """
 
     best: Evaluation
     certified: bool
     n_eval: int
+    at_bound: bool = False
+
+
+class Interval(NamedTuple):
+    """Where the likelihood may be asked for."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    def clip(self, x: float) -> float:
+        """The nearest point of the interval."""
+        return min(max(x, self.low), self.high)
+
+    def excludes_optimum(self, e: Evaluation) -> bool:
+        """Whether a convex function still decreases outwards at an end of the interval."""
+        return (e.x <= self.low and e.at.d1 > 0.0) or (e.x >= self.high and e.at.d1 < 0.0)
+
+
+EVERYWHERE = Interval()
 
 
 Search = Generator[list[float], Sequence[Evaluation], Found]
 
 
-def search(start: float, method: str, grid: int, max_rounds: int, xtol: float = XTOL) -> Search:
+def search(
+    start: float, method: str, grid: int, max_rounds: int, xtol: float = XTOL, within: Interval = EVERYWHERE
+) -> Search:
     """Ask for values of a strictly convex function until its minimum is known to rounding, 3 to `max_rounds` times.
 
     A grid of points first if `grid` is more than 1; then, for "brent", Brent's method on values to a rough tolerance;
-    then Newton-Halley on the derivative, which alone can tell the minimum to more than half of the digits.
+    then Newton-Halley on the derivative, which alone can tell the minimum to more than half of the digits. No point
+    outside `within` is asked for: a step that leaves it is cut at its end, and where the derivative there has the
+    sign of a minimum beyond, the end is the constrained minimum.
     """
+    start = within.clip(start)
     left, n_eval = max_rounds - 1, 0  # the last round is for the point found
     lo, hi = -math.inf, math.inf
     state = newton_start(start, _MAX_STEP, xtol, left)
     if grid > 1:
-        found = yield _points(start, grid)
+        found = yield [within.clip(x) for x in _points(start, grid)]
         left, n_eval = left - 1, len(found)
         lo, hi = _bracket(found, lo, hi)
         best = min(found, key=_distance)
         state = newton_start(best.x, _MAX_STEP, xtol, left + 1)._replace(lo=lo, hi=hi)
         state = newton_step(state, best.at.d1, best.at.d2, best.at.d3)
-    if method == "brent" and left > 1:
-        low = lo if lo > -math.inf else min(start, hi) - _BRACKET
-        high = hi if hi < math.inf else max(start, lo) + _BRACKET
+    if method == "brent" and left > 1 and lo < within.high and hi > within.low:
+        low = within.clip(lo if lo > -math.inf else min(start, hi) - _BRACKET)
+        high = within.clip(hi if hi < math.inf else max(start, lo) + _BRACKET)
         brent = brent_start(low, high, _BRENT_XTOL, min(_BRENT_EVAL, left - 1))
         while brent.status == RUNNING:
             found = yield [brent.x]
@@ -81,10 +108,13 @@ def search(start: float, method: str, grid: int, max_rounds: int, xtol: float = 
             brent = brent_step(brent, found[0].nll)
         state = newton_start(brent.x, _MAX_STEP, xtol, left)._replace(lo=lo, hi=hi)
     while state.status == RUNNING:
+        state = state._replace(x=within.clip(state.x))
         (last,) = yield [state.x]
         n_eval += 1
+        if within.excludes_optimum(last):
+            return Found(last, False, n_eval, at_bound=True)
         state = newton_step(state, last.at.d1, last.at.d2, last.at.d3)
-    (last,) = yield [state.x]
+    (last,) = yield [within.clip(state.x)]
     certified = state.status == CONVERGED and has_root_near(last.at.d1, last.at.d2, last.at.d3)
     return Found(last, certified, n_eval + 1)
 

@@ -183,7 +183,7 @@ def _framed(*texts: str) -> bytes:
 
 
 def sums_of_moments(moments: FloatArray, rounding: float = 0.0) -> list[int]:
-    """Plain sums of weights, values and products, which can be added, from rows of shares.
+    """Plain sums of weights, values and products, which can be added, from rows of moments.
 
     They are taken exactly, so that their differences lose nothing, and then rounded to multiples of `rounding`.
     """
@@ -202,7 +202,7 @@ def sums_of_moments(moments: FloatArray, rounding: float = 0.0) -> list[int]:
 
 
 def moments_of_sums(numbers: Sequence[int], shape: tuple[int, ...]) -> FloatArray:
-    """Shares of the whole from totals of sums, in exact arithmetic and rounded once."""
+    """Moments of the whole from totals of sums, in exact arithmetic and rounded once."""
     rows = np.zeros((len(numbers) // partial_moments.N_PARTIAL, partial_moments.N_PARTIAL))
     unit = 1 << FRACTION
     for r, row in enumerate(rows):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,13 +13,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._arguments import given_lambdas, output_limit
 from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
-from powerkern._validate import as_choice, as_flag, as_names, column_label
+from powerkern._validate import as_choice, as_flag, as_names, column_label, column_labels
 from powerkern.federated import recovery
 from powerkern.federated.ledger import NONCE_BYTES
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
 from powerkern.federated.policy import codes_above, codes_below
 from powerkern.federated.privacy import Privacy
-from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
+from powerkern.federated.protocol import Limits, MergeError, Outcome, Plan, Request, conversation
 from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
 from powerkern.federated.secure import context_of
@@ -157,6 +158,7 @@ class Server:
         self._sizes: dict[str, int] = {}
         self._fit: PowerFit | None = None
         self._failure = ""
+        self._limits = Limits()
         self._max_weight, self._announced = float(max_weight), limits is None and not secure
         self._openings: dict[str, str] = {}
         self._every = list(self._names)
@@ -178,6 +180,7 @@ class Server:
             lmbda,
             ymax,
             privacy,
+            self._limits,
         )
         self._talk = conversation(plan)
         self._open(next(self._talk))
@@ -351,12 +354,17 @@ class Server:
         return pack(Message(kind, self._session, self.round, SERVER, details, body))
 
     def _finish(self, outcome: Outcome) -> None:
-        results, sums, self.unresolved = outcome
+        results, sums, self.unresolved, cut = outcome
         self._read = {}
         self._fit = PowerFit(
             self._family, results, standardize=self._standardize, column_names=self._columns, sums=sums
         )
         warn_unfitted(results[:, STATUS], self._columns)
+        if cut:
+            text = (
+                f"{column_labels(np.array(cut), self._columns)}: the best lambda is beyond +-{self._limits.exponent:g}"
+            )
+            warnings.warn(f"{text}, the limit of the sites' policies; lambda is at that limit", stacklevel=3)
         if self._is_given and not self._standardize:
             warn_overflow(self._fit)
 
@@ -369,6 +377,9 @@ class Server:
         n, names = answer.details.get("n_columns"), answer.details.get("column_names")
         if type(n) is not int or n < 1 or not _are_names(names, n):
             raise _error(answer.sender, "the message is malformed: it does not say which columns it is about")
+        largest = answer.details.get("largest_exponent")
+        if not isinstance(largest, float) or not 0.0 < largest < np.inf:
+            raise _error(answer.sender, "the message is malformed: it does not say its limit of |lambda|")
         known, wanted = self._known_columns()
         if known is not None and n != known:
             raise _error(answer.sender, f"it has {n} columns, the fit has {known}")
@@ -385,6 +396,8 @@ class Server:
 
     def _settle_columns(self) -> None:
         self._n_columns, self._columns = self._known_columns()
+        if self.round == 1:
+            self._limits.exponent = min(self._descriptions[name]["largest_exponent"] for name in self._read)
 
 
 def _error(client: str, text: str) -> ProtocolError:

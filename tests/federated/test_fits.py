@@ -13,6 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import Status
 from powerkern.federated import Client, Policy, ProtocolError, Server, fit_federated, pairwise_secrets, run
+from powerkern.federated.messages import pack, unpack
+from powerkern.kernels import likelihood as lk
 
 RNG = np.random.default_rng(0)
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "refs"
@@ -109,10 +111,10 @@ def test_many_columns_at_once(split: str, options: dict[str, object]) -> None:
 def test_weights_and_names(protocol: str) -> None:
     weight = RNG.exponential(size=len(X))
     names = list("abcdefg")
-    pieces = np.array_split(np.arange(len(X)), 4)
+    blocks = np.array_split(np.arange(len(X)), 4)
     clients = [
         Client(X[rows], name=str(i), sample_weight=weight[rows], column_names=names, policy=OPEN)
-        for i, rows in enumerate(pieces)
+        for i, rows in enumerate(blocks)
     ]
     with pytest.warns(UserWarning, match=r"column 4 \('e'\): not fitted"):
         fit = fit_federated(clients, protocol=protocol)
@@ -306,3 +308,79 @@ def test_secrets_that_differ_are_noticed(protocol: str) -> None:
     for _ in range(2):  # the fit is at an end, and says so again
         with pytest.raises(ValueError, match=r"round 2 cannot be merged: the masks do not cancel.*; start anew"):
             run(server, clients) if server.missing else server.close_round()
+
+
+# --- what policies allow, and what totals must keep ---------------------------------------------------
+
+
+def strict_sites(rows: np.ndarray, **options: object) -> list[Client]:
+    dealt = pairwise_secrets("abc")
+    policy = Policy(rounding=0.0, **options)  # type: ignore[arg-type]
+    parts = zip("abc", np.array_split(rows, 3), strict=True)
+    return [Client(part, name=n, secrets=dealt[n], policy=policy, n_threads=1) for n, part in parts]
+
+
+@pytest.mark.parametrize("options", [{}, {"search": "brent"}, {"grid": 9}, {"grid": 9, "search": "brent"}], ids=str)
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_the_search_keeps_within_the_limit_of_the_policies(family: str, options: dict[str, object]) -> None:
+    z = np.clip(np.random.default_rng(5).normal(size=(900, 4)), -2.5, 2.5)
+    rows = np.column_stack([np.exp(z[:, 0]), 3.0 + z[:, 1], (3.0 + z[:, 2]) ** (-1 / 20), (3.0 + z[:, 3]) ** (1 / 25)])
+    if family == "yeo-johnson":
+        rows[:, 2] *= -1.0  # its exponents are 2 - lambda
+    expected = pooled(rows, family=family)
+    assert (np.abs(expected.lmbda[2:]) > 20.0).all()
+    clients = strict_sites(rows, questions=100)
+    server = Server(list("abc"), family=family, secure=True, **options)  # type: ignore[arg-type]
+    with pytest.warns(UserWarning, match=r"column 2, column 3: the best lambda is beyond \+-5, the limit of the sites"):
+        fit = run(server, clients)
+    assert_array_equal(fit.status, [Status.OK, Status.OK, Status.AT_BOUND, Status.AT_BOUND])
+    assert_allclose(fit.lmbda[:2], expected.lmbda[:2], rtol=1e-9, atol=1e-10)
+    assert_allclose(fit.lmbda[2:], np.sign(expected.lmbda[2:]) * 5.0, rtol=1e-12)
+    at_limit = pk.fit(rows, family, lmbda=fit.lmbda)
+    assert_allclose(fit.transform(rows), at_limit.transform(rows), rtol=1e-8, atol=1e-8)
+
+
+def test_the_smallest_limit_of_all_sites_counts() -> None:
+    rows = 1.0 + np.random.default_rng(0).random((300, 1)) ** 0.25
+    clients = strict_sites(rows)
+    dealt = dict(clients[1]._secrets)
+    clients[1] = Client(rows[100:200], name="b", secrets=dealt, policy=Policy(rounding=0.0, largest_exponent=0.5))
+    with pytest.warns(UserWarning, match=r"beyond \+-0\.5"):
+        fit = run(Server(list("abc"), family="box-cox", secure=True), clients)
+    assert fit.lmbda[0] == pytest.approx(0.5, abs=1e-12)
+    assert fit.status[0] == Status.AT_BOUND
+
+
+def test_totals_keep_their_weight_from_round_to_round() -> None:
+    rows = np.random.default_rng(0).lognormal(size=(90, 1))
+    clients, server = strict_sites(rows), Server(list("abc"), family="box-cox", secure=True)
+    for _ in range(3):  # opening, powers of two, first moments
+        for client in clients:
+            server.receive(client.answer(server.request), sender=client.name)
+        server.close_round()
+    clients[2]._matrix = clients[2]._matrix._replace(values=clients[2]._matrix.values[:-1])
+    clients[2]._weight = clients[2]._weight[:-1]
+    clients[2]._ledger.rows_changed = lambda rows: False  # type: ignore[method-assign]
+    for client in clients:
+        server.receive(client.answer(server.request), sender=client.name)
+    for _ in range(2):  # the fit is at an end, and says so again
+        with pytest.raises(
+            ProtocolError, match="round 4 cannot be merged: the total weight of column 0 is not that of"
+        ):
+            server.close_round()
+
+
+def test_moments_without_spread_end_the_fit_with_the_documented_error() -> None:
+    rows = np.random.default_rng(0).lognormal(size=(90, 1))
+    clients = [Client(part, name=n, policy=OPEN) for n, part in zip("abc", np.array_split(rows, 3), strict=True)]
+    server = Server(list("abc"), family="box-cox", protocol="rounds")
+    for client in clients:
+        server.receive(client.answer(server.request), sender=client.name)
+    server.close_round()
+    for client in clients:
+        told = unpack(client.answer(server.request), client.name)
+        body = told.body.copy()
+        body[..., lk.Y : lk.N_MOMENTS] = 0.0
+        server.receive(pack(told._replace(body=body)), sender=client.name)
+    with pytest.raises(ProtocolError, match="column 0 has no spread, though its ends differ"):
+        server.close_round()

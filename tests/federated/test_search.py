@@ -13,11 +13,11 @@ from powerkern.kernels.likelihood import Score
 Function = Callable[[float], tuple[float, float, float, float]]
 
 
-def cosh(centre: float, width: float) -> Function:
-    """ln cosh((x - centre)/width) and three derivatives: strictly convex, linear far away."""
+def cosh(center: float, width: float) -> Function:
+    """ln cosh((x - center)/width) and three derivatives: strictly convex, linear far away."""
 
     def f(x: float) -> tuple[float, float, float, float]:
-        t = (x - centre) / width
+        t = (x - center) / width
         tanh = math.tanh(t)
         slope = 1.0 - tanh * tanh
         value = abs(t) + math.log1p(math.exp(-2.0 * abs(t)))
@@ -44,11 +44,11 @@ def run(f: Function, start: float, method: str, grid: int, max_rounds: int = 28)
 
 @pytest.mark.parametrize("grid", [0, 2, 9, 33])
 @pytest.mark.parametrize("method", ["newton", "brent"])
-@pytest.mark.parametrize("centre", [-15.0, -0.3, 0.0, 1.0, 3.7, 15.0])
+@pytest.mark.parametrize("center", [-15.0, -0.3, 0.0, 1.0, 3.7, 15.0])
 @pytest.mark.parametrize("width", [0.3, 1.0, 10.0])
-def test_the_minimum_is_found_to_rounding(centre: float, width: float, method: str, grid: int) -> None:
-    found, rounds, asked = run(cosh(centre, width), 1.0, method, grid)
-    assert found.best.x == pytest.approx(centre, abs=1e-13 * max(1.0, abs(centre)) * max(1.0, width))
+def test_the_minimum_is_found_to_rounding(center: float, width: float, method: str, grid: int) -> None:
+    found, rounds, asked = run(cosh(center, width), 1.0, method, grid)
+    assert found.best.x == pytest.approx(center, abs=1e-13 * max(1.0, abs(center)) * max(1.0, width))
     assert found.certified
     assert found.n_eval == asked
     assert rounds <= 28

@@ -99,8 +99,8 @@ def test_moments_from_sums_are_those_of_all_values(offset: float) -> None:
     """About a mean that exceeds the deviations a million times: plain sums of floats would leave nothing."""
     rng = np.random.default_rng(0)
     y, w, logs = rng.normal(size=(4, 90)) + offset, rng.exponential(size=90), rng.normal(size=90)
-    pieces = [slice(0, 10), slice(10, 11), slice(11, 90)]
-    parts = [np.zeros((1, partial_moments.N_PARTIAL)), *(moments_by_hand(y[:, s], w[s], logs[s])[None] for s in pieces)]
+    blocks = [slice(0, 10), slice(10, 11), slice(11, 90)]
+    parts = [np.zeros((1, partial_moments.N_PARTIAL)), *(moments_by_hand(y[:, s], w[s], logs[s])[None] for s in blocks)]
     totals = [sum(column) for column in zip(*(secure.sums_of_moments(part) for part in parts), strict=True)]
     got = secure.moments_of_sums(totals, (1, partial_moments.N_PARTIAL))[0]
     expected = moments_by_hand(y - offset, w, logs)
