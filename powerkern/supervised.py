@@ -691,7 +691,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return _iterative(objective, grid, begin, schedule, record, check_random_state(self.random_state))
 
     def _starts(self, scaled: FloatArray, varied: NDArray[np.intp]) -> Iterator[FloatArray]:
-        """One lambda a column of X."""
+        """One lambda per column of X."""
         p = self.n_features_in_
         one = isinstance(self.starts, str) or (len(self.starts) > 0 and isinstance(self.starts[0], Real))
         for start in [self.starts] if one else self.starts:

@@ -647,7 +647,7 @@ def test_nasty_columns_have_an_answer_or_a_status(family, name):
         assert fit.n_kept[j] <= seen.sum(), key
         kept = fit.weights(x)[:, j] == 1.0
         assert np.isfinite(z[kept, j]).all(), key
-        assert 2 <= fit.n_kept[j] <= kept.sum(), key  # ties at the end of a trimmed stretch
+        assert 2 <= fit.n_kept[j] <= kept.sum(), key  # ties at an end of the trimmed window
         ordered = z[np.argsort(x[:, j]), j][: seen.sum()]
         assert np.all(ordered[:-1] <= ordered[1:]), key
     assert fit.status[list(chosen).index("constant")] == Status.CONSTANT

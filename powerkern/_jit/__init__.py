@@ -19,8 +19,8 @@ Six decorators and a few bit-level functions are all that the rest of the packag
 ``compiled_as``
     Registers the kernel that stands for a public Python function inside jitted code.
 
-``settings`` holds numba's options, ``decorators`` what is listed above, ``entries`` the compiling, ``cache`` what is
-kept on disk of it (in ``folders`` that can be trusted, as ``files`` that one process writes at a time), and
+``settings`` holds numba's options, ``decorators`` what is listed above, ``entries`` the compilation, ``cache`` what
+of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time), and
 ``intrinsics`` what plain numba lacks.
 """
 

@@ -3,7 +3,7 @@
 numba's own cache does not notice that a callee in another module was edited, or that one of numba's switches changes
 the code; it trusts whatever file it finds, and unpickling a damaged one can end the process. So the folder's name
 has a hash of all that the code depends on, and a file starts with a digest of its content: one that does not match
-is compiled anew and replaced, never unpickled. Whatever the disk does, the compiled code is good: it is not kept.
+is compiled anew and replaced, never unpickled. Where the disk fails, the compiled code is used but not kept.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PACKAGE = Path(__file__).parents[1]
 _COMPILED = "powerkern.kernels."
 _DIGEST_SIZE = hashlib.sha256().digest_size
 
-#: Why compiled code could not be kept, and whether that has been said.
+#: Why compiled code could not be kept, and whether that has been reported.
 _not_kept: list[str] = []
 _said: list[bool] = []
 
@@ -43,7 +43,7 @@ _said: list[bool] = []
 
 
 def compiled_sources() -> list[Path]:
-    """Every source file that is compiled, or says how to."""
+    """Every source file that is compiled, or determines how."""
     compiled = [*PACKAGE.glob("kernels/**/*.py"), *PACKAGE.glob("_jit/**/*.py"), PACKAGE / "_status.py"]
     return sorted(compiled)
 
@@ -114,7 +114,7 @@ class KeptCode:
 
 @contextlib.contextmanager
 def kept_code(function: Callable[..., Any]) -> Iterator[KeptCode]:
-    """What is on disk of an entry; if that is nothing, the sole right to put it there, once no other process has it."""
+    """The code of an entry on disk; if there is none, the sole right to write it, once no other process holds that."""
     name = f"{function.__module__.removeprefix('powerkern.')}.{function.__qualname__}.code"
     if not function.__module__.startswith(_COMPILED):
         yield KeptCode(name, None, None)
@@ -124,7 +124,7 @@ def kept_code(function: Callable[..., Any]) -> Iterator[KeptCode]:
         draft = None
         if payload is None:
             draft = _draft(name, stack)
-            payload = _read(name)  # by another process, meanwhile
+            payload = _read(name)  # written by another process meanwhile
         yield KeptCode(name, payload, draft)
 
 
@@ -158,12 +158,12 @@ def _draft(name: str, stack: contextlib.ExitStack) -> files.Draft | None:
 
 
 def _digest(name: str, payload: bytes) -> bytes:
-    """What shows that a file is whole, and this entry's."""
+    """Shows that a file is intact, and belongs to this entry."""
     return hashlib.sha256(name.encode() + b"\0" + payload).digest()
 
 
 def warn_once_if_not_kept() -> None:
-    """Say, once in a process, that and why every process has to compile anew."""
+    """Warn, once per process, that every process has to compile anew, and why."""
     if _not_kept and not _said:
         _said.append(True)
         warnings.warn(

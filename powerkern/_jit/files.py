@@ -21,10 +21,10 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-#: Seconds to wait for another process that compiles the same function, and between two looks.
+#: Seconds to wait for another process that compiles the same function, and between two attempts.
 PATIENCE = 120.0
 _POLL = 0.05
-#: What a lock that another process holds fails with; a file system without locks fails otherwise.
+#: The errors for a lock that another process holds; a file system without locks raises others.
 _HELD = {errno.EACCES, errno.EAGAIN, errno.EDEADLK}
 
 # a draft is not a symbolic link to somewhere else, nor a pipe that nobody feeds
@@ -48,7 +48,7 @@ class Draft:
         self._open = True
 
     def publish(self, content: bytes) -> None:
-        """Make `content` the file's, from one moment to the next."""
+        """Make `content` that of the file, atomically."""
         try:
             with open(self._descriptor, "wb", closefd=False) as file:
                 file.truncate()
@@ -62,7 +62,7 @@ class Draft:
         self._close()
 
     def discard(self) -> None:
-        """Leave nothing behind of a draft that has not become the file."""
+        """Remove the draft if it has not become the file."""
         if self._open:
             with contextlib.suppress(OSError):
                 _draft_of(self._path).unlink()
@@ -91,7 +91,7 @@ def _draft_of(path: Path) -> Path:
 
 
 def _claim(path: Path) -> int:
-    """Open and lock a draft; it may have become the file, or been discarded, while its lock was waited for."""
+    """Open and lock a draft; it may have become the file, or been discarded, during the wait for its lock."""
     give_up = time.monotonic() + PATIENCE
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o644)
@@ -104,7 +104,7 @@ def _claim(path: Path) -> int:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a draft unless another process has done so; where there are no locks, nobody is waited for."""
+    """Lock a draft unless another process has done so; where there are no locks, there is no wait."""
     try:
         if sys.platform == "win32":
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)

@@ -12,13 +12,13 @@ from pathlib import Path
 from numba import config
 from numba.misc.appdirs import AppDirs
 
-#: Nobody but the owner may write; root's own group, to which some container platforms give the files, is as root.
+#: Nobody but the owner may write; root's own group, to which some container platforms give the files, counts as root.
 _GROUP_OR_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ROOT = 0
 
 
 def bases() -> list[Path]:
-    """Where compiled code is looked for, and is kept in the first that allows it.
+    """Where compiled code is looked for; it is kept in the first that allows it.
 
     NUMBA_CACHE_DIR if it is set. Otherwise the ``__pycache__`` of the folder that powerkern is installed in, which
     travels with an image or an environment, and then the user's cache folder.

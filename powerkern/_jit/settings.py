@@ -12,7 +12,7 @@ from numba import config
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = bool(config.DISABLE_JIT)
 
-# kernels are called by compiled code only: a wrapper for C callers would be a seventh of the time of compilation
+# kernels are called by compiled code only: a wrapper for C callers would take a seventh of the compile time
 KERNEL_OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
 REDUCTION_OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc"}, "no_cfunc_wrapper": True}
 ENTRY_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}

@@ -1,4 +1,4 @@
-"""Matrices with holes: UV decomposition, and an imputer that uses it.
+"""Matrices with missing entries: UV decomposition, and an imputer that uses it.
 
 `uv_decompose` and `rank_profile` need nothing beyond powerkern itself; `UVImputer` needs scikit-learn, which is
 imported when that name is first used.

@@ -1,4 +1,4 @@
-"""UV decomposition of a matrix with missing entries: M ~ U V, fitted to the entries that are there."""
+"""UV decomposition of a matrix with missing entries: M ~ U V, fitted to the entries that are present."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def uv_decompose(
 ) -> UVDecomposition:
     """Approximate a matrix with missing entries by a product U V of rank `rank`.
 
-    Minimises, over the entries that are seen, ::
+    Minimises, over the observed entries, ::
 
         sum (m_rs - sum_k u_rk v_ks)^2 + ridge (|U|^2 + |V|^2)
 
@@ -196,8 +196,8 @@ def uv_decompose(
         alternating least squares, which solves for a whole row of U or column of V ([2]_; fewer epochs, but the cost of
         one grows as ``rank**2``).
     normalize : {None, "rows", "columns", "both", "zscores"}
-        Subtract the means of rows, of columns, or of rows and then of columns, before; "zscores": subtract the means
-        of the columns and divide by their standard deviations. All means are of the seen entries; all is undone in
+        First subtract the means of rows, of columns, or of rows and then of columns; "zscores": subtract the means
+        of the columns and divide by their standard deviations. Means are of the observed entries; all is undone in
         `UVDecomposition.reconstruct`.
     init : {"random", "mean"} or (U, V), default "random"
         Start from normal variates whose products have the entries' root mean square; from constants with
@@ -214,12 +214,12 @@ def uv_decompose(
     tol : float, default 1e-4
         Stop when the RMSE changes by no more than this fraction of itself between epochs; 0: do not.
     max_epochs : int, default 200
-        Stop after so many.
+        Maximum number of epochs.
     validation_fraction : float from 0 to 0.9, default 0
         Hold out this random fraction of the entries, and return the factors of the epoch that predicts them best. The
         factors are not fitted again with the entries that were held out.
     patience : int, default 5
-        With entries held out, stop after so many epochs without a new smallest RMSE on them.
+        With entries held out, stop after this many epochs without a new smallest RMSE on them.
     random_state : int, numpy.random.Generator or None
         Seed of starts, permutations and of what is held out; None: different each time.
     n_threads : int, optional
@@ -246,8 +246,8 @@ def uv_decompose(
     Notes
     -----
     Without a ridge, entries that no data determine (a row with fewer entries than `rank`) are whatever the start made
-    of them. A constant matrix is fitted exactly; its holes get the constant where the rank is 1 or `normalize` takes
-    means out, and components in excess leave them undetermined.
+    of them. A constant matrix is fitted exactly; its missing entries get the constant where the rank is 1 or
+    `normalize` takes means out, and components in excess leave them undetermined.
 
     References
     ----------
@@ -415,7 +415,7 @@ class _Run(NamedTuple):
 
     @property
     def score(self) -> float:
-        """What the best of several runs has smallest."""
+        """The criterion by which the best of several runs is chosen; smaller is better."""
         return min(self.validation_history, default=self.history[-1])
 
 
@@ -469,7 +469,7 @@ def _decompose(
 
 
 def _descend(U: FloatArray, Vt: FloatArray, epoch: _Epoch, held: _Held, settings: _Settings, size: float) -> _Run:
-    """Epochs until the RMSE stands still, or that on the entries held out rises; `size` is that of the entries."""
+    """Epochs until the RMSE stagnates, or that on the entries held out rises; `size` is that of the entries."""
     history: list[float] = []
     errors: list[float] = []
     best, kept, converged = 0, (U, Vt), False
@@ -537,7 +537,7 @@ def _half_epoch(
 
 
 def _packed(values: FloatArray, n_threads: int) -> Cells:
-    """The seen cells, row after row."""
+    """The observed cells, row after row."""
     n_rows, n_columns = values.shape
     start = np.zeros(n_rows + 1, dtype=np.int64)
     np.cumsum(n_columns - np.count_nonzero(np.isnan(values), axis=1), out=start[1:])
@@ -551,7 +551,7 @@ def _packed(values: FloatArray, n_threads: int) -> Cells:
 
 
 def _all_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
-    """Every element of both factors, as `follow` wants them."""
+    """Every element of both factors, as `follow` takes them."""
     parts = []
     for factor, cells in enumerate((rows, cols)):
         i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)
@@ -597,7 +597,7 @@ def _unit(values: FloatArray) -> float:
 
 
 def _means(values: FloatArray, axis: int) -> FloatArray:
-    """Means of what is seen; 0 where nothing is."""
+    """Means of what is observed; 0 where nothing is."""
     seen = ~np.isnan(values)
     return np.asarray(np.sum(values, axis=axis, where=seen) / np.maximum(np.count_nonzero(seen, axis=axis), 1))
 
@@ -616,7 +616,7 @@ def _normalization(values: FloatArray, normalize: str | None) -> tuple[FloatArra
     if normalize != "zscores":
         return row_offset, column_offset, np.ones(p)
     scale = np.sqrt(_means((values - column_offset) ** 2, 0))
-    scale[scale <= _ROUNDING * np.abs(column_offset)] = 1.0  # constant, or nothing seen
+    scale[scale <= _ROUNDING * np.abs(column_offset)] = 1.0  # constant, or nothing observed
     return row_offset, column_offset, scale
 
 
@@ -687,7 +687,7 @@ def _rank(rank: object, shape: tuple[int, int]) -> int:
 
 
 def _elements(order: Any, rank: int, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Elements to visit, as `follow` wants them: (0, i, s) is U[i, s], and (1, j, s) is V[s, j]."""
+    """Elements to visit, as `follow` takes them: (0, i, s) is U[i, s], and (1, j, s) is V[s, j]."""
     visits = []
     if not isinstance(order, Iterable):
         raise TypeError(f"order must be 'fixed', 'permuted' or a sequence of elements, got {order!r}")

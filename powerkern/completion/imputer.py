@@ -39,7 +39,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     tol : float, default 1e-4
         Relative change of the error at which to stop.
     max_epochs : int, default 200
-        Epochs after which to stop.
+        Maximum number of epochs.
     random_state : int, RandomState or None, default None
         Seed of the random starts.
     n_threads : int, optional

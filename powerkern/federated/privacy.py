@@ -99,7 +99,7 @@ class Bins(NamedTuple):
 
     @classmethod
     def within(cls, low: ArrayLike, high: ArrayLike, family: str, n_bins: int) -> Bins:
-        """Bins of the bounds `low` and `high`, one number a column; ValueError where these make no sense."""
+        """Bins of the bounds `low` and `high`, one number per column; ValueError where these make no sense."""
         limits = checked_bounds(low, high, as_choice("family", family, FAMILIES))
         return cls(family, limits[0], limits[1], n_bins)
 
@@ -294,8 +294,8 @@ def fit_private(
         epsilon, delta and the number of bins. It is that of all columns together: noise grows as the root of their
         number.
     bounds : (low, high)
-        Numbers, or one a column, known without looking at the rows. Values beyond count as at them; narrow bounds make
-        narrow bins.
+        Numbers, or one per column, known without looking at the rows. Values beyond count as at them; narrow bounds
+        make narrow bins.
     standardize : bool, default True
         As in `powerkern.fit`.
     below : callable, default secrets.randbelow

@@ -1,4 +1,4 @@
-"""What a server asks for when it asks for moments: one row of numbers a column."""
+"""What a server asks for when it asks for moments: one row of numbers per column."""
 
 from __future__ import annotations
 

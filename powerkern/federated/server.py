@@ -81,7 +81,7 @@ class Server:
     column_names : sequence of str, optional
         Names that the clients' columns must have; default: those of the first client.
     bounds : (low, high), optional
-        Arrays of one number a column (numbers, for one column), between which all values are known to lie without
+        Arrays of one number per column (numbers, for one column), between which all values are known to lie without
         looking at them: the range is not asked for then. Values should fill a good part of their bounds.
     secure : bool, default False
         Ask for sums under masks. A range is no sum: without `bounds` every client tells the powers of two about its

@@ -12,7 +12,7 @@ from powerkern.kernels.loc_scale import EMPTY, MAD_FACTOR, MOST_ITERATIONS, ZERO
 from powerkern.kernels.order_statistics import Sorted, mad_about, position_of, sorted_column, without_sums
 
 #: Steps of the bisquare location, in units of its scale, that end it; and where Newton's steps may replace reweighting:
-#: for short steps, in units of the distance that has no more influence, and a slope that is not flat.
+#: for short steps, in units of the distance where influence ends, and a slope that is not flat.
 _TOLERANCE = 1e-13
 _NEAR = 0.02
 _STEEP = 0.2

@@ -4,8 +4,8 @@ psi(lambda, x) = b_lambda(ln x) = (x**lambda - 1)/lambda, and ln x for lambda = 
 
 The scalar kernels may be called in any jitted loop. The array loops prepare lambda once, pick a cheaper logarithm
 where lambda allows it, and run in two phases over blocks: one long chain of dependent operations would leave the CPU's
-schedulers full and its arithmetic units idle (measured: 2.8 against 2.1 ns per value). `out` may be `x`, or must not
-overlap it.
+schedulers full and its arithmetic units idle (measured: 2.8 against 2.1 ns per value). `out` may be `x` itself, but
+must not overlap it otherwise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from powerkern.kernels.elementary import (
     split_normal,
 )
 
-# between them nothing that follows overflows or is subnormal
+# between these bounds nothing that follows overflows or is subnormal
 _SMALL, _LARGE = 1e-290, 1e300
 _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(_LARGE)
 
@@ -57,7 +57,7 @@ _LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(_LARGE)
 
 @inlined
 def _log(x: float, extended: bool, ordinary: bool) -> tuple[float, float]:
-    """ln |x|, head and tail, for finite x other than 0; `ordinary` (a constant where it is called): not subnormal."""
+    """ln |x|, head and tail, for finite x other than 0; `ordinary` (a compile-time constant): not subnormal."""
     k, m = split_normal(abs(x)) if ordinary else split(abs(x))
     return log_series(k, m - 1.0, extended)
 
@@ -87,7 +87,7 @@ def _boxcox(x: float, a: float, a_lo: float, lmbda: float, e: Exponent, ordinary
     y = branch_of_product(t, t_lo, e, ordinary)
     if ordinary:
         return y if x == x else x
-    # lambda is NaN: not for _at_zero and _at_infinity to tell
+    # adds NaN where lambda is NaN, for which _at_zero and _at_infinity do not check
     return _with_edges(y, x, _at_zero(lmbda), _at_infinity(lmbda)) + 0.0 * lmbda
 
 
@@ -151,7 +151,7 @@ def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, ex
 
 @kernel
 def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Between which nothing that `_boxcox` does can overflow."""
+    """Bounds on x between which no operation of `_boxcox` can overflow."""
     span = reach(e, abs(lmbda))
     return max(1.0 / span, _SMALL), min(span, _LARGE)
 
@@ -211,7 +211,7 @@ class _Reference(NamedTuple):
     #: exponent, and half the inverse of the mantissa
     k: float
     m_inverse: float
-    #: 1/value is inverse*up, for it may overflow
+    #: 1/value is inverse*up, as 1/value itself may overflow
     up: float
     inverse: float
 
@@ -225,11 +225,11 @@ def _reference(ref: float) -> _Reference:
 
 @inlined
 def _log_ratio(x: float, ref: _Reference, ordinary: bool) -> float:
-    """ln(x/ref) for positive finite x: of x/ref by exponent and mantissa, or from (x - ref)/ref where x is near ref.
+    """ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or from (x - ref)/ref where x is near ref.
 
-    `ordinary` (a constant where it is called): x is not small.
+    `ordinary` (a compile-time constant): x is not small.
     """
-    # relative to the mantissa of ref: neither overflow nor, for what is not subnormal, underflow
+    # relative to the mantissa of ref: no overflow and, unless x is subnormal, no underflow
     if ordinary:
         k, m = split_normal(x * ref.m_inverse)
     else:
@@ -245,7 +245,7 @@ def _log_ratio(x: float, ref: _Reference, ordinary: bool) -> float:
 def _standardized_blocks(
     x: FloatArray, lmbda: float, ref: _Reference, a: float, b: float, e: Exponent, out: FloatArray, ordinary: bool
 ) -> None:
-    """`ordinary` (a constant where it is called): x is NaN, or neither x nor e**t is near float64's ends."""
+    """`ordinary` (a compile-time constant): x is NaN, or neither x nor e**t is near the limits of float64."""
     widest_vectors()
     at_zero = a * _at_zero(lmbda) + b
     at_infinity = a * _at_infinity(lmbda) + b
@@ -268,7 +268,7 @@ def _standardized_blocks(
 
 @kernel
 def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Between which nothing that `boxcox_standardized` does can overflow."""
+    """Bounds on x between which no operation of `boxcox_standardized` can overflow."""
     span = reach(e, abs(lmbda))
     low, high = ref / span, ref * span
     return low if low > _SMALL else _SMALL, high if high < _LARGE else _LARGE
@@ -325,10 +325,10 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 #
 # A row of a C-contiguous matrix is transformed where it lies, at most ROW_BLOCK values at a time: with the constants of
 # their columns in arrays, the operations are those of a column, to the same bits. This holds for ordinary values and
-# moderate exponents; a column's other values are for the loops above. `out` may be `x`; `spare` holds three blocks.
+# moderate exponents; a column's other values are left to the loops above. `out` may be `x`; `spare` holds three blocks.
 
-#: Rows of the array of constants that `boxcox_constants` writes: between what bounds values are ordinary (no bounds:
-#: low > high); an `Exponent` of unit 1; a `_Reference`; a and b of the standardised value.
+#: Rows of the array of constants that `boxcox_constants` writes: the bounds between which values are ordinary (none
+#: are: low > high); an `Exponent` of unit 1; a `_Reference`; a and b of the standardised value.
 LOW, HIGH, _LMBDA, _M, _INVERSE, _INVERSE_LO = range(6)
 _REF, _REF_K, _REF_M, _REF_M_INVERSE, _REF_UP, _REF_INVERSE, _SLOPE, _SLOPE_INVERSE, _OFFSET = range(6, 15)
 N_CONSTANTS = 15

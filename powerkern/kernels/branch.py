@@ -25,13 +25,13 @@ _FLAT = 2.0**-100
 #: Below this |t|, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65
 LINEAR = 2.0**-64
 
-#: Up to this |m b/a|, the rounding of z = a y + b is felt in no digit of 1 + m y that `inverse_reach` leaves.
+#: Up to this |m b/a|, the rounding of z = a y + b affects no digit of 1 + m y that `inverse_reach` leaves.
 NOISELESS = 2.0**10
 
-#: ln(1 + m y) where 1 + m y has been lost to rounding: the end of the range that is told apart.
+#: ln(1 + m y) where 1 + m y has been lost to rounding: the last value of the range that can be distinguished.
 LOG_END = -54.0 * _LN2
 
-# The cheaper logarithm is off by 2**-57, which going forwards is multiplied with m and going backwards divided by it:
+# The cheaper logarithm is off by 2**-57, which the transform multiplies by m and its inverse divides by m:
 # for |m| within these bounds that stays below half an ulp
 _MODERATE_MAX = 4.0
 _MODERATE_MIN = 0.125
@@ -54,7 +54,7 @@ class Exponent(NamedTuple):
     #: 1/(m unit), double-double
     inverse: float
     inverse_lo: float
-    #: a power of two below 1/|m|, and what makes `exp_minus` scale by it
+    #: a power of two below 1/|m|, and the rounder that makes `exp_minus` scale by it
     unit: float
     rounder: float
     #: beyond these values of m a the result no longer changes: infinity, -1/m
@@ -111,7 +111,7 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def reach(e: Exponent, steepest: float) -> float:
-    """e**d for the largest |d| of which `exp_less` can take m d, |m| <= `steepest`, without looking."""
+    """e**d for the largest |d| for which `exp_less` takes m d, |m| <= `steepest`, without checks."""
     t = -1.0 - e.t_min
     d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)
     return exp(d)
@@ -155,7 +155,7 @@ def times_pair(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, flo
 def branch_of_product(t: float, t_lo: float, e: Exponent, ordinary: bool) -> float:
     """b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|; for |a| < 1500, 1e-270 < |t| or t = 0.
 
-    `ordinary` (a constant where it is called): e**|a| is within the `reach` of e.
+    `ordinary` (a compile-time constant): e**|a| is within the `reach` of e.
     """
     if not ordinary:
         bounded = e.t_max if t > e.t_max else t
@@ -183,7 +183,7 @@ def inverse_branch_parts(
     """(a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
 
     NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
-    `ordinary` (a constant where it is called): y is within the `inverse_reach` of m, or NaN.
+    `ordinary` (a compile-time constant): y is within the `inverse_reach` of m, or NaN.
     """
     product = 0.0 if m == 0.0 else m * y
     if ordinary:
@@ -222,7 +222,7 @@ def inverse_branch_parts(
 
 @kernel
 def _magnification(m: float) -> float:
-    """A power of two that brings a nearly flat m to where `exponent` tells it from 0."""
+    """A power of two that scales a tiny m up to where `exponent` distinguishes it from 0."""
     return 2.0**1000 if abs(m) < _FLAT else 1.0
 
 

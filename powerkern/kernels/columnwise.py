@@ -61,7 +61,7 @@ def gather(x: FloatArray, block: FloatArray) -> None:
 
 @entry((ROWS, WRITE_MATRIX))
 def scatter(block: FloatArray, out: FloatArray) -> None:
-    """out = block.T, as `gather` does it."""
+    """out = block.T, in the same way as `gather`."""
     n, p = out.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):

@@ -1,9 +1,9 @@
-"""UV decomposition of a matrix with holes: one pass over the rows of a factor, by coordinates or by least squares.
+"""UV decomposition of a matrix with missing entries: a pass over the rows of a factor, by coordinates or least squares.
 
-M (m x n) is approximated by U V with rank d. With V held fixed the rows of U do not know of each other, and row r
+M (m x n) is approximated by U V with rank d. With V held fixed the rows of U are independent of each other, and row r
 solves
 
-    minimise over u:  sum over seen j of (m_rj - sum_k u_k v_kj)^2 + ridge |u|^2;
+    minimise over u:  sum over observed j of (m_rj - sum_k u_k v_kj)^2 + ridge |u|^2;
 
 with U held fixed the same goes for the columns of V. So one kernel serves both: it is handed the cells of M row after
 row or column after column, the factor to improve (one row of length d for each of them) and the other one.
@@ -12,7 +12,7 @@ row or column after column, the factor to improve (one row of length d for each 
 
     u_s <- u_s + damping (sum_j v_sj e_j - ridge u_s)/(sum_j v_sj^2 + ridge),    e_j = m_rj - sum_k u_k v_kj,
 
-with all sums over seen j, and keeps the residuals e_j up to date (in [1]_, section 9.4, the inner sum is recomputed).
+with all sums over observed j, and keeps the residuals e_j up to date ([1]_, section 9.4, recomputes the inner sum).
 `least_squares_rows` solves for a whole row at once [2]_. `follow` visits single elements of both factors in any order.
 
 References
@@ -34,13 +34,13 @@ from numpy.typing import NDArray
 from powerkern._jit import entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 
-#: Added to the diagonal of normal equations, relative to its mean: directions that the seen cells do not determine
+#: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
 #: are left where they are.
 _PROXIMAL = 1e-8
 
 
 class Cells(NamedTuple):
-    """The seen cells of a matrix, row after row."""
+    """The observed cells of a matrix, row after row."""
 
     #: Where each row begins in the other two, and where the last one ends.
     start: NDArray[np.int64]
@@ -57,7 +57,7 @@ _HALF_EPOCH = f"void({_CELLS}, float64[:, ::1], float64[:, ::1], float64, float6
 
 @entry("void(float64[:, ::1], int64[::1], int32[::1], float64[::1])")
 def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
-    """Write the seen cells of `rows` to where `start` says, which has room for them."""
+    """Write the observed cells of `rows` at the positions that `start` gives; there is room for them."""
     for i in range(rows.shape[0]):
         row = rows[i]
         at = start[i]
@@ -138,7 +138,7 @@ def _longest(start: NDArray[np.int64]) -> int:
 
 @kernel
 def _gather(index: NDArray[np.int32], other: FloatArray, work: FloatArray) -> None:
-    """work[k, c] = other[index[c], k]: the rows of the other factor that meet the seen cells, made contiguous."""
+    """work[k, c] = other[index[c], k]: the rows of the other factor at the observed cells, made contiguous."""
     for c in range(index.size):
         row = other[index[c]]
         for k in range(row.size):
@@ -172,7 +172,7 @@ def _sum_of_products(x: FloatArray, y: FloatArray) -> float:
 
 @kernel
 def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> float:
-    """How far an element is from its optimum, all others fixed; 0 where no seen cell depends on it."""
+    """How far an element is from its optimum, all others fixed; 0 where no observed cell depends on it."""
     curvature = _sum_of_products(other, other) + ridge
     if curvature == 0.0:
         return 0.0
@@ -184,14 +184,14 @@ def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
     """Overwrite `step` by the solution of (gram + ridge) x = step, through the Cholesky factor, written to `gram`.
 
     Where gram is singular, the diagonal's relative `_PROXIMAL` makes the step small in directions without data; it
-    is a step towards the solution, so that the optimum is the same with or without.
+    is a step towards the solution, so that the optimum is the same with or without it.
     """
     d = step.size
     trace = 0.0
     for s in range(d):
         trace += gram[s, s]
     shift = ridge + _PROXIMAL * trace / d
-    if shift == 0.0:  # nothing was seen
+    if shift == 0.0:  # nothing was observed
         for s in range(d):
             step[s] = 0.0
         return

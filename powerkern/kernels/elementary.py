@@ -12,7 +12,7 @@ The methods are classical (Tang 1989, 1990; Muller et al., Handbook of Floating-
 
 The polynomials are minimax fits (Remez exchange, mpmath). None of these functions may be re-associated:
 the rounding trick and the error-free sums would be optimised away. Contraction to fused multiply-add is safe.
-Subnormal numbers, both zeros, infinities and NaN are right unless a docstring says otherwise.
+Subnormal numbers, both zeros, infinities and NaN are handled correctly unless a docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LOG2_E = 1.4426950408889634
 _LN2_HI = 6.93147180369123816490e-01
 _LN2_LO = 1.90821492927058770002e-10
 
-# Adding _ROUND rounds to an integer k; adding an integer more leaves that integer plus k in the low bits,
+# Adding _ROUND rounds to an integer k; adding a further integer leaves that integer plus k in the low bits,
 # where a shift by 52 puts it into the exponent field
 _ROUND = 6755399441055744.0
 _EXPONENT_BIAS = 1023.0
@@ -180,7 +180,7 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
 def exp_parts(hi: float, lo: float, ordinary: bool) -> float:
     """e**(hi + lo) for the double-double exponent hi + lo; `lo` is ignored where `hi` alone decides.
 
-    `ordinary` (a constant where it is called): |hi| <= 700, or NaN, for which the result is anything.
+    `ordinary` (a compile-time constant): |hi| <= 700, or NaN, for which the result is arbitrary.
     """
     if ordinary:
         bits, r, r_lo = _reduce(hi, lo, _ROUND + _EXPONENT_BIAS)
@@ -202,7 +202,7 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
     bits, r, r_lo = _reduce(hi, lo, rounder)
     power = float_of(bits << 52)
     constant = power - subtrahend
-    # the constant is 0 or larger than the linear term, a product without rounding: the sum's error is known
+    # the constant is 0 or larger than the linear term, a product without rounding: the sum's error is exact
     head = power * r + constant
     tail = power * r + (constant - head)
     return head, power * _expm1_less(r, r_lo) + tail
@@ -210,7 +210,7 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
 
 @inlined
 def exp_less(t: float, rounder: float, subtrahend: float) -> float:
-    """s e**t - subtrahend, as `exp_minus` has it but rounded, to 2 ulp, at two thirds of the cost."""
+    """s e**t - subtrahend, as in `exp_minus` but rounded, to 2 ulp, at two thirds of the cost."""
     shifted = t * _LOG2_E + rounder
     k = shifted - rounder
     r = (t - k * _LN2_HI) - k * _LN2_LO
@@ -220,7 +220,7 @@ def exp_less(t: float, rounder: float, subtrahend: float) -> float:
 
 @inlined
 def rounder_of(j: float) -> float:
-    """What `exp_minus` wants to be told for the scale 2**j."""
+    """The argument `rounder` of `exp_minus` for the scale 2**j."""
     return _ROUND + (_EXPONENT_BIAS + j)
 
 
@@ -343,7 +343,7 @@ def log(x: float) -> float:
 def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, float]:
     """(k, f, f_lo) with 1 + x + x_lo = 2**k (1 + f + f_lo), for x >= -1 and |x_lo| <= ulp(x)/2; f_lo is NaN for NaN.
 
-    `cancels` (a constant where it is called): x may come so close to -1 that x_lo is no longer small beside 1 + x.
+    `cancels` (a compile-time constant): x may come so close to -1 that x_lo is no longer small beside 1 + x.
     """
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
@@ -354,7 +354,7 @@ def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, 
         lost = lost - (total - u)
         u = total
     shifted = bits_of(u) + (_ONE_BITS - _SQRT_HALF_BITS)
-    exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is anything, but in its range
+    exponent = shifted & ~_MANTISSA_MASK  # with the sign: below -1, f is arbitrary, but in its range
     # 2**(1-k) by mirroring the exponent; 2**-k itself would leave the field when k = 1024
     twice_inverse = float_of(_EXPONENT_MASK - exponent)
     near = exponent == _ONE_BITS
@@ -365,10 +365,10 @@ def split_one_plus(x: float, x_lo: float, cancels: bool) -> tuple[float, float, 
 
 @inlined
 def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_inverse: float) -> float:
-    """Return ln((1 + x)/(1 + center)) for finite x, center >= 0: from (x - center)/(1 + center) where x is near.
+    """Return ln((1 + x)/(1 + center)) for finite x, center >= 0: from (x - center)/(1 + center) near center.
 
-    `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), for the product with 1 + x
-    not to overflow. The same bits as `log1p_finite` where center = 0.
+    `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), so that its product with
+    1 + x cannot overflow. The same bits as `log1p_finite` where center = 0.
     """
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x
@@ -406,7 +406,7 @@ def log1p(x: float) -> float:
 def log_series(k: float, f: float, extended: bool) -> tuple[float, float]:
     """k ln 2 + ln(1 + f) as a sum hi + lo for sqrt(1/2) <= 1 + f <= sqrt(2).
 
-    `extended` (a constant where it is called): error 2**-64 relative, |lo| <= 1e-7 |hi|; else 2**-57 absolute plus
+    `extended` (a compile-time constant): error 2**-64 relative, |lo| <= 1e-7 |hi|; else 2**-57 absolute plus
     2**-57 relative, |lo| < |hi|/16, at half the cost.
     """
     log_f, log_f_lo = _extended_log(f, 0.0) if extended else _short_log(f)
@@ -415,7 +415,7 @@ def log_series(k: float, f: float, extended: bool) -> tuple[float, float]:
 
 @inlined
 def log1p_series(k: float, f: float, f_lo: float, extended: bool) -> tuple[float, float]:
-    """k ln 2 + ln(1 + f + f_lo), as `log_series` has it."""
+    """k ln 2 + ln(1 + f + f_lo), in the form of `log_series`."""
     if extended:
         log_f, log_f_lo = _extended_log(f, f_lo)
     else:
@@ -475,7 +475,7 @@ def _extended_log(f: float, f_lo: float) -> tuple[float, float]:
 
 # --- loops ------------------------------------------------------------------------------------------
 
-#: Values in a block: it and its scratch stay in the first-level cache.
+#: Values per block: a block and its scratch stay in the first-level cache.
 BLOCK = 512
 
 
@@ -484,7 +484,7 @@ def own_block(x: FloatArray, out: FloatArray, start: int) -> FloatArray:
     """The block of `out` that begins at `start`, holding the values of `x`; `out` may be `x`.
 
     A loop over one array vectorises; were it to read `x` and write `out`, LLVM would check at run time that
-    they are apart and crawl when they are the same.
+    they do not overlap, and run scalar code when they are the same.
     """
     widest_vectors()
     block = out[start : start + BLOCK]

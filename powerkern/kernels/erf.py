@@ -1,4 +1,4 @@
-"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities by it.
+"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities computed with it.
 
 Two minimax polynomials (Remez exchange, mpmath), both computed and one selected: x + x P(x**2) for |x| < 1, and
 1 - e**(-x**2) Q(|x| - 2) above, where Q approximates erfc(x) e**(x**2), weighted by e**(-x**2), up to x = 6; from 5.93
@@ -119,6 +119,6 @@ def gaussian_probability(scores: FloatArray, center: float, scale: float) -> Non
 
 @entry((ROWS, COLUMN, COLUMN))
 def gaussian_probabilities(block: FloatArray, center: FloatArray, scale: FloatArray) -> None:
-    """Turn scores, a detector a row, into probabilities."""
+    """Turn scores, one detector per row, into probabilities."""
     for j in range(block.shape[0]):
         gaussian_probability(block[j], center[j], scale[j])

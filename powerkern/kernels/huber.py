@@ -212,7 +212,7 @@ def one_step_of(y: np.ndarray, k: float, beta: float) -> LocScale:
 
 @kernel
 def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
-    """Location and scale of greatest likelihood under Huber's least favourable density, of values without weights.
+    """Maximum-likelihood location and scale under Huber's least favourable density, of values without weights.
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
     ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
@@ -220,7 +220,7 @@ def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
 
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
 
-    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, settle.
+    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, converge.
     """
     n = y.size
     center = y[(n - 1) >> 1]

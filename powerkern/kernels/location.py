@@ -53,7 +53,7 @@ def _in_units(column: Opened, unit: float) -> Opened:
 
 @kernel
 def _for_differences(column: Opened) -> Opened:
-    """The column brought to where no difference of its values overflows."""
+    """The column scaled so that no difference of its values overflows."""
     y = column.y
     if y.size == 0 or column.infinite or max(abs(y[0]), abs(y[-1])) < HUGE:
         return column
@@ -62,7 +62,7 @@ def _for_differences(column: Opened) -> Opened:
 
 @kernel
 def _for_squares(column: Opened) -> Opened:
-    """The column with its inner half brought to a size that can be squared."""
+    """The column scaled so that its inner half can be squared."""
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
         return column
@@ -72,7 +72,7 @@ def _for_squares(column: Opened) -> Opened:
 
 @kernel
 def _unit_of(size: float) -> float:
-    """A power of two that takes numbers of this size to where their squares neither overflow nor vanish; mostly 1."""
+    """A power of two that scales numbers of this size so that their squares neither overflow nor vanish; mostly 1."""
     if size > _LARGE:
         return _SHRINK
     if 0.0 < size < 1.0 / _LARGE:
@@ -115,7 +115,7 @@ def order_columns(
 ) -> None:
     """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1) or nIQR (2).
 
-    options: the number of either, the shares trimmed below and above.
+    options: the number of either, the fractions trimmed below and above.
     """
     for j in range(columns.shape[0]):
         column = _for_differences(_opened(columns[j], weights[j]))
@@ -206,7 +206,7 @@ def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarr
 
 @kernel
 def _whole(x: float) -> float:
-    """Largest integer up to x, forgiving the rounding of x."""
+    """Largest integer not above x, with allowance for the rounding of x."""
     return float(np.floor(x * (1.0 + 1e-12) + 1e-12))  # math.floor of numba is an int64, which overflows
 
 
@@ -372,7 +372,7 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
     -------
     LocScale
         ``loc`` the center, ``scale`` s, ``n_iter`` and ``status`` as for `huber_location`. The scale is 0
-        (ZERO_SCALE) where more than a share 1 - beta(k)/k**2 of the values, 65 % for k = 1.5, equals the center.
+        (ZERO_SCALE) where more than a fraction 1 - beta(k)/k**2 of the values, 65 % for k = 1.5, equals the center.
 
     Raises
     ------
@@ -443,14 +443,14 @@ def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None =
 
     See Also
     --------
-    huber_location : the scale known.
-    huber_scale : the location known.
+    huber_location : for a known scale.
+    huber_scale : for a known location.
     powerkern.location.location_scale : columns of a matrix, with weights.
 
     Notes
     -----
-    For given sets of clipped values both equations are solved at once, from median and nMAD on, until the sets stay
-    as they are: mostly two to five steps, and the result is the root to rounding. MASS::hubers in R stops silently
+    For given sets of clipped values both equations are solved at once, from median and nMAD on, until the sets no
+    longer change: mostly two to five steps, and the result is the root to rounding. MASS::hubers in R stops silently
     after 30 steps of a fixed-point iteration; statsmodels raises an error.
 
     Inside jitted code it takes a contiguous float64 vector that is sorted in ascending order and has no NaN, and checks

@@ -1,4 +1,4 @@
-"""Scalar minimisers and a root finder as states that are stepped from outside.
+"""Scalar minimisers and a root finder in reverse communication: states that the caller steps.
 
 A solver is a pair of kernels. ``*_start`` makes a state, ``*_step`` takes a state and the values found at
 ``state.x`` and gives the next state. Whoever holds the state evaluates the function: a jitted loop, a loop
@@ -321,8 +321,8 @@ def newton_start(x0: float, max_step: float, xtol: float, max_eval: int) -> Newt
 def newton_step(state: NewtonState, f: float, df: float, d2f: float) -> NewtonState:
     """Next state, given an increasing f and its derivatives at ``state.x``.
 
-    The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or does not
-    fit. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
+    The sign of f closes one side of the bracket. The step is Halley's, or Newton's when d2f is 0 or too
+    large. It is doubled as long as steps in one direction shrink too slowly; a bisection takes its place when
     it leaves the closed bracket, or when df is not a positive number. While a side is open the step is at
     most ``max_step``, which grows with every step cut. An infinite f counts by its sign; at a NaN half the
     last step is taken back.
@@ -442,16 +442,16 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
     a, b : float
         The bracket, finite, a < b.
     xtol : float
-        Absolute accuracy of x. For an x so large that floats are further apart, a few of their steps.
+        Absolute accuracy of x. For an x so large that floats are further apart, a few of their spacings.
     max_eval : int
-        Most evaluations to make.
+        Maximum number of evaluations.
 
     Returns
     -------
     Minimum
         ``(x, fun, n_eval, status)``: the best point, f there, the number of evaluations and
         `CONVERGED`, `MAX_EVAL` or `NOT_FINITE` (no finite value was met). For a unimodal f the minimum is within
-        xtol of x, as long as f tells points that close apart: near a smooth minimum rounding hides changes of x
+        xtol of x, as long as f distinguishes points that close: near a smooth minimum rounding hides changes of x
         below about 1e-8. For any other f it is a local minimum or an end. The ends are never evaluated.
 
     Raises
@@ -462,7 +462,7 @@ def golden_section(f: Callable[[float], float], a: float, b: float, xtol: float 
 
     See Also
     --------
-    powerkern.kernels.minimize.golden_section_start : the same search, stepped from outside.
+    powerkern.kernels.minimize.golden_section_start : the same search, stepped by the caller.
 
     References
     ----------
@@ -496,7 +496,7 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
     xtol : float
         Absolute accuracy of x: points are never closer than ``xtol/3 + 1.5e-8 abs(x)``.
     max_eval : int
-        Most evaluations to make.
+        Maximum number of evaluations.
 
     Returns
     -------
@@ -513,7 +513,7 @@ def brent(f: Callable[[float], float], a: float, b: float, xtol: float = 1e-8, m
 
     See Also
     --------
-    powerkern.kernels.minimize.brent_start : the same search, stepped from outside.
+    powerkern.kernels.minimize.brent_start : the same search, stepped by the caller.
 
     References
     ----------
@@ -562,7 +562,7 @@ def newton_root(
         The iteration ends with a step of at most this size (or of a rounding error of x). The step is
         taken but f is not evaluated after it: a Halley step of size h leaves an error of order h**3.
     max_eval : int
-        Most evaluations to make.
+        Maximum number of evaluations.
 
     Returns
     -------
@@ -579,7 +579,7 @@ def newton_root(
 
     See Also
     --------
-    powerkern.kernels.minimize.newton_start : the same iteration, stepped from outside; its state keeps the bracket.
+    powerkern.kernels.minimize.newton_start : the same iteration, stepped by the caller; its state keeps the bracket.
 
     References
     ----------

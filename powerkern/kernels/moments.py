@@ -1,4 +1,4 @@
-"""Means and variances that merge, and the same of numbers given by their logarithms.
+"""Means and variances that merge, and means and variances of numbers given by their logarithms.
 
 Two layers:
 
@@ -32,12 +32,12 @@ from powerkern.kernels.elementary import exp, expm1, log, log1p
 #: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
 BLOCK = 256
 
-# Values that log_var turns into numbers at a time: they stay in the first-level cache
+# Logs that log_var exponentiates at a time: the values stay in the first-level cache
 _SCRATCH = 1024
 
 _HUGE = 1.7976931348623157e308
 
-# Variances below the first are computed again from values that are larger by the second, a power of two
+# Variances below the first are computed again from values scaled up by the second, a power of two
 _TINY_VARIANCE = 1e-290
 _MAGNIFIER = 2.0**900
 _LOG_MAGNIFIER = 623.8324625039508
@@ -237,7 +237,7 @@ def _block_weighted_deviations(x: np.ndarray, w: np.ndarray, center: float) -> t
 
 @kernel
 def sum_of(x: np.ndarray) -> float:
-    """Sum of a vector, as good as rounding once unless the terms cancel: compensated over blocks of `BLOCK`."""
+    """Sum of a vector, as accurate as one rounding unless the terms cancel: compensated over blocks of `BLOCK`."""
     total, lost = 0.0, 0.0
     for start in range(0, x.size, BLOCK):
         total, lost = _add(total, lost, _block_sum(x[start : start + BLOCK]))
@@ -309,7 +309,7 @@ def _ordered(bits: int) -> int:
 
 @kernel
 def _largest(x: np.ndarray) -> float:
-    """Maximum, by integer comparison, which LLVM vectorises with NaN about (10 times faster); -inf when empty."""
+    """Maximum, by integer comparison, which LLVM vectorises even with NaN (10 times faster); -inf when empty."""
     widest_vectors()
     largest = _ordered(bits_of(-math.inf))
     for i in range(x.size):

@@ -1,4 +1,4 @@
-"""Lambdas that bring a column nearest to normal: Kolmogorov-Smirnov distance, or correlation of the QQ plot.
+"""Lambdas that make a column most nearly normal: Kolmogorov-Smirnov distance, or correlation of the QQ plot.
 
 Neither criterion changes with location and scale of the transformed values, so these are chosen for accuracy: of one
 sign, relative to the end from which every exponent is negative; of both signs, less a common factor where large.
@@ -30,13 +30,13 @@ N_FOUND = 4
 
 _OK, _NOT_CERTIFIED, _MULTIMODAL = int(Status.OK), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
-#: A scan goes this many steps up and down from where it starts, each this fraction of 1/scale, and at most so far.
+#: Steps of a scan up and down from its start, their size as a fraction of 1/scale, and how many at most if it goes on.
 _STEPS, _STEP, _FARTHEST = 16, 0.25, 400
-#: The criteria of columns shorter than this have kinks closer together: their steps are divided, up to so many times.
+#: The criteria of columns shorter than this have kinks closer together: their steps are divided by up to the second.
 _SHORT, _FINEST = 1024, 16
 #: A criterion that changes by less over the scan does not distinguish lambdas: two distinct values.
 _FLAT = 1e-9
-#: Other minima count as long as they are less than so many times as high as the lowest.
+#: Other minima count if they are less than this many times as high as the lowest.
 _RIVAL = 2.0
 _MAX_EVAL = 100
 #: Of lambda, in units of 1/scale.
@@ -102,7 +102,7 @@ def _branch(d: FloatArray, m: float, top: float, excess: float, sign: float, y: 
 
 @kernel
 def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
-    """Transformed values, but for a shift and a positive factor."""
+    """Transformed values, up to a shift and a positive factor."""
     d, border = logs.d, logs.n_negative
     n = d.size
     mirrored = 2.0 * logs.scale - exponent
@@ -144,7 +144,7 @@ def _criterion(logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: 
 
 @kernel
 def _search(logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatArray, out: FloatArray) -> None:
-    """Out = the best lambda, its criterion, evaluations and the status.
+    """`out` = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends, and Brent's method between the neighbours of its lowest point.
     """
@@ -234,7 +234,7 @@ def criterion_columns(
     family, which : int
         BOX_COX or YEO_JOHNSON; KS or PPCC.
     start : (p,)
-        Where the scans start; rows without (NaN) are passed over.
+        Where the scans start; rows without one (NaN) are skipped.
     quantiles : (p, n)
         For PPCC: normal quantiles of the positions of each row's values, as a vector of unit length.
     work : (2, n)

@@ -129,7 +129,7 @@ def _side(col: Sorted, right: bool, count: int) -> Inside:
 
 @kernel
 def inside(col: Sorted, lo: int, hi: int) -> Inside:
-    """Sums over y[lo:hi]; exact cancellation apart, only values between the middle and lo, hi take part."""
+    """Sums over y[lo:hi]; apart from exact cancellation, only values between the middle and lo, hi take part."""
     if lo >= col.middle:
         far, near = _side(col, True, hi - col.middle), _side(col, True, lo - col.middle)
     elif hi <= col.middle:
@@ -210,7 +210,7 @@ def _rank(w: np.ndarray, weight: float) -> tuple[int, int]:
 
 @kernel
 def median_of(y: np.ndarray) -> float:
-    """Median of a sorted column; NaN of none."""
+    """Median of a sorted column; NaN without values."""
     n = y.size
     if n == 0:
         return math.nan
@@ -349,7 +349,7 @@ def middle_distance(y: np.ndarray, center: float, point: float) -> float:
 
 @kernel
 def iqr_of(y: np.ndarray, w: np.ndarray) -> float:
-    """Distance of the quartiles (`quantile_of`); weights count repetitions."""
+    """Distance between the quartiles (`quantile_of`); weights count repetitions."""
     if w.size == 0:
         return quantile_of(y, 0.75) - quantile_of(y, 0.25)
     return _weighted_quantile(y, w, 0.75) - _weighted_quantile(y, w, 0.25)
@@ -371,7 +371,7 @@ def _weighted_quantile(y: np.ndarray, w: np.ndarray, probability: float) -> floa
 
 @kernel
 def trimmed_mean(y: np.ndarray, w: np.ndarray, below: float, above: float) -> float:
-    """Mean of a sorted column without that weight of its smallest, and of its largest, values."""
+    """Mean of a sorted column without a weight `below` of its smallest and `above` of its largest values."""
     lo, hi = 0, y.size
     if w.size == 0:
         lo, hi, below, above = int(below), y.size - int(above), 0.0, 0.0
@@ -409,7 +409,7 @@ def _sum_of(w: np.ndarray) -> float:
 
 @kernel
 def _trimmed_in_units(part: np.ndarray, w: np.ndarray, center: float, below: float, above: float, unit: float) -> float:
-    """Mean without that weight of the first and the last value, in units in which the sums do not overflow."""
+    """`trimmed_mean` of values trimmed at the first and the last only, in units in which the sums do not overflow."""
     origin = unit * center
     weight = -(below + above)
     first = -(below * (unit * part[0] - origin) + above * (unit * part[-1] - origin))

@@ -19,7 +19,7 @@ from powerkern.kernels.order_statistics import Inside, Sorted, inside, position_
 
 #: Steps of proposal 2 without a bracket.
 _MAX_SOLVED = 30
-#: A scale below this multiple of where it started has none but 0 as a root.
+#: A scale that falls below this multiple of its start has no root other than 0.
 _VANISHED = 1e-60
 
 
@@ -32,7 +32,7 @@ def proposal2_about(
     sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale)
 
     For given sets of clipped values both equations can be solved at once, mu = mean + s pull and a quadratic for s; a
-    solution that clips the values it was computed for is the root. Where such steps do not settle, s is bracketed.
+    solution that clips the values it was computed for is the root. Where such steps do not converge, s is bracketed.
     """
     target = dof * beta_of(k_scale)
     mu, s = col.median, start
@@ -57,7 +57,7 @@ def proposal2_about(
 def _bracketed_proposal2(
     col: Sorted, start: float, k_location: float, k_scale: float, target: float
 ) -> tuple[float, float, int, bool]:
-    """`proposal2_about` by a bracket for s, each s with its location: slower, and it cannot fail to settle."""
+    """`proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
     low, high, s, mu = 0.0, math.inf, start, col.median
     for n_iter in range(_MAX_SOLVED + 1, MOST_ITERATIONS + 1):
         mu, _, _ = location_about(col, s, k_location)
@@ -81,7 +81,7 @@ def _bracketed_proposal2(
 
 
 class Clipped(NamedTuple):
-    """The equations' view of a column: sums over unclipped values, and of the clipped ones."""
+    """What the equations need of a column: sums over unclipped values, and of the clipped ones."""
 
     positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
     near: Inside  #: values that the location leaves unclipped

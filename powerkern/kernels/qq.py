@@ -86,7 +86,7 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
     for i in range(y.size):
         t = ((y[i] - loc) * per_scale - scores[i]) * per_c
         t2 = t * t
-        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN is as far away as can be
+        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
         total += u * u * u
     return total
 
@@ -123,7 +123,7 @@ def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scal
     loc, scale : float
         Robust location and scale of y.
     c : float, default 0.5
-        Distance, in units of the scale, from which on a value counts 1.
+        Distance, in units of the scale, beyond which a value counts 1.
 
     Returns
     -------

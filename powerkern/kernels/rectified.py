@@ -1,13 +1,14 @@
 """Rectified Box-Cox and Yeo-Johnson transforms (Raymaekers & Rousseeuw 2021): one value, or a sorted column.
 
 A power transform with lambda < 1 flattens large values, one with lambda > 1 small ones: outliers on that side hide. The
-rectified transform goes on as its tangent there::
+rectified transform continues along its tangent there::
 
     lambda < 1:  psi(x) for x <= C_u,   psi(C_u) + (x - C_u) psi'(C_u) beyond
     lambda > 1:  psi(x) for x >= C_l,   psi(C_l) + (x - C_l) psi'(C_l) below
 
-It is continuous in lambda and in x, and increasing. Its range is the whole line, but for Box-Cox with 0 < lambda <= 1,
-where it begins at -1/lambda. Both families are one function of a signed log a, ln x or sign(x) log1p|x|::
+It is continuous in lambda and in x, and increasing. Its range is the whole line, except for Box-Cox with
+0 < lambda <= 1, where it begins at -1/lambda. Both families are one function of a signed log a,
+ln x or sign(x) log1p|x|::
 
     psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 under Yeo-Johnson
 """
@@ -23,7 +24,7 @@ from powerkern.kernels.boxcox import boxcox, boxcox_dx, inv_boxcox
 from powerkern.kernels.elementary import exp, expm1, log1p
 from powerkern.kernels.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 
-#: Exponents closer to 0 than this are 0 to every log that a float64 has.
+#: Exponents closer to 0 than this act as 0 on the log of any float64.
 _FLAT = 1e-290
 
 # --- one value ----------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ def _rectified_boxcox_entry(x: float, lmbda: float, lower: float, upper: float) 
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
     """Rectified Box-Cox transform.
 
-    The Box-Cox transform psi, which goes on as its tangent where it would flatten outliers.
+    The Box-Cox transform psi, continued along its tangent where it would flatten outliers.
 
     ::
 
@@ -104,8 +105,8 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
 
     Notes
     -----
-    Within a few ulp of the exact value, except near its zeros. Continuous in lambda. Its range is the whole line, but
-    for 0 < lambda <= 1, where it begins at -1/lambda.
+    Within a few ulp of the exact value, except near its zeros. Continuous in lambda. Its range is the whole line,
+    except for 0 < lambda <= 1, where it begins at -1/lambda.
 
     References
     ----------
@@ -181,7 +182,7 @@ def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: flo
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
     """Rectified Yeo-Johnson transform.
 
-    The Yeo-Johnson transform psi, which goes on as its tangent where it would flatten outliers.
+    The Yeo-Johnson transform psi, continued along its tangent where it would flatten outliers.
 
     ::
 
@@ -279,14 +280,14 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 # --- a sorted column ----------------------------------------------------------------------------------
 
 
-#: Arrays of a sorted column have room for this many values more: loops over whole vectors need no scalar remainder.
+#: Arrays of a sorted column have room for this many more values: loops over whole vectors need no scalar remainder.
 ROOM = 8
 
 
 class SortedColumn(NamedTuple):
-    """`n` sorted values and their signed logs; for the first `n_negative` the exponent loses `below`: 2, Box-Cox 0."""
+    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`: 2, or 0 (Box-Cox)."""
 
-    x: FloatArray  #: at least n + ROOM values, as the logs
+    x: FloatArray  #: at least n + ROOM values, like the logs
     logs: FloatArray
     n: int
     n_negative: int
@@ -331,7 +332,7 @@ def log_at(y: float, lmbda: float, below: float) -> float:
 
 @kernel
 def value_at(log: float, below: float) -> float:
-    """The value with a signed log."""
+    """The value with this signed log."""
     if below == 0.0:
         return exp(log)
     return math.copysign(expm1(abs(log)), log)
@@ -365,7 +366,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
 
 @kernel
 def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArray) -> None:
-    """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM values more are overwritten."""
+    """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM further values are overwritten."""
     n = column.n
     first, last = 0, n  # the part that is not linear
     change = ChangePoint(0.0, 0.0, 0)
@@ -385,7 +386,7 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
 
 @kernel
 def _powers(logs: FloatArray, m: float, start: int, stop: int, y: FloatArray) -> None:
-    """y = b_m(log) from `start` on so far that vectors are full; what comes later overwrites the surplus."""
+    """y = b_m(log) from `start` on, in whole vectors; what is written later overwrites the surplus."""
     widest_vectors()
     n = (stop - start + ROOM - 1) // ROOM * ROOM
     logs, y = logs[start : start + n], y[start : start + n]

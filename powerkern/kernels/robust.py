@@ -84,7 +84,7 @@ CELLWISE_XTOL = 0.0001220703125
 SAMPLE, _ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
-#: Most points of a scan.
+#: Maximum number of points of a scan.
 _MAX_SCAN = 64
 #: Points of the second grid: about the lowest point, or outwards in doubling steps.
 _N_SECOND = 13
@@ -391,7 +391,7 @@ def _evaluate(at: _Sorted, points: FloatArray, values: FloatArray, options: Opti
 
 @kernel
 def _add_minima(points: FloatArray, values: FloatArray, ends: bool, cells: FloatArray, n_cells: int) -> int:
-    """Add cells around the local minima (at `ends`, too) to the first n_cells; where room is short, for higher ones."""
+    """Add cells around local minima (at `ends`, too) to the first n_cells, in place of higher ones if room is short."""
     last = points.size - 1
     for k in range(0 if ends else 1, points.size if ends else last):
         before, after = max(k - 1, 0), min(k + 1, last)
@@ -467,7 +467,7 @@ def _descend(
 
 @kernel
 def _minimum(at: _Sorted, low: float, high: float, xtol: float, widest: float, options: Options) -> LocalMinimum:
-    """Brent's method in an interval; again in one three times as wide, up to `widest`, while it ends at an end."""
+    """Brent's method in an interval; again in one 3 times as wide, up to `widest`, while the result is at an end."""
     n_eval = 0
     while True:
         state = brent_start(low, high, xtol, _MAX_EVAL)
@@ -522,10 +522,10 @@ def _refitted(
     work: RobustWork,
     row: FloatArray,
 ) -> Kept:
-    """Maximum likelihood on the values kept, in turns with the choice of what is kept; ends with the moments of those.
+    """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
     `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made on
-    the rectified transform, on which outliers stand out. Every turn raises the trimmed likelihood.
+    the rectified transform, on which outliers stand out. Every round raises the trimmed likelihood.
     """
     trimmed = options.criterion == TRIMMED
     n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
@@ -653,7 +653,7 @@ def _write_unfitted(x: FloatArray, status: int, row: FloatArray) -> None:
 def _finish(
     x: FloatArray, every: _Sorted, prescaling: _Prescaling, found: Start, kept: Kept, options: Options, row: FloatArray
 ) -> None:
-    """Complete a row: what belongs to the column as a whole, and its location and scale by the estimator's rule."""
+    """Complete a row: what concerns the column as a whole, and its location and scale by the estimator's rule."""
     n, n_kept = x.size, kept.stop - kept.start
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])

@@ -1,9 +1,9 @@
 """Transforms along the rows of a C-contiguous matrix: nothing is gathered or scattered.
 
 `constants` prepares what depends on a column alone. The entries of `APPLY` transform every value, to the bits that
-the loops of `powerkern.kernels.columnwise` give if it is ordinary, and say which columns have others; `find_extreme`
-only says so. These entries take rows of `stride` values, one after the other, of which those from `left` on are
-meant, as many as `found` has.
+the loops of `powerkern.kernels.columnwise` give if it is ordinary, and report which columns have others; `find_extreme`
+only reports. These entries take rows of `stride` values, one after the other, of which those from `left` on are
+used, as many as `found` has elements.
 """
 
 from __future__ import annotations

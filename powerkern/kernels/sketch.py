@@ -1,6 +1,6 @@
 """The power-moment sketch: a summary of a column that adds up, and from which its fit follows.
 
-The logs of a column are laid on a grid of bins of width 2**e. In the local coordinate t in [-1, 1] of its bin a
+The logs of a column are placed on a grid of bins of width 2**e. In the local coordinate t in [-1, 1] of its bin a
 value of weight w adds ``w t^k`` to the bin's power sums T_0..T_7. That is all: sketches of parts of a column on
 the same grid are added, in any order.
 
@@ -348,7 +348,7 @@ def gauss_rule(sums: FloatArray, small: FloatArray) -> tuple[int, float]:
 
     Moments about the mean, Chebyshev's algorithm for the recurrence of the orthogonal polynomials, and the QL
     iteration for the eigenvalues of its Jacobi matrix and the first components of the eigenvectors (Golub, Welsch).
-    Where the last polynomial is all rounding, a node may lie outside: it is left out.
+    Where the last polynomial is only rounding error, a node may lie outside: it is left out.
     """
     node, weight, diagonal, off = small[0], small[1], small[2], small[3]
     previous, current = small[4], small[5]

@@ -4,7 +4,7 @@ psi(lambda, x) = b_lambda(ln(1 + x)) for x >= 0 and -b_(2-lambda)(ln(1 - x)) for
 
 Both signs run through the same operations on |x|, with the exponent selected by the sign, so the loops vectorise
 without partitioning the data. For the rest see `powerkern.kernels.boxcox`: the scalar kernels may be called in any
-jitted loop, the array loops are faster, `out` may be `x` or must not overlap it.
+jitted loop, the array loops are faster, `out` may be `x` but not otherwise overlap it.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _inverse_log(
 
 @inlined
 def _expm1_signed(a: float, a_lo: float, sign: float, ordinary: bool) -> float:
-    """e**(a + a_lo) - 1 with the sign of `sign`, for a >= 0; `ordinary` (a constant where it is called): a <= 700."""
+    """e**(a + a_lo) - 1 with the sign of `sign`, for a >= 0; `ordinary` (a compile-time constant): a <= 700."""
     if not ordinary:
         bounded = 710.0 if a > 710.0 else a
         a_lo = a_lo if bounded == a else 0.0
@@ -193,13 +193,13 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
 
 @kernel
 def _steepest(lmbda: float) -> float:
-    """The larger of both exponents."""
+    """The larger of the two exponents."""
     return max(abs(lmbda), abs(2.0 - lmbda))
 
 
 @kernel
 def _ordinary_size(lmbda: float, e: Exponent) -> float:
-    """Up to what |x| nothing that `_yeojohnson` does can overflow; e is either of the exponents."""
+    """The |x| up to which no operation of `_yeojohnson` can overflow; e is either exponent."""
     return reach(e, _steepest(lmbda)) - 1.0
 
 
@@ -232,7 +232,7 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
 
 @kernel
 def _ordinary_image(lmbda: float) -> float:
-    """Up to what |y| both branches can be inverted without looking."""
+    """The |y| up to which both branches can be inverted without checks."""
     return min(inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1])
 
 
@@ -252,21 +252,21 @@ def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
 #
 # As for Box-Cox, the logarithm is taken relative to a reference where the data are one-signed:
 #     psi(lambda, x) - psi(lambda, ref) = +-e^S b_m(d),  d = ln((1 + |x|)/(1 + |ref|)),  S = m ln(1 + |ref|)
-# for an x of the sign of ref, m = lambda or 2 - lambda by that sign. Mixed columns have ref = 0, and S is given.
+# for an x of the sign of ref, m = lambda or 2 - lambda by that sign. In mixed columns ref = 0, and S is given.
 # What is standardised is
 #     Psi(x) = e^-S (psi(lambda, x) - psi(lambda, ref)),
-# where each e^t that would overflow is taken together with e^-S.
+# where each e^t that would overflow is combined with e^-S.
 
 # e^-S as a factor of its own is kept below e^700
 _SMALLEST_SHIFT = -700.0
-# the smallest number but 0
+# the smallest positive number
 _SMALLEST = 5e-324
 # e^S is kept below e^700
 _LARGEST_GROWTH = 700.0
 
 
 class Side(NamedTuple):
-    """What the standardised value of an x depends on through the sign of x."""
+    """What in the standardised value of x depends on the sign of x."""
 
     m: float
     #: 1/(m unit)
@@ -347,7 +347,7 @@ def _sides(
 
 @inlined
 def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Side:
-    """The side for the sign of x; in a `mixed` column (a constant where it is called) the sides share all but m."""
+    """The side for the sign of x; in a `mixed` column (a compile-time constant) the sides differ in m only."""
     m = lower.m if negative else upper.m
     inverse = lower.inverse if negative else upper.inverse
     slope = lower.slope if negative else upper.slope
@@ -382,7 +382,7 @@ def _selected_side(negative: bool, upper: Side, lower: Side, mixed: bool) -> Sid
 def _standardized_blocks(
     x: FloatArray, lmbda: float, e: Exponent, upper: Side, lower: Side, out: FloatArray, mixed: bool, ordinary: bool
 ) -> None:
-    """`ordinary` (a constant where it is called): S = 0, and x is NaN, or neither x nor e**t is near float64's ends."""
+    """`ordinary` (a compile-time constant): S = 0, and x is NaN, or x and e**t are not near the limits of float64."""
     widest_vectors()
     upper_inverse = 1.0 / (1.0 + upper.center)
     lower_inverse = 1.0 / (1.0 + lower.center)
@@ -431,7 +431,7 @@ def _standardized_blocks(
 
 @kernel
 def _ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
-    """Between which x are on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
+    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
     if ref == 0.0:
         size = _ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
         return -size, size
@@ -447,13 +447,13 @@ def yeojohnson_standardized(
 ) -> None:
     """`out` = a Psi(x) + b, Psi(x) = e^-S (psi(lmbda, x) - psi(lmbda, ref)).
 
-    With ref = 0, S = `log_factor`: give the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
+    With ref = 0, S = `log_factor`: pass the largest t = m ln(1 + |x|) of the fitted data, or 0 if that is negative, and
     no fitted x overflows. Otherwise S = m_ref ln(1 + |ref|), `log_factor` is not used, and for the x of the sign of ref
     Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) where that is
     small: nothing cancels in a tight cluster. Take the largest |x| as ref for m > 0 and the smallest for m < 0.
 
     Error: a few eps of max(|z|, |b|, a |Psi|); with ref = 0, eps*|S| of it. An S below -700 counts as -700: for x of
-    the sign other than that of ref, Psi then keeps within the range of float64 at the price of its scale.
+    the sign other than that of ref, Psi then stays within the range of float64, at the price of its scale.
     """
     e, e_lower = exponent_pair(lmbda)
     upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
@@ -503,7 +503,7 @@ def _unstandardized_blocks(
         for i in range(block.size):
             psi = (block[i] - b) * a_inverse
             signed = -psi if ref < 0.0 else psi
-            # on the far side of 0, Psi is counted from its value there
+            # on the far side of 0, Psi is measured from its value there
             beyond = signed < zero
             size = zero - signed if beyond else signed
             negative = beyond if ref >= 0.0 else not beyond
@@ -558,7 +558,7 @@ def yeojohnson_unstandardized(
 #
 # As in `powerkern.kernels.boxcox`.
 
-#: Rows of the array of constants that `yeojohnson_constants` writes. Of pairs, the first is for x >= 0.
+#: Rows of the array of constants that `yeojohnson_constants` writes. In pairs, the first is for x >= 0.
 LOW, HIGH, _LMBDA, _LOWER_M_LO = range(4)
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
 _REF, _ZERO, _SLOPE, _SLOPE_INVERSE, _OFFSET, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = range(10, 18)
@@ -602,7 +602,7 @@ def yeojohnson_constants(
     moderate = moderate and low <= high
     c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
     c[_LMBDA], c[_LOWER_M_LO] = lmbda, e_lower.m_lo
-    # values in the range are on the side of ref, for which alone z is counted from ref
+    # values in the range are on the side of ref, the only side on which z is measured from ref
     one_sided = ref != 0.0 and not inverse
     first = lower if one_sided and ref < 0.0 else upper
     second = upper if one_sided and ref > 0.0 else lower
@@ -621,10 +621,10 @@ def yeojohnson_constants(
 def _ordinary_image_about(
     lmbda: float, ref: float, zero: float, growth: float, lower_growth: float
 ) -> tuple[float, float]:
-    """Between which Psi, both its branches can be inverted without looking."""
+    """Bounds on Psi between which both of its branches can be inverted without checks."""
     log_base = log1p(abs(ref))
     other = 2.0 - lmbda
-    if ref < 0.0:  # counted from ref, below 0 and then above
+    if ref < 0.0:  # measured from ref, below 0 and then above
         end = inverse_reach(other, -log_base, _LOG_LARGE - log_base)[1]
         return -end, inverse_reach(lmbda, 0.0, _LOG_LARGE)[1] / growth - zero
     end = inverse_reach(lmbda, -log_base, _LOG_LARGE - log_base)[1]
@@ -633,7 +633,7 @@ def _ordinary_image_about(
 
 @inlined
 def _exponents_of(c: FloatArray, j: int) -> tuple[Exponent, Exponent]:
-    """For x >= 0 and for x < 0."""
+    """The exponents for x >= 0 and for x < 0."""
     rounder = rounder_of(0.0)
     upper = Exponent(c[_M, j], 0.0, c[_INVERSE, j], c[_INVERSE_LO, j], 1.0, rounder, -math.inf, math.inf)
     lower = Exponent(

@@ -18,7 +18,7 @@ from powerkern._validate import Matrix, as_matrix, column_label, column_labels, 
 from powerkern.kernels.normality import ks_columns
 from powerkern.location import location_scale
 
-#: Squared correlation of a column with the others, short of 1 by less than this times p: singular.
+#: Squared multiple correlation of a column with the others, short of 1 by less than this times p: singular.
 _SINGULAR = 1e-14
 
 
@@ -102,7 +102,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
-    """What takes a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
+    """The factor from a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
@@ -126,7 +126,7 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
         Covariance matrix; by default that of the complete rows about their mean, divided by n - 1. `robust_covariance`
-        has a location and a covariance that outliers do not change: ``mahalanobis(X, *robust_covariance(X))``.
+        gives a location and a covariance that outliers do not change: ``mahalanobis(X, *robust_covariance(X))``.
 
     Returns
     -------
@@ -142,7 +142,7 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
 
     Notes
     -----
-    By a Cholesky factor of the correlation matrix, so scales of the columns do not matter.
+    Computed from a Cholesky factor of the correlation matrix, so the scales of the columns do not matter.
 
     Examples
     --------
@@ -223,7 +223,7 @@ def finite_values(matrix: Matrix) -> FloatArray:
 
 
 def _has_missing(values: NDArray[Any]) -> bool:
-    """Whether there may be NaN: a sum is NaN then, and is faster than a look at each value."""
+    """Whether there may be NaN: a sum is NaN then, and is faster than checking each value."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(np.sum(values, dtype=np.float64)))
 

@@ -1,4 +1,4 @@
-"""How good are outlier probabilities? The Brier score, its parts, and scores to compare methods by."""
+"""How good are outlier probabilities? The Brier score, its components, and scores to compare methods by."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def brier_score(y_true: ArrayLike, y_prob: ArrayLike, *, stratum: Stratum = "all
     y_true : (n,) array-like
         1 or True for an outlier, 0 or False for an inlier.
     y_prob : (n,) or (n, k) array-like
-        Probabilities of being an outlier; one column each for several methods.
+        Probabilities of being an outlier; for several methods, one column per method.
     stratum : {"all", "outliers", "inliers"}, default "all"
         The scores to average over: all, or those of one true label.
 
@@ -203,7 +203,7 @@ def stratified_errors(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> FloatArray:
-    """Sharpness, refinement and calibration errors, each of the outliers and of the inliers.
+    """Sharpness, refinement and calibration errors, each for the outliers and for the inliers.
 
     What `harmonic_improvement_score` compares methods by.
 
@@ -215,7 +215,7 @@ def stratified_errors(
     Returns
     -------
     (k, 6) ndarray
-        A row for each column of `y_prob`: sharpness of the outliers, of the inliers, refinement, calibration alike.
+        One row per column of `y_prob`: sharpness for outliers and inliers, then refinement and calibration likewise.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def stratified_errors(
     cases = _cases(y_true, y_prob)
     tables = (_over_scores(cases, _entropy(cases.p)), *_over_bins(cases, strategy, n_bins))
     for stratum in _STRATA:
-        _pick(cases, tables[0], stratum)  # an error where nobody is in it
+        _pick(cases, tables[0], stratum)  # raises where the stratum is empty
     return np.hstack([table[:, 1:] for table in tables])
 
 
@@ -321,7 +321,7 @@ def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
     Raises
     ------
     ValueError
-        Errors that are negative, NaN or infinite, or no matrix.
+        Errors that are negative, NaN or infinite, or not a matrix.
 
     Examples
     --------
@@ -393,7 +393,7 @@ def _over_scores(cases: _Cases, values: FloatArray) -> FloatArray:
 
 
 def _pick(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
-    """The column of one stratum; a number where there was one vector."""
+    """The column of one stratum; a number where a vector was given."""
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
         raise ValueError(f"y_true has no {stratum}: their errors are not defined")

@@ -23,7 +23,7 @@ _NOT_1D = "Data must be 1-dimensional."
 
 
 class _Elementwise(NamedTuple):
-    """A transform of a contiguous vector, by one lambda or by one lambda an element."""
+    """A transform of a contiguous vector, by a single lambda or by one per element."""
 
     by_one: Callable[[FloatArray, float, FloatArray], None]
     by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
@@ -101,7 +101,7 @@ def check_nan_policy(nan_policy: str | None) -> None:
 
 
 def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
-    """Whether there are NaN to be seen to; never where `nan_policy` is None: what follows refuses them then."""
+    """Whether there are NaN to deal with; never where `nan_policy` is None: what follows then refuses them."""
     if nan_policy is None:
         return False
     check_nan_policy(nan_policy)

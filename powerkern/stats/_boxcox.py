@@ -43,14 +43,14 @@ def boxcox(
     *,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""Box-Cox transform of `x`, by the given lambda or by the one of maximum likelihood.
+    r"""Box-Cox transform of `x`, by the given lambda or by the maximum-likelihood one.
 
     .. math:: \psi(\lambda, x) = (x^\lambda - 1)/\lambda \quad (\lambda \ne 0), \qquad \psi(0, x) = \ln x
 
     Parameters
     ----------
     x : array_like
-        The data. To estimate lambda: 1-D, positive, finite, not constant. With `lmbda` given any shape: NaN for
+        The data. To estimate lambda: 1-D, positive, finite, not constant. With `lmbda` given, any shape: NaN for
         ``x < 0``, and the limit (-inf or -1/lmbda) for ``x == 0``.
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
@@ -58,12 +58,12 @@ def boxcox(
         Also return the ``100 (1 - alpha)`` % likelihood interval of lambda. Ignored when `lmbda` is given.
     optimizer : callable, optional
         Called with the negative log-likelihood (a function of lambda); returns an object whose attribute ``x`` is
-        the minimiser. Only for bounds and the like of your own: without it lambda is exact. Ignored when `lmbda`
+        the minimiser. Useful only to impose bounds or the like: without it lambda is exact. Ignored when `lmbda`
         is given.
     nan_policy : {"propagate", "omit", "raise"}, optional
         What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
-        `lmbda` given, NaN stays NaN unless it is to raise.
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
+        `lmbda` given, NaN stays NaN except under "raise".
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def boxcox_normmax(
         Infinity: no bound. It holds for every method, as it does in SciPy (whose documentation says otherwise).
     nan_policy : {"propagate", "omit", "raise"}, optional
         What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
     -------
@@ -183,15 +183,15 @@ def boxcox_normmax(
     ValueError
         `x` is not 1-D, empty, constant, not positive or not finite; `ymax` is not positive, or no lambda satisfies
         it; `method` is unknown; `optimizer` is not callable or its result has no attribute ``x``; `brack` has
-        another length than 2 or 3, or does not bracket a minimum.
+        a length other than 2 or 3, or does not bracket a minimum.
     TypeError
         `x` does not hold real numbers.
 
     Warns
     -----
     UserWarning
-        The bound is active. The log-likelihood is concave, so the bounded maximum is the free one moved to the
-        bound.
+        The bound is active. The log-likelihood is concave, so the bounded maximum is the unbounded one
+        moved to the bound.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""The log-likelihood along axes of an array."""
+"""The log-likelihood over axes of an array."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from powerkern.kernels.lambda_bounds import lambda_ranges
 from powerkern.kernels.normality_search import PPCC, criterion_at, normal_quantiles
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
-#: SciPy's distance of the transformed data from overflow.
+#: The factor by which SciPy keeps transformed data below overflow.
 SAFETY = 1e4
 #: The largest magnitude that transformed data of a type may have.
 OVERFLOW = {dtype: float(np.finfo(dtype).max) / SAFETY for dtype in (FLOAT32, FLOAT64)}
@@ -125,7 +125,7 @@ def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[flo
 
 
 def clipped(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -> np.float64:
-    """`lmbda`, or the end of the interval next to it, with SciPy's warning."""
+    """`lmbda`, or the end of the interval nearest to it, with SciPy's warning."""
     lower, upper = lambdas
     if lower <= lmbda <= upper:
         return lmbda

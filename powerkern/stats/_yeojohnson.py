@@ -28,7 +28,7 @@ from powerkern.stats._optima import OVERFLOW, SAFETY, clipped, lambda_range, max
 
 
 def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str | None = NAN_POLICY) -> Any:
-    r"""Yeo-Johnson transform of `x`, by the given lambda or by the one of maximum likelihood.
+    r"""Yeo-Johnson transform of `x`, by the given lambda or by the maximum-likelihood one.
 
     .. math:: \psi(\lambda, x) = \frac{(1 + x)^\lambda - 1}{\lambda} \quad (x \ge 0), \qquad
               \psi(\lambda, x) = -\frac{(1 - x)^{2 - \lambda} - 1}{2 - \lambda} \quad (x < 0)
@@ -38,13 +38,13 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     Parameters
     ----------
     x : array_like
-        The data. To estimate lambda: 1-D and finite. With `lmbda` given any shape; NaN stays NaN.
+        The data. To estimate lambda: 1-D and finite. With `lmbda` given, any shape; NaN stays NaN.
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
     nan_policy : {"propagate", "omit", "raise"}, optional
         What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
-        `lmbda` given, NaN stays NaN unless it is to raise.
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
+        `lmbda` given, NaN stays NaN except under "raise".
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
     -------
@@ -66,8 +66,8 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
 
     Notes
     -----
-    Constant data have no maximum: lambda is 1 and `y` is `x`. (SciPy answers so for zeros only, and for other
-    constants with whatever the search ends at.)
+    Constant data have no maximum: lambda is 1 and `y` is `x`. (SciPy does so for zeros only; for other
+    constants it returns whatever its search ends at.)
 
     References
     ----------
@@ -103,7 +103,7 @@ def yeojohnson_normmax(
     ymax: float | None = None,
     nan_policy: str | None = NAN_POLICY,
 ) -> Any:
-    r"""The lambda of maximum likelihood of the Yeo-Johnson transform.
+    r"""The maximum-likelihood lambda of the Yeo-Johnson transform.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def yeojohnson_normmax(
         Infinity: no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
         What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
-        Default: as in the installed SciPy, "propagate" from 1.18 on; before, lambda is not fitted to NaN (ValueError).
+        Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def yeojohnson_normmax(
     Raises
     ------
     ValueError
-        `x` is complex, not 1-D or not finite; `brack` has another length than 2 or 3, or does not bracket a
+        `x` is complex, not 1-D or not finite; `brack` has a length other than 2 or 3, or does not bracket a
         minimum; `ymax` is not positive, or no lambda satisfies it.
     TypeError
         `x` does not hold numbers.
@@ -145,7 +145,7 @@ def yeojohnson_normmax(
     Notes
     -----
     Within 1e-12 of the true maximiser for well-conditioned data. SciPy bounds lambda much earlier, as though the
-    data were 20 times larger, and returns its bound without a word: -110 in place of -14,427 for one 1 among
+    data were 20 times larger, and returns its bound silently: -110 in place of -14,427 for one 1 among
     9,999 zeros. Given `brack` it fails with BracketError or ends anywhere where the likelihood overflows.
 
     References

@@ -280,7 +280,7 @@ def test_the_cpus_name_and_features_are_in_the_folders(monkeypatch):
 
 
 def damaged_copies(content, rng):
-    """Bits, bytes and stretches changed, files cut short, grown or emptied: anywhere, in the digest too."""
+    """Bits, bytes and ranges of bytes changed, files cut short, grown or emptied: anywhere, in the digest too."""
     for position in [*rng.integers(0, len(content), 60).tolist(), 0, 31, 32, len(content) - 1]:
         one = content[position]
         for other in (one ^ 1 << rng.integers(8), 255 - one):
