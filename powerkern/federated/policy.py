@@ -51,8 +51,8 @@ class Policy:
         optimum is beyond it gets the lambda at the limit, with status ``AT_BOUND`` and a warning.
     rounding : float, default 2**-16
         Masked sums of moments are rounded to this part of a row, which changes lambda by some thousandths of its
-        standard error where values fill their bounds, and by as much as one where few tight values lie far from 0. Exact sums, as with 0, tell a few of the largest and smallest
-        rows to all digits.
+        standard error where values fill their bounds, and by as much as one where few tight values lie far from 0.
+        Exact sums, as with 0, tell a few of the largest and smallest rows to all digits.
     bins : int, default 64
         Most bins of a column in a sketch. A bin with at most four values gives them away.
     rows_per_bin : int, default 10

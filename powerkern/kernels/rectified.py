@@ -285,7 +285,7 @@ ROOM = 8
 
 
 class SortedColumn(NamedTuple):
-    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`: 2, or 0 (Box-Cox)."""
+    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`, 2 (Box-Cox: 0)."""
 
     x: FloatArray  #: at least n + ROOM values, like the logs
     logs: FloatArray
