@@ -20,7 +20,7 @@ from powerkern.federated import (
     run,
 )
 from powerkern.federated.messages import as_body, pack, unpack
-from powerkern.sketch import range_of
+from powerkern.sketch import Grid, range_of
 
 NAMES = ["a", "b", "c"]
 SHIFT = np.array([7.3, -2.0])
@@ -176,3 +176,14 @@ def test_a_range_with_a_shift_of_its_own_is_refused() -> None:
     own = as_body(range_of(ROWS[:80], "box-cox", shift=SHIFT).to_bytes())
     with pytest.raises(ProtocolError, match="its range has a shift of its own"):
         server.receive(pack(answer._replace(body=own)), sender="a")
+
+
+def test_a_grid_with_a_shift_of_its_own_is_refused() -> None:
+    clients, server = sites(), Server(NAMES, family="box-cox", shift=SHIFT)
+    for client in clients:
+        server.receive(client.answer(server.request), sender=client.name)
+    server.close_round()
+    grid = Grid.from_bytes(unpack(server.request, "server").body.tobytes())
+    moved = Grid(grid.family, grid.table, grid.column_names, grid.was_vector, grid.quantum, SHIFT)
+    with pytest.raises(ProtocolError, match="a grid for other columns"):
+        clients[0].answer(shifted_by(server.request, SHIFT.tolist(), body=as_body(moved.to_bytes())))
