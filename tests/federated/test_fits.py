@@ -209,7 +209,7 @@ def test_raw_values_do_not_overflow(protocol: str) -> None:
 def test_bounds_that_no_lambda_keeps(protocol: str) -> None:
     with pytest.raises(ProtocolError, match=r"cannot be merged: ymax=0\.1 is too small for column 0"):
         federated([X[:300, :1], X[300:, :1]], protocol=protocol, ymax=0.1)
-    with pytest.raises(ProtocolError, match="lmbda must be one number or one a column"):
+    with pytest.raises(ProtocolError, match="lmbda must be one number or one per column"):
         federated([X[:300, :1], X[300:, :1]], protocol=protocol, lmbda=[1.0, 2.0])
     with pytest.raises(ValueError, match="ymax must be positive"):
         Server(["a"], ymax=-1.0)
