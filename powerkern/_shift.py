@@ -31,7 +31,7 @@ def given_shift(shift: ArrayLike, family: str, p: int) -> FloatArray:
     """
     given = as_reals("shift", shift)
     if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-        raise ValueError(f"shift must be one number or one a column ({p}), got shape {given.shape}")
+        raise ValueError(f"shift must be one number or one per column ({p}), got shape {given.shape}")
     if not np.isfinite(given).all():
         raise ValueError(f"shift must be finite, got {given[~np.isfinite(given)][0]}")
     if given.any() and (family not in FAMILIES or is_mirrored(FAMILIES[family])):

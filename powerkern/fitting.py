@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import _frames
 from powerkern._arguments import domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
 from powerkern._best_family import best_family
-from powerkern._engine.shifted import shifted
+from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, Robust, other_estimator
 from powerkern._lambda_limit import apply_limit
@@ -191,14 +191,10 @@ def fit(
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
             return other.fit(columns, code, threads, progress)
-        results = fit_matrix(columns, code, given, weight, threads, progress)
-        if limit < math.inf:
-
-            def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-                return fit_matrix(columns[:, at], code, bounded, weight, threads)
-
-            apply_limit(refit, code, results, matrix.names, limit, given, strict=ymax is not None)
-        return results
+        return maximum_likelihood(
+            columns, code, given, weight, limit, strict=ymax is not None, n_threads=threads, names=matrix.names,
+            progress=progress,
+        )  # fmt: skip
 
     families = None
     if family == BEST:
@@ -227,6 +223,29 @@ def fit(
     if (lmbda is not None or other is not None) and not standardize:
         warn_overflow(fitted)
     return fitted
+
+
+def maximum_likelihood(
+    columns: Columns,
+    family: int,
+    given: FloatArray,
+    weight: FloatArray,
+    limit: float = math.inf,
+    *,
+    strict: bool = False,
+    n_threads: int = 1,
+    names: list[str] | None = None,
+    progress: bool = False,
+) -> FloatArray:
+    """Results of every column, (p, N_RESULTS), with lambda found where `given` is NaN and raw output within `limit`."""
+    results = fit_matrix(columns, family, given, weight, n_threads, progress)
+    if limit < math.inf:
+
+        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+            return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
+
+        apply_limit(refit, family, results, names, limit, given, strict=strict)
+    return results
 
 
 def transform(X: object, fit: PowerFit, **options: Any) -> Any:

@@ -244,7 +244,7 @@ def test_other_families_have_no_shift(family: str) -> None:
     [
         (np.nan, ValueError, "shift must be finite, got nan"),
         ([3.0, 0.0, -np.inf, 1.0], ValueError, "shift must be finite, got -inf"),
-        ([1.0, 2.0], ValueError, r"one number or one a column \(4\), got shape \(2,\)"),
+        ([1.0, 2.0], ValueError, r"one number or one per column \(4\), got shape \(2,\)"),
         (np.ones((4, 1)), ValueError, "got shape"),
         ("3", TypeError, "shift must be a real number"),
         (None, TypeError, "shift must be a real number"),

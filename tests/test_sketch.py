@@ -466,7 +466,7 @@ def test_chunks_that_cannot_be_fitted():
     X = np.arange(1.0, 9.0).reshape(4, 2)
     with pytest.raises(TypeError, match="chunks is an iterator, which can be read only once"):
         fit_chunks(iter([X]))
-    with pytest.raises(TypeError, match=r"chunks must be a list of chunks, .*, got ndarray; pass all rows in one array"):
+    with pytest.raises(TypeError, match=r"chunks must be a list .*, got ndarray; pass all rows in one array"):
         fit_chunks(X)
     with pytest.raises(ValueError, match="there are no chunks"):
         fit_chunks([])

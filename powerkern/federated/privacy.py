@@ -14,17 +14,17 @@ from __future__ import annotations
 
 import math
 import secrets
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._arguments import output_limit
 from powerkern._validate import as_choice, as_rows
 from powerkern.federated.account import RandBelow, discrete_gaussian, noise_multiplier
-from powerkern.fitting import PowerFit, fit
+from powerkern.fitting import PowerFit, maximum_likelihood
 from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import checked_bounds
 
@@ -229,10 +229,8 @@ def noise(sigma: float, n_honest: int, shape: tuple[int, ...], below: RandBelow 
     return np.array(drawn, dtype=np.int64).reshape(shape)
 
 
-def fit_sums(
-    bins: Bins, total: IntArray, sigma: float, *, standardize: bool = True, column_names: Sequence[str] | None = None
-) -> PowerFit:
-    """The fit of noisy sums.
+def fit_sums(bins: Bins, total: IntArray, sigma: float, *, standardize: bool = True) -> FloatArray:
+    """The results of noisy sums.
 
     Parameters
     ----------
@@ -242,22 +240,19 @@ def fit_sums(
         Sums of all sites, with their noise.
     sigma : float
         Standard deviation of the noise in them, in rows: bins with fewer than 5 sigma rows are taken to be empty.
-    standardize, column_names
+    standardize
         As of `powerkern.fit`.
 
     Returns
     -------
-    PowerFit
-        Its `n_obs` is noisy, its intervals know nothing of the noise, and the range is that of the bins that count.
+    (n_columns, N_RESULTS) array
+        Rows of `kernels.results`. Numbers of values are noisy, and the range is that of the bins that count.
     """
     rows = total / UNIT
     counts = np.where(rows[..., COUNT] >= _SIGMAS * sigma, rows[..., COUNT], 0.0)
     means = np.where(counts > 0.0, rows[..., POSITION] / np.where(counts > 0.0, counts, 1.0) / _HALF, 0.0)
     kept = np.stack([counts, np.clip(means, -1.0, 1.0)], axis=-1)
-    results = np.concatenate([_result(bins, j, column, standardize) for j, column in enumerate(kept)])
-    return PowerFit(
-        bins.family, results, standardize=standardize, column_names=None if column_names is None else list(column_names)
-    )
+    return np.concatenate([_result(bins, j, column, standardize) for j, column in enumerate(kept)])
 
 
 def _result(bins: Bins, j: int, sums: FloatArray, standardize: bool) -> FloatArray:
@@ -265,9 +260,9 @@ def _result(bins: Bins, j: int, sums: FloatArray, standardize: bool) -> FloatArr
     points, weights = bins.points(j, sums)
     if points.size == 0:
         points, weights = np.array([np.nan]), np.ones(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of columns without a maximum: `status` says it
-        return fit(points[:, None], bins.family, sample_weight=weights, standardize=standardize, n_threads=1)._results
+    return maximum_likelihood(
+        points[:, None], FAMILIES[bins.family], np.array([np.nan]), weights, output_limit(None, standardize)
+    )
 
 
 def fit_private(
@@ -331,4 +326,5 @@ def fit_private(
     bins = Bins.within(low, high, family, privacy.n_bins)
     sigma = privacy.sigma(matrix.values.shape[1])
     total = bins.sums(matrix.values) + noise(sigma, 1, bins.shape, below)
-    return fit_sums(bins, total, sigma, standardize=standardize, column_names=matrix.names)
+    results = fit_sums(bins, total, sigma, standardize=standardize)
+    return PowerFit(family, results, standardize=standardize, column_names=matrix.names)

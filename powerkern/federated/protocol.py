@@ -298,8 +298,7 @@ def _private(plan: Plan, privacy: Privacy) -> Conversation:
     sigma = asked.total_sigma(plan.n_clients)
     if not (abs(total) <= (plan.max_weight * plan.n_clients + _MOST_SIGMAS * sigma) * UNIT).all():
         raise MergeError(_MASKS)
-    fit = fit_sums(asked.bins, total, sigma, standardize=plan.standardize)
-    return Outcome(fit._results, None, [], [])
+    return Outcome(fit_sums(asked.bins, total, sigma, standardize=plan.standardize), None, [], [])
 
 
 # --- sketches -----------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from powerkern._jit import bits_of, float_of, fma, inlined, kernel
 from powerkern.kernels.elementary import exp, exp_minus, expm1, log1p_series, rounder_of, split_one_plus
+from powerkern.kernels.floats import EPS
 
 _LN2 = math.log(2.0)
 
@@ -111,10 +112,13 @@ def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
 
 @inlined
 def reach(e: Exponent, steepest: float) -> float:
-    """e**d for the largest |d| of which `exp_less` can take m d, |m| <= `steepest`, without looking."""
+    """e**d for the largest |d| of which `exp_less` can take m d, |m| <= `steepest`, without looking.
+
+    A little less, because it is felt where m is large that e**d and products with it are rounded.
+    """
     t = -1.0 - e.t_min
     d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)
-    return exp(d)
+    return exp(d) * (1.0 - 8.0 * EPS)
 
 
 @inlined

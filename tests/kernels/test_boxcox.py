@@ -335,3 +335,11 @@ def test_raw_values_do_not_depend_on_what_stands_beside(lmbda):
         for stranger in (math.nan, math.inf, -1.0, 5e-324):
             np.testing.assert_array_equal(applied(loop, [*x, stranger], lmbda)[:-1], y)
         x = y
+
+
+def test_standardized_is_finite_where_rounding_is_felt_in_the_range_without_checks():
+    """A huge exponent: e**d of the farthest value that needs no check is 1 to the last bits."""
+    lmbda, ref = -7.455277881850583e17, 5.145969572690363e16
+    x = [5.145969572690364e16, 5.145969572690365e16, 5.145969572690368e16]
+    end = 1.88069e19 / abs(lmbda) - 0.0397
+    np.testing.assert_allclose(applied(boxcox_standardized, x, lmbda, ref, 1.88069e19, -0.0397), end, rtol=1e-14)

@@ -320,6 +320,7 @@ def test_usual_columns_are_fitted_in_one_pass():
     code = (
         "import numpy as np, test_mle\n"
         "from powerkern.kernels import mle, one_pass\n"
+        "from powerkern.kernels.family import YEO_JOHNSON\n"
         "two_pass, samples = [], []\n"
         "def counted(calls, function):\n"
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"

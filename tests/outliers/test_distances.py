@@ -114,7 +114,7 @@ def test_robust_covariance_ignores_outliers():
 
 
 def test_robust_covariance_needs_rows_and_scikit_learn(monkeypatch):
-    with pytest.raises(ValueError, match="give more rows than columns"):
+    with pytest.raises(ValueError, match="pass more rows than columns"):
         robust_covariance(CLOUD[:2])
     monkeypatch.setitem(sys.modules, "sklearn.covariance", None)
     with pytest.raises(ImportError, match=r"powerkern\[sklearn\]"):
