@@ -11,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._arguments import weights_of
 from powerkern._engine.by_column import partial_moments_matrix
+from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._power_fit import PowerFit
+from powerkern._shift import given_shift
 from powerkern._validate import as_rows, column_label
 from powerkern.federated import secure
 from powerkern.federated.account import Account, random_below
@@ -111,7 +113,7 @@ class Client:
                 "policy=Policy.open() tells everything in the open"
             )
         self._n_threads = thread_count(n_threads)
-        self._ranges: dict[str, Range] = {}
+        self._ranges: dict[tuple[str, bytes], Range] = {}
         self._ledger = Ledger({} if memory is None else memory)
         self._answers: dict[tuple[str, int], bytes] = {}
         self._check_public_bounds()
@@ -204,12 +206,13 @@ class Client:
         if request.kind not in _QUESTIONS or (request.kind == Kind.UNMASK and not resilient):
             raise self._error(f"a message of kind {request.kind.name} is no request")
         try:
+            shift = self._shift(request, family)
             self._policy.check_sites(masked, len(names))
             if masked and not self._secrets:
                 raise ValueError("it has no secrets to mask sums with")
             if request.kind == Kind.OPENING:
                 rescue = self._rescue(request, names, {}) if resilient else None
-                return _Terms(family, masked, names, {}, b"", None, None, None, rescue)
+                return _Terms(family, shift, masked, names, {}, b"", None, None, None, rescue)
             if request.kind != Kind.UNMASK:
                 self._policy.check_question(family, _QUESTIONS[request.kind])
             if masked and request.kind == Kind.RANGE:
@@ -218,13 +221,15 @@ class Client:
             openings = self._openings(request, names, resilient) if masked else {}
             context = secure.context_of(request.session, openings, digest) if masked else b""
             rescue = self._rescue(request, names, openings) if resilient else None
-            grid = self._grid(request) if request.kind == Kind.SKETCH else None
-            moments = self._moments_request(request, family) if request.kind == Kind.MOMENTS else None
+            grid = self._grid(request, shift) if request.kind == Kind.SKETCH else None
+            moments = self._moments_request(request, family, shift) if request.kind == Kind.MOMENTS else None
+            if request.kind == Kind.COUNTS and shift.any():
+                raise ValueError("private counts are of columns as they are, without a shift")
             counts = self._counts_request(request, family, masked) if request.kind == Kind.COUNTS else None
         except ValueError as error:
             text = str(error)
         else:
-            return _Terms(family, masked, names, peers, context, grid, moments, counts, rescue)
+            return _Terms(family, shift, masked, names, peers, context, grid, moments, counts, rescue)
         raise self._error(text)
 
     def _names(self, request: Message) -> list[str]:
@@ -237,6 +242,13 @@ class Client:
         ):
             raise self._error(f"it is not among the clients of this fit: {names}")
         return names
+
+    def _shift(self, request: Message, family: str) -> FloatArray:
+        """What is added to each column: all that is told in this fit is of the sums."""
+        try:
+            return given_shift(request.details.get("shift", 0.0), family, self.n_columns)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the request is malformed: {error}") from None
 
     def _peers(self, names: list[str]) -> dict[str, bytes]:
         """Seeds shared with the other clients that take part."""
@@ -277,25 +289,26 @@ class Client:
             self._policy.check_sites(True, len(answered))
         return _Rescue(member, sharings, answered)
 
-    def _grid(self, request: Message) -> Grid:
+    def _grid(self, request: Message, shift: FloatArray) -> Grid:
         try:
             grid = Grid.from_bytes(request.body.tobytes())
         except ValueError as error:
             raise ValueError(f"the request is malformed: {error}") from None
-        if grid.n_features != self.n_columns or grid.family != request.details["family"]:
+        other = grid.n_features != self.n_columns or grid.family != request.details["family"]
+        if other or grid.shift.any():  # the shift is the request's; the grid is for the sums
             raise ValueError("the request is malformed: a grid for other columns")
         self._policy.check_bins(grid.n_bins)
         which = np.flatnonzero(grid.n_bins)
-        self._policy.check_bounds(which, grid.x_min[which], grid.x_max[which])
+        self._policy.check_bounds(which, grid.x_min[which], grid.x_max[which], shift)
         return grid
 
-    def _moments_request(self, request: Message, family: str) -> MomentsRequest:
+    def _moments_request(self, request: Message, family: str, shift: FloatArray) -> MomentsRequest:
         try:
             asked = read_moments_request(request.body, self.n_columns, FAMILIES[family])
         except ValueError as error:
             raise ValueError(f"the request is malformed: {error}") from None
         self._policy.check_exponents(asked.lmbda)
-        self._policy.check_bounds(asked.which, asked.low, asked.high)
+        self._policy.check_bounds(asked.which, asked.low, asked.high, shift)
         return asked
 
     def _counts_request(self, request: Message, family: str, masked: bool) -> Question:
@@ -318,6 +331,8 @@ class Client:
             raise self._error(f"its policy allows {self._policy.sessions:g} fits of its rows; they have been")
         if self._ledger.asked(request.session) + questions > self._policy.questions:
             raise self._error(f"its policy allows {self._policy.questions:g} questions in a fit; this is one more")
+        if self._ledger.shift_changed(request.session, terms.shift.tolist()):
+            raise self._error("the shift is not the one that this fit began with, and extremes would show; begin anew")
         sites = terms.sites_told_of(request.kind)
         if sites is not None and not self._policy.changing_sites and self._ledger.sites_changed(sites):
             raise self._error("it took part in a fit with other sites; the difference would tell of those that changed")
@@ -327,7 +342,7 @@ class Client:
             self._ledger.note_unmasked(request.session)
         if terms.counts is not None:
             self._spend(terms.counts)
-        self._ledger.charge(request.session, questions, rows, sites)
+        self._ledger.charge(request.session, questions, rows, sites, terms.shift.tolist())
 
     def _spend(self, asked: Question) -> None:
         account = Account(self._ledger.spent())
@@ -350,13 +365,13 @@ class Client:
             return self._unmasking(terms)
         if terms.counts is not None:
             return self._counts(request, terms.counts, terms)
-        found = self._checked_range(terms.family)
+        found = self._checked_range(terms.family, terms.shift)
         if request.kind == Kind.RANGE:
             return as_body(found.to_bytes())
         if request.kind == Kind.CODE:
-            return self._codes(found)
+            return self._codes(found, terms.shift)
         if terms.moments is not None:
-            moments = self._moments(terms.moments, terms.family, found)
+            moments = self._moments(terms.moments, terms, found)
             return self._masked_moments(moments, terms) if terms.masked else moments
         own = self._sketch(request, terms, found)
         if terms.masked:
@@ -385,11 +400,11 @@ class Client:
             text = str(error)
         raise self._error(text)
 
-    def _codes(self, found: Range) -> FloatArray:
+    def _codes(self, found: Range, shift: FloatArray) -> FloatArray:
         """Powers of two about the extremes of each column, or those of the policy's bounds; NaN without values."""
         ends = np.array([found.x_min, found.x_max])
         if self._policy.bounds is not None:
-            ends = self._policy.public_bounds(self.n_columns)[:, : self.n_columns]
+            ends = self._policy.public_bounds(self.n_columns)[:, : self.n_columns] + shift
         ends = np.where(found.count > 0.0, ends, np.nan)
         return np.ascontiguousarray(np.array([codes_below(ends[0]), codes_above(ends[1])]).T)
 
@@ -397,28 +412,30 @@ class Client:
         grid = terms.grid
         assert grid is not None
         self._check_weight(request.details.get("max_weight"), found)
-        self._check_inside(np.arange(self.n_columns), grid.x_min, grid.x_max, found)
-        own = self._sketched(grid, self._sample_weight)
+        self._check_inside(np.arange(self.n_columns), grid.x_min, grid.x_max, found, terms.shift)
+        own = self._sketched(grid, terms.shift, self._sample_weight)
         if self._policy.rows_per_bin > 1:
-            rows = own if self._sample_weight is None else self._sketched(grid, self._weight > 0.0)
+            rows = own if self._sample_weight is None else self._sketched(grid, terms.shift, self._weight > 0.0)
             in_bins = np.ldexp(rows.sums[:, 0].astype(np.float64), grid.quantum)
             if ((in_bins > 0.0) & (in_bins < self._policy.rows_per_bin - 0.5)).any():
                 raise self._error(f"a bin has fewer than {self._policy.rows_per_bin:g} rows, too few to report")
         return own
 
-    def _sketched(self, grid: Grid, weight: ArrayLike | None) -> Sketch:
+    def _sketched(self, grid: Grid, shift: FloatArray, weight: ArrayLike | None) -> Sketch:
+        moved = Grid(grid.family, grid.table, grid.column_names, grid.was_vector, grid.quantum, shift)
         try:
-            return sketch(self._matrix.values, grid, sample_weight=weight, n_threads=self._n_threads)
+            own = sketch(self._matrix.values, moved, sample_weight=weight, n_threads=self._n_threads)
+            return Sketch(grid, own.sums)
         except ValueError as error:
             detail = str(error)
         raise self._error("its rows do not fit on the grid of this fit", detail)
 
-    def _moments(self, asked: MomentsRequest, family: str, found: Range) -> FloatArray:
-        self._check_inside(asked.which, asked.low, asked.high, found)
+    def _moments(self, asked: MomentsRequest, terms: _Terms, found: Range) -> FloatArray:
+        self._check_inside(asked.which, asked.low, asked.high, found, terms.shift)
         frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
-        values, code = self._matrix.values, FAMILIES[family]
+        values, code = shifted(self._matrix.values, terms.shift), FAMILIES[terms.family]
         moments = partial_moments_matrix(values, code, frames, at, self._weight, self._n_threads)[asked.which]
         if not np.isfinite(moments).all():
             raise self._error("moments at these exponents are beyond float64")
@@ -461,30 +478,34 @@ class Client:
             label = column_label(int(np.argmax(outside)), self._matrix.names)
             raise ValueError(f"client {self.name!r}: {label} has values beyond the bounds of its policy")
 
-    def _checked_range(self, family: str) -> Range:
-        """The range of the columns, once it is known that all may be told of."""
-        if family not in self._ranges:
-            found = self._range(family)
+    def _checked_range(self, family: str, shift: FloatArray) -> Range:
+        """The range of the columns plus their shift, once it is known that all may be told of."""
+        key = (family, shift.tobytes())
+        if key not in self._ranges:
+            found = self._range(family, shift)
             few = np.flatnonzero((found.count > 0) & (found.count < self._policy.min_rows))
             if few.size:
                 label = column_label(int(few[0]), self._matrix.names)
                 raise self._error(f"{label} has fewer than {self._policy.min_rows:g} values, too few to report")
-            self._ranges[family] = found
-        return self._ranges[family]
+            self._ranges[key] = found
+        return self._ranges[key]
 
-    def _range(self, family: str) -> Range:
+    def _range(self, family: str, shift: FloatArray) -> Range:
         try:
-            return range_of(
+            found = range_of(
                 self._matrix.values,
                 family,
                 sample_weight=self._sample_weight,
+                shift=shift,
                 column_names=self._matrix.names,
                 n_threads=self._n_threads,
             )
+            return Range(family, found.table, found.column_names, found.was_vector)
         except ValueError as error:
             detail = str(error)
         column = detail.partition(", row")[0] if ", row" in detail else "a column"
-        raise self._error(f"{column} has values outside the domain of {family}; its own log names one", detail)
+        domain = f"{family} with this shift" if shift.any() else family
+        raise self._error(f"{column} has values outside the domain of {domain}; its own log names one", detail)
 
     def _check_weight(self, largest: object, found: Range) -> None:
         """Refuse, by powers of two, more rows than a sketch has room for."""
@@ -496,12 +517,15 @@ class Client:
                 f"a column has more values, or weight, than {limit:g}; begin anew with a larger max_weight"
             )
 
-    def _check_inside(self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, found: Range) -> None:
+    def _check_inside(
+        self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, found: Range, shift: FloatArray
+    ) -> None:
         outside = (found.count[which] > 0) & ~((low <= found.x_min[which]) & (found.x_max[which] <= high))
         if outside.any():
             k = int(np.argmax(outside))
-            label = column_label(int(which[k]), self._matrix.names)
-            raise self._error(f"{label} has values outside {low[k]:g} to {high[k]:g}, the bounds of this fit")
+            label, moved = column_label(int(which[k]), self._matrix.names), shift[which[k]]
+            ends = f"{low[k] - moved:g} to {high[k] - moved:g}"
+            raise self._error(f"{label} has values outside {ends}, the bounds of this fit")
 
 
 _QUESTIONS = {
@@ -519,6 +543,7 @@ class _Terms(NamedTuple):
     """What a request asks for; seeds and what they are bound to, where sums are masked."""
 
     family: str
+    shift: FloatArray
     masked: bool
     names: list[str]
     peers: dict[str, bytes]

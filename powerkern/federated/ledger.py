@@ -42,6 +42,10 @@ class Ledger:
         """Whether sums were told in a fit of other sites."""
         return self._book["sites"] not in (None, sorted(names))
 
+    def shift_changed(self, session: str, shift: list[float]) -> bool:
+        """Whether anything was asked in this session about the columns plus another shift."""
+        return self._session(session).get("shift") not in (None, shift)
+
     def is_known(self, session: str) -> bool:
         """Whether the session has been opened here."""
         return session in self._book["sessions"]
@@ -85,9 +89,10 @@ class Ledger:
         self._book["mu"] = mu
         self._save()
 
-    def charge(self, session: str, questions: int, rows: str, sites: Sequence[str] | None) -> None:
+    def charge(self, session: str, questions: int, rows: str, sites: Sequence[str] | None, shift: list[float]) -> None:
         """Note that so much is asked about these rows, whatever the answer will be."""
         self._session(session)["asked"] += questions
+        self._session(session)["shift"] = shift
         self._book["rows"] = rows
         if sites is not None and self._book["sites"] is None:
             self._book["sites"] = sorted(sites)

@@ -65,7 +65,8 @@ class Policy:
     questions : int, default 40
         Most exponents and sketches in a session, refused ones included.
     sessions : int, default 3
-        Most sessions in which anything is told about the same rows.
+        Most sessions in which anything is told about the same rows. A session has one shift of Box-Cox, for each tells
+        other powers of two about the extremes.
     privacy : Privacy, optional
         What all private counts of these rows may cost together; its `n_bins` is not looked at. Without, none are told.
     changing_sites : bool, default False
@@ -175,11 +176,14 @@ class Policy:
         if n_bins.max(initial=0) > self.bins:
             raise ValueError(f"its policy allows {self.bins:g} bins a column, the grid has {n_bins.max()}")
 
-    def check_bounds(self, which: NDArray[np.intp], low: FloatArray, high: FloatArray) -> None:
-        """Refuse bounds that are no powers of two, unless extremes are told anyway; or that miss the public ones."""
+    def check_bounds(self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, shift: FloatArray) -> None:
+        """Refuse bounds that are no powers of two, unless extremes are told anyway; or that miss the public ones.
+
+        They are bounds of the columns plus their shift, the public ones of the columns themselves.
+        """
         if self.bounds is not None:
-            own_low, own_high = self.public_bounds(int(which.max(initial=0)) + 1)
-            if (low > codes_below(own_low)[which]).any() or (high < codes_above(own_high)[which]).any():
+            own_low, own_high = self.public_bounds(int(which.max(initial=0)) + 1)[:, which] + shift[which]
+            if (low > codes_below(own_low)).any() or (high < codes_above(own_high)).any():
                 raise ValueError("the bounds of this fit do not contain the public bounds of its policy")
         elif "range" not in self.kinds and not (_are_codes(low) & _are_codes(high)).all():
             raise ValueError("its policy allows bounds that are 0 or powers of two only")

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._arguments import given_lambdas, output_limit
 from powerkern._lambda_limit import at_bound, bounded_lambdas
 from powerkern._power_sums import PowerSums
+from powerkern._shift import to_own_units
 from powerkern._status import Status
 from powerkern._validate import column_label
 from powerkern.federated import pool, secure
@@ -63,9 +64,10 @@ class Limits:
 
 
 class Plan(NamedTuple):
-    """What is settled before the first round; see `Server`."""
+    """What is settled before the first round; see `Server`. Clients tell of columns plus shift; so do the bounds."""
 
     family: str
+    shift: FloatArray
     protocol: str
     search: str
     grid: int
@@ -147,6 +149,7 @@ def conversation(plan: Plan) -> Conversation:
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
     if limit < np.inf:
         yield from _keep_within(talk, limit, given, results)
+    to_own_units(results, np.broadcast_to(plan.shift, len(results)))
     return Outcome(results, sums, open_columns if sums is not None else [], cut)
 
 
@@ -234,6 +237,8 @@ def _read_range(plan: Plan) -> Callable[[Message, int], Range]:
         found = Range.from_bytes(message.body.tobytes())
         if found.family != plan.family:
             raise ValueError(f"its range is of family {found.family!r}, the fit's is {plan.family!r}")
+        if found.shift.any():
+            raise ValueError("its range has a shift of its own; a client adds that of the request")
         _check_heaviest(found.n_obs, plan)
         return found
 

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import given_lambdas, output_limit
+from powerkern._arguments import as_reals, given_lambdas, output_limit
 from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
+from powerkern._shift import given_shift
 from powerkern._validate import as_choice, as_flag, as_names, column_label, column_labels
 from powerkern.federated import recovery
 from powerkern.federated.ledger import NONCE_BYTES
@@ -76,8 +77,9 @@ class Server:
         published, which takes more rounds. Both end on the derivative, for values alone give lambda to 1e-8.
     grid : int, default 0
         Ask for so many exponents at once first. Saves rounds and costs bytes.
-    standardize, lmbda, ymax
-        As in `powerkern.fit`. Extremes that are not told (`bounds`, `secure`) are taken to be the bounds.
+    standardize, lmbda, shift, ymax
+        As in `powerkern.fit`; all bounds are of the values without their shift. Extremes that are not told (`bounds`,
+        `secure`) are taken to be the bounds.
     column_names : sequence of str, optional
         Names that the clients' columns must have; default: those of the first client.
     bounds : (low, high), optional
@@ -123,6 +125,7 @@ class Server:
         grid: int = 0,
         standardize: bool = True,
         lmbda: ArrayLike | None = None,
+        shift: ArrayLike = 0.0,
         ymax: float | None = None,
         column_names: Sequence[str] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
@@ -144,10 +147,14 @@ class Server:
             raise ValueError("recover=True is of sums under masks; it needs secure=True")
         if privacy is not None and (not secure or bounds is None or lmbda is not None or ymax is not None):
             raise ValueError("privacy= needs secure=True and bounds=(low, high), and does not go with lmbda= or ymax=")
-        limits = None if bounds is None else _limits(bounds, self._family, secure and privacy is None)
+        self._shift = _checked_shift(shift, self._family)
+        if privacy is not None and self._shift.any():
+            raise ValueError("privacy= does not go with shift=; add the shift to the rows at the clients")
+        coarse = secure and privacy is None
+        limits = None if bounds is None else _limits(bounds, self._family, self._shift, coarse)
         self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
         self._n_columns: int | None = None if self._columns is None else len(self._columns)
-        self._n_columns = _number_of_columns(limits, self._n_columns)
+        self._n_columns = _number_of_columns(limits, self._n_columns, self._shift)
         output_limit(ymax, standardize)  # refuses what makes no sense
         if lmbda is not None:
             given_lambdas(lmbda, self._n_columns or np.size(lmbda))
@@ -168,6 +175,7 @@ class Server:
         self.bytes_sent = self.bytes_received = 0
         plan = Plan(
             self._family,
+            self._shift,
             as_choice("protocol", protocol or ("rounds" if secure else "sketch"), PROTOCOLS),
             as_choice("search", search, METHODS),
             grid,
@@ -343,6 +351,8 @@ class Server:
         details: dict[str, Any] = {"family": self._family, "clients": self._names, "secure": self._secure}
         if self._recovery is not None:
             details.update(clients=self._every, recovery=True)
+        if self._shift.any():
+            details["shift"] = self._shift.tolist()
         if not self._announced:
             details["max_weight"] = self._max_weight
         if self._openings:
@@ -424,23 +434,40 @@ def _check_counts(grid: int, max_rounds: int) -> None:
         raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
 
 
-def _number_of_columns(limits: FloatArray | None, named: int | None) -> int | None:
-    """How many columns the fit has, as bounds or names say."""
-    if limits is None:
-        return named
-    if named not in (None, limits.shape[1]):
+def _number_of_columns(limits: FloatArray | None, named: int | None, shift: FloatArray) -> int | None:
+    """How many columns the fit has, as bounds, names or a shift for each say."""
+    if limits is not None and named not in (None, limits.shape[1]):
         raise ValueError(f"bounds are of {limits.shape[1]} columns, column_names are {named}")
-    return int(limits.shape[1])
+    known = named if limits is None else int(limits.shape[1])
+    if known is not None:
+        given_shift(shift, "box-cox", known)
+    return shift.size if known is None and shift.ndim else known
 
 
-def _limits(bounds: Any, family: str, coarse: bool) -> FloatArray:
-    """Bounds as two rows, of powers of two if they are to be coarse."""
+def _checked_shift(shift: ArrayLike, family: str) -> FloatArray:
+    """A shift for all columns or one for each, how many there may be."""
+    given = as_reals("shift", shift)
+    given_shift(given, family, max(given.size, 1))
+    return given
+
+
+def _limits(bounds: Any, family: str, shift: FloatArray, coarse: bool) -> FloatArray:
+    """Bounds of the columns plus their shift, as two rows, of powers of two if they are to be coarse."""
     try:
         low, high = bounds
     except (TypeError, ValueError):
         raise ValueError("bounds must be (low, high): numbers, or one a column") from None
-    ends = checked_bounds(low, high, family)
+    ends = _shifted_bounds(low, high, shift) if shift.any() else checked_bounds(low, high, family)
     return np.array([codes_below(ends[0]), codes_above(ends[1])]) if coarse else ends
+
+
+def _shifted_bounds(low: ArrayLike, high: ArrayLike, shift: FloatArray) -> FloatArray:
+    ends = checked_bounds(low, high, "yeo-johnson")
+    moved = given_shift(shift, "box-cox", ends.shape[1])
+    if not (ends[0] > -moved).all():
+        raise ValueError("bounds must be above -shift in every column, where shifted Box-Cox is defined")
+    low, high = ends + moved
+    return checked_bounds(low, high, "box-cox")
 
 
 def _are_names(names: object, n: int) -> bool:
