@@ -99,6 +99,19 @@ def test_output_of_all_values_in_standard_deviations(name):
 
 
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("seed", range(20))
+def test_output_far_from_the_heavy_values_at_any_lambda(family, seed):
+    """Powers overflow on one side of the heavy value only: lambda is large where values are tight or weights lopsided."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 30))
+    x = 1e6 + rng.normal(size=n) if seed % 2 else np.exp(rng.normal(size=n))
+    weight = 10.0 ** rng.uniform(-12.0, 12.0, n)
+    fit = pk.fit(x, family, sample_weight=weight)
+    exact = np.array(oracles.standardized(family, mpmath.mpf(float(fit.lmbda[0])), x, weight))
+    assert (np.abs(fit.transform(x) - exact) <= 1e-13 * np.maximum(1.0, np.abs(exact))).all()
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("seed", range(15))
 def test_weights_with_zeros_over_24_decades(family, seed):
     rng = np.random.default_rng(seed)

@@ -209,7 +209,7 @@ class Client:
             shift = self._shift(request, family)
             self._policy.check_sites(masked, len(names))
             if masked and not self._secrets:
-                raise ValueError("it has no secrets to mask sums with")
+                raise ValueError("it has no secrets to mask sums with; make the Client with secrets= (see SiteKey)")
             if request.kind == Kind.OPENING:
                 rescue = self._rescue(request, names, {}) if resilient else None
                 return _Terms(family, shift, masked, names, {}, b"", None, None, None, rescue)

@@ -124,7 +124,7 @@ def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: 
     certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
     status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
     nll = nll_at(logs, mu, at, centered.log_reference)
-    if centered.heavy == centered.heavy and abs(mu) * _farthest(centered) < _MODERATE:
+    if centered.heavy == centered.heavy and _is_moderate(centered, mu):
         return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
     extreme = 0.0
     if logs.neg.size == 0:
@@ -144,10 +144,15 @@ def _start(logs: Logs) -> float:
 
 
 @kernel
-def _farthest(centered: Centered) -> float:
-    """How far logs, in units, are from each other and from 0."""
+def _is_moderate(centered: Centered, mu: float) -> bool:
+    """Whether no power is e^300 times that of the reference, and psi's scale does not underflow.
+
+    Powers that are small beside the reference's saturate, and do no harm.
+    """
     logs = centered.logs
-    return max(logs.high - logs.low, abs(centered.log_reference) / logs.sigma)
+    growth = mu * (logs.high if mu > 0.0 else logs.low)
+    t = mu / logs.sigma * centered.log_reference
+    return growth < _MODERATE and (t > -_MODERATE or t < -4.0 * _MODERATE)
 
 
 @kernel
