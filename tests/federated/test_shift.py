@@ -146,11 +146,11 @@ def test_a_request_with_no_shift_that_makes_sense(shift: object) -> None:
 def test_what_a_server_refuses() -> None:
     with pytest.raises(ValueError, match="shift goes with family='box-cox' only"):
         Server(NAMES, shift=1.0)
-    with pytest.raises(ValueError, match=r"one number or one a column \(2\)"):
+    with pytest.raises(ValueError, match=r"one number or one per column \(2\)"):
         Server(NAMES, family="box-cox", shift=[1.0, 2.0, 3.0], column_names=["x", "y"])
-    with pytest.raises(ValueError, match=r"one number or one a column \(2\)"):
+    with pytest.raises(ValueError, match=r"one number or one per column \(2\)"):
         Server(NAMES, family="box-cox", shift=[1.0, 2.0, 3.0], bounds=BOUNDS)
-    with pytest.raises(ValueError, match=r"one number or one a column \(1\)"):
+    with pytest.raises(ValueError, match=r"one number or one per column \(1\)"):
         Server(NAMES, family="box-cox", shift=[])
     with pytest.raises(TypeError, match="shift must be a real number"):
         Server(NAMES, family="box-cox", shift="1")
