@@ -324,7 +324,7 @@ def test_dask() -> None:
     same_fit(fitted, whole, 1e-11)
     np.testing.assert_allclose(transform(lazy, fitted).compute(), whole.transform(X), rtol=0, atol=1e-9)
     same_fit(fit(lazy, "box-cox", shift=3.5), pk.fit(X, "box-cox", shift=3.5), 1e-11)
-    with pytest.raises(ValueError, match="one a column"):
+    with pytest.raises(ValueError, match="one per column"):
         fit(lazy, "box-cox", shift=[1.0])
 
 

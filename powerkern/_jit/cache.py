@@ -108,6 +108,8 @@ class KeptCode:
         try:
             payload = dumps(result._reduce())
             self._draft.publish(_digest(self._name, payload) + payload)
+        except RuntimeError:  # Ctrl-C in the compiler, whose callbacks swallow it: there is nothing to keep
+            return
         except Exception as error:  # the disk is full, or numba's internals have moved: the code is still good
             _not_kept.append(f"{self._name}: {error}")
 
