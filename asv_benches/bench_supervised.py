@@ -111,7 +111,7 @@ def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) ->
 class Fold(InTurns):
     """One training set of ten, iterative search by training accuracy."""
 
-    params = (list(CLASSIFIERS), [4])
+    params = (["naive Bayes"], [4])  # nearest neighbours take a hundred times as long: see CrossValidated
     param_names = ("classifier", "n_epochs")
 
     def setup(self, classifier: str, n_epochs: int) -> None:
@@ -121,10 +121,7 @@ class Fold(InTurns):
         self.model = SupervisedPowerTransformer(
             CLASSIFIERS[classifier], starts="mle", cv="train", n_epochs=n_epochs, n_threads=1
         )
-        self.time_fit(classifier, 0)  # compiles
-
-    def time_fit(self, classifier: str, n_epochs: int) -> None:
-        self.model.fit(self.X, self.y)
+        self.model.fit(self.X[:, :2], self.y)  # compiles
 
     def track_seconds(self, classifier: str, n_epochs: int) -> float:
         return self.compare({"powerkern": lambda: self.model.fit(self.X, self.y)})["powerkern"].wall
