@@ -186,7 +186,7 @@ def fit(
     limit = output_limit(ymax, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    repeated = repeated_rows(matrix.values, weight, estimator) if other else matrix.values
+    repeated = repeated_rows(matrix.values, weight, f"{estimator=}") if other else matrix.values
     columns = shifted(repeated, shift)
 
     def fitted_as(code: int) -> FloatArray:
