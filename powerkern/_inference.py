@@ -19,6 +19,7 @@ from powerkern._likelihood_tests import (
     Interval,
     LikelihoodRatio,
     checked_level,
+    hypothesis_lambdas,
     likelihood_ratio,
     rounded_power,
     standard_error,
@@ -200,11 +201,9 @@ class Inference(FittedColumns):
         array([0.58, 0.06])
         """
         self._refuse_robust("a likelihood ratio test")
-        given = as_reals("lmbda0", lmbda0)
-        if given.ndim > 1 or given.size not in (1, self.n_features) or not np.isfinite(given).all():
-            raise ValueError(f"lmbda0 must be one finite number, or one per column ({self.n_features})")
-        if given.size == 1:
-            nll0 = self.profile(float(given.reshape(())), X, sample_weight=sample_weight, n_threads=n_threads)
+        given = hypothesis_lambdas(lmbda0, self.n_features)
+        if given.ndim == 0:
+            nll0 = self.profile(given, X, sample_weight=sample_weight, n_threads=n_threads)
         else:
             nll0 = self.n_obs * self._likelihoods(given, X, sample_weight, thread_count(n_threads))
         return likelihood_ratio(nll0, self._optimal_nll())

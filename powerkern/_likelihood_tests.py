@@ -48,6 +48,14 @@ def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> Likelihood
     return LikelihoodRatio(np.asarray(statistic), df, np.asarray(chdtrc(df, statistic)))
 
 
+def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> FloatArray:
+    """The lambdas of a hypothesis: one for all, of shape (), or one for each of `n`; or the error."""
+    given = as_reals("lmbda0", lmbda0)
+    if given.ndim > 1 or given.size not in (1, n) or not np.isfinite(given).all():
+        raise ValueError(f"lmbda0 must be one finite number, or one per {each} ({n})")
+    return given.reshape(()) if given.size == 1 else given
+
+
 def checked_level(level: float) -> float:
     """A confidence level, or the error that says what it should be."""
     if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:

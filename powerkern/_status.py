@@ -33,7 +33,7 @@ class Status(IntEnum):
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
-    ROUNDED = 10
+    ROUNDED = 14
 
     @property
     def sentence(self) -> str:
