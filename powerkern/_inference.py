@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,10 @@ from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._fitted_columns import FittedColumns
 from powerkern._likelihood_tests import (
+    TESTED,
     Interval,
     LikelihoodRatio,
+    Method,
     checked_level,
     hypothesis_lambdas,
     likelihood_ratio,
@@ -28,16 +30,12 @@ from powerkern._likelihood_tests import (
 from powerkern._normality import Normality, moments_matrix, normality_figures
 from powerkern._shift import to_own_units
 from powerkern._status import Status
-from powerkern._summary import Summary, estimates
+from powerkern._summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, check_n_features
 from powerkern.kernels.normality import N_NORMALITY
 from powerkern.kernels.results import X_MAX, X_MIN
 
-Method = Literal["profile", "wald"]
-
-#: Lambdas that a summary tests: the logarithm, and no transform.
-_TESTED = (0.0, 1.0)
 #: Names of figures in a summary.
 _SHORTER = {"pvalue": "p_normal"}
 
@@ -343,11 +341,11 @@ class Inference(FittedColumns):
     ) -> tuple[dict[str, FloatArray], list[str]]:
         """The entries of a summary that follow from the likelihood, and what there is to say of them."""
         interval = self.confint(level, method="wald")
-        tests, notes = {}, [f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"]
+        tests, notes = {}, [note_on_intervals(level)]
         if X is not None or self._data is not None or self._sums is not None:
-            nll0 = self.profile(list(_TESTED), X, sample_weight=sample_weight, n_threads=n_threads)
-            tests = {f"{at:g}": likelihood_ratio(nll0[:, k], self._optimal_nll()) for k, at in enumerate(_TESTED)}
-            notes.append("lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom")
+            nll0 = self.profile(list(TESTED), X, sample_weight=sample_weight, n_threads=n_threads)
+            tests = {f"{at:g}": likelihood_ratio(nll0[:, k], self._optimal_nll()) for k, at in enumerate(TESTED)}
+            notes.append(NOTE_ON_TESTS)
         else:
             notes.append("no likelihood ratio tests: the fit no longer has its data; pass X")
         rounded = rounded_power(self.lmbda, interval)

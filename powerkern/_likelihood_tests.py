@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,12 @@ from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
 CONVENIENT = (1.0, 0.0, -1.0, 1.0 / 2.0, 1.0 / 3.0, -1.0 / 2.0, -1.0 / 3.0, 2.0, -2.0)
+
+#: Lambdas that summaries test: the logarithm, and no transform.
+TESTED = (0.0, 1.0)
+
+#: Of an interval: from the profile likelihood, or from its curvature.
+Method = Literal["profile", "wald"]
 
 
 class Interval(NamedTuple):
