@@ -154,6 +154,27 @@ def test_lr_test_against_mpmath(family, weighted):
             assert test.pvalue[j] == pytest.approx(stats.chi2.sf(exact, 1), rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [
+        [2003, 1950, 1997, 2000, 2009, 2009, 1980, 1999, 2007, 1991],
+        [1e-300, 1e-150, 1e-3, 1.0, 7.0, 1e100, 1e300],
+        [1.0, 1.0, 1.0, 1.0, 1.0, 2.0],
+        [5e-324, 1e-323, 3e-323, 4e-322],
+        (1e9 + np.arange(30.0) ** 2).tolist(),
+    ],
+    ids=["years", "wide", "rare", "subnormal", "offset"],
+)
+def test_lr_test_of_nasty_columns(column):
+    fit = pk.fit(np.column_stack([column, column]), "box-cox")
+    assert (fit.status == Status.OK).all()
+    lowest = likelihood("box-cox", most_likely_lambda("box-cox", column, fit.lmbda[0]), column)[0]
+    for lmbda0 in (0.0, 1.0, -3.0):
+        exact = float(2 * len(column) * (likelihood("box-cox", lmbda0, column)[0] - lowest))
+        for test in (fit.lr_test(lmbda0), fit.lr_test([lmbda0, lmbda0])):
+            assert test.statistic.tolist() == pytest.approx([exact] * 2, rel=1e-10, abs=1e-12 * (1 + abs(fit.nll[0])))
+
+
 def test_lr_test_against_scipy():
     x = np.random.default_rng(5).gamma(2.0, size=1000)
     fit = pk.fit(x, "box-cox")
