@@ -32,6 +32,8 @@ class Status(IntEnum):
     NO_SPREAD = 8
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
+    #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
+    ROUNDED = 14
 
     @property
     def sentence(self) -> str:
@@ -55,6 +57,7 @@ _SENTENCES = {
     Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
+    Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
 }
 
 

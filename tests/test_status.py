@@ -23,6 +23,7 @@ def test_codes_are_those_of_stored_fits():
         "MULTIMODAL": 7,
         "NO_SPREAD": 8,
         "UNRESOLVED": 9,
+        "ROUNDED": 14,
     }
 
 
