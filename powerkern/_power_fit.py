@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, cutoff_of
+from powerkern._likelihood_tests import Interval, checked_level
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
@@ -40,13 +41,6 @@ BEST = _fit_json.BEST
 FIT_FAMILIES = (*FAMILIES, BEST)
 #: Estimators that leave values out altogether.
 _KEEPS = ("rewml", "rewml-nr", "mtl")
-
-
-class Interval(NamedTuple):
-    """Likelihood intervals for lambda, one entry per column."""
-
-    low: FloatArray
-    high: FloatArray
 
 
 class _Figure:
@@ -581,8 +575,7 @@ class PowerFit:
         True
         """
         self._refuse_robust("a likelihood interval")
-        if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
-            raise ValueError(f"level must be between 0 and 1, got {level!r}")
+        level = checked_level(level)
         from scipy.special import chdtri  # costs a third of the time to import powerkern
 
         threads = thread_count(n_threads)

@@ -17,7 +17,8 @@ from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, Robust, other_estimator
 from powerkern._lambda_limit import apply_limit
-from powerkern._power_fit import BEST, FIT_FAMILIES, Interval, OutOfRange, PowerFit, warn_overflow, warn_unfitted
+from powerkern._likelihood_tests import Interval
+from powerkern._power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
 from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._typing import FloatArray
