@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern._arguments import as_reals, domain_error_in, weights_of
-from powerkern._design import Design, as_covariates, design_of
+from powerkern._covariates import Design, as_covariates, design_of
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
@@ -50,6 +50,8 @@ Method = Literal["profile", "wald"]
 _FORMAT, _VERSION = "powerkern.JointFit", 1
 #: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
+#: Curvatures below this underflow in products.
+_FLAT = 1e-250
 
 
 class _Rows(NamedTuple):
@@ -212,8 +214,8 @@ class JointFit:
         Standard errors, the roots of its diagonal.
     llf : float
         Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
-        `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for that of the data. R's ``car::powerTransform`` states minus this,
-        plus ``(p - 1) n/2 ln(n/(n - 1))``.
+        `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for that of the data. R's ``car::powerTransform``
+        states minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
     nll : float
         Minus `llf`.
     coef : (rank, p) ndarray
@@ -723,6 +725,12 @@ def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) ->
     if failed.size:
         why = Status(int(results[failed[0], STATUS])).sentence
         raise ValueError(f"{column_labels(failed, rows.names)}: {why} in complete rows; leave out such columns")
+    flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
+    if flat.size:
+        raise ValueError(
+            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; divide "
+            "by the largest magnitude"
+        )
     return results
 
 
