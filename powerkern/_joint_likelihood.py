@@ -23,6 +23,8 @@ from powerkern.kernels.derivatives import JACOBIAN, G
 
 #: Squared multiple correlation of a column with others, short of 1 by less than this times p: singular.
 _SINGULAR = 1e-14
+#: The same where a search did not converge.
+_NEARLY_SINGULAR = 1e-6
 #: A column stands in a linear relation where its coefficient, in standard deviations, is more than this.
 _INVOLVED = 1e-6
 
@@ -87,16 +89,16 @@ class JointLikelihood:
 
     Notes
     -----
-    Columns are put in an order of their own, that of a digest of their values, so that results do not depend on the
-    order in which they come. Beside the columns, four arrays of their size are held.
+    Columns are put in an order of their own, that of a digest of their values, in which everything here is stated, so
+    that results do not depend on the order in which they come: `order` says where each came, `restored` undoes it.
+    Beside the columns, four arrays of their size are held.
     """
 
     def __init__(self, columns: FloatArray, family: int, weight: FloatArray, basis: FloatArray, n_threads: int) -> None:
         p, n = columns.shape
         digests = [hashlib.sha256(column, usedforsecurity=False).digest() for column in columns]
-        self._order = np.array(sorted(range(p), key=digests.__getitem__))
-        self._place = np.argsort(self._order)
-        self._columns = columns[self._order]
+        self.order = np.array(sorted(range(p), key=digests.__getitem__))
+        self._columns = columns[self.order]
         self._family, self._weight, self._basis, self._n_threads = family, weight, basis, n_threads
         self._root = np.sqrt(weight / weight.sum()) if weight.size else np.full(n, math.sqrt(1.0 / n))
         self._y, self._y1, self._y2, self._spare = (np.empty((p, n)) for _ in range(4))
@@ -106,37 +108,37 @@ class JointLikelihood:
         """Number of columns."""
         return len(self._columns)
 
-    def in_place(self, figures: FloatArray) -> FloatArray:
-        """Figures of columns in their own order, put in the order in which the columns came."""
-        return figures[self._place]
+    def restored(self, figures: FloatArray) -> FloatArray:
+        """Figures of columns, one along every axis, in the order in which the columns came."""
+        place = np.argsort(self.order)
+        return figures[np.ix_(*(place,) * figures.ndim)]
 
     def column(self, j: int) -> JointLikelihood:
         """The likelihood of one column by itself."""
-        one = self._columns[self._place[j]][np.newaxis]
+        one = self._columns[j : j + 1]
         return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
 
-    def evaluate(self, lmbda: FloatArray) -> Evaluation:
+    def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> Evaluation:
         """f and its derivatives; an infinite f where a transform is beyond float64.
 
         Raises
         ------
         Singular
-            The transformed columns, or their residuals, are linearly dependent.
+            A transformed column, or its residuals, has less than a fraction `tolerance` p of its variance beside the
+            others.
         """
         with np.errstate(all="ignore"):
-            f, gradient, hessian = self._evaluate(lmbda[self._order])
-        place = self._place
-        return Evaluation(f, gradient[place], hessian[place[:, np.newaxis], place])
+            return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
 
-    def _evaluate(self, lmbda: FloatArray) -> Evaluation:
+    def _evaluate(self, lmbda: FloatArray, tolerance: float) -> Evaluation:
         y, y1, y2, spare, threads = self._y, self._y1, self._y2, self._spare, self._n_threads
         out = (y, y1, y2)
         figures = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
         f = float(figures[:, G].sum())
         if not (math.isfinite(f) and all(math.isfinite(float(part.sum())) for part in out)):
             return Evaluation(math.inf, np.full(len(lmbda), math.nan), np.full((len(lmbda),) * 2, math.nan))
-        f += self._take_residuals(out)
-        factor = self._orthonormalize(y)
+        f += self._take_residuals(out, tolerance)
+        factor = self._orthonormalize(y, tolerance * len(y))
         # y = factor q with q q^T = I; a_jk = (S^-1 cov(y, y'_k))_j
         inverse = inverse_of_lower(factor)
         shares = cross(y, y1, threads)
@@ -148,27 +150,27 @@ class JointLikelihood:
         f += float(np.log(np.diag(factor)).sum())
         return Evaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
 
-    def _take_residuals(self, out: tuple[FloatArray, ...]) -> float:
+    def _take_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
         """Replace psi, psi', psi'' by their residuals over the norm of psi's; returns the sum of their logs."""
         if not len(self._basis):
             return 0.0
         for part in out:
             part -= combine(cross(part, self._basis, self._n_threads), self._basis, self._spare, self._n_threads)
         norms = np.sqrt(np.einsum("ij,ij->i", out[0], out[0]))
-        fitted = ~(norms**2 > _SINGULAR)
+        fitted = ~(norms**2 > tolerance)
         if fitted.any():
-            raise Singular(np.sort(self._order[fitted]))
+            raise Singular(np.sort(self.order[fitted]))
         for part in out:
             part /= norms[:, np.newaxis]
         return float(np.log(norms).sum())
 
-    def _orthonormalize(self, y: FloatArray) -> FloatArray:
+    def _orthonormalize(self, y: FloatArray, tolerance: float) -> FloatArray:
         """Replace y by orthonormal rows q, y = factor q; returns the lower triangular factor.
 
         By Cholesky factors of y y^T, twice: what the first leaves of a strong correlation, the second takes off.
         """
         first, rank = cholesky(cross(y, y, self._n_threads))
-        small = np.diag(first)[:rank] ** 2 <= _SINGULAR * len(y)
+        small = np.diag(first)[:rank] ** 2 <= tolerance
         if rank < len(y) or small.any():
             raise self._singular(first, int(np.argmax(small)) if small.any() else rank, y)
         combine(inverse_of_lower(first), y, self._spare, self._n_threads)
@@ -182,7 +184,7 @@ class JointLikelihood:
         half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
         coefficients = np.einsum("k,kl->l", half, inverse)
         involved = np.append(np.flatnonzero(abs(coefficients) > _INVOLVED), j)
-        return Singular(np.sort(self._order[involved]))
+        return Singular(np.sort(self.order[involved]))
 
 
 def newton(at: Evaluation) -> Step:
@@ -232,6 +234,7 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Optimum:
         if tried.at is at:
             break
         lmbda, at = tried.lmbda, tried.at
+    likelihood.evaluate(lmbda, _NEARLY_SINGULAR)  # it may have been drawn to where columns depend on each other
     return Optimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
 
 
@@ -261,10 +264,16 @@ def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation,
 
 def start_of(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
     """The best lambda of every column by itself: `start` without covariates, else from there."""
-    if not has_covariates:
-        return start
-    each = [minimize(likelihood.column(j), start[j : j + 1]).lmbda[0] for j in range(len(start))]
-    return np.array(each)
+    return (
+        np.array([_best_alone(likelihood, j, start[j : j + 1]) for j in range(len(start))]) if has_covariates else start
+    )
+
+
+def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float:
+    try:
+        return float(minimize(likelihood.column(j), start).lmbda[0])
+    except Singular:
+        raise Singular(likelihood.order[j : j + 1]) from None
 
 
 def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Optimum:
@@ -295,15 +304,15 @@ def _apart(one: Optimum, other: Optimum) -> bool:
 
 
 def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) -> FloatArray:
-    """Where f, minimised over the other lambdas, exceeds its minimum at `lmbda` by `drop`: (p, 2); NaN: not found."""
+    """Where f, minimised over the other lambdas, exceeds its minimum at `lmbda` by `drop`: (2, p); NaN: not found."""
     best = likelihood.evaluate(lmbda)
     covariance = inverse_hessian(best.hessian)
-    ends = np.full((len(lmbda), 2), math.nan)
+    ends = np.full((2, len(lmbda)), math.nan)
     if covariance is not None:
         for j in range(len(lmbda)):
             step = math.sqrt(2.0 * drop / covariance[j, j]) * covariance[j]
-            ends[j, 0] = _profile_end(likelihood, best, lmbda, -step, j, drop)
-            ends[j, 1] = _profile_end(likelihood, best, lmbda, step, j, drop)
+            ends[0, j] = _profile_end(likelihood, best, lmbda, -step, j, drop)
+            ends[1, j] = _profile_end(likelihood, best, lmbda, step, j, drop)
     return ends
 
 

@@ -176,24 +176,24 @@ def fit_joint(
         raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
     matrix = as_matrix(X, column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
-    rows = _rows_of(matrix, covariates, sample_weight, family, shifts, stacklevel=4)
-    design = design_of(rows.covariates, rows.weight, rows.covariate_names, stacklevel=4)
+    rows = _rows_of(matrix, covariates, sample_weight, family, shifts, stacklevel=3)
+    design = design_of(rows.covariates, rows.weight, rows.covariate_names, stacklevel=3)
     _refuse_few(rows, design)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
     likelihood = _likelihood_of(rows, design, FAMILIES[family], shifts, threads)
+    singles = singles[likelihood.order]
     try:
         start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
-        best = best_of(likelihood, _starts(likelihood, start, singles[:, CURVATURE], int(n_starts)))
+        best = best_of(likelihood, _starts(start, singles[:, CURVATURE], int(n_starts)))
     except Singular as error:
         raise _singular(error, rows, design) from None
     if best.status == JointStatus.NOT_CONVERGED:
         warnings.warn(f"{best.status.sentence}; try other starts (n_starts=10)", stacklevel=2)
-    weight = rows.weight if rows.weight.size else None
+    lmbda, weight = likelihood.restored(best.lmbda), rows.weight if rows.weight.size else None
     columns = fit(
-        rows.values, family, sample_weight=weight, lmbda=best.lmbda, shift=shift, column_names=rows.names,
-        n_threads=threads,
-    )  # fmt: skip
-    return JointFit(_found(columns, best, rows, design, threads), rows)
+        rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
+    )
+    return JointFit(_found(columns, likelihood, best, rows, design, threads), rows)
 
 
 class JointFit:
@@ -408,15 +408,16 @@ class JointFit:
         from scipy.special import chdtri  # costs a third of the time to import powerkern
 
         likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        ends = profile_ends(likelihood, self.lmbda, 0.5 * float(chdtri(1, 1.0 - level)) / self.n_obs)
-        lost = np.flatnonzero(np.isnan(ends).any(axis=1))
+        drop = 0.5 * float(chdtri(1, 1.0 - level)) / self.n_obs
+        low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
+        lost = np.flatnonzero(np.isnan(low + high))
         if lost.size:
             warnings.warn(
                 f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see "
                 "method='wald'",
                 stacklevel=2,
             )
-        return Interval(ends[:, 0], ends[:, 1])
+        return Interval(low, high)
 
     def lr_test(
         self,
@@ -463,7 +464,7 @@ class JointFit:
             raise ValueError(f"lmbda0 must be one finite number, or one per column ({self.n_features})")
         likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
         try:
-            f = likelihood.evaluate(np.array(np.broadcast_to(given, (self.n_features,)))).f
+            f = likelihood.evaluate(np.broadcast_to(given, (self.n_features,))[likelihood.order]).f
         except Singular as error:
             raise ValueError(
                 f"{column_labels(error.columns, self.column_names)}: linearly dependent when transformed by lmbda0, so "
@@ -540,7 +541,7 @@ class JointFit:
         """The likelihood of the fitted data, remembered or given once more."""
         rows, shift = self._rows, self.columns.shift
         if X is not None:
-            rows = _rows_of(self._matrix(X), covariates, sample_weight, self.family, shift, stacklevel=5)
+            rows = _rows_of(self._matrix(X), covariates, sample_weight, self.family, shift, stacklevel=4)
         elif covariates is not None or sample_weight is not None:
             raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
         if rows is None:
@@ -728,8 +729,8 @@ def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) ->
     flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
     if flat.size:
         raise ValueError(
-            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; divide "
-            "by the largest magnitude"
+            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; "
+            "divide by the largest magnitude"
         )
     return results
 
@@ -742,10 +743,10 @@ def _likelihood_of(rows: _Rows, design: Design, family: int, shift: FloatArray, 
     return JointLikelihood(columns, family, rows.weight, basis, n_threads)
 
 
-def _starts(likelihood: JointLikelihood, start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
-    """The start, and others about it that do not depend on the order of the columns."""
+def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
+    """The start, and others about it."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
-    return [start, *(start + unit * likelihood.in_place(rng.normal(size=start.size)) for _ in range(n_starts - 1))]
+    return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
 def _singular(error: Singular, rows: _Rows, design: Design) -> ValueError:
@@ -758,20 +759,23 @@ def _singular(error: Singular, rows: _Rows, design: Design) -> ValueError:
     return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
 
 
-def _found(columns: PowerFit, best: Optimum, rows: _Rows, design: Design, n_threads: int) -> _Found:
+def _found(
+    columns: PowerFit, likelihood: JointLikelihood, best: Optimum, rows: _Rows, design: Design, n_threads: int
+) -> _Found:
     """The optimum, with the normal distribution of the standardised transformed rows."""
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
     root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
     z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
+    z = z[likelihood.order]
     products = cross(design.basis, z, n_threads)
     z -= combine(products.T, design.basis, n_threads=n_threads)
     names = rows.covariate_names
     return _Found(
         columns,
-        np.full((p, p), np.nan) if inverse is None else inverse / rows.n_obs,
+        np.full((p, p), np.nan) if inverse is None else likelihood.restored(inverse) / rows.n_obs,
         -rows.n_obs * best.at.f,
-        design.coefficients(products),
-        cross(z, z, n_threads) / rows.n_obs,
+        design.coefficients(products)[:, np.argsort(likelihood.order)],
+        likelihood.restored(cross(z, z, n_threads)) / rows.n_obs,
         ["intercept", *(str(j) if names is None else names[j] for j in design.kept.tolist())],
         design.kept,
         rows.covariates.shape[1],

@@ -787,8 +787,10 @@ def joint_nll(
     psi, jacobian = [], mpmath.mpf(0)
     for j in range(p):
         parts = [log_and_branch(family, lmbda[j], v) for v in X[:, j]]
-        psi.append([s * branch(a, m) for a, m, s in parts])
-        jacobian += (lmbda[j] - 1) * mpmath.fdot(w, [s * a for a, _, s in parts]) / total
+        # b_m(a) - b_m(r) = e^(m r) b_m(a - r): with one branch, no power of the data is formed
+        m, r = parts[0][1], (parts[0][0] if len({s for _, _, s in parts}) == 1 else mpmath.mpf(0))
+        psi.append([s * branch(a - r, m) for a, m, s in parts])
+        jacobian += (lmbda[j] - 1) * mpmath.fdot(w, [s * a for a, _, s in parts]) / total - m * r
     columns = [*zip(*rows, strict=True), *psi]
     products = mpmath.matrix(
         [[mpmath.fsum(a * b * c for a, b, c in zip(w, u, v, strict=True)) / total for v in columns] for u in columns]
