@@ -164,12 +164,13 @@ def fit_joint(
     --------
     >>> import numpy as np
     >>> from powerkern.joint import fit_joint
-    >>> X = np.exp(np.random.default_rng(0).multivariate_normal([0, 0], [[1.0, 0.9], [0.9, 1.0]], size=500))
-    >>> joint = fit_joint(X, family="box-cox")
+    >>> logs = np.random.default_rng(0).normal(size=(500, 2))
+    >>> logs[:, 1] += 2.0 * logs[:, 0]
+    >>> joint = fit_joint(np.exp(logs), family="box-cox")
     >>> bool((abs(joint.lmbda) < 3 * joint.se).all())
     True
-    >>> round(float(joint.lr_test(0.0).pvalue), 2)
-    0.5
+    >>> bool(joint.lr_test(0.0).pvalue > 0.01), bool(joint.lr_test(1.0).pvalue < 1e-6)
+    (True, True)
     """
     as_choice("family", family, FAMILIES)
     if not is_whole(n_starts) or n_starts < 1:
@@ -456,7 +457,7 @@ class JointFit:
         >>> import numpy as np
         >>> from powerkern.joint import fit_joint
         >>> joint = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox")
-        >>> joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue
+        >>> bool(joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue)
         True
         """
         given = as_reals("lmbda0", lmbda0)

@@ -214,10 +214,9 @@ def test_wald_intervals_are_what_profile_intervals_tend_to() -> None:
 
 
 def test_an_interval_without_an_end_is_nan_and_says_so() -> None:
-    X = np.random.default_rng(1).lognormal(size=(4, 2))
-    fit = fit_joint(X, family="box-cox")
+    fit = fit_joint(np.random.default_rng(3).lognormal(size=(4, 2)), family="box-cox")
     with pytest.warns(UserWarning, match="no end of the profile interval was found"):
-        low, high = fit.confint(1.0 - 1e-12)
+        low, high = fit.confint(0.999)
     assert np.isnan([low, high]).any()
 
 
