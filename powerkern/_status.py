@@ -115,3 +115,26 @@ _LOCATION_SENTENCES = {
     LocationStatus.EMPTY: "no values",
     LocationStatus.OVERFLOW: "location or scale is beyond the range of float64; divide the column by its largest value",
 }
+
+
+class JointStatus(IntEnum):
+    """The outcome of a fit of columns together."""
+
+    #: A local optimum: the gradient is 0 to rounding, and the Hessian positive definite.
+    CONVERGED = 0
+    #: The same, the best of several that were seen from different starts.
+    SEVERAL_OPTIMA = 1
+    #: The search stopped before it was there.
+    NOT_CONVERGED = 2
+
+    @property
+    def sentence(self) -> str:
+        """The status in words."""
+        return _JOINT_SENTENCES[self]
+
+
+_JOINT_SENTENCES = {
+    JointStatus.CONVERGED: "a local optimum of a likelihood that may have others; none was seen",
+    JointStatus.SEVERAL_OPTIMA: "the best of several local optima that were seen from different starts",
+    JointStatus.NOT_CONVERGED: "not converged: a local optimum was not reached",
+}

@@ -18,6 +18,7 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
 from powerkern.fitting import PowerFit, fit
+from powerkern.joint import JointFit
 from powerkern.outliers import reliability_diagram
 from powerkern.outliers.measures import Strategy
 
@@ -31,7 +32,7 @@ __all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "search_pl
 _MARKERS = 600.0
 
 
-def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
     """Normal QQ plot of one column before and after its transform.
 
     The sorted values, less their mean and divided by their standard deviation, over the normal scores
@@ -43,7 +44,7 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
     ----------
     X : (n, p) array-like, or (n,) where the fit was to one column
         The data; missing values are left out.
-    fit : PowerFit
+    fit : PowerFit or JointFit
         The fit.
     column : int or str, default 0
         Which column, by position or by name.
@@ -64,6 +65,7 @@ def qq_plot(X: object, fit: PowerFit, *, column: int | str = 0, ax: Axes | None 
     >>> [line.get_label() for line in ax.lines[:2]]
     ['before', 'after']
     """
+    fit = _by_column(fit)
     matrix = _matrix(X, fit)
     j = _position(column, matrix, fit)
     before = np.asarray(matrix.values[:, j], dtype=np.float64)
@@ -160,7 +162,7 @@ def profile_plot(
 
 def cell_map(
     X: object,
-    fit: PowerFit,
+    fit: PowerFit | JointFit,
     *,
     cutoff: float | None = None,
     max_shape: tuple[int, int] = (200, 100),
@@ -175,7 +177,7 @@ def cell_map(
     ----------
     X : (n, p) array-like
         The data.
-    fit : PowerFit
+    fit : PowerFit or JointFit
         The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
         in a maximum likelihood fit hide themselves.
     cutoff : float, optional
@@ -205,6 +207,7 @@ def cell_map(
     >>> float(cell_map(X, fit).images[0].get_array()[3, 2])
     1.0
     """
+    fit = _by_column(fit)
     if not fit.standardize:
         raise ValueError("a cell map needs standardised values: fit with standardize=True")
     cutoff = float(ndtri(fit.quantile)) if cutoff is None else float(cutoff)
@@ -382,6 +385,11 @@ def _axes(ax: Axes | None) -> Axes:
     except ImportError:
         raise ImportError("powerkern.plot needs matplotlib: pip install 'powerkern[plot]'") from None
     return plt.subplots(layout="constrained")[1] if ax is None else ax
+
+
+def _by_column(fit: PowerFit | JointFit) -> PowerFit:
+    """The transforms of single columns."""
+    return fit.columns if isinstance(fit, JointFit) else fit
 
 
 def _matrix(X: object, fit: PowerFit) -> Matrix:

@@ -14,6 +14,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
+from powerkern.joint import fit_joint  # noqa: E402
 from powerkern.plot import cell_map, profile_plot, qq_plot, reliability_plot, search_plot, sensitivity_plot  # noqa: E402
 
 
@@ -286,3 +287,13 @@ def test_without_matplotlib_the_error_says_what_to_install():
     )
     _, complaint = processes.start(code).communicate()
     assert "powerkern.plot needs matplotlib: pip install 'powerkern[plot]'" in complaint
+
+
+def test_joint_fits_are_drawn_column_by_column() -> None:
+    X = np.random.default_rng(0).lognormal(size=(60, 2))
+    joint = fit_joint(X, family="box-cox")
+    for one, other in ((qq_plot(X, joint, column=1), qq_plot(X, joint.columns, column=1)),):
+        for line, expected in zip(one.lines, other.lines, strict=True):
+            assert np.array_equal(line.get_xydata(), expected.get_xydata())
+    cells = [cell_map(X, fit).images[0].get_array() for fit in (joint, joint.columns)]
+    assert np.array_equal(cells[0], cells[1])

@@ -11,7 +11,7 @@ from powerkern._engine.gather import FitScratch, Scratch, contiguous_columns, ga
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
-from powerkern.kernels import mle, partial_moments
+from powerkern.kernels import derivatives, mle, partial_moments
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.scratch import Work
 
@@ -123,3 +123,25 @@ def partial_moments_matrix(
 
     moments = _on_columns(add, values, at.shape[1] * partial_moments.N_PARTIAL, n_threads)
     return moments.reshape(*at.shape, partial_moments.N_PARTIAL)
+
+
+def derivative_matrix(
+    values: Columns,
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    root: FloatArray,
+    out: tuple[FloatArray, FloatArray, FloatArray],
+    n_threads: int,
+) -> FloatArray:
+    """psi, psi', psi'' of every column as `derivatives.derivative_columns` scales them, into `out`, each (p, n).
+
+    Returns (p, derivatives.N_FIGURES).
+    """
+    y, y1, y2 = out
+
+    def derive(columns: FloatArray, group: slice, work: Work, figures: FloatArray) -> None:
+        at = lmbda[group]
+        derivatives.derivative_columns(columns, weight, root, family, at, work, y[group], y1[group], y2[group], figures)
+
+    return _on_columns(derive, values, derivatives.N_FIGURES, n_threads)

@@ -128,13 +128,35 @@ def b(m: float, a: float) -> float:
 @kernel
 def score(logs: Logs, mu: float, scratch: Scratch) -> Score:
     """Evaluate g', g'' and g''' at the exponent `mu`."""
+    return _evaluated(logs, mu, scratch)[0]
+
+
+@kernel
+def score_with_derivatives(
+    logs: Logs, mu: float, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
+) -> Score:
+    """`score`; and y, y', y'' of every value, less their means, over the standard deviation of y.
+
+    The values are in the order of ``logs.pos``, then ``logs.neg``; derivatives are in mu.
+    """
+    at, pos, neg, origin = _evaluated(logs, mu, scratch)
+    branch, start = pos, 0
+    for _ in range(2):  # not two calls, which would double the compiled code
+        _write_branch(branch, origin, scratch, y[start:], y1[start:], y2[start:])
+        branch, start = neg, pos.logs.size
+    return at
+
+
+@kernel
+def _evaluated(logs: Logs, mu: float, scratch: Scratch) -> tuple[Score, _Branch, _Branch, _Origin]:
     both_signs = logs.neg.size > 0
     pos, neg = _branches(logs, both_signs, mu)
     log_factor = neg.log_factor if logs.center < 0.0 else pos.log_factor
     origin = _add_branches(pos, neg, logs.center, scratch)
     total = scratch.moments[0]
     d1, d2, d3 = score_from_moments(total, logs.jacobian)
-    return Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
+    at = Score(d1, d2, d3, total[Y] - origin.y0, total[YY] / total[WEIGHT], log_factor, 0.0)
+    return at, pos, neg, origin
 
 
 @kernel
@@ -267,15 +289,43 @@ def nll_at(logs: Logs, mu: float, at: Score, log_ref: float) -> float:
 def _add_branch(branch: _Branch, origin: _Origin, scratch: Scratch) -> None:
     y, part = scratch.y, scratch.moments[1]
     for start in range(0, branch.logs.size, BLOCK):
-        a = branch.logs[start : start + BLOCK]
-        if branch.reach <= SERIES_REACH:
-            _derivatives_by_series(a, branch, exp(-branch.log_factor), y)
-        else:
-            _derivatives_closed(a, branch, y)
+        _derivatives(branch.logs[start : start + BLOCK], branch, y)
         _block_moments(y, branch.weight[start : start + BLOCK], part)
         if branch.lead != 0.0:
             _relative_to(origin, branch.lead, part)
         merge_moments(scratch.moments[0], part)
+
+
+@kernel
+def _write_branch(
+    branch: _Branch, origin: _Origin, scratch: Scratch, y: FloatArray, y1: FloatArray, y2: FloatArray
+) -> None:
+    """Standardised values and derivatives of a branch, moved to the `origin` as its moments are by `_relative_to`."""
+    widest_vectors()
+    total, part = scratch.moments[0], scratch.y
+    mean0, mean1, mean2 = total[Y], total[Y1], total[Y2]
+    if branch.lead != 0.0:
+        mean0, mean1, mean2 = mean0 - origin.y0, mean1 - origin.y1, mean2 - origin.y2
+    per_sd = 1.0 / math.sqrt(total[YY] / total[WEIGHT])
+    c = -branch.lead
+    for start in range(0, branch.logs.size, BLOCK):
+        a = branch.logs[start : start + BLOCK]
+        _derivatives(a, branch, part)
+        part0, part1, part2 = part[0], part[1], part[2]
+        out0, out1, out2 = y[start:], y1[start:], y2[start:]
+        for i in range(a.size):
+            out0[i] = (part0[i] - mean0) * per_sd
+            out1[i] = (part1[i] + c * part0[i] - mean1) * per_sd
+            out2[i] = (part2[i] + c * (2.0 * part1[i] + c * part0[i]) - mean2) * per_sd
+
+
+@kernel
+def _derivatives(a: FloatArray, branch: _Branch, y: FloatArray) -> None:
+    """y and its derivatives of a block."""
+    if branch.reach <= SERIES_REACH:
+        _derivatives_by_series(a, branch, exp(-branch.log_factor), y)
+    else:
+        _derivatives_closed(a, branch, y)
 
 
 @kernel

@@ -1,0 +1,785 @@
+"""Columns transformed together: a lambda for each, chosen so that they become jointly normal."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import _frames
+from powerkern._arguments import as_reals, domain_error_in, weights_of
+from powerkern._covariates import Design, as_covariates, design_of
+from powerkern._engine.products import combine, cross
+from powerkern._engine.shifted import shifted
+from powerkern._engine.threads import thread_count
+from powerkern._joint_likelihood import (
+    JointLikelihood,
+    Optimum,
+    Singular,
+    best_of,
+    inverse_hessian,
+    profile_ends,
+    start_of,
+)
+from powerkern._likelihood_tests import (
+    Interval,
+    LikelihoodRatio,
+    checked_level,
+    likelihood_ratio,
+    rounded_power,
+    wald_interval,
+)
+from powerkern._shift import given_shift
+from powerkern._status import JointStatus, Status, is_failed
+from powerkern._summary import Summary, estimates
+from powerkern._typing import FloatArray, IntArray
+from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
+from powerkern.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
+from powerkern.kernels.family import FAMILIES, is_mirrored
+from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
+from powerkern.outliers import mahalanobis
+
+__all__ = ["JointFit", "JointStatus", "fit_joint"]
+
+Method = Literal["profile", "wald"]
+
+_FORMAT, _VERSION = "powerkern.JointFit", 1
+#: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
+_SEED, _SPREAD = 20260601, 0.5
+#: Curvatures below this underflow in products.
+_FLAT = 1e-250
+
+
+class _Rows(NamedTuple):
+    """The rows that count: complete, and of positive weight."""
+
+    #: (n, p) and (n, q), any real dtype and float64.
+    values: NDArray[Any]
+    covariates: FloatArray
+    #: Empty: all one.
+    weight: FloatArray
+    names: list[str] | None
+    covariate_names: list[str] | None
+
+    @property
+    def n_obs(self) -> float:
+        """Rows, or their weight."""
+        return float(self.weight.sum()) if self.weight.size else float(len(self.values))
+
+
+class _Found(NamedTuple):
+    """What a fit consists of, see `JointFit`."""
+
+    columns: PowerFit
+    lmbda_cov: FloatArray
+    llf: float
+    coef: FloatArray
+    cov: FloatArray
+    #: Of the covariates: their names, or positions, those that were not left out, and how many there were.
+    coef_names: list[str]
+    kept: IntArray
+    n_covariates: int
+    n_iter: int
+    status: JointStatus
+
+
+def fit_joint(
+    X: object,
+    covariates: object = None,
+    family: str = "yeo-johnson",
+    *,
+    sample_weight: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
+    n_starts: int = 1,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+) -> JointFit:
+    """Fit a power transform to every column so that the transformed columns are jointly normal.
+
+    The lambdas minimise ``1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)`` ([1]_, [2]_) with the covariance S
+    (divisor n) of the transformed columns, or of their residuals given covariates and an intercept; psi and J are those
+    of `powerkern.fit`. For one column without covariates it is the same fit.
+
+    Parameters
+    ----------
+    X : (n, p) array-like
+        Numbers. Rows with a missing value (NaN, null) in any column are left out, with one warning that counts them.
+    covariates : (n, q) or (n,) array-like, optional
+        What the means of the transformed columns depend on, linearly; an intercept is added. Columns that depend
+        linearly on those before them are left out, with a warning that names them.
+    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform.
+    sample_weight : (n,) array-like, optional
+        Non-negative weights of the rows; integer weights act as if rows were repeated.
+    shift : float or (p,) array-like, default 0
+        Of Box-Cox: ``x + shift`` is transformed.
+    n_starts : int, default 1
+        Searches: the first from the fits of single columns (given the covariates), others from random lambdas about
+        them. The lowest minimum is taken; the status says whether there were several.
+    column_names : sequence of str, optional
+        Names used in messages and kept with the fit; default: those of a data frame.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit, nor on the order of
+        the columns.
+
+    Returns
+    -------
+    JointFit
+
+    Raises
+    ------
+    TypeError
+        Data that are not real numbers.
+    ValueError
+        Values outside the domain and infinite ones (naming column and row), missing or infinite covariates (the same),
+        columns without two distinct values, no more complete rows than columns and coefficients, and transformed
+        columns that are linearly dependent (naming them): f has no minimum then.
+
+    Warns
+    -----
+    UserWarning
+        Once, counting rows that were left out; if a search did not converge.
+
+    Notes
+    -----
+    The objective is not convex: what is found is a local minimum, near the fits of single columns, with a zero gradient
+    and a positive definite Hessian. Newton's method with exact derivatives takes 5 to 8 evaluations. Where rows are
+    few, ``n < 2 p + r`` (r coefficients of the design), there may be lambdas at which S is singular and f unbounded
+    below; the fit is the local optimum beside them.
+
+    Beside the data, five arrays of their size are held.
+
+    References
+    ----------
+    .. [1] D. F. Andrews, R. Gnanadesikan and J. L. Warner, "Transformations of multivariate data", Biometrics 27,
+       1971, 825-840.
+    .. [2] S. Velilla, "A note on the multivariate Box-Cox transformation to normality", Statistics & Probability
+       Letters 17, 1993, 259-263.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.joint import fit_joint
+    >>> logs = np.random.default_rng(0).normal(size=(500, 2))
+    >>> logs[:, 1] += 2.0 * logs[:, 0]
+    >>> joint = fit_joint(np.exp(logs), family="box-cox")
+    >>> bool((abs(joint.lmbda) < 3 * joint.se).all())
+    True
+    >>> bool(joint.lr_test(0.0).pvalue > 0.01), bool(joint.lr_test(1.0).pvalue < 1e-6)
+    (True, True)
+    """
+    as_choice("family", family, FAMILIES)
+    if not is_whole(n_starts) or n_starts < 1:
+        raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
+    matrix = as_matrix(X, column_names)
+    shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
+    rows = _rows_of(matrix, covariates, sample_weight, family, shifts, stacklevel=3)
+    design = design_of(rows.covariates, rows.weight, rows.covariate_names, stacklevel=3)
+    _refuse_few(rows, design)
+    singles = _single_fits(rows, FAMILIES[family], shifts, threads)
+    likelihood = _likelihood_of(rows, design, FAMILIES[family], shifts, threads)
+    singles = singles[likelihood.order]
+    try:
+        start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
+        best = best_of(likelihood, _starts(start, singles[:, CURVATURE], int(n_starts)))
+    except Singular as error:
+        raise _singular(error, rows, design) from None
+    if best.status == JointStatus.NOT_CONVERGED:
+        warnings.warn(f"{best.status.sentence}; try other starts (n_starts=10)", stacklevel=2)
+    lmbda, weight = likelihood.restored(best.lmbda), rows.weight if rows.weight.size else None
+    columns = fit(
+        rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
+    )
+    return JointFit(_found(columns, likelihood, best, rows, design, threads), rows)
+
+
+class JointFit:
+    """Power transforms fitted to columns together. Made by `fit_joint`; `from_json` reads one back.
+
+    Attributes
+    ----------
+    columns : PowerFit
+        The transforms, column by column, with the lambdas of the joint fit: what `powerkern.plot` draws.
+    family : str
+        "box-cox" or "yeo-johnson".
+    lmbda : (p,) ndarray
+        The transformation parameters.
+    lmbda_cov : (p, p) ndarray
+        Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
+        definite.
+    se : (p,) ndarray
+        Standard errors, the roots of its diagonal.
+    llf : float
+        Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
+        `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for that of the data. R's ``car::powerTransform``
+        states minus this, plus ``(p - 1) n/2 ln(n/(n - 1))``.
+    nll : float
+        Minus `llf`.
+    coef : (rank, p) ndarray
+        Coefficients of the standardised transformed columns: their means, or intercepts and slopes of covariates.
+    coef_names : list of str
+        "intercept" and the covariates; their positions where they have no names.
+    cov : (p, p) ndarray
+        Covariance (1/n) of the standardised transformed columns, or of their residuals given the covariates: without
+        covariates, the correlations.
+    n_obs : float
+        Complete rows; with weights, the sum of theirs.
+    n_iter : int
+        Evaluations of the joint likelihood and its derivatives, those for starts with covariates not counted.
+    status : JointStatus
+        How the search ended; `status_text` has it in words.
+    """
+
+    def __init__(self, found: _Found, rows: _Rows | None = None) -> None:
+        self.columns = found.columns
+        self.lmbda_cov, self.llf = found.lmbda_cov, found.llf
+        self.coef, self.cov, self.coef_names = found.coef, found.cov, found.coef_names
+        self.n_iter, self.status = found.n_iter, found.status
+        self._found = found
+        self._rows = rows
+
+    @property
+    def family(self) -> str:
+        """The transform."""
+        return self.columns.family
+
+    @property
+    def column_names(self) -> list[str] | None:
+        """Names of the fitted columns, where the data had names."""
+        return self.columns.column_names
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.columns.n_features
+
+    @property
+    def lmbda(self) -> FloatArray:
+        """The transformation parameters."""
+        return self.columns.lmbda
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard errors of `lmbda`."""
+        return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
+
+    @property
+    def nll(self) -> float:
+        """Negative log-likelihood at `lmbda`."""
+        return -self.llf
+
+    @property
+    def n_obs(self) -> float:
+        """Complete rows, or the sum of their weights."""
+        return float(self.columns.n_obs[0])
+
+    @property
+    def status_text(self) -> str:
+        """The status in words."""
+        return self.status.sentence
+
+    def __repr__(self) -> str:
+        given = f", {len(self.coef) - 1} covariates" if len(self.coef) > 1 else ""
+        return f"JointFit(family={self.family!r}, {self.n_features} columns{given}, {self.status.name})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_rows": None}  # a fit travels without the data it came from
+
+    # --- applying ---------------------------------------------------------------------------------------
+
+    def transform(self, X: object, **options: Any) -> Any:
+        """Transform and standardise every column of `X`; as `PowerFit.transform`."""
+        return self.columns.transform(X, **options)
+
+    def inverse_transform(self, Z: object, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
+        """Undo `transform`; as `PowerFit.inverse_transform`."""
+        return self.columns.inverse_transform(Z, out_of_range=out_of_range, **options)
+
+    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> FloatArray:
+        """Mahalanobis distance of each row, once transformed, from the fitted normal distribution.
+
+        ``sqrt(r^T cov^-1 r)``, r the standardised transformed row less its fitted mean.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like
+            The fitted data, or new ones. A row with a missing value has the distance NaN.
+        covariates : (n, q) array-like, optional
+            The covariates of these rows; needed where the fit had covariates.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        (n,) ndarray
+            Distances, not squared. On the fitted data their squares sum to n p. If the model holds they are chi-square
+            with p degrees of freedom, up to O(1/n).
+
+        Raises
+        ------
+        ValueError
+            As `transform`; covariates that are missing or not those of the fit.
+
+        See Also
+        --------
+        powerkern.outliers.mahalanobis : distances without a transform.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.joint import fit_joint
+        >>> X = np.random.default_rng(0).lognormal(size=(200, 3))
+        >>> distance = fit_joint(X, family="box-cox").mahalanobis(X)
+        >>> round(float((distance**2).sum()), 6)
+        600.0
+        """
+        matrix = self._matrix(X)
+        values = np.asarray(matrix.values, dtype=np.float64)
+        residuals = self.columns.transform(values, n_threads=n_threads)
+        residuals -= combine(self.coef.T, self._design_columns(covariates, len(values))).T
+        return mahalanobis(residuals, np.zeros(self.n_features), self.cov)
+
+    def _design_columns(self, covariates: object, n_rows: int) -> FloatArray:
+        """The design of new rows, (rank, n)."""
+        given = _covariates(covariates, n_rows)
+        q = given.values.shape[1]
+        if q != self._found.n_covariates:
+            raise ValueError(
+                f"covariates has {q} columns, the fit has {self._found.n_covariates}; pass those of the fit"
+            )
+        return np.vstack([np.ones(n_rows), np.asarray(given.values[:, self._found.kept]).T])
+
+    # --- likelihood -------------------------------------------------------------------------------------
+
+    def confint(
+        self,
+        level: float = 0.95,
+        X: object = None,
+        covariates: object = None,
+        *,
+        method: Method = "profile",
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Interval:
+        """Intervals for each lambda, the others being free.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level, between 0 and 1.
+        X, covariates, sample_weight : array-like, optional
+            The fitted data; not needed right after `fit_joint`, which remembers them without copying complete ones.
+        method : {"profile", "wald"}, default "profile"
+            Where the likelihood, maximised over the other lambdas, has fallen by half a chi-square quantile; or
+            ``lmbda -+ Phi^-1((1 + level)/2) se``, which needs no data.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        Interval
+            Arrays `low` and `high`. NaN, with a warning, where the profile does not come down that far, or not along a
+            valley that Newton's method can follow.
+
+        Notes
+        -----
+        An end of a profile interval takes about five evaluations of the joint likelihood, by the method of [1]_.
+
+        References
+        ----------
+        .. [1] D. J. Venzon and S. H. Moolgavkar, "A method for computing profile-likelihood-based confidence
+           intervals", Applied Statistics 37, 1988, 87-94.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.joint import fit_joint
+        >>> joint = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox")
+        >>> low, high = joint.confint()
+        >>> bool((low < 0.0).all() and (high > 0.0).all())
+        True
+        """
+        level = checked_level(level)
+        if as_choice("method", method, get_args(Method)) == "wald":
+            return wald_interval(self.lmbda, self.se, level)
+        from scipy.special import chdtri  # costs a third of the time to import powerkern
+
+        likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
+        drop = 0.5 * float(chdtri(1, 1.0 - level)) / self.n_obs
+        low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
+        lost = np.flatnonzero(np.isnan(low + high))
+        if lost.size:
+            warnings.warn(
+                f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see "
+                "method='wald'",
+                stacklevel=2,
+            )
+        return Interval(low, high)
+
+    def lr_test(
+        self,
+        lmbda0: ArrayLike,
+        X: object = None,
+        covariates: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> LikelihoodRatio:
+        """Likelihood ratio test of given lambdas, all together.
+
+        ``2 (nll(lmbda0) - nll)`` is chi-square with p degrees of freedom, up to O(1/n), if `lmbda0` is true.
+
+        Parameters
+        ----------
+        lmbda0 : float or (p,) array-like
+            The lambdas to test; one number stands for all columns: 0 tests whether logarithms are jointly normal, 1
+            whether the data are.
+        X, covariates, sample_weight, n_threads
+            As in `confint`.
+
+        Returns
+        -------
+        LikelihoodRatio
+            Numbers `statistic`, `df` (p) and `pvalue`. An infinite statistic where a transform with `lmbda0` is beyond
+            float64.
+
+        Raises
+        ------
+        ValueError
+            Lambdas that are not finite, or not one per column; columns that `lmbda0` makes linearly dependent.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.joint import fit_joint
+        >>> joint = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox")
+        >>> bool(joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue)
+        True
+        """
+        given = as_reals("lmbda0", lmbda0)
+        if given.ndim > 1 or given.size not in (1, self.n_features) or not np.isfinite(given).all():
+            raise ValueError(f"lmbda0 must be one finite number, or one per column ({self.n_features})")
+        likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
+        try:
+            f = likelihood.evaluate(np.broadcast_to(given, (self.n_features,))[likelihood.order]).f
+        except Singular as error:
+            raise ValueError(
+                f"{column_labels(error.columns, self.column_names)}: linearly dependent when transformed by lmbda0, so "
+                "that there is no likelihood to compare"
+            ) from None
+        test = likelihood_ratio(self.n_obs * f, self.nll, self.n_features)
+        return LikelihoodRatio(test.statistic[()], test.df, test.pvalue[()])
+
+    def rounded(self, level: float = 0.95) -> FloatArray:
+        """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside each Wald interval, else lambda.
+
+        They are jointly plausible if ``lr_test(rounded())`` does not reject them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.joint import fit_joint
+        >>> joint = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox")
+        >>> joint.rounded()
+        array([0., 0.])
+        """
+        return rounded_power(self.lmbda, self.confint(level, method="wald"))
+
+    def summary(
+        self,
+        X: object = None,
+        covariates: object = None,
+        *,
+        level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Summary:
+        """A table of the lambdas, with joint tests of no transform, of logarithms and of the rounded powers.
+
+        Parameters
+        ----------
+        X, covariates, sample_weight, n_threads
+            As in `confint`; without data the tests are left out.
+        level : float, default 0.95
+            Confidence level of the Wald intervals.
+
+        Returns
+        -------
+        Summary
+            For each column `lmbda`, the `rounded` power, `se`, and the ends `low` and `high`; below it the tests.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.joint import fit_joint
+        >>> summary = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox").summary()
+        >>> sorted(summary.tests)
+        ['all 0', 'all 1', 'rounded']
+        """
+        rounded = self.rounded(level)
+        tests = {}
+        if X is not None or self._rows is not None:
+            for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", rounded)):
+                tests[name] = self.lr_test(at, X, covariates, sample_weight=sample_weight, n_threads=n_threads)
+        names = self.column_names or [str(j) for j in range(self.n_features)]
+        table = estimates(self.lmbda, rounded, self.se, self.confint(level, method="wald"), {})
+        notes = [f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"]
+        return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status_text])
+
+    def _matrix(self, X: object) -> Matrix:
+        """X, checked to have the columns of the fit."""
+        matrix = as_matrix(_frames.columns_named(X, self.column_names))
+        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+        return matrix
+
+    def _likelihood(
+        self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
+    ) -> JointLikelihood:
+        """The likelihood of the fitted data, remembered or given once more."""
+        rows, shift = self._rows, self.columns.shift
+        if X is not None:
+            rows = _rows_of(self._matrix(X), covariates, sample_weight, self.family, shift, stacklevel=4)
+        elif covariates is not None or sample_weight is not None:
+            raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
+        if rows is None:
+            raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
+        with warnings.catch_warnings():  # what is left out of the design was said when it was fitted
+            warnings.simplefilter("ignore")
+            design = design_of(rows.covariates, rows.weight)
+        _refuse_few(rows, design)
+        return _likelihood_of(rows, design, FAMILIES[self.family], shift, thread_count(n_threads))
+
+    # --- JSON -------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Write the fit as JSON text that `from_json` reads back bit for bit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.joint import JointFit, fit_joint
+        >>> joint = fit_joint(np.random.default_rng(0).normal(size=(50, 2)))
+        >>> bool((JointFit.from_json(joint.to_json()).lmbda == joint.lmbda).all())
+        True
+        """
+        found = self._found
+        record = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "columns": json.loads(found.columns.to_json()),
+            "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov.tolist(),
+            "llf": found.llf,
+            "coef": found.coef.tolist(),
+            "cov": found.cov.tolist(),
+            "coef_names": found.coef_names,
+            "kept": found.kept.tolist(),
+            "n_covariates": found.n_covariates,
+            "n_iter": found.n_iter,
+            "status": int(found.status),
+        }
+        return json.dumps(record, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> JointFit:
+        """Read the text that `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            The text is not JSON, not a joint fit, of a later version, or holds figures that no fit can produce.
+        """
+        return cls(_read(text))
+
+
+# --- reading JSON ---------------------------------------------------------------------------------------
+
+
+def _read(text: str) -> _Found:
+    try:
+        record = json.loads(text)
+    except (json.JSONDecodeError, RecursionError, TypeError) as error:
+        raise ValueError(f"not a joint fit: the text is not JSON ({error})") from None
+    if not isinstance(record, dict) or record.get("format") != _FORMAT:
+        raise ValueError("not a joint fit: the JSON text was not written by JointFit.to_json")
+    if record.get("version") != _VERSION:
+        raise ValueError(
+            f"the joint fit has version {record.get('version')!r}, this powerkern reads version {_VERSION}"
+        )
+    columns = PowerFit.from_json(json.dumps(record.get("columns")))
+    p = columns.n_features
+    names, kept = record.get("coef_names"), record.get("kept")
+    n_covariates = _count(record, "n_covariates")
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names) and names):
+        raise _damaged("coef_names is not a list of names")
+    if not (isinstance(kept, list) and len(kept) == len(names) - 1 and all(k in range(n_covariates) for k in kept)):
+        raise _damaged("kept does not name the covariates of coef_names")
+    unknown = record.get("lmbda_cov") is None
+    return _Found(
+        columns,
+        np.full((p, p), np.nan) if unknown else _covariance(record, "lmbda_cov", p),
+        float(_numbers(record, "llf", ())),
+        _numbers(record, "coef", (len(names), p)),
+        _covariance(record, "cov", p),
+        names,
+        np.array(kept, dtype=np.int64),
+        n_covariates,
+        _count(record, "n_iter"),
+        JointStatus(_count(record, "status", len(JointStatus) - 1)),
+    )
+
+
+def _damaged(what: str) -> ValueError:
+    return ValueError(f"not a joint fit: the JSON text is damaged ({what})")
+
+
+def _count(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
+    value = record.get(key)
+    if not is_whole(value) or not 0 <= value <= largest:
+        raise _damaged(f"{key} is not a whole number up to {largest}")
+    return int(value)
+
+
+def _numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    try:
+        numbers = np.array(record.get(key), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise _damaged(f"{key} does not hold numbers") from None
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        raise _damaged(f"{key} is not of shape {shape}, or not finite")
+    return numbers
+
+
+def _covariance(record: dict[str, Any], key: str, p: int) -> FloatArray:
+    matrix = _numbers(record, key, (p, p))
+    if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
+        raise _damaged(f"{key} is not a covariance matrix")
+    return matrix
+
+
+# --- from the user's data to a likelihood -----------------------------------------------------------------
+
+
+def _covariates(covariates: object, n_rows: int) -> Matrix:
+    """Covariates, checked; without columns where there are none."""
+    return Matrix(np.empty((n_rows, 0)), None, False) if covariates is None else as_covariates(covariates, n_rows)
+
+
+def _rows_of(
+    matrix: Matrix,
+    covariates: object,
+    sample_weight: ArrayLike | None,
+    family: str,
+    shift: FloatArray,
+    stacklevel: int,
+) -> _Rows:
+    """The rows that count, with all their values inside the domain."""
+    values = matrix.values
+    weight, given = weights_of(sample_weight, len(values)), _covariates(covariates, len(values))
+    complete = ~np.isnan(values).any(axis=1)
+    n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
+    if n_left_out:
+        warnings.warn(
+            f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows",
+            stacklevel=stacklevel,
+        )
+    counts = complete & (weight > 0.0) if weight.size else complete
+    if not counts.any():
+        raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
+    outside = _outside(values[counts], shift, family)
+    if outside.size:
+        effective = np.where(counts, weight if weight.size else 1.0, 0.0)
+        raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
+    if counts.all():
+        return _Rows(values, given.values, weight, matrix.names, given.names)
+    kept = weight[counts] if weight.size else weight
+    return _Rows(values[counts], given.values[counts], kept, matrix.names, given.names)
+
+
+def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
+    """The columns with values outside the domain."""
+    with np.errstate(over="ignore"):
+        moved = values.astype(np.float64, copy=False) + shift
+    outside = np.isinf(moved)
+    if not is_mirrored(FAMILIES[family]):
+        outside |= moved <= 0.0
+    return np.flatnonzero(outside.any(axis=0))
+
+
+def _refuse_few(rows: _Rows, design: Design) -> None:
+    n, p = rows.values.shape
+    if n < p + design.rank:
+        means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
+        raise ValueError(
+            f"X has {n} complete rows for {p} columns and {means}: their covariance is singular; pass at least "
+            f"{p + design.rank} rows, or fewer columns"
+        )
+
+
+def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
+    """Results of every column by itself, (p, N_RESULTS)."""
+    given = np.full(rows.values.shape[1], np.nan)
+    results = maximum_likelihood(shifted(rows.values, shift), family, given, rows.weight, n_threads=n_threads)
+    failed = np.flatnonzero(is_failed(results[:, STATUS]))
+    if failed.size:
+        why = Status(int(results[failed[0], STATUS])).sentence
+        raise ValueError(f"{column_labels(failed, rows.names)}: {why} in complete rows; leave out such columns")
+    flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
+    if flat.size:
+        raise ValueError(
+            f"{column_labels(flat, rows.names)}: values so close to 0 that every lambda leaves them as they are; "
+            "divide by the largest magnitude"
+        )
+    return results
+
+
+def _likelihood_of(rows: _Rows, design: Design, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
+    columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
+    if shift.any():
+        columns = columns + shift[:, np.newaxis]
+    basis = design.basis if design.rank > 1 else design.basis[:0]  # columns come about their means
+    return JointLikelihood(columns, family, rows.weight, basis, n_threads)
+
+
+def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
+    """The start, and others about it."""
+    rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
+    return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
+
+
+def _singular(error: Singular, rows: _Rows, design: Design) -> ValueError:
+    given = "" if design.rank == 1 else " given the covariates"
+    which = column_labels(error.columns, rows.names)
+    if error.columns.size > 1:
+        text = f"{which}: once transformed, they are linearly dependent{given}"
+    else:
+        text = f"{which}: once transformed, nothing of it is left{given}"
+    return ValueError(f"{text}, so that the likelihood has no maximum; leave one of them out")
+
+
+def _found(
+    columns: PowerFit, likelihood: JointLikelihood, best: Optimum, rows: _Rows, design: Design, n_threads: int
+) -> _Found:
+    """The optimum, with the normal distribution of the standardised transformed rows."""
+    inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
+    root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
+    z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
+    z = z[likelihood.order]
+    products = cross(design.basis, z, n_threads)
+    z -= combine(products.T, design.basis, n_threads=n_threads)
+    names = rows.covariate_names
+    return _Found(
+        columns,
+        np.full((p, p), np.nan) if inverse is None else likelihood.restored(inverse) / rows.n_obs,
+        -rows.n_obs * best.at.f,
+        design.coefficients(products)[:, np.argsort(likelihood.order)],
+        likelihood.restored(cross(z, z, n_threads)) / rows.n_obs,
+        ["intercept", *(str(j) if names is None else names[j] for j in design.kept.tolist())],
+        design.kept,
+        rows.covariates.shape[1],
+        best.n_eval,
+        best.status,
+    )

@@ -1,0 +1,156 @@
+"""Products and factors of matrices whose rows are long columns of data, as likelihoods of several columns need them.
+
+Every element is computed by the same operations in the same order however rows are divided among threads, which the
+BLAS does not promise: on OpenBLAS the last bits of a product depend on the number of its threads.
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import ROWS, entry, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+
+#: Values of a row that are multiplied at once: blocks of a hundred rows stay in the second-level cache.
+BLOCK = 512
+
+#: Rows that are handled together by one thread.
+GROUP = 16
+
+
+@entry((ROWS, ROWS, ROWS))
+def cross(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
+    """out = a b^T: inner products of the rows of `a` with the rows of `b`, summed by blocks."""
+    out[:] = 0.0
+    for start in range(0, a.shape[1], BLOCK):
+        _add_cross(a, b, start, start + BLOCK, out)
+
+
+@kernel
+def _add_cross(a: FloatArray, b: FloatArray, start: int, stop: int, out: FloatArray) -> None:
+    p, q = a.shape[0], b.shape[0]
+    for i in range(0, p - p % 4, 4):
+        a0, a1, a2, a3 = a[i][start:stop], a[i + 1][start:stop], a[i + 2][start:stop], a[i + 3][start:stop]
+        for j in range(0, q - q % 2, 2):
+            _add_tile(a0, a1, a2, a3, b[j][start:stop], b[j + 1][start:stop], out[i : i + 4, j : j + 2])
+    for i in range(p):
+        for j in range(0 if i >= p - p % 4 else q - q % 2, q):
+            out[i, j] += _dot(a[i][start:stop], b[j][start:stop])
+
+
+@reduction
+def _add_tile(
+    a0: FloatArray,
+    a1: FloatArray,
+    a2: FloatArray,
+    a3: FloatArray,
+    b0: FloatArray,
+    b1: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Eight inner products: each value that is loaded serves two or four of them."""
+    widest_vectors()
+    s00 = s01 = s10 = s11 = s20 = s21 = s30 = s31 = 0.0
+    for i in range(a0.size):
+        s00 += a0[i] * b0[i]
+        s01 += a0[i] * b1[i]
+        s10 += a1[i] * b0[i]
+        s11 += a1[i] * b1[i]
+        s20 += a2[i] * b0[i]
+        s21 += a2[i] * b1[i]
+        s30 += a3[i] * b0[i]
+        s31 += a3[i] * b1[i]
+    out[0, 0] += s00
+    out[0, 1] += s01
+    out[1, 0] += s10
+    out[1, 1] += s11
+    out[2, 0] += s20
+    out[2, 1] += s21
+    out[3, 0] += s30
+    out[3, 1] += s31
+
+
+@reduction
+def _dot(a: FloatArray, b: FloatArray) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@entry((ROWS, ROWS, ROWS))
+def combine(factors: FloatArray, a: FloatArray, out: FloatArray) -> None:
+    """out = factors a: linear combinations of the rows of `a`."""
+    out[:] = 0.0
+    for start in range(0, a.shape[1], BLOCK):
+        _add_combinations(factors, a, start, start + BLOCK, out)
+
+
+@kernel
+def _add_combinations(factors: FloatArray, a: FloatArray, start: int, stop: int, out: FloatArray) -> None:
+    q, p = factors.shape
+    for i in range(q):
+        f, y = factors[i], out[i][start:stop]
+        for k in range(0, p - p % 4, 4):
+            a0, a1, a2, a3 = a[k][start:stop], a[k + 1][start:stop], a[k + 2][start:stop], a[k + 3][start:stop]
+            _add_four(f[k], f[k + 1], f[k + 2], f[k + 3], a0, a1, a2, a3, y)
+        for k in range(p - p % 4, p):
+            _add_multiple(f[k], a[k][start:stop], y)
+
+
+@kernel
+def _add_four(
+    f0: float,
+    f1: float,
+    f2: float,
+    f3: float,
+    a0: FloatArray,
+    a1: FloatArray,
+    a2: FloatArray,
+    a3: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Four rows at once, so that the sum is loaded and stored once for them."""
+    widest_vectors()
+    for i in range(out.size):
+        out[i] += (f0 * a0[i] + f1 * a1[i]) + (f2 * a2[i] + f3 * a3[i])
+
+
+@kernel
+def _add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
+    widest_vectors()
+    for i in range(out.size):
+        out[i] += factor * a[i]
+
+
+@entry((ROWS, ROWS))
+def cholesky(a: FloatArray, out: FloatArray) -> int:
+    """Lower triangular `out`, zero above its diagonal, with ``out out^T = a``.
+
+    Returns the first row whose pivot is not positive, up to which `out` holds; the number of rows where there is none.
+    """
+    p = len(a)
+    out[:] = 0.0
+    for i in range(p):
+        for j in range(i):
+            out[i, j] = (a[i, j] - _dot(out[i, :j], out[j, :j])) / out[j, j]
+        pivot = a[i, i] - _dot(out[i, :i], out[i, :i])
+        if not pivot > 0.0:
+            return i
+        out[i, i] = math.sqrt(pivot)
+    return p
+
+
+@entry((ROWS, ROWS))
+def invert_lower(a: FloatArray, out: FloatArray) -> None:
+    """The inverse of a lower triangular matrix, row by row."""
+    out[:] = 0.0
+    for i in range(a.shape[0]):
+        y = out[i]
+        y[i] = 1.0
+        for k in range(i):
+            _add_multiple(-a[i, k], out[k, : k + 1], y[: k + 1])
+        inverse = 1.0 / a[i, i]
+        for k in range(i + 1):
+            y[k] *= inverse

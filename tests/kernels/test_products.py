@@ -1,0 +1,55 @@
+"""Products and triangular factors against sums of fractions and against numpy."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from powerkern._engine import products as engine
+from powerkern.kernels import products
+
+
+@pytest.mark.parametrize(("p", "q", "n"), [(1, 1, 1), (3, 2, 7), (4, 2, 40), (9, 5, products.BLOCK + 3), (21, 17, 30)])
+def test_products_are_those_of_fractions(p: int, q: int, n: int) -> None:
+    rng = np.random.default_rng(n)
+    a, b = rng.normal(size=(p, n)), rng.normal(size=(q, n))
+    out = np.empty((p, q))
+    products.cross(a, b, out)
+    i, j = p - 1, q - 1
+    exact = float(sum(Fraction(u) * Fraction(v) for u, v in zip(a[i].tolist(), b[j].tolist(), strict=True)))
+    assert abs(out[i, j] - exact) <= 1e-15 * abs(a[i] * b[j]).sum()
+    np.testing.assert_allclose(out, a @ b.T, atol=1e-15 * n)
+    combined = np.empty((q, n))
+    products.combine(np.ascontiguousarray(out.T), a, combined)
+    np.testing.assert_allclose(combined, out.T @ a, atol=1e-14 * p * abs(out).max())
+
+
+@pytest.mark.parametrize("p", [1, 2, 5, 18])
+def test_factors_and_inverses(p: int) -> None:
+    m = np.random.default_rng(p).normal(size=(p, 2 * p))
+    a = m @ m.T
+    factor, rank = engine.cholesky(a)
+    assert rank == p
+    assert (np.triu(factor, 1) == 0.0).all()
+    np.testing.assert_allclose(factor @ factor.T, a, atol=1e-13 * abs(a).max())
+    np.testing.assert_allclose(engine.inverse_of_lower(factor) @ factor, np.eye(p), atol=1e-11)
+
+
+def test_factor_stops_at_the_first_row_without_a_positive_pivot() -> None:
+    a = np.array([[4.0, 2.0, 0.0], [2.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    factor, rank = engine.cholesky(a)
+    assert rank == 1
+    assert factor[0, 0] == 2.0
+    assert engine.cholesky(np.array([[np.nan]]))[1] == 0
+    assert engine.cholesky(np.array([[-1.0]]))[1] == 0
+
+
+def test_threads_change_no_bit() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(50, 5000)), rng.normal(size=(35, 5000))
+    one, factors = engine.cross(a, b), rng.normal(size=(40, 50))
+    for n_threads in (2, 3, 8):
+        assert np.array_equal(engine.cross(a, b, n_threads), one)
+        assert np.array_equal(engine.combine(factors, a, n_threads=n_threads), engine.combine(factors, a))
