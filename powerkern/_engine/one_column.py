@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from powerkern._engine.by_column import fit_matrix
 from powerkern._typing import FloatArray
 from powerkern.kernels import mle, robust
 from powerkern.kernels.results import N_RESULTS, ColumnFit
@@ -17,9 +18,7 @@ _NO_WEIGHTS = np.empty(0)
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
     """Fit one contiguous float64 vector by maximum likelihood; the caller checks domain and shape."""
-    out = np.empty((1, N_RESULTS))
-    mle.fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
-    return ColumnFit(*out[0].tolist())
+    return ColumnFit(*fit_matrix(x.reshape(-1, 1), family, np.array([lmbda]), weight, 1)[0].tolist())
 
 
 def fit_vector_robustly(x: FloatArray, family: int, options: FloatArray) -> ColumnFit:

@@ -36,6 +36,7 @@ from powerkern._jit.intrinsics import (
     prefetch,
     widest_vectors,
 )
+from powerkern._jit.lanes import LANES, Lanes, Mask, any_lane, in_all_lanes, load, select, square_root, store
 from powerkern._jit.settings import JIT_DISABLED
 from powerkern._jit.signatures import (
     BLOCKS,
@@ -60,12 +61,16 @@ __all__ = [
     "COUNTS",
     "INTEGER",
     "JIT_DISABLED",
+    "LANES",
     "READ_COLUMN",
     "READ_MATRIX",
     "REAL",
     "ROWS",
     "WRITE_MATRIX",
+    "Lanes",
+    "Mask",
     "add_powers",
+    "any_lane",
     "bits32_of",
     "bits_of",
     "borrowed",
@@ -75,10 +80,15 @@ __all__ = [
     "float32_of",
     "float_of",
     "fma",
+    "in_all_lanes",
     "inlined",
     "kernel",
+    "load",
     "named_tuple",
     "prefetch",
     "reduction",
+    "select",
+    "square_root",
+    "store",
     "widest_vectors",
 ]
