@@ -41,7 +41,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import expm1_excess, log_normal
+from powerkern.kernels.elementary import exp_less, log_normal, rounder_of
 from powerkern.kernels.family import is_mirrored, log_offset
 from powerkern.kernels.floats import SMALLEST_NORMAL
 from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
@@ -251,7 +251,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, offset: float) ->
         squares = squares + a * a * weight[i]
         farthest = select(abs(a) > farthest, abs(a), farthest)
         store(x, (i, 0), a)
-    base = select(both, 1.0, largest * (1.0 + (mean + expm1_excess(mean))))
+    base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
     spread = square_root(squares / data.weight)
     start = select(kept & (d2 > 0.0), 1.0 + _halley(d1, d2, d3, 2.0 / spread), 1.0)
     return _Logs(data.weight, both, base, total / data.weight, spread, farthest, start)
