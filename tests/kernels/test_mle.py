@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from powerkern import Status
+from powerkern._engine.by_column import fit_matrix
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED, float_of
-from powerkern.kernels import logs, mle
+from powerkern.kernels import logs
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.likelihood import has_root_near
 from powerkern.kernels.one_pass import ONE_PASS_MIN
@@ -33,7 +34,6 @@ from powerkern.kernels.results import (
     LOG_FACTOR,
     N_EVAL,
     N_OBS,
-    N_RESULTS,
     NLL,
     SCALE,
     SLOPE,
@@ -42,7 +42,6 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
-from powerkern.kernels.scratch import new_work
 
 BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
@@ -55,11 +54,7 @@ finite_column = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(al
 
 def fitted(x, family, weight=(), lmbda=NAN):
     """The result row of one column."""
-    out = np.empty((1, N_RESULTS))
-    x = np.asarray(x, dtype=float)
-    work = new_work(x.size)
-    mle.fit_columns(x[None], np.asarray(weight, dtype=float), family, np.array([float(lmbda)]), work, out)
-    return out[0]
+    return np.array(fit_vector(np.asarray(x, dtype=float), family, float(lmbda), np.asarray(weight, dtype=float)))
 
 
 # --- the look at the data -----------------------------------------------------------------------------
@@ -370,8 +365,8 @@ def test_evaluations_are_few():
 def test_vector_functions(name):
     """What stats calls: the same numbers as the row, as Python floats."""
     family, x = CONSTANTS[name]
-    row = fitted(x, family)
     fit = fit_vector(x, family)
+    row = fit_matrix(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), np.empty(0), 2)[1]
     np.testing.assert_array_equal(fit, row)
     assert all(type(v) in (float, int) for v in fit)
     offsets = np.array([0.0, -0.5, 2.0]) / math.sqrt(fit.curvature)
