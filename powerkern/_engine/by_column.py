@@ -76,28 +76,24 @@ def fit_matrix(
     """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
-    fit = fit_short_columns if values.shape[0] <= LOCKSTEP_MAX else fit_long_columns
 
     def job(group: slice) -> None:
-        fit(values[:, group], family, lmbda[group], weight, scratch, out[group])
+        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
     for_each_group(job, values.shape, n_threads, progress)
     return out
 
 
-def fit_long_columns(
+def fit_part(
     part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
 ) -> None:
-    """Fit columns one by one."""
-    mle.fit_columns(contiguous_columns(part, slice(None), scratch), weight, family, lmbda, scratch.work, out)
-
-
-def fit_short_columns(
-    part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
-) -> None:
-    """Fit columns of at most LOCKSTEP_MAX values side by side, and one by one those that need more care."""
+    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are."""
+    if part.shape[0] > LOCKSTEP_MAX:
+        columns = contiguous_columns(part, slice(None), scratch)
+        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
+        return
     each = weight if weight.size else np.ones(part.shape[0])
-    fit_in_lockstep(as_float64(part, slice(None), scratch), each, family, lmbda, scratch.lockstep, out)
+    fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
     left = np.flatnonzero(out[:, STATUS] == LEFT)
     if left.size:
         rest = out[left]

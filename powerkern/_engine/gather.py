@@ -96,9 +96,8 @@ def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> Float
     return gathered(part, scratch)
 
 
-def as_float64(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
-    """The columns of a group as a native float64 matrix, of any strides, copied unless they are; not to be modified."""
-    part = values[:, group]
+def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
+    """A part of a matrix as native float64 of any strides, copied unless it is; not to be modified."""
     if not isinstance(part, Shifted) and is_native(part):
         return part
     return gathered(part, scratch).T

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._engine.by_column import fit_matrix
+from powerkern._engine.by_column import fit_part
+from powerkern._engine.gather import FitScratch
 from powerkern._typing import FloatArray
 from powerkern.kernels import mle, robust
 from powerkern.kernels.results import N_RESULTS, ColumnFit
@@ -18,7 +19,9 @@ _NO_WEIGHTS = np.empty(0)
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
     """Fit one contiguous float64 vector by maximum likelihood; the caller checks domain and shape."""
-    return ColumnFit(*fit_matrix(x.reshape(-1, 1), family, np.array([lmbda]), weight, 1)[0].tolist())
+    out = np.empty((1, N_RESULTS))
+    fit_part(x.reshape(-1, 1), family, np.array([lmbda]), weight, FitScratch(x.size), out)
+    return ColumnFit(*out[0].tolist())
 
 
 def fit_vector_robustly(x: FloatArray, family: int, options: FloatArray) -> ColumnFit:

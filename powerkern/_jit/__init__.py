@@ -21,7 +21,7 @@ Six decorators and a few bit-level functions are all that the rest of the packag
 
 ``settings`` holds numba's options, ``decorators`` what is listed above, ``entries`` the compilation, ``cache`` what
 of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time), and
-``intrinsics`` what plain numba lacks.
+``intrinsics`` and ``lanes`` what plain numba lacks.
 """
 
 from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction

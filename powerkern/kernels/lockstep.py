@@ -69,7 +69,10 @@ BAND = 8
 _FEWEST = 3.0
 #: Values beyond have logs, but not all that is made of them.
 _LARGEST = 1e300
-_MAX_EVAL = 16
+_MAX_EVAL = 12
+#: No step from lambda = 1 is longer than this, in units of 1/(spread of the logs); those after it may be so many times
+#: longer each.
+_LONGEST, _EXPANSION = 2.0, 4.0
 
 #: A tuple of vectors, in the order of the moments of `powerkern.kernels.likelihood`.
 Sums: TypeAlias = Any
@@ -253,7 +256,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, offset: float) ->
         store(x, (i, 0), a)
     base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
     spread = square_root(squares / data.weight)
-    start = select(kept & (d2 > 0.0), 1.0 + _halley(d1, d2, d3, 2.0 / spread), 1.0)
+    start = select(kept & (d2 > 0.0), 1.0 + _limited(_halley(d1, d2, d3), _LONGEST / spread), 1.0)
     return _Logs(data.weight, both, base, total / data.weight, spread, farthest, start)
 
 
@@ -261,11 +264,16 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, offset: float) ->
 
 
 @kernel
-def _halley(f: Lanes, df: Lanes, d2f: Lanes, longest: Lanes) -> Lanes:
-    """Halley's step, Newton's where the correction is not small; neither longer than `longest`."""
+def _halley(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
+    """Halley's step, Newton's where the correction is not small."""
     newton = -(f / df)
     factor = 1.0 + 0.5 * newton * (d2f / df)
-    step = newton / select(factor > 0.5, factor, 1.0)
+    return newton / select(factor > 0.5, factor, 1.0)
+
+
+@kernel
+def _limited(step: Lanes, longest: Lanes) -> Lanes:
+    """A step, or one of the `longest` in its direction."""
     return select(step > longest, longest, select(step < -longest, -longest, step))
 
 
@@ -280,7 +288,7 @@ def _off_the_floor(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
 @kernel
 def _walk(d: FloatArray, weight: FloatArray, logs: _Logs, given: Lanes, ordinary: Mask) -> _Walk:
     """Halley steps until those of all `ordinary` lanes are below the tolerance; one evaluation where m is `given`."""
-    floor, longest = FINE.floor / logs.spread, 2.0 / logs.spread
+    floor, longest = FINE.floor / logs.spread, _LONGEST / logs.spread
     search, going, k = ~(given == given), ordinary, 0
     x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
     while True:
@@ -291,12 +299,13 @@ def _walk(d: FloatArray, weight: FloatArray, logs: _Logs, given: Lanes, ordinary
         t, kept = _centered(_sums(d, weight, logs.both, at), logs.weight)
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
         good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
-        step = select(search, _halley(d1, d2, d3, longest), 0.0)
+        step = select(search, _halley(d1, d2, d3), 0.0)
         arrived = abs(step) * square_root(growth(t)) <= FINE.step
         going, k = good & ~arrived, k + 1
         if k == _MAX_EVAL or not any_lane(going):
             break
-        x = select(going, x + step, x)
+        longest = select(going, longest * _EXPANSION, longest)
+        x = select(going, x + _limited(step, longest), x)
     near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
     return _Walk(x + step, at, n_eval, good & arrived & near, t)
 

@@ -321,13 +321,13 @@ def test_usual_columns_are_fitted_in_one_pass():
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"
         "mle.two_pass_optimum = counted(two_pass, mle.two_pass_optimum)\n"
         "one_pass._walk_on_sample = counted(samples, one_pass._walk_on_sample)\n"
-        "few = np.abs(test_mle.LONG['both signs'][:400]); few[1] = -1.0\n"
-        "columns = [*(x[:400] for x in test_mle.LONG.values()), few, -few]\n"
-        "columns += [np.where(np.arange(400) % 7 == 3, np.nan, x) for x in columns]\n"
+        "few = np.abs(test_mle.LONG['both signs'][:600]); few[1] = -1.0\n"
+        "columns = [*(x[:600] for x in test_mle.LONG.values()), few, -few]\n"
+        "columns += [np.where(np.arange(600) % 7 == 3, np.nan, x) for x in columns]\n"
         "for x in columns: test_mle.fitted(x, YEO_JOHNSON)\n"
         "print(len(two_pass), len(samples) <= 2 * len(columns))\n"
         "two_pass.clear(); samples.clear()\n"
-        "test_mle.fitted(1e6 + test_mle.POSITIVE[:400], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
+        "test_mle.fitted(1e6 + test_mle.POSITIVE[:600], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
         "print(len(two_pass), len(samples))"
     )
     path = os.pathsep.join([str(processes.SOURCES), *(str(folder) for folder in Path(__file__).parents[:2])])
