@@ -281,7 +281,7 @@ def test_status(x, family, status, repeat):
 
 
 # several chunks of logs; one value in 11 is in the sample, one in 187 decides what is hoped for
-SIZE = 400 if JIT_DISABLED else 3000
+SIZE = 600 if JIT_DISABLED else 3000
 POSITIVE = np.random.default_rng(8).gamma(3.0, size=SIZE)
 LONG = {
     "positive": POSITIVE,
