@@ -127,6 +127,59 @@ class Peers(InTurns):
         return p / PEER_COLUMNS * self.ratio(library, "powerkern")
 
 
+class ByLength(InTurns):
+    """What a value costs in columns of n rows, on one thread; `n_values` are fitted, some of them weighted."""
+
+    params = (FAMILIES, ORDERS, [20, 50, 100, 200, 255, 1_000, 10_000], ["unweighted", "weighted"], [300_000])
+    param_names = ("family", "order", "n", "weights", "n_values")
+
+    def setup(self, family: str, order: str, n: int, weights: str, n_values: int) -> None:
+        self.x, self.long = (matrix(family, rows, n_values // rows, order) for rows in (n, 10_000))
+        self.weight = np.random.default_rng(0).uniform(0.5, 2.0, n) if weights == "weighted" else None
+        for x, weight in ((self.x, self.weight), (self.long, None)):
+            pk.fit(x[:, :8], family, sample_weight=weight)  # compiles
+
+    def compare_with_long(self, family: str) -> None:
+        self.compare(
+            {
+                "fit": lambda: pk.fit(self.x, family, sample_weight=self.weight, n_threads=1),
+                "long": lambda: pk.fit(self.long, family, n_threads=1),
+            }
+        )
+
+    def track_ns(self, family: str, order: str, n: int, weights: str, n_values: int) -> float:
+        """Nanoseconds of CPU time a value."""
+        self.compare_with_long(family)
+        return 1e9 * self.laps["fit"].cpu / self.x.size
+
+    track_ns.unit = "ns"  # type: ignore[attr-defined]
+
+    def track_over_long(self, family: str, order: str, n: int, weights: str, n_values: int) -> float:
+        """CPU time a value over that of unweighted columns of 10,000 values."""
+        self.compare_with_long(family)
+        return (self.laps["fit"].cpu / self.x.size) / (self.laps["long"].cpu / self.long.size)
+
+
+class ShortPeers(InTurns):
+    """How many times faster than scikit-learn on a wide matrix, on two threads."""
+
+    #: Columns that scikit-learn is measured on; its time is scaled to all columns.
+    few = 100
+    params = (FAMILIES, [50], [20_000])
+    param_names = ("family", "n", "p")
+
+    def setup(self, family: str, n: int, p: int) -> None:
+        self.x = matrix(family, n, p)
+        fit(self.x[:, :8], family)  # compiles
+
+    def track_speedup(self, family: str, n: int, p: int) -> float:
+        part = np.ascontiguousarray(self.x[:, : self.few])
+        self.compare(
+            {"powerkern": lambda: fit(self.x, family, 2), "scikit-learn": lambda: fit_by_sklearn(part, family)}
+        )
+        return p / self.few * self.ratio("scikit-learn", "powerkern")
+
+
 class LimitOnLambda(InTurns):
     """What it buys to see at a glance that most lambdas keep raw output far from overflow, on one thread."""
 

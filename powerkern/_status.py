@@ -76,6 +76,8 @@ class Route(IntEnum):
     MOMENTS = 4
     #: Robust: values were left out, the rest were fitted again.
     REFIT = 5
+    #: From sums of one pass, many short columns side by side.
+    LOCKSTEP = 6
 
     @property
     def label(self) -> str:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.blocks import column_groups
-from powerkern._engine.gather import FitScratch, Scratch, contiguous_columns, gathered
+from powerkern._engine.gather import FitScratch, Scratch, as_float64, contiguous_columns, gathered
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels import derivatives, mle, partial_moments
-from powerkern.kernels.results import N_RESULTS
+from powerkern.kernels.lockstep import LOCKSTEP_MAX, fit_in_lockstep
+from powerkern.kernels.results import LEFT, N_RESULTS, STATUS
 from powerkern.kernels.scratch import Work
 
 
@@ -73,11 +74,31 @@ def fit_matrix(
     progress: bool = False,
 ) -> FloatArray:
     """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
+    out = np.empty((values.shape[1], N_RESULTS))
+    scratch = FitScratch(values.shape[0])
 
-    def fit(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        mle.fit_columns(columns, weight, family, lmbda[group], work, out)
+    def job(group: slice) -> None:
+        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
-    return _on_columns(fit, values, N_RESULTS, n_threads, progress)
+    for_each_group(job, values.shape, n_threads, progress)
+    return out
+
+
+def fit_part(
+    part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
+) -> None:
+    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are."""
+    if part.shape[0] > LOCKSTEP_MAX:
+        columns = contiguous_columns(part, slice(None), scratch)
+        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
+        return
+    each = weight if weight.size else np.ones(part.shape[0])
+    fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
+    left = np.flatnonzero(out[:, STATUS] == LEFT)
+    if left.size:
+        rest = out[left]
+        mle.two_pass_columns(gathered(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
+        out[left] = rest
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:

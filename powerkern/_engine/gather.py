@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from powerkern._engine.shifted import Columns, Shifted
 from powerkern._typing import FloatArray
 from powerkern.kernels import columnwise
-from powerkern.kernels.scratch import new_work
+from powerkern.kernels.lockstep import LockstepWork, new_lockstep_work
+from powerkern.kernels.scratch import Work, new_work
 
 
 class Scratch(threading.local):
@@ -29,11 +31,21 @@ class Scratch(threading.local):
 
 
 class FitScratch(Scratch):
-    """A thread's block and the arrays of `Work`."""
+    """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
-        self.work = new_work(n)
+        self._n = n
+
+    @cached_property
+    def work(self) -> Work:
+        """For columns one by one."""
+        return new_work(self._n)
+
+    @cached_property
+    def lockstep(self) -> LockstepWork:
+        """For columns in lockstep."""
+        return new_lockstep_work(self._n)
 
 
 def is_native(values: NDArray[Any]) -> bool:
@@ -82,3 +94,10 @@ def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> Float
     if not isinstance(part, Shifted) and is_native(part) and lie_contiguous(part) and part.flags.writeable:
         return part.T  # nothing writes to it
     return gathered(part, scratch)
+
+
+def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
+    """A part of a matrix as native float64 of any strides, copied unless it is; not to be modified."""
+    if not isinstance(part, Shifted) and is_native(part):
+        return part
+    return gathered(part, scratch).T

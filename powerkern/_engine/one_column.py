@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from powerkern._engine.by_column import fit_part
+from powerkern._engine.gather import FitScratch
 from powerkern._typing import FloatArray
 from powerkern.kernels import mle, robust
 from powerkern.kernels.results import N_RESULTS, ColumnFit
@@ -18,7 +20,7 @@ _NO_WEIGHTS = np.empty(0)
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
     """Fit one contiguous float64 vector by maximum likelihood; the caller checks domain and shape."""
     out = np.empty((1, N_RESULTS))
-    mle.fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
+    fit_part(x.reshape(-1, 1), family, np.array([lmbda]), weight, FitScratch(x.size), out)
     return ColumnFit(*out[0].tolist())
 
 

@@ -21,7 +21,7 @@ Six decorators and a few bit-level functions are all that the rest of the packag
 
 ``settings`` holds numba's options, ``decorators`` what is listed above, ``entries`` the compilation, ``cache`` what
 of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time), and
-``intrinsics`` what plain numba lacks.
+``intrinsics`` and ``lanes`` what plain numba lacks.
 """
 
 from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction
@@ -36,6 +36,7 @@ from powerkern._jit.intrinsics import (
     prefetch,
     widest_vectors,
 )
+from powerkern._jit.lanes import LANES, Lanes, Mask, any_lane, in_all_lanes, load, select, square_root, store
 from powerkern._jit.settings import JIT_DISABLED
 from powerkern._jit.signatures import (
     BLOCKS,
@@ -60,12 +61,16 @@ __all__ = [
     "COUNTS",
     "INTEGER",
     "JIT_DISABLED",
+    "LANES",
     "READ_COLUMN",
     "READ_MATRIX",
     "REAL",
     "ROWS",
     "WRITE_MATRIX",
+    "Lanes",
+    "Mask",
     "add_powers",
+    "any_lane",
     "bits32_of",
     "bits_of",
     "borrowed",
@@ -75,10 +80,15 @@ __all__ = [
     "float32_of",
     "float_of",
     "fma",
+    "in_all_lanes",
     "inlined",
     "kernel",
+    "load",
     "named_tuple",
     "prefetch",
     "reduction",
+    "select",
+    "square_root",
+    "store",
     "widest_vectors",
 ]

@@ -19,16 +19,22 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
+from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES
+
 A = TypeVar("A", bound=npt.NDArray[Any])
 
 
 def bits_of(x: float) -> int:
-    """The bit pattern of a float64, as int64."""
+    """The bit pattern of a float64, as int64; of each of a vector's lanes."""
+    if isinstance(x, np.ndarray):  # type: ignore[unreachable]
+        return x.view(np.int64)  # type: ignore[unreachable]
     return struct.unpack("<q", struct.pack("<d", x))[0]  # type: ignore[no-any-return]
 
 
 def float_of(bits: int) -> float:
-    """The float64 with the given int64 bit pattern."""
+    """The float64 with the given int64 bit pattern; one in each lane of a vector of them."""
+    if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
+        return bits.view(np.float64)  # type: ignore[unreachable]
     return struct.unpack("<d", struct.pack("<Q", int(bits) & 0xFFFFFFFFFFFFFFFF))[0]  # type: ignore[no-any-return]
 
 
@@ -74,20 +80,18 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
         sums[8 * row + k] += weight * t**k
 
 
+def _recast(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+
 @intrinsic
 def _bits_of(typing_context, x):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.int64(types.float64), codegen
+    return (BIT_LANES(FLOAT_LANES) if x == FLOAT_LANES else types.int64(types.float64)), _recast
 
 
 @intrinsic
 def _float_of(typing_context, bits):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.int64), codegen
+    return (FLOAT_LANES(BIT_LANES) if bits == BIT_LANES else types.float64(types.int64)), _recast
 
 
 @intrinsic

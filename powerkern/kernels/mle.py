@@ -1,6 +1,6 @@
 """Maximum likelihood of one column: from raw values to lambda and the constants that standardise with it.
 
-How a column is fitted (`fit_column`):
+How a column is fitted (`fit_column`), unless it is one of many short ones (`powerkern.kernels.lockstep`):
 
 1. `powerkern.kernels.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
    one step on all values in float32, while their logs are taken; the last step in float64. It stops at a value for
@@ -20,8 +20,8 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.logs import prepare, total_weight, unscanned
-from powerkern.kernels.one_pass import one_pass_optimum
-from powerkern.kernels.results import LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
+from powerkern.kernels.one_pass import ONE_PASS_MIN, one_pass_optimum
+from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
 
@@ -32,13 +32,21 @@ _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 @kernel
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    try_one_pass = lmbda != lmbda and weight.size == 0
-    column, known = unscanned(x, weight, family), not try_one_pass
-    n_eval = 0
-    while True:  # one call of one_pass_optimum, not two, which would double the compiled code
-        if known:
-            column = prepare(x, weight, family, work)
-        if try_one_pass and column.status == _OK:
+    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    if lmbda != lmbda and weight.size == 0:
+        one_pass_column(x, family, work, row)
+    if row[STATUS] == LEFT:
+        two_pass_column(x, weight, family, lmbda, work, row)
+
+
+@kernel
+def one_pass_column(x: FloatArray, family: int, work: Work, row: FloatArray) -> None:
+    """Fit one column without weights from the sums of one pass, or leave it."""
+    n_eval, none = 0, x[:0]
+    for attempt in range(2):
+        known = attempt > 0
+        column = prepare(x, none, family, work) if known else unscanned(x, none, family)
+        if column.status == _OK:
             quick = one_pass_optimum(column, known, work)
             n_eval += quick.optimum.n_eval
             if quick.optimum.status == _OK:
@@ -46,10 +54,15 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
                 write_fit(row, quick.optimum, column.sign, _ONE_PASS)
                 row[N_EVAL] = n_eval
                 return
-            try_one_pass = quick.stopped
-        if known:
-            break
-        known = True
+            if not quick.stopped:
+                break
+    row[STATUS], row[N_EVAL] = LEFT, n_eval
+
+
+@kernel
+def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
+    """Fit any column; the row has the number of evaluations made before."""
+    column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
     x, found = column.x, column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     n_obs = float(x.size) if weight.size == 0 else total_weight(column.weight)
@@ -90,19 +103,38 @@ def interval_column(
     interval_of(centered_column(column, work), column.sign, lmbda, drop, work.scratch, out)
 
 
-@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
 def fit_columns(
-    columns: FloatArray,
-    weight: FloatArray,
-    family: int,
-    lmbda: FloatArray,
-    work: Work,
-    out: FloatArray,
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
+    """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
+
+    Two entries: most data need only one, and the other is not compiled.
+    """
+    out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
+    if weight.size == 0 and columns.shape[1] >= ONE_PASS_MIN:
+        one_pass_columns(columns, family, lmbda, work, out)
+    if (out[:, STATUS] == LEFT).any():
+        two_pass_columns(columns, weight, family, lmbda, work, out)
+
+
+@entry((ROWS, INTEGER, COLUMN, WORK, ROWS))
+def one_pass_columns(columns: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray) -> None:
+    """Fit those rows of `columns` without a given lambda for which one pass will do; the status of others is LEFT."""
+    each, columns, out = borrowed_work(work), borrowed(columns), borrowed(out)
+    for j in range(columns.shape[0]):
+        if lmbda[j] != lmbda[j]:
+            one_pass_column(columns[j], family, each, out[j])
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+def two_pass_columns(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Fit the rows of `columns` whose status is LEFT."""
     each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_column(columns[j], weight, family, lmbda[j], each, out[j])
+        if out[j, STATUS] == LEFT:
+            two_pass_column(columns[j], weight, family, lmbda[j], each, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

@@ -130,15 +130,23 @@ def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
 
 
 @kernel
-def _terms(t: float, one: float) -> tuple[float, float, float, float]:
-    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, in the type of t and of `one`."""
+def derivatives(t: float, excess: float, one: float) -> tuple[float, float, float, float]:
+    """Y_0 = e^t - 1, Y_1 = t e^t - Y_0, Y_2 = t^2 e^t - 2 Y_1, Y_3 = t^3 e^t - 3 Y_2, given e^t - 1 - t.
+
+    In the type of t and of `one`.
+    """
     two = one + one
-    excess = expm1_excess(t)
     y0 = t + excess
     y1 = t * y0 - excess
     t2e = t * t + t * t * y0
     y2 = t2e - two * y1
     return y0, y1, y2, t * t2e - (two + one) * y2
+
+
+@kernel
+def terms(t: float, one: float) -> tuple[float, float, float, float]:
+    """The `derivatives` at t."""
+    return derivatives(t, expm1_excess(t), one)
 
 
 @reduction
@@ -149,7 +157,7 @@ def _sums_of_one_sign(d: AnyFloats, m: float) -> Sums:
     s0, s1, s2, s3 = zero, zero, zero, zero
     q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
-        y0, y1, y2, y3 = _terms(m * d[i], one)
+        y0, y1, y2, y3 = terms(m * d[i], one)
         s0 += y0
         s1 += y1
         s2 += y2
@@ -173,7 +181,7 @@ def _sums_of_both_signs(d: AnyFloats, m_pos: float, m_neg: float, r_pos: float, 
     for i in range(d.size):
         negative = d[i] < zero
         r = r_neg if negative else r_pos
-        y0, y1, y2, y3 = _terms((m_neg if negative else m_pos) * abs(d[i]), one)
+        y0, y1, y2, y3 = terms((m_neg if negative else m_pos) * abs(d[i]), one)
         y0 = y0 * r
         y1 = y1 * (r * r)
         y2 = y2 * (r * r * r)
@@ -268,11 +276,11 @@ class _Stage(NamedTuple):
     reach: float
 
 
-#: `step`, in units of 1/`_radius`: a step below it ends the walk, for what remains is a fraction of its cube. `floor`:
-#: the smallest |m| * spread at which sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
+#: `step`, in units of 1/sqrt(`growth`): a step below it ends the walk, for what remains is a fraction of its cube.
+#: `floor`: the smallest |m| * spread at which sums are evaluated, for Y_2 and Y_3 lose one and two powers of it.
 #: `reach`: squares of e^t stay finite for |t| up to it.
 _COARSE = _Stage(5e-2, 1e-2, 40.0)
-_FINE = _Stage(2e-5, 1e-5, 340.0)
+FINE = _Stage(2e-5, 1e-5, 340.0)
 
 
 class OnePass(NamedTuple):
@@ -342,7 +350,7 @@ def _farthest(column: _Column, low: int, high: int) -> float:
 
 
 @kernel
-def _shifted_score(moments: FloatArray, jacobian: float, shift: float) -> tuple[float, float, float]:
+def shifted_score(moments: FloatArray, jacobian: float, shift: float) -> tuple[float, float, float]:
     """g', g'', g''' a tiny `shift` away from where the moments were taken."""
     d1, d2, d3 = score_from_moments(moments, jacobian)
     return d1 + shift * (d2 + 0.5 * shift * d3), d2 + shift * d3, d3
@@ -372,17 +380,18 @@ def _walk(
             add_sums(d[i : i + CHUNK], at, column.sign == 0.0, moments)
         if not center(moments):
             break
-        d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
+        d1, d2, d3 = shifted_score(moments, jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
-        if abs(state.x - x) * _radius(moments) <= stage.step:
+        if abs(state.x - x) * math.sqrt(growth(moments)) <= stage.step:
             return _Walk(state.x, at, state.n_eval, has_root_near(d1, d2, d3))
     return _Walk(x, at, state.n_eval, False)
 
 
 @kernel
-def _radius(t: FloatArray) -> float:
-    """How fast moments grow with lambda, as a log: its k-th power is the order of the score's k-th derivative."""
-    return math.sqrt(abs((t[Y1Y1] + t[YY2]) / t[YY]))
+def growth(t: FloatArray) -> float:
+    """The square of how fast moments grow with lambda, as a log: its power k/2 is the order of the k-th derivative."""
+    bend: float = (t[Y1Y1] + t[YY2]) / t[YY]
+    return abs(bend)
 
 
 @kernel
@@ -473,9 +482,9 @@ def one_pass_optimum(column: Prepared, known: bool, work: Work) -> OnePass:
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
-    walk = _walk(wanted, d, farthest, jacobian, spread, start, _FINE, moments)
+    walk = _walk(wanted, d, farthest, jacobian, spread, start, FINE, moments)
     n_eval += walk.n_eval
-    mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
+    mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _declined(n_eval, False)
     nll = 0.5 * log(variance) + wanted.log_ref - (walk.x - 1.0) * jacobian
@@ -492,7 +501,7 @@ def _no_optimum(n_eval: int) -> Optimum:
 
 
 @kernel
-def _moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
+def moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
     """Mean and variance of the transformed values, and g'', a short step from where moments were taken (Taylor)."""
     mean = t[Y] + step * (t[Y1] + step * (t[Y2] / 2.0 + step * t[Y3] / 6.0))
     bend = t[Y1Y1] + t[YY2]

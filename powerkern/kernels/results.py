@@ -56,6 +56,8 @@ LMBDA0, N_KEPT, KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR, ROUTE = range(14, 21)
 
 # STATUS of a column whose values are outside the domain; the driver raises
 BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
+#: STATUS of a column that a kernel leaves to another one; no driver sees it
+LEFT = -3
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD)

@@ -48,7 +48,7 @@ def traced() -> dict[str, tuple[float, set[str]]]:
 
 def test_the_page_traces_every_route():
     routes = traced()
-    assert set(routes) == {"one_pass", "two_pass", "sketched", "robust"}
+    assert set(routes) == {"lockstep", "one_pass", "two_pass", "sketched", "robust"}
     (one, in_one), (two, in_two) = routes["one_pass"], routes["two_pass"]
     (sketched, in_sketched), (robust, in_robust) = routes["sketched"], routes["robust"]
     assert abs(two - one) < 1e-12
@@ -61,11 +61,14 @@ def test_the_page_traces_every_route():
     assert sums not in in_two
     assert {two_passes, "kernels/sketch.py: fit_sums"} <= in_sketched
     assert "kernels/robust.py: fit_sorted" in in_robust
-    for functions in (in_one, in_two):
-        assert "kernels/mle.py: fit_column" in functions
+    in_lockstep = routes["lockstep"][1]
+    assert "kernels/lockstep.py: fit_in_lockstep" in in_lockstep
+    assert not {sums, two_passes} & in_lockstep
+    assert "kernels/mle.py: one_pass_column" in in_one
+    assert "kernels/mle.py: two_pass_column" in in_two
     page = PAGE.read_text(encoding="utf-8")
     named = re.findall(r"``(kernels/\w+\.py: \w+)``", page[page.index("How to trace") :])
-    assert set(named) <= in_one | in_two | in_sketched | in_robust
+    assert set(named) <= in_lockstep | in_one | in_two | in_sketched | in_robust
 
 
 @pytest.mark.parametrize("family", FAMILIES)

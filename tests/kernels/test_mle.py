@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from powerkern import Status
+from powerkern._engine.by_column import fit_matrix
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED, float_of
-from powerkern.kernels import logs, mle
+from powerkern.kernels import logs
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.likelihood import has_root_near
 from powerkern.kernels.one_pass import ONE_PASS_MIN
@@ -33,7 +34,6 @@ from powerkern.kernels.results import (
     LOG_FACTOR,
     N_EVAL,
     N_OBS,
-    N_RESULTS,
     NLL,
     SCALE,
     SLOPE,
@@ -42,7 +42,6 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
-from powerkern.kernels.scratch import new_work
 
 BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
@@ -55,11 +54,7 @@ finite_column = hnp.arrays(np.float64, st.integers(1, 12), elements=st.floats(al
 
 def fitted(x, family, weight=(), lmbda=NAN):
     """The result row of one column."""
-    out = np.empty((1, N_RESULTS))
-    x = np.asarray(x, dtype=float)
-    work = new_work(x.size)
-    mle.fit_columns(x[None], np.asarray(weight, dtype=float), family, np.array([float(lmbda)]), work, out)
-    return out[0]
+    return np.array(fit_vector(np.asarray(x, dtype=float), family, float(lmbda), np.asarray(weight, dtype=float)))
 
 
 # --- the look at the data -----------------------------------------------------------------------------
@@ -286,7 +281,7 @@ def test_status(x, family, status, repeat):
 
 
 # several chunks of logs; one value in 11 is in the sample, one in 187 decides what is hoped for
-SIZE = 400 if JIT_DISABLED else 3000
+SIZE = 600 if JIT_DISABLED else 3000
 POSITIVE = np.random.default_rng(8).gamma(3.0, size=SIZE)
 LONG = {
     "positive": POSITIVE,
@@ -326,13 +321,13 @@ def test_usual_columns_are_fitted_in_one_pass():
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"
         "mle.two_pass_optimum = counted(two_pass, mle.two_pass_optimum)\n"
         "one_pass._walk_on_sample = counted(samples, one_pass._walk_on_sample)\n"
-        "few = np.abs(test_mle.LONG['both signs'][:400]); few[1] = -1.0\n"
-        "columns = [*(x[:400] for x in test_mle.LONG.values()), few, -few]\n"
-        "columns += [np.where(np.arange(400) % 7 == 3, np.nan, x) for x in columns]\n"
+        "few = np.abs(test_mle.LONG['both signs'][:600]); few[1] = -1.0\n"
+        "columns = [*(x[:600] for x in test_mle.LONG.values()), few, -few]\n"
+        "columns += [np.where(np.arange(600) % 7 == 3, np.nan, x) for x in columns]\n"
         "for x in columns: test_mle.fitted(x, YEO_JOHNSON)\n"
         "print(len(two_pass), len(samples) <= 2 * len(columns))\n"
         "two_pass.clear(); samples.clear()\n"
-        "test_mle.fitted(1e6 + test_mle.POSITIVE[:400], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
+        "test_mle.fitted(1e6 + test_mle.POSITIVE[:600], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
         "print(len(two_pass), len(samples))"
     )
     path = os.pathsep.join([str(processes.SOURCES), *(str(folder) for folder in Path(__file__).parents[:2])])
@@ -370,8 +365,8 @@ def test_evaluations_are_few():
 def test_vector_functions(name):
     """What stats calls: the same numbers as the row, as Python floats."""
     family, x = CONSTANTS[name]
-    row = fitted(x, family)
     fit = fit_vector(x, family)
+    row = fit_matrix(np.column_stack([x, x, x[::-1]]), family, np.full(3, NAN), np.empty(0), 2)[1]
     np.testing.assert_array_equal(fit, row)
     assert all(type(v) in (float, int) for v in fit)
     offsets = np.array([0.0, -0.5, 2.0]) / math.sqrt(fit.curvature)

@@ -1,0 +1,47 @@
+"""What a value costs in matrices of any shape, over what it costs in the best one, measured in one run.
+
+python -m asv_benches.report_shapes [--only WORD] [--write FILE]
+
+With code for CPUs that have AVX2 and no AVX-512: NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES="" before the command.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from numba.core.registry import cpu_target
+
+from . import bench_fit
+from .report import FAMILIES, Figure, main
+
+#: Values of every matrix.
+VALUES = 3_000_000
+#: The most that a value may cost in columns of so many rows, over one in columns of 10,000.
+OVER_LONG = {20: 4, 50: 2, 100: 2, 200: 2, 255: 2, 512: 2, 1_000: 2}
+
+
+def figures() -> Iterator[Figure]:
+    """All figures; `n` is the number of rows, and the CPU the one that code is made for."""
+    yield from fitting(f"on {cpu_target.target_context.codegen().magic_tuple()[1]}")
+
+
+def fitting(cpu: str) -> Iterator[Figure]:
+    """Maximum likelihood, one thread; scikit-learn against two."""
+    for family, (n, limit), order in itertools.product(FAMILIES, OVER_LONG.items(), ("C", "F")):
+        name = f"fit {family}, n = {n}, order {order}, {cpu}: cost a value over that at n = 10000"
+        parameters = (family, order, n, "unweighted", VALUES)
+        yield Figure(name, f"<= {limit}", bench_fit.ByLength, "track_over_long", parameters)
+    for family, n in itertools.product(FAMILIES, (50, 255)):
+        name = f"weighted fit {family}, n = {n}, {cpu}: cost a value over an unweighted one at n = 10000"
+        parameters = (family, "C", n, "weighted", VALUES)
+        yield Figure(name, "<= 3", bench_fit.ByLength, "track_over_long", parameters)
+    for family, target in (("yeo-johnson", ">= 3000 x"), ("box-cox", ">= 1000 x")):
+        name = (
+            f"fit {family}, 50 x 20000, two threads, {cpu}, over scikit-learn's of {bench_fit.ShortPeers.few} columns"
+        )
+        yield Figure(name, target, bench_fit.ShortPeers, "track_speedup", (family, 50, 20_000))
+
+
+if __name__ == "__main__":
+    main(figures)

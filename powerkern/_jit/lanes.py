@@ -1,0 +1,236 @@
+"""Vectors of eight numbers: many columns at once, one in each lane, whatever LLVM's vectorisers make of a loop.
+
+In jitted code a `load` gives a vector in registers (one on CPUs with AVX-512, two with AVX2); ``+ - * /``, ``abs``,
+comparisons, and ``& | << >>`` of their bits work lane by lane, numbers among the operands stand for all lanes.
+In plain Python a vector is an array of eight.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import lower_builtin, models, register_model, type_callable
+from numba.np.arrayobj import make_array
+
+#: Numbers in a vector: those of a cache line, and of the widest registers there are.
+LANES = 8
+
+#: A vector of numbers, and of booleans: nothing that kernels do with numbers is forbidden for them.
+Lanes: TypeAlias = Any
+Mask: TypeAlias = Any
+
+
+def load(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> Lanes:
+    """Eight numbers that lie side by side in memory, from ``array[index]`` on."""
+    return array[_eight(index)].copy()
+
+
+def store(array: npt.NDArray[np.float64], index: tuple[int, ...], lanes: Lanes) -> None:
+    """Write eight numbers side by side, from ``array[index]`` on."""
+    array[_eight(index)] = lanes
+
+
+def _eight(index: tuple[int, ...]) -> tuple[Any, ...]:
+    return *index[:-1], slice(index[-1], index[-1] + LANES)
+
+
+def in_all_lanes(x: float) -> Lanes:
+    """The same number in every lane."""
+    return np.full(LANES, x)
+
+
+def select(mask: Mask, yes: Any, no: Any) -> Lanes:
+    """`yes` in the lanes where the mask holds, `no` in the others; either may be a number."""
+    return np.where(mask, yes, no)
+
+
+def any_lane(mask: Mask) -> bool:
+    """Whether a mask holds anywhere."""
+    return bool(mask.any())
+
+
+def square_root(x: Lanes) -> Lanes:
+    """The square root of every lane."""
+    return np.sqrt(x)
+
+
+# --- types ------------------------------------------------------------------------------------------
+
+
+class LanesType(types.Type):  # type: ignore[misc]
+    """The type of a vector: of float64, of int64 (bits), or of booleans (a mask)."""
+
+    def __init__(self, dtype: types.Type) -> None:
+        self.dtype = dtype
+        super().__init__(name=f"Lanes({dtype})")
+
+
+FLOAT_LANES, BIT_LANES, MASK_LANES = (LanesType(dtype) for dtype in (types.float64, types.int64, types.boolean))
+_ELEMENTS = {FLOAT_LANES: ir.DoubleType(), BIT_LANES: ir.IntType(64), MASK_LANES: ir.IntType(1)}
+
+
+@register_model(LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: LanesType) -> None:
+        super().__init__(dmm, fe_type, _vector(fe_type))
+
+
+def _vector(kind: LanesType) -> Any:
+    return ir.VectorType(_ELEMENTS[kind], LANES)
+
+
+def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
+    """A number in all lanes of a vector of this kind; vectors as they are."""
+    if isinstance(given, LanesType):
+        return value
+    value = context.cast(builder, value, given, kind.dtype)
+    undefined = ir.Constant(_vector(kind), ir.Undefined)
+    first = builder.insert_element(undefined, value, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+
+
+def _spread_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
+    kind = next(t for t in given if isinstance(t, LanesType))
+    return [_spread(context, builder, value, t, kind) for value, t in zip(args, given, strict=True)]
+
+
+# --- operators --------------------------------------------------------------------------------------
+
+_ARITHMETIC = {
+    operator.add: {FLOAT_LANES: "fadd", BIT_LANES: "add"},
+    operator.sub: {FLOAT_LANES: "fsub", BIT_LANES: "sub"},
+    operator.mul: {FLOAT_LANES: "fmul"},
+    operator.truediv: {FLOAT_LANES: "fdiv"},
+    operator.and_: {BIT_LANES: "and_", MASK_LANES: "and_"},
+    operator.or_: {BIT_LANES: "or_", MASK_LANES: "or_"},
+    operator.lshift: {BIT_LANES: "shl"},
+    operator.rshift: {BIT_LANES: "ashr"},
+}
+_COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "=="}
+
+
+def _register(function: Any, result: Any, lower: Any) -> None:
+    """Let jitted code apply a binary operator where one operand at least is a vector; `result` types it, or None."""
+
+    class Template(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            kinds = {t for t in args if isinstance(t, LanesType)}
+            numbers = all(isinstance(t, types.Number | types.Boolean) for t in args if t not in kinds)
+            made = result(*kinds) if len(kinds) == 1 and numbers else None
+            return None if made is None else signature(made, *args)
+
+    infer_global(function)(Template)
+    for operands in ((LanesType, LanesType), (LanesType, types.Any), (types.Any, LanesType)):
+        lower_builtin(function, *operands)(lower)
+
+
+def _register_arithmetic(function: Any, names: dict[LanesType, str]) -> None:
+    def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        return getattr(builder, names[sig.return_type])(*_spread_all(context, builder, args, sig.args))
+
+    _register(function, lambda kind: kind if kind in names else None, lower)
+
+
+def _register_comparison(function: Any, symbol: str) -> None:
+    def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        return builder.fcmp_ordered(symbol, *_spread_all(context, builder, args, sig.args))
+
+    _register(function, lambda kind: MASK_LANES if kind is FLOAT_LANES else None, lower)
+
+
+for _operator, _names in _ARITHMETIC.items():
+    _register_arithmetic(_operator, _names)
+for _operator, _symbol in _COMPARISONS.items():
+    _register_comparison(_operator, _symbol)
+
+
+def _call(builder: Any, name: str, x: Any) -> Any:
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), f"{name}.v{LANES}f64")
+    return builder.call(function, [x])
+
+
+def _register_unary(function: Any, kind: LanesType, lower: Any) -> None:
+    class Template(AbstractTemplate):  # type: ignore[misc]
+        def generic(self, args: Any, kws: Any) -> Any:
+            return signature(kind, kind) if args == (kind,) else None
+
+    infer_global(function)(Template)
+    lower_builtin(function, kind)(lambda context, builder, sig, args: lower(builder, args[0]))
+
+
+_register_unary(abs, FLOAT_LANES, lambda builder, x: _call(builder, "llvm.fabs", x))
+_register_unary(square_root, FLOAT_LANES, lambda builder, x: _call(builder, "llvm.sqrt", x))
+_register_unary(operator.neg, FLOAT_LANES, lambda builder, x: builder.fneg(x))
+_register_unary(operator.invert, MASK_LANES, lambda builder, x: builder.not_(x))
+
+
+# --- functions --------------------------------------------------------------------------------------
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    array = make_array(array_type)(context, builder, array)
+    strides, index = cgutils.unpack_tuple(builder, array.strides), cgutils.unpack_tuple(builder, index)
+    address = builder.bitcast(array.data, ir.IntType(8).as_pointer())
+    for position, stride in zip(index, strides, strict=True):
+        address = builder.gep(address, [builder.mul(position, stride)])
+    return builder.bitcast(address, _vector(FLOAT_LANES).as_pointer())
+
+
+@type_callable(load)
+def _type_load(context):  # type: ignore[no-untyped-def]
+    return lambda array, index: FLOAT_LANES if isinstance(array, types.Array) else None
+
+
+@lower_builtin(load, types.Array, types.BaseTuple)
+def _load(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return builder.load(_address(context, builder, sig.args[0], *args), align=8)
+
+
+@type_callable(store)
+def _type_store(context):  # type: ignore[no-untyped-def]
+    return lambda array, index, lanes: types.none if lanes is FLOAT_LANES else None
+
+
+@lower_builtin(store, types.Array, types.BaseTuple, LanesType)
+def _store(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    builder.store(args[2], _address(context, builder, sig.args[0], *args[:2]), align=8)
+    return context.get_dummy_value()
+
+
+@type_callable(in_all_lanes)
+def _type_in_all_lanes(context):  # type: ignore[no-untyped-def]
+    return lambda x: FLOAT_LANES
+
+
+@lower_builtin(in_all_lanes, types.Any)
+def _in_all_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return _spread(context, builder, args[0], sig.args[0], FLOAT_LANES)
+
+
+@type_callable(select)
+def _type_select(context):  # type: ignore[no-untyped-def]
+    return lambda mask, yes, no: FLOAT_LANES if mask is MASK_LANES else None
+
+
+@lower_builtin(select, LanesType, types.Any, types.Any)
+def _select(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    sides = (_spread(context, builder, args[k], sig.args[k], FLOAT_LANES) for k in (1, 2))
+    return builder.select(args[0], *sides)
+
+
+@type_callable(any_lane)
+def _type_any_lane(context):  # type: ignore[no-untyped-def]
+    return lambda mask: types.boolean if mask is MASK_LANES else None
+
+
+@lower_builtin(any_lane, LanesType)
+def _any_lane(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    bits = builder.bitcast(args[0], ir.IntType(LANES))
+    return builder.icmp_unsigned("!=", bits, ir.IntType(LANES)(0))

@@ -1,0 +1,110 @@
+"""Vectors of eight: jitted code does lane by lane what NumPy does with arrays of eight."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+
+from powerkern._jit import (
+    JIT_DISABLED,
+    LANES,
+    any_lane,
+    bits_of,
+    float_of,
+    in_all_lanes,
+    load,
+    select,
+    square_root,
+    store,
+)
+from powerkern.kernels.elementary import exp_less, expm1_excess, log_normal, rounder_of
+
+ROWS = 4
+VALUES = np.array([-2.5, -1.0, -0.0, 0.0, 0.5, 3.0, np.inf, np.nan])
+
+
+def arithmetic(x, y, out):
+    store(out, (0, 0), x + y)
+    store(out, (1, 0), 2.0 - x)
+    store(out, (2, 0), x * y * 3)
+    store(out, (3, 0), x / y)
+    store(out, (4, 0), -x)
+    store(out, (5, 0), abs(x))
+    store(out, (6, 0), square_root(x))
+    store(out, (7, 0), in_all_lanes(1.5) + 0.0 * y)
+
+
+def comparisons(x, y, out):
+    store(out, (0, 0), select(x < y, 1.0, 0.0))
+    store(out, (1, 0), select(x <= 0.0, x, 7.0))
+    store(out, (2, 0), select(x > y, x, y))
+    store(out, (3, 0), select(x >= 0.5, 1.0, y))
+    store(out, (4, 0), select(x == x, x, 0.0))
+    store(out, (5, 0), select((x < 0.0) & (y > 0.0), 1.0, 2.0))
+    store(out, (6, 0), select(~(x < 0.0) | (y < 0.0), 1.0, 2.0))
+    store(out, (7, 0), select((x < 0.0) & any_lane(y > 1e300), 1.0, 2.0))
+
+
+def bits(x, y, out):
+    store(out, (0, 0), float_of(bits_of(x) & 0x7FFFFFFFFFFFFFFF))
+    store(out, (1, 0), float_of((bits_of(x) >> 52) << 52))
+    store(out, (2, 0), float_of((bits_of(x) + 1) - 2))
+    store(out, (3, 0), float_of(bits_of(x) | 1))
+
+
+def elementary(x, y, out):
+    store(out, (0, 0), expm1_excess(x))
+    store(out, (1, 0), log_normal(abs(x) + 1.0))
+    store(out, (2, 0), exp_less(x, rounder_of(0.0), 0.0))
+
+
+JITTED = [arithmetic, comparisons, bits, elementary]
+
+
+def results(function, x, y):
+    out = np.zeros((8, LANES))
+    if JIT_DISABLED:
+        with np.errstate(all="ignore"):
+            function(load(x, (1, 0)), load(y, (0, 0)), out)
+        return out
+    compiled = numba.njit(error_model="numpy")(function)
+    numba.njit(lambda x, y, out: compiled(load(x, (1, 0)), load(y, (0, 0)), out))(x, y, out)
+    return out
+
+
+@pytest.mark.parametrize("function", JITTED[:3])
+def test_lane_by_lane(function):
+    x, y = np.tile(VALUES, (2, 1)), VALUES[np.newaxis, ::-1].copy()
+    expected = np.zeros((8, LANES))
+    with np.errstate(all="ignore"):
+        function(x[1], y[0], expected)
+    np.testing.assert_array_equal(results(function, x, y), expected)
+
+
+def test_elementary_functions():
+    x = np.tile(np.linspace(-600.0, 600.0, LANES), (2, 1))
+    found = results(elementary, x, x)
+    exact = [np.expm1(x[1]) - x[1], np.log1p(abs(x[1])), np.exp(x[1])]
+    np.testing.assert_allclose(found[:3], exact, rtol=2e-15)
+
+
+def test_strides():
+    """Rows of any stride, from any column on."""
+    x = np.arange(200.0).reshape(10, 20)[::3, 1:]
+    out = np.zeros((8, LANES))
+
+    def copy(x, out):
+        for i in range(x.shape[0]):
+            store(out, (2 * i, 0), load(x, (i, 5)))
+
+    (copy if JIT_DISABLED else numba.njit(copy))(x, out)
+    np.testing.assert_array_equal(out[::2], x[:, 5:13])
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+@pytest.mark.parametrize("function", [lambda x: x + (x < 0.0), lambda x: bits_of(x) * 2, lambda x: (x < 0.0) - 1.0])
+def test_what_has_no_meaning_does_not_compile(function):
+    compiled = numba.njit(function)
+    with pytest.raises(numba.TypingError):
+        numba.njit(lambda x: any_lane(compiled(load(x, (0,))) == 0.0))(np.zeros(8))

@@ -1,0 +1,331 @@
+"""Short columns in lockstep: against many digits, against two passes, and whatever their neighbors are."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import oracles
+import pytest
+
+import powerkern as pk
+from powerkern import Route, Status
+from powerkern._engine.by_column import fit_matrix
+from powerkern._engine.one_column import fit_vector
+from powerkern._jit import JIT_DISABLED, LANES
+from powerkern.kernels import lockstep, mle
+from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.kernels.lockstep import BAND, LOCKSTEP_MAX
+from powerkern.kernels.results import (
+    CURVATURE,
+    INTERCEPT,
+    LEFT,
+    LMBDA,
+    LOC,
+    LOG_FACTOR,
+    N_EVAL,
+    N_OBS,
+    N_RESULTS,
+    NLL,
+    REF,
+    ROUTE,
+    SCALE,
+    STATUS,
+    X_MAX,
+    X_MIN,
+)
+from powerkern.kernels.scratch import new_work
+
+NAMES = {code: name for name, code in FAMILIES.items()}
+NAN, INF = math.nan, math.inf
+NOTHING = np.empty(0)
+
+#: Columns that are fitted in lockstep whatever the draw, from ten values on.
+ORDINARY = {
+    "normal": lambda rng, n: rng.normal(size=n),
+    "shifted normal": lambda rng, n: rng.normal(size=n) + 3.0,
+    "positive": lambda rng, n: rng.gamma(4.0, size=n),
+    "negative": lambda rng, n: -rng.gamma(4.0, size=n) - 0.1,
+    "lognormal": lambda rng, n: rng.lognormal(size=n),
+    "left skewed": lambda rng, n: 100.0 * rng.beta(8.0, 2.0, size=n),
+    "counts": lambda rng, n: rng.poisson(4.0, size=n) + 1.0,
+    "wide": lambda rng, n: 1e150 * rng.lognormal(sigma=8.0, size=n),
+    "far": lambda rng, n: 1000.0 + 100.0 * rng.normal(size=n),
+    "fractions": lambda rng, n: rng.uniform(size=n) / 10.0,
+}
+
+#: Columns that more care is taken of.
+LEFT_ALONE = {
+    "two values": [1.0, 2.0, NAN, NAN],
+    "no value": [NAN] * 4,
+    "equal": [3.0] * 4,
+    "infinite": [1.0, 2.0, INF, 4.0],
+    "minus infinity": [1.0, 2.0, -INF, 4.0],
+    "tight": [1000.0, 1000.1, 1000.2, 1000.5],
+    "enormous": [1.0, 2.0, 1e305, 4.0],
+    "subnormal": [5e-324, 1e-310, 2.0, 4.0],
+    "one unlike all others": [1.0] * 300 + [1.5],
+    "range": [1e-200, 1e200, 1.0, 2.0],
+}
+
+
+def matrix(n, seed=0, ordinary=ORDINARY, positive=False):
+    """A column of each kind, or of the positive ones."""
+    rng = np.random.default_rng(seed)
+    columns = [make(rng, n) for make in ordinary.values()]
+    return np.column_stack([x for x in columns if not positive or x.min() > 0.0])
+
+
+def fitted(x, family, weight=None, lmbda=NAN):
+    """The rows of results of a matrix, where a column is LEFT nothing else."""
+    n, p = x.shape
+    out = np.full((p, N_RESULTS), NAN)
+    given = np.full(p, float(lmbda))
+    weight = np.ones(n) if weight is None else np.asarray(weight, dtype=float)
+    lockstep.fit_in_lockstep(x, weight, family, given, lockstep.new_lockstep_work(n), out)
+    return out
+
+
+def in_two_passes(x, family, weight=NOTHING, lmbda=NAN):
+    """The same, in two passes."""
+    n, p = x.shape
+    out = np.full((p, N_RESULTS), NAN)
+    out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
+    columns, given = np.ascontiguousarray(x.T), np.full(p, float(lmbda))
+    mle.two_pass_columns(columns, np.asarray(weight, dtype=float), family, given, new_work(n), out)
+    return out
+
+
+def assert_same_fits(rows, expected):
+    """As far as rounding goes."""
+    np.testing.assert_array_equal(rows[:, [STATUS, X_MIN, X_MAX]], expected[:, [STATUS, X_MIN, X_MAX]])
+    np.testing.assert_allclose(rows[:, N_OBS], expected[:, N_OBS], rtol=1e-15)
+    size = np.maximum(1.0, abs(expected[:, LMBDA]))
+    assert (abs(rows[:, LMBDA] - expected[:, LMBDA]) <= 1e-12 * size).all()
+    logs = size * np.log1p(abs(expected[:, [X_MIN, X_MAX]])).max(axis=1)
+    assert (abs(rows[:, NLL] - expected[:, NLL]) <= 1e-13 * (1.0 + logs)).all()
+    np.testing.assert_allclose(rows[:, CURVATURE], expected[:, CURVATURE], rtol=1e-7)
+    for k in (LOC, SCALE):
+        tolerance = 1e-12 * (1.0 + logs) * np.maximum(abs(expected[:, LOC]), expected[:, SCALE])
+        assert (abs(rows[:, k] - expected[:, k]) <= tolerance).all()
+
+
+# --- accuracy -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [10, 61])
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_against_many_digits(family, n):
+    x = matrix(n, n, positive=family == BOX_COX)
+    for row, column in zip(fitted(x, family), x.T, strict=True):
+        assert (row[STATUS], row[ROUTE]) == (Status.OK, Route.LOCKSTEP)
+        best = oracles.most_likely_lambda(NAMES[family], column, row[LMBDA])
+        assert abs(row[LMBDA] - best) <= 1e-12 * max(1.0, abs(best))
+        g, _, curvature = (float(v) for v in oracles.likelihood(NAMES[family], best, column)[:3])
+        assert row[NLL] == pytest.approx(g, rel=1e-13, abs=1e-13 * (1.0 + np.log1p(abs(column)).max()))
+        assert row[CURVATURE] == pytest.approx(curvature, rel=1e-7)
+
+
+@pytest.mark.parametrize("family", NAMES.values())
+def test_output_against_many_digits(family):
+    x = matrix(24, 1, positive=family == "box-cox")
+    fit = pk.fit(x, family)
+    assert set(fit.route) == {"lockstep"}
+    z = fit.transform(x)
+    for j, lmbda in enumerate(fit.lmbda):
+        exact = np.array([float(v) for v in oracles.standardized(family, lmbda, x[:, j])])
+        np.testing.assert_allclose(z[:, j], exact, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("n", [10, 100] if JIT_DISABLED else [10, 50, 255, LOCKSTEP_MAX])
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_against_two_passes(family, n):
+    for seed in range(1 if JIT_DISABLED else 20):
+        x = matrix(n, seed, positive=family == BOX_COX)
+        rows = fitted(x, family)
+        assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
+        assert_same_fits(rows, in_two_passes(x, family))
+        weight = np.random.default_rng(seed).uniform(0.5, 2.0, n)
+        assert_same_fits(fitted(x, family, weight), in_two_passes(x, family, weight))
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="many columns")
+@pytest.mark.parametrize("n", [3, 4, 5, 7, 20])
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_thousands_of_columns_as_short_as_can_be(family, n):
+    """All that are not left to others are right; of three values few can be certified."""
+    x = np.random.default_rng(n).lognormal(sigma=0.5, size=(n, 2000))
+    if family == YEO_JOHNSON:
+        x -= np.random.default_rng(0).uniform(0.0, 2.0, 2000)
+    rows, expected = fitted(x, family), in_two_passes(x, family)
+    done = rows[:, STATUS] != LEFT
+    assert done.mean() > 0.9
+    steep = abs(expected[done, LMBDA]) < 20.0  # the condition of others is that of their data
+    assert_same_fits(rows[done][steep], expected[done][steep])
+
+
+def test_given_lambda():
+    for family, sign in ((BOX_COX, 1.0), (YEO_JOHNSON, 1.0), (YEO_JOHNSON, -1.0)):
+        x = sign * matrix(20, positive=True)
+        for lmbda in (-1.0, 0.0, 1e-300, 0.3, 1.0, 2.0):
+            rows = fitted(x, family, lmbda=lmbda)
+            expected = in_two_passes(x, family, lmbda=lmbda)
+            done = rows[:, STATUS] == Status.FIXED
+            assert done.sum() >= 4
+            assert (rows[done, LMBDA] == lmbda).all()
+            np.testing.assert_allclose(rows[done, NLL], expected[done, NLL], rtol=1e-11, atol=1e-13)
+            done &= (rows[:, LOG_FACTOR] == 0.0) & (expected[:, LOG_FACTOR] == 0.0)
+            for k in (LOC, SCALE):
+                np.testing.assert_allclose(rows[done, k], expected[done, k], rtol=1e-11, atol=1e-13)
+
+
+# --- what is missing, and weights ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_missing_values_are_as_if_they_were_not_there(family):
+    x = matrix(40, positive=family == BOX_COX)
+    absent = np.random.default_rng(3).uniform(size=x.shape) < 0.2
+    rows = fitted(np.where(absent, NAN, x), family)
+    assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
+    for j, row in enumerate(rows):
+        np.testing.assert_array_equal(row, fitted(x[~absent[:, j], j : j + 1], family)[0])
+
+
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_weights_repeat_rows(family):
+    x = matrix(30, positive=family == BOX_COX)
+    weight = np.random.default_rng(4).integers(0, 4, 30)
+    x[weight == 0] = INF  # nobody looks
+    rows, repeated = fitted(x, family, weight), fitted(np.repeat(x, weight, axis=0), family)
+    assert (rows[:, ROUTE] == Route.LOCKSTEP).all()
+    assert_same_fits(rows, repeated)
+    kept = weight > 0
+    np.testing.assert_array_equal(rows, fitted(x[kept], family, weight[kept]))
+    np.testing.assert_array_equal(fitted(x[kept], family), fitted(x[kept], family, np.ones(kept.sum())))
+
+
+def test_weights_from_large_to_tiny():
+    """What is not left is right, though nearly all weight is on one value."""
+    x = matrix(30)
+    for tiny in (1e-2, 1e-6, 1e-12, 1e-24):
+        weight = np.full(30, tiny)
+        weight[7] = 1.0
+        rows, expected = fitted(x, YEO_JOHNSON, weight), in_two_passes(x, YEO_JOHNSON, weight)
+        done = rows[:, STATUS] != LEFT
+        assert (abs(rows - expected)[done, LMBDA] <= 1e-11 * np.maximum(1.0, abs(expected[done, LMBDA]))).all()
+
+
+# --- each column by itself ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Ordinary columns between all sorts of others, three bands of them."""
+    rng = np.random.default_rng(5)
+    n, p = 12, BAND * LANES * 2 + 5
+    x = rng.normal(size=(n, p)) * rng.lognormal(size=p) + rng.normal(size=p)
+    for j, column in enumerate(LEFT_ALONE.values()):
+        x[:, 3 + 7 * j] = np.resize(column, n)
+    x[rng.uniform(size=x.shape) < 0.02] = NAN
+    return x
+
+
+def test_neighbors_do_not_matter(mixed):
+    rows = fitted(mixed, YEO_JOHNSON)
+    left = rows[:, STATUS] == LEFT
+    assert 0 < left.sum() < 0.3 * left.size
+    for j in range(0, left.size, 9 if JIT_DISABLED else 1):
+        np.testing.assert_array_equal(fitted(mixed[:, j : j + 1], YEO_JOHNSON)[0], rows[j])
+    order = np.random.default_rng(6).permutation(left.size)
+    np.testing.assert_array_equal(fitted(mixed[:, order], YEO_JOHNSON), rows[order])
+
+
+@pytest.mark.parametrize("p", [1, 7, 8, 9, 15, 63, 64, 65, 72])
+def test_any_number_of_columns(mixed, p):
+    p = min(p, 17) if JIT_DISABLED else p
+    np.testing.assert_array_equal(fitted(mixed[:, :p], YEO_JOHNSON), fitted(mixed, YEO_JOHNSON)[:p])
+
+
+def test_memory_does_not_matter(mixed):
+    """Order, strides, a matrix that may not be written to, types."""
+    x = np.clip(mixed, -1e38, 1e38).astype(np.float32).astype(np.float64)
+    lmbda = np.full(x.shape[1], NAN)
+    expected = fit_matrix(x, YEO_JOHNSON, lmbda, NOTHING, 1)
+    assert {Route.LOCKSTEP, Route.TWO_PASS, Route.NONE} <= set(expected[:, ROUTE])
+    spaced = np.zeros((3 * x.shape[0], 2 * x.shape[1]))
+    spaced[::3, ::2] = x
+    for other in (x.copy("F"), spaced[::3, ::2], x[::-1, ::-1][::-1, ::-1], x.astype(np.float32), x.astype(">f8")):
+        other.setflags(write=False)
+        for n_threads in (1, 2):
+            np.testing.assert_array_equal(fit_matrix(other, YEO_JOHNSON, lmbda, NOTHING, n_threads), expected)
+
+
+@pytest.mark.skipif(JIT_DISABLED, reason="many columns")
+def test_threads_do_not_matter():
+    x = np.random.default_rng(8).lognormal(size=(20, 5000))
+    fits = [pk.fit(x, "box-cox", n_threads=k) for k in (1, 2, 5)]
+    assert all((fit.lmbda == fits[0].lmbda).all() and (fit.nll == fits[0].nll).all() for fit in fits)
+
+
+def test_nothing_is_written_to_the_matrix(mixed):
+    before, weight = mixed.tobytes(), np.ones(mixed.shape[0])
+    fitted(mixed, YEO_JOHNSON, weight)
+    assert mixed.tobytes() == before
+    assert (weight == 1.0).all()
+
+
+# --- columns that are left to others ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+def test_more_care_is_taken_elsewhere(name):
+    x = np.array(LEFT_ALONE[name])[:, np.newaxis]
+    for family in (BOX_COX, YEO_JOHNSON):
+        if family == YEO_JOHNSON and name == "subnormal":
+            continue  # 1 + x is ordinary
+        assert fitted(x, family)[0, STATUS] == LEFT
+        row, expected = fit_matrix(x, family, np.array([NAN]), NOTHING, 1)[0], in_two_passes(x, family)[0]
+        row[N_EVAL] = expected[N_EVAL] = 0.0
+        np.testing.assert_array_equal(row, expected)
+
+
+@pytest.mark.parametrize("odd", [0.0, -0.0, -1.0, INF])
+def test_values_outside_the_domain(odd):
+    x = matrix(20, positive=True)
+    x[11, 2] = odd
+    rows = fitted(x, BOX_COX)
+    assert (np.flatnonzero(rows[:, STATUS] == LEFT) == 2).all()
+    with pytest.raises(ValueError, match="row 11"):
+        pk.fit(x, "box-cox")
+
+
+@pytest.mark.parametrize("lowest", [0.0, -0.0])
+def test_zero_is_not_negative(lowest):
+    x = np.random.default_rng(9).gamma(2.0, size=(20, 2))
+    x[4] = lowest
+    rows = fitted(np.column_stack([x, -x]), YEO_JOHNSON)
+    assert_same_fits(rows, in_two_passes(np.column_stack([x, -x]), YEO_JOHNSON))
+    assert not np.signbit(rows[:2, X_MIN]).any()
+    assert not np.signbit(rows[2:, X_MAX]).any()
+    assert (rows[:, REF] >= 0.0).all() or (rows[:2, REF] >= 0.0).all()
+
+
+def test_columns_around_the_longest():
+    """Where lockstep ends nothing changes but the route."""
+    rng = np.random.default_rng(10)
+    x = rng.gamma(4.0, size=LOCKSTEP_MAX + 1)
+    for n, route in ((LOCKSTEP_MAX, Route.LOCKSTEP), (LOCKSTEP_MAX + 1, Route.ONE_PASS)):
+        if JIT_DISABLED and route == Route.LOCKSTEP:
+            continue
+        fit = fit_vector(x[:n], YEO_JOHNSON)
+        assert fit.route == route
+        assert_same_fits(np.array([fit], dtype=float), in_two_passes(x[:n, np.newaxis], YEO_JOHNSON))
+
+
+def test_the_constants_of_the_transform_belong_together():
+    """slope and intercept standardise about the reference: the standardized reference is the intercept."""
+    x = matrix(30)
+    fit = pk.fit(x)
+    rows = fitted(x, YEO_JOHNSON)
+    np.testing.assert_allclose(fit.transform(rows[:, REF][np.newaxis])[0], rows[:, INTERCEPT], rtol=1e-12, atol=1e-13)
