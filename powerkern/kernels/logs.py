@@ -77,15 +77,21 @@ def scan(x: FloatArray) -> Scan:
 
 @kernel
 def squeeze(x: FloatArray, weight: FloatArray, out: FloatArray, weight_out: FloatArray) -> int:
-    """Copy the values that are not NaN and have a weight, and their weights; returns their number."""
-    n = 0
-    for i in range(x.size):
-        if x[i] == x[i] and (weight.size == 0 or weight[i] > 0.0):
+    """Copy the values that are not NaN and have a weight, and their weights; returns their number.
+
+    No branch to mispredict: every value is written, and the next one over it where it does not count.
+    """
+    n = np.uint64(0)
+    if weight.size == 0:
+        for i in range(x.size):
             out[n] = x[i]
-            if weight.size > 0:
-                weight_out[n] = weight[i]
-            n += 1
-    return n
+            n += np.uint64(x[i] == x[i])
+    else:
+        for i in range(x.size):
+            out[n] = x[i]
+            weight_out[n] = weight[i]
+            n += np.uint64((x[i] == x[i]) & (weight[i] > 0.0))
+    return int(n)
 
 
 @kernel
@@ -162,6 +168,16 @@ def weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
         total += part
         weights += part_weight
     return total, weights
+
+
+@reduction
+def all_positive(weight: FloatArray) -> bool:
+    """Whether no weight is zero."""
+    widest_vectors()
+    n = 0
+    for i in range(weight.size):
+        n += weight[i] > 0.0
+    return n == weight.size
 
 
 @kernel
@@ -242,8 +258,10 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
     if found.n_nan > 0 or weight.size > 0:
         n = squeeze(x, weight, work.packed, work.weight)
         n_weights = n if weight.size > 0 else 0
+        weightless = x.size - found.n_nan - n
         x = work.packed[:n]
-        found = scan(x)
+        if weightless > 0:
+            found = scan(x)
     offset = log_offset(family)
     sign = 0.0
     if found.n_negative == 0:

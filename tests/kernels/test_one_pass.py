@@ -137,13 +137,13 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     """Logs, sums and score of a column: in float64, and from float32 logs into the second row."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     if both_signs:
-        total, squares, _, _ = ps.signed_logs(x, d, d32)
+        total, squares, _, _ = ps.signed_logs(x, None, d, d32)
     else:
-        total, squares, _, _ = ps.logs_of_one_sign(x, 0, -1, base, per_ref, d, d32)
+        total, squares, _, _ = ps.logs_of_one_sign(x, None, 0, -1, base, per_ref, d, d32)
     moments[:] = 0.0
     for start in range(0, x.size, ps.CHUNK):
-        ps.add_sums(d[start : start + ps.CHUNK], exponent, both_signs, moments[0])
-        ps.add_sums(d32[start : start + ps.CHUNK], exponent, both_signs, moments[1])
+        ps.add_sums(d[start : start + ps.CHUNK], None, exponent, both_signs, moments[0])
+        ps.add_sums(d32[start : start + ps.CHUNK], None, exponent, both_signs, moments[1])
     good, good32 = ps.center(moments[0]), ps.center(moments[1])
     mean = total / x.size
     score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
