@@ -253,14 +253,11 @@ class Prepared(NamedTuple):
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
     """Squeeze out missing values and zero weights, and scan what is left."""
-    found = scan(x)
-    n_weights = 0
-    if found.n_nan > 0 or weight.size > 0:
+    has_zeros, found = not all_positive(weight), scan(x)
+    if has_zeros or found.n_nan > 0:
         n = squeeze(x, weight, work.packed, work.weight)
-        n_weights = n if weight.size > 0 else 0
-        weightless = x.size - found.n_nan - n
-        x = work.packed[:n]
-        if weightless > 0:
+        x, weight = work.packed[:n], work.weight[: min(n, weight.size)]
+        if has_zeros:
             found = scan(x)
     offset = log_offset(family)
     sign = 0.0
@@ -268,7 +265,7 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
         sign = 1.0
     elif found.n_negative == x.size:
         sign = -1.0
-    return Prepared(x, work.weight[:n_weights], found, offset, sign, _refusal(x.size, found, family, sign != 0.0))
+    return Prepared(x, weight, found, offset, sign, _refusal(x.size, found, family, sign != 0.0))
 
 
 @kernel

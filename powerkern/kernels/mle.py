@@ -19,8 +19,8 @@ from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, float_of, ker
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
-from powerkern.kernels.logs import all_positive, prepare, total_weight, unscanned
-from powerkern.kernels.one_pass import one_pass_optimum
+from powerkern.kernels.logs import prepare, total_weight, unscanned
+from powerkern.kernels.one_pass import one_pass_optimum, weights_of
 from powerkern.kernels.results import LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
@@ -52,14 +52,16 @@ def _fit_column(
 ) -> None:
     """Fit one column; `weighted` is None or True, a type, to compile the sums of one pass without or with weights."""
     try_one_pass = (weight.size == 0) == (weighted is None)
-    column, known = unscanned(x, weight, family), not (try_one_pass and all_positive(weight))
-    n_eval = 0
+    column = unscanned(x, weight, family)
+    weights = weights_of(column, weighted)
+    known, n_eval = not (try_one_pass and weights.smallest > 0.0), 0
     while True:  # one call of one_pass_optimum, not two, which would double the compiled code
         if known:
             column = prepare(x, weight, family, work)
+            weights = weights_of(column, weighted)
         exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
         if try_one_pass and column.status == _OK:
-            quick = one_pass_optimum(column, weighted, known, exponent, work)
+            quick = one_pass_optimum(column, weights, known, exponent, work)
             n_eval += quick.optimum.n_eval
             if quick.optimum.status != _NOT_CERTIFIED:
                 write_range(row, quick.n_obs, quick.x_min, quick.x_max)
@@ -71,11 +73,11 @@ def _fit_column(
         if known:
             break
         known = True
-    found, weight = column.found, column.weight
+    found = column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
     x_min = low if column.sign > 0.0 else -negative_high
     x_max = -low if column.sign < 0.0 else high
-    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(weight), x_min, x_max)
+    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
     if column.status != _OK:
         write_identity(row, column.status)
         return

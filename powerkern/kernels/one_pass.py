@@ -41,7 +41,7 @@ from powerkern.kernels.likelihood import (
     has_root_near,
     score_from_moments,
 )
-from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared
+from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared, total_weight
 from powerkern.kernels.minimize import RUNNING, newton_start, newton_step
 from powerkern.kernels.results import Optimum
 from powerkern.kernels.scratch import SAMPLE, Work
@@ -317,6 +317,37 @@ _FINE = _Stage(2e-5, 1e-5, 340.0)
 _GIVEN = _Stage(math.inf, 1e-5, 340.0)
 
 
+class Weights(NamedTuple):
+    """The weights of a column: their sum, that of squares, the smallest, a power of two that makes them at most 2."""
+
+    values: FloatArray | None
+    total: float
+    squares: float
+    smallest: float
+    scale: float
+
+
+@kernel
+def weights_of(column: Prepared, weighted: bool | None) -> Weights:
+    """The weights of a column; `weighted` is None, a type, for columns without weights, else True."""
+    if weighted is None:
+        return Weights(None, float(column.x.size), float(column.x.size), 1.0, 1.0)
+    return _measured(column.weight)
+
+
+@reduction
+def _measured(weight: FloatArray) -> Weights:
+    widest_vectors()
+    total = squares = 0.0
+    low, high = INF_BITS, 0
+    for i in range(weight.size):
+        total += weight[i]
+        squares += weight[i] * weight[i]
+        low = min(low, bits_of(weight[i]) & MAGNITUDE)
+        high = max(high, bits_of(weight[i]) & MAGNITUDE)
+    return Weights(weight, total, squares, float_of(low), float_of(max(2046 - (high >> 52), 1) << 52))
+
+
 class OnePass(NamedTuple):
     """An optimum from the sums of one pass, and the smallest and largest value.
 
@@ -425,7 +456,7 @@ def _radius(t: FloatArray) -> float:
 
 @kernel
 def _walk_on_sample(
-    column: _Column, x: FloatArray, weight: FloatArray | None, work: Work, moments: FloatArray
+    column: _Column, x: FloatArray, weights: Weights, work: Work, moments: FloatArray
 ) -> tuple[_Walk, float]:
     """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread.
 
@@ -434,15 +465,14 @@ def _walk_on_sample(
     stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE))
     n = x.size // stride
     sampled = _every(stride, x, work.spare[n : 2 * n])
-    weight = _weights_of_every(stride, weight, work.split[:n])
-    d32, weights = work.d32[:n], _measured(weight, n)
+    weight = _weights_of_every(stride, weights.values, work.split[:n])
+    d32, total = work.d32[:n], _total_weight(weight, n)
     sums = _logs(column, sampled, weight, work.spare[:n], d32)
-    spread = _spread(column, weights.total, sums)
+    spread = _spread(column, total, sums)
     if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
         return _Walk(1.0, 1.0, 0, False), 0.0
     farthest = _farthest(column, sums.low, sums.high)
-    weight32 = _rounded(weight, weights.scale, work.weight32[:n])
-    logs = _Logs(d32, weight32, farthest, sums.total / weights.total, spread)
+    logs = _Logs(d32, _rounded(weight, weights.scale, work.weight32[:n]), farthest, sums.total / total, spread)
     return _walk(column, logs, 1.0, _COARSE, moments), spread
 
 
@@ -458,13 +488,7 @@ def _every(stride: int, x: FloatArray, out: FloatArray) -> FloatArray:
 
 @kernel
 def _logs_and_sums(
-    column: _Column,
-    x: FloatArray,
-    weight: FloatArray | None,
-    scale: float,
-    exponent: float,
-    work: Work,
-    moments: FloatArray,
+    column: _Column, x: FloatArray, weights: Weights, exponent: float, work: Work, moments: FloatArray
 ) -> LogSums:
     """All logs, to ``work.spare``, and, while a chunk of them is in the cache, its float32 sums (exponent NaN: none).
 
@@ -475,13 +499,13 @@ def _logs_and_sums(
     d = work.spare[: x.size]
     moments[:] = 0.0
     for i in range(0, x.size, CHUNK):
-        part, chunk = _chunk_of(weight, i), d[i : i + CHUNK]
+        part, chunk = _chunk_of(weights.values, i), d[i : i + CHUNK]
         d32 = work.d32[: chunk.size]
         sums = _logs_of_chunk(column, x[i : i + CHUNK], part, ahead, chunk, d32, sums)
         if max(sums.low, sums.high) >= INF_BITS or (column.sign != 0.0 and sums.low < 0):
             break
         if exponent == exponent:
-            weight32 = _rounded(part, scale, work.weight32[: chunk.size])
+            weight32 = _rounded(part, weights.scale, work.weight32[: chunk.size])
             add_sums(d32, weight32, exponent, column.sign == 0.0, moments)
     return sums
 
@@ -511,27 +535,11 @@ def _logs_of_chunk(
 # --- weights, None where there are none ----------------------------------------------------------
 
 
-class _Weights(NamedTuple):
-    """The sum of some weights and of their squares, and a power of two that makes them at most 2."""
-
-    total: float
-    squares: float
-    scale: float
-
-
-@reduction
-def _measured(weight: FloatArray | None, n: int) -> _Weights:
-    """What is to be known of `n` weights."""
-    widest_vectors()
+@kernel
+def _total_weight(weight: FloatArray | None, n: int) -> float:
     if weight is None:
-        return _Weights(float(n), float(n), 1.0)
-    total = squares = 0.0
-    heaviest = 0
-    for i in range(n):
-        total += weight[i]
-        squares += weight[i] * weight[i]
-        heaviest = max(heaviest, bits_of(weight[i]))
-    return _Weights(total, squares, float_of(max(2046 - (heaviest >> 52), 1) << 52))
+        return float(n)
+    return total_weight(weight)
 
 
 @kernel
@@ -565,42 +573,30 @@ def _weights_of_every(stride: int, weight: FloatArray | None, out: FloatArray) -
 
 
 @kernel
-def _weight_of(column: Prepared, weighted: bool | None) -> FloatArray | None:
-    if weighted is None:
-        return None
-    return column.weight
-
-
-@kernel
 def _declined(n_eval: int, stopped: bool) -> OnePass:
     return OnePass(_no_optimum(n_eval), stopped, 0.0, 0.0, 0.0)
 
 
 @kernel
-def one_pass_optimum(column: Prepared, weighted: bool | None, known: bool, exponent: float, work: Work) -> OnePass:
-    """Optimum from the sums of one pass, or the moments at a given `exponent` (NaN: none given).
-
-    `weighted` is None for columns without weights.
-    """
+def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: float, work: Work) -> OnePass:
+    """Optimum from the sums of one pass, or the moments at a given `exponent` (NaN: none given)."""
     x, n = column.x, column.x.size
     if n < ONE_PASS_MIN:
         return _declined(0, False)
-    weight = _weight_of(column, weighted)
-    weights = _measured(weight, n)
     if not weights.total * weights.total >= MIN_EFFECTIVE * weights.squares:
         return _declined(0, False)
     moments, given = work.scratch.moments[0], exponent == exponent
-    wanted = _logs_wanted(column, weight, known)
+    wanted = _logs_wanted(column, weights.values, known)
     if not 0.0 < wanted.offset + wanted.ref < math.inf:  # one of a few values is missing, or has no logarithm
         return _declined(0, True)
     walk, spread = _Walk(1.0, 1.0, 0, False), 0.0
     if not given:
-        walk, spread = _walk_on_sample(wanted, x, weight, work, moments)
+        walk, spread = _walk_on_sample(wanted, x, weights, work, moments)
         if spread == 0.0:
             return _declined(0, True)
     n_eval = walk.n_eval + (not given)
     start = _off_the_floor(walk.x, wanted.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
-    sums = _logs_and_sums(wanted, x, weight, weights.scale, math.nan if given else start, work, moments)
+    sums = _logs_and_sums(wanted, x, weights, math.nan if given else start, work, moments)
     if not _admissible(wanted, sums.low, sums.high):
         return _declined(n_eval, True)
     farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / weights.total
@@ -610,7 +606,7 @@ def one_pass_optimum(column: Prepared, weighted: bool | None, known: bool, expon
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
-    logs = _Logs(work.spare[:n], weight, farthest, jacobian, spread)
+    logs = _Logs(work.spare[:n], weights.values, farthest, jacobian, spread)
     walk = _walk(wanted, logs, exponent if given else start, _GIVEN if given else _FINE, moments)
     n_eval += walk.n_eval
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
@@ -644,17 +640,31 @@ def _moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
 
 @kernel
 def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float) -> float:
-    """Weighted mean log of a few evenly spaced values."""
+    """Mean log of a few evenly spaced values, or their weighted median: where values are tied Y_j vanishes there."""
     n = min(x.size, FEW)
     stride = x.size // n
-    total, weights = 0.0, 0.0
+    if weight is not None:
+        return log(offset + _weighted_median(x[: n * stride : stride], weight[: n * stride : stride]))
+    total = 0.0
     for i in range(n):
-        value, w = log(offset + abs(x[i * stride])), 1.0
-        if weight is not None:
-            w = weight[i * stride]
-        total += w * value
-        weights += w
-    return total / weights
+        total += log(offset + abs(x[i * stride]))
+    return total / n
+
+
+@kernel
+def _weighted_median(x: FloatArray, weight: FloatArray) -> float:
+    """The weighted median of magnitudes, of which there are few; NaN where too many are missing."""
+    half = 0.0
+    for i in range(x.size):
+        half += 0.5 * weight[i]
+    for i in range(x.size):
+        below = equal = 0.0
+        for j in range(x.size):
+            below += weight[j] if abs(x[j]) < abs(x[i]) else 0.0
+            equal += weight[j] if abs(x[j]) == abs(x[i]) else 0.0
+        if below <= half <= below + equal:
+            return float(abs(x[i]))
+    return math.nan
 
 
 @kernel

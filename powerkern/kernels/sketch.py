@@ -44,7 +44,7 @@ from powerkern.kernels.family import log_offset, lowest
 from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.likelihood import BLOCK, Logs, Scratch
-from powerkern.kernels.logs import Scan, all_positive, centered_log, offset_log, scan, squeeze, total_weight
+from powerkern.kernels.logs import Scan, all_positive, centered_log, offset_log, scan, squeeze
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -118,15 +118,15 @@ def _range_of(
     x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, chunk: Chunk, out: FloatArray
 ) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
-    if all_positive(weight):
-        found = scan(x)
-        _note(x.size - found.n_nan, found, family, out)
-        out[R_WEIGHT] += _weight_of_present(x, weight)
-    else:
-        for start in range(0, x.size, BLOCK):
-            n = squeeze(x[start : start + BLOCK], weight[start : start + BLOCK], chunk.packed, chunk.weight)
-            _note(n, scan(chunk.packed[:n]), family, out)
-            out[R_WEIGHT] += total_weight(chunk.weight[:n])
+    step = max(x.size, 1) if weight.size == 0 else BLOCK
+    for start in range(0, x.size, step):
+        part, own = x[start : start + step], weight[start : start + step]
+        if not all_positive(own):
+            n = squeeze(part, own, chunk.packed, chunk.weight)
+            part, own = chunk.packed[:n], chunk.weight[:n]
+        found = scan(part)
+        _note(part.size - found.n_nan, found, family, out)
+        out[R_WEIGHT] += _weight_of_present(part, own)
     if weight.size == 0:
         out[R_WEIGHT] = out[R_COUNT]
     if out[R_COUNT] > 0.0:
