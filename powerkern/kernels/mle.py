@@ -7,8 +7,8 @@ How a column is fitted (`fit_column`), unless it is one of many short ones (`pow
    which that will not do.
 2. Then `powerkern.kernels.logs` counts NaN, negative values and the extremes in one integer pass, squeezes NaN out, and
    step 1 is tried again.
-3. Columns that are short, weighted, tightly clustered, of enormous range, or whose sums lose digits go to
-   `powerkern.kernels.two_pass`, which holds for any data.
+3. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
+   whose sums lose digits go to `powerkern.kernels.two_pass`, which holds for any data.
 """
 
 from __future__ import annotations
@@ -20,38 +20,56 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.logs import prepare, total_weight, unscanned
-from powerkern.kernels.one_pass import ONE_PASS_MIN, one_pass_optimum
+from powerkern.kernels.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
 from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
 
-_OK, _FIXED = int(Status.OK), int(Status.FIXED)
+_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 
 
 @kernel
-def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
+def fit_column(
+    x: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: float,
+    work: Work,
+    row: FloatArray,
+    weighted: bool | None = None,
+) -> None:
+    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found).
+
+    The sums of one pass are compiled without weights, or with them where `weighted` is True, by its type. Weights that
+    they are not compiled for are not lost: the column is fitted in two passes.
+    """
     row[STATUS], row[N_EVAL] = LEFT, 0.0
-    if lmbda != lmbda and weight.size == 0:
-        one_pass_column(x, family, work, row)
+    if (weight.size == 0) == (weighted is None):
+        one_pass_column(x, weight, family, lmbda, work, row, weighted)
     if row[STATUS] == LEFT:
         two_pass_column(x, weight, family, lmbda, work, row)
 
 
 @kernel
-def one_pass_column(x: FloatArray, family: int, work: Work, row: FloatArray) -> None:
-    """Fit one column without weights from the sums of one pass, or leave it."""
-    n_eval, none = 0, x[:0]
-    for attempt in range(2):
-        known = attempt > 0
-        column = prepare(x, none, family, work) if known else unscanned(x, none, family)
+def one_pass_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray, weighted: bool | None
+) -> None:
+    """Fit one column from the sums of one pass, or leave it."""
+    column, n_eval = unscanned(x, weight, family), 0
+    weights = weights_of(column, weighted)
+    for known in range(0 if weights.smallest > 0.0 else 1, 2):
+        if known:
+            column = prepare(x, weight, family, work)
+            weights = weights_of(column, weighted)
         if column.status == _OK:
-            quick = one_pass_optimum(column, known, work)
+            exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
+            quick = one_pass_optimum(column, weights, known > 0, exponent, work)
             n_eval += quick.optimum.n_eval
-            if quick.optimum.status == _OK:
-                write_range(row, float(column.x.size), quick.x_min, quick.x_max)
+            if quick.optimum.status != _NOT_CERTIFIED:
+                write_range(row, quick.n_obs, quick.x_min, quick.x_max)
                 write_fit(row, quick.optimum, column.sign, _ONE_PASS)
+                _keep_given(row, lmbda)
                 row[N_EVAL] = n_eval
                 return
             if not quick.stopped:
@@ -63,20 +81,25 @@ def one_pass_column(x: FloatArray, family: int, work: Work, row: FloatArray) -> 
 def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
     """Fit any column; the row has the number of evaluations made before."""
     column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
-    x, found = column.x, column.found
+    found = column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    n_obs = float(x.size) if weight.size == 0 else total_weight(column.weight)
     x_min = low if column.sign > 0.0 else -negative_high
     x_max = -low if column.sign < 0.0 else high
-    write_range(row, n_obs, x_min, x_max)
+    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
     if column.status != _OK:
         write_identity(row, column.status)
         return
     exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
     best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
     write_fit(row, best, column.sign, _TWO_PASS)
+    _keep_given(row, lmbda)
+
+
+@kernel
+def _keep_given(row: FloatArray, lmbda: float) -> None:
+    """A given lambda without the rounding of 2 - (2 - lambda)."""
     if lmbda == lmbda and row[STATUS] == _FIXED:
-        row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
+        row[LMBDA] = row[LMBDA0] = lmbda
 
 
 @kernel
@@ -108,22 +131,34 @@ def fit_columns(
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
 
-    Two entries: most data need only one, and the other is not compiled.
+    By several entries: most data need only one, and the others are not compiled.
     """
     out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
-    if weight.size == 0 and columns.shape[1] >= ONE_PASS_MIN:
-        one_pass_columns(columns, family, lmbda, work, out)
+    if columns.shape[1] >= ONE_PASS_MIN:
+        one_pass = weighted_columns if weight.size else one_pass_columns
+        one_pass(columns, weight, family, lmbda, work, out)
     if (out[:, STATUS] == LEFT).any():
         two_pass_columns(columns, weight, family, lmbda, work, out)
 
 
-@entry((ROWS, INTEGER, COLUMN, WORK, ROWS))
-def one_pass_columns(columns: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray) -> None:
-    """Fit those rows of `columns` without a given lambda for which one pass will do; the status of others is LEFT."""
-    each, columns, out = borrowed_work(work), borrowed(columns), borrowed(out)
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+def one_pass_columns(
+    columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT."""
+    each, columns, none, out = borrowed_work(work), borrowed(columns), borrowed(none), borrowed(out)
     for j in range(columns.shape[0]):
-        if lmbda[j] != lmbda[j]:
-            one_pass_column(columns[j], family, each, out[j])
+        one_pass_column(columns[j], none, family, lmbda[j], each, out[j], None)
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+def weighted_columns(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """`one_pass_columns` with a weight for each value of a row."""
+    each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
+    for j in range(columns.shape[0]):
+        one_pass_column(columns[j], weight, family, lmbda[j], each, out[j], True)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
