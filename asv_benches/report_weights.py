@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from . import bench_fit
 from .report import FAMILIES, Figure, main
 
-
+#: Rows.
 SIZES = (256, 500, 1000, 10_000, 100_000, 500_000, 1_000_000)
 
 
