@@ -70,6 +70,8 @@ _FEWEST = 3.0
 #: Values beyond have logs, but not all that is made of them.
 _LARGEST = 1e300
 _MAX_EVAL = 12
+#: Rounding errors of the sums count times the square of the rate at which moments grow over the curvature of g.
+_MAX_GROWTH_TO_CURVATURE = 100.0
 #: No step from lambda = 1 is longer than this, in units of 1/(spread of the logs); those after it may be so many times
 #: longer each.
 _LONGEST, _EXPANSION = 2.0, 4.0
@@ -300,12 +302,14 @@ def _walk(d: FloatArray, weight: FloatArray, logs: _Logs, given: Lanes, ordinary
         d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
         good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
         step = select(search, _halley(d1, d2, d3), 0.0)
-        arrived = abs(step) * square_root(growth(t)) <= FINE.step
+        rate = growth(t)
+        arrived = abs(step) * square_root(rate) <= FINE.step
         going, k = good & ~arrived, k + 1
         if k == _MAX_EVAL or not any_lane(going):
             break
         longest = select(going, longest * _EXPANSION, longest)
         x = select(going, x + _limited(step, longest), x)
+    good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2)
     near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
     return _Walk(x + step, at, n_eval, good & arrived & near, t)
 
