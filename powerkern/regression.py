@@ -50,6 +50,8 @@ _NODES = 32
 #: Lambdas that a summary tests: the logarithm, and no transform.
 _TESTED = (0.0, 1.0)
 _FORMAT, _VERSION = "powerkern.RegressionFit", 1
+#: Figures that JSON keeps besides the results.
+_FIGURES = ("scanned", "gamma", "rank", "one")
 
 
 def fit_regression(
@@ -201,6 +203,8 @@ def _refuse_robust(estimator: str) -> None:
 class _Figures(NamedTuple):
     """What is found for each response: a row of results, ends of the scan, coefficients, rank of its design.
 
+    `own` says whether that design has a basis of its own, for the rows that are not missing.
+
     Coefficients refer to covariates less their center, and to psi less its value at a reference in the data (nothing,
     without a constant), over the residual scale.
     """
@@ -210,6 +214,7 @@ class _Figures(NamedTuple):
     gamma: FloatArray
     rank: IntArray
     one: FloatArray
+    own: BoolArray
 
 
 class _Problem(NamedTuple):
@@ -324,7 +329,12 @@ def _fitted_with(
     gamma[:, ~basis.used] = np.nan
     p = columns.size
     return _Figures(
-        results.copy(), scanned, gamma, np.full(p, basis.rank), np.broadcast_to(basis.one, (p, basis.one.size)).copy()
+        results.copy(),
+        scanned,
+        gamma,
+        np.full(p, basis.rank),
+        np.broadcast_to(basis.one, (p, basis.one.size)).copy(),
+        np.full(p, basis is not problem.basis),
     )
 
 
@@ -954,9 +964,8 @@ class RegressionFit:
     def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
         """Responses that were fitted, by family and basis."""
         problem, fitted = self._remembered(), ~is_failed(self.status)
-        deficient = np.flatnonzero(fitted & (self.rank < problem.basis.rank))
-        ordinary = np.flatnonzero(fitted & (self.rank == problem.basis.rank))
-        parts = [(ordinary, problem.basis), *problem.bases(deficient)]
+        own = self._figures.own
+        parts = [(np.flatnonzero(fitted & ~own), problem.basis), *problem.bases(np.flatnonzero(fitted & own))]
         codes = self._power._families
         return [
             (columns[codes[columns] == code], basis)
@@ -994,7 +1003,7 @@ class RegressionFit:
             "formula": covariates.formula,
             "center": self._center.tolist(),
         }
-        figures = {name: _written(getattr(self._figures, name)) for name in _Figures._fields if name != "results"}
+        figures = {name: _written(getattr(self._figures, name)) for name in _FIGURES}
         return json.dumps({**head, **figures, "power": json.loads(self._power.to_json())}, allow_nan=False)
 
     @classmethod
@@ -1019,7 +1028,9 @@ class RegressionFit:
             center = _read(record["center"], (k,))
         except (KeyError, TypeError) as error:
             raise ValueError(f"not a fit: the JSON text is damaged ({error})") from None
-        return cls(power, covariates, _Figures(power._results, scanned, gamma, rank, one), center)
+        return cls(
+            power, covariates, _Figures(power._results, scanned, gamma, rank, one, np.zeros(p, np.bool_)), center
+        )
 
 
 def _loaded(text: str) -> dict[str, Any]:

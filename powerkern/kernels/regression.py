@@ -85,7 +85,7 @@ _PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
 _STEPS, _STEP, _GROWTH, _MORE = 8, 0.5, 1.5, 40
 N_GRID = 2 * (_STEPS + _MORE) + 1
 #: After a step below this, times the square root of the unexplained part, Taylor's series is within rounding.
-_SHORT = 2e-5
+_SHORT = 2e-4
 _MAX_EVAL = 60
 #: Logs that span this need no better absolute error than 1e-16, if they are no larger than the other.
 _WIDE, _ORDINARY = 0.5, 600.0
@@ -760,14 +760,18 @@ def _scan(rows: _Rows, center: float, spread: float, work: RegressionWork) -> _S
     n_minima = n_exact = 0
     for i in range(first, last + 1):
         n_exact += grid[_G, i] == -math.inf
-        n_minima += i < last and _encloses(grid, i)
+        n_minima += i < last and _encloses(grid, i, last)
     return _Scanned(first, last, n_minima, n_exact, n_eval)
 
 
 @kernel
-def _encloses(grid: FloatArray, i: int) -> bool:
-    """Whether the derivative changes from negative to positive, or vanishes, between points i and i + 1."""
-    return bool(grid[_D1, i] < 0.0 <= grid[_D1, i + 1])
+def _encloses(grid: FloatArray, i: int, last: int) -> bool:
+    """Whether the derivative changes from negative to positive after point i, perhaps over an exact fit.
+
+    A fit that is exact on to the end is one that rounding has made so.
+    """
+    after = i + 2 if grid[_D1, i + 1] == 0.0 and i + 1 < last else i + 1
+    return bool(grid[_D1, i] < 0.0 < grid[_D1, after])
 
 
 class _Found(NamedTuple):
@@ -840,11 +844,14 @@ def _search(column: _Column, work: RegressionWork) -> _Search:
 
 @kernel
 def _without_minimum(rows: _Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> _Search:
-    """The lower end of a scan that saw no minimum; lambda = 1 where every fit was exact."""
+    """The lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
     grid = work.grid
     low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
     exact = scanned.n_exact == scanned.last - scanned.first + 1
-    mu = rows.sigma if exact else low if grid[_G, scanned.first] < grid[_G, scanned.last] else high
+    mu, lowest = rows.sigma, math.inf
+    for k in range(scanned.first, scanned.last + 1):
+        if not exact and -math.inf < grid[_G, k] < lowest:
+            mu, lowest = grid[_MU, k], grid[_G, k]
     found = _Found(mu, _evaluate(rows, mu, work), n_eval + 1, False)
     return _Search(found, _EXACT if exact else _AT_END, low, high)
 
@@ -862,11 +869,11 @@ def _lowest(
     again = False
     while True:
         if not again:
-            while k < scanned.last and not _encloses(grid, k):
+            while k < scanned.last and not _encloses(grid, k, scanned.last):
                 k += 1
             if k >= scanned.last:
                 break
-            low, high = grid[_MU, k], grid[_MU, k + 1]
+            low, high = grid[_MU, k], grid[_MU, k + 1 if grid[_D1, k + 1] > 0.0 else k + 2]
             start = _secant(grid, k)
             k += 1
         found = _descend(part if rough else rows, start, low, high, max_step, rough, work)
@@ -888,7 +895,7 @@ def _lowest(
 
 @kernel
 def _secant(grid: FloatArray, k: int) -> float:
-    """The zero of the chord of the derivative between two points; an end where the fit is exact."""
+    """The zero of the chord of the derivative between two points; the second if the fit is exact there."""
     a, c = grid[_MU, k], grid[_MU, k + 1]
     if grid[_D1, k + 1] == 0.0:
         return float(c)
@@ -905,17 +912,17 @@ def _write(column: _Column, search: _Search, work: RegressionWork, row: FloatArr
     rows, at, mu = column.rows, search.found.at, search.found.mu
     sigma, log_factor = rows.sigma, at.log_factor
     origin, mean, factor = 0.0, 0.0, log_factor
-    rss = max(work.products[R00], 0.0)
-    sd = math.sqrt(rss / rows.weight)
+    scale = math.sqrt(max(work.products[R00], 0.0) / rows.weight)
     if search.status == _EXACT:
-        sd = max(sd, 16.0 * EPS * _size_of(work.coef))
+        scale = max(scale, 16.0 * EPS * _size_of(work.coef))
+    sd = scale
     if column.sign != 0.0:
         if column.constant and _is_moderate(column, mu):
             sd, origin, factor = sd * exp(log_factor), column.reference, 0.0
         else:
             shift = rows.high if mu > 0.0 else rows.low
             origin = column.largest if mu > 0.0 else column.smallest
-            mean, factor = -b(-mu, shift), 0.0
+            sd, mean, factor = sd * exp(log_factor - mu * shift), -b(-mu, shift), 0.0
     log_origin = offset_log(column.offset, origin)
     log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
     g = at.g + log_reference
@@ -925,9 +932,6 @@ def _write(column: _Column, search: _Search, work: RegressionWork, row: FloatArr
     )  # fmt: skip
     write_fit(row, best, column.sign, _TWO_PASS)
     direction = -1.0 if column.sign < 0.0 else 1.0
-    scale = math.sqrt(rss / rows.weight)
-    if search.status == _EXACT:
-        scale = max(scale, 16.0 * EPS * _size_of(work.coef))
     for k in range(rows.basis.shape[0]):
         coef[k] = direction * work.coef[0, k] / scale
 
@@ -1041,14 +1045,6 @@ _END_ERROR, _ROUNDINGS = 1e-12, 8.0
 
 
 @kernel
-def _ready(x: FloatArray, design: Design, family: int, work: RegressionWork) -> tuple[bool, _Column]:
-    """Whether a column has a likelihood, and the column."""
-    found = scan(x)
-    column, good = _prepare(x, found, family, design, work)
-    return _status_of(x, found, family, design.basis.shape[0]) == _OK and good, column
-
-
-@kernel
 def _exponent(column: _Column, lmbda: float) -> float:
     """lambda as the exponent of the branch, in units of the logs."""
     return (2.0 - lmbda if column.sign < 0.0 else lmbda) * column.rows.sigma
@@ -1090,26 +1086,26 @@ def _drop_point(column: _Column, start: float, drop: float, side: float, work: R
 def profile_columns(
     columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """g of the rows of `columns`, each at its row of `lmbdas`; NaN for a column that cannot be fitted."""
+    """g of the rows of `columns`, which have been fitted, each at its row of `lmbdas`."""
     design, work = _borrowed_design(design), _borrowed_work(work)
     for j in range(columns.shape[0]):
-        good, column = _ready(columns[j], design, family, work)
+        column, _ = _prepare(columns[j], scan(columns[j]), family, design, work)
         log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
         for k in range(lmbdas.shape[1]):
             at = _evaluate(column.rows, _exponent(column, lmbdas[j, k]), work)
-            out[j, k] = at.g + log_reference if good else math.nan
+            out[j, k] = at.g + log_reference
 
 
 @entry((ROWS, DESIGN, INTEGER, ROWS, WORK, ROWS))
 def interval_columns(
     columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
 ) -> None:
-    """Lambdas on both sides at which g has grown; `at` holds lambda and by how much, a row each."""
+    """Lambdas at which g of the rows of `columns`, which have been fitted, has grown; `at`: from which, by how much."""
     design, work = _borrowed_design(design), _borrowed_work(work)
     for j in range(columns.shape[0]):
-        good, column = _ready(columns[j], design, family, work)
+        column, _ = _prepare(columns[j], scan(columns[j]), family, design, work)
         mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma
         for k in range(2):
             end = _drop_point(column, mu, at[j, 1], 2.0 * k - 1.0, work) / sigma
             side = 1 - k if column.sign < 0.0 else k
-            out[j, side] = (2.0 - end if column.sign < 0.0 else end) if good else math.nan
+            out[j, side] = 2.0 - end if column.sign < 0.0 else end
