@@ -467,6 +467,9 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
         Status.EMPTY,
         Status.UNREPRESENTABLE,
         Status.NO_SPREAD,
+        Status.TOO_FEW,
+        Status.EXACT,
+        Status.AT_END,
         Status.NOT_CERTIFIED,
         Status.UNRESOLVED,
     ):

@@ -26,12 +26,20 @@ class Status(IntEnum):
     UNREPRESENTABLE = 5
     #: The search stopped at its cap of evaluations without a certificate.
     NOT_CERTIFIED = 6
-    #: A robust objective had several minima; the lowest one was taken.
+    #: The objective, robust or of a regression, had several minima; the lowest one was taken.
     MULTIMODAL = 7
     #: No robust fit: more than half of the values are equal. The transform is the identity.
     NO_SPREAD = 8
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
+    #: A regression's optimum, certified as such; no other minimum was seen by a scan of lambda.
+    SCANNED = 10
+    #: No maximum: the likelihood grows to the end of the scan of lambda.
+    AT_END = 11
+    #: The residuals of a regression are zero to rounding.
+    EXACT = 12
+    #: No regression: no more values than coefficients. The transform is the identity.
+    TOO_FEW = 13
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14
 
@@ -43,7 +51,7 @@ class Status(IntEnum):
     @property
     def failed(self) -> bool:
         """True when the column has no fit and its transform is the identity."""
-        return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD)
+        return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW)
 
 
 _SENTENCES = {
@@ -57,6 +65,10 @@ _SENTENCES = {
     Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
+    Status.SCANNED: "optimum found and certified; a scan of lambda saw no other",
+    Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
+    Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
+    Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
 }
 

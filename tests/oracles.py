@@ -243,6 +243,92 @@ def most_likely_lambda(
         return lam
 
 
+# --- a response given covariates ----------------------------------------------------------------------
+
+
+def orthonormal(columns: Sequence[Sequence[object]]) -> list[list[mpmath.mpf]]:
+    """Gram-Schmidt, for independent columns."""
+    basis: list[list[mpmath.mpf]] = []
+    for column in columns:
+        rest = [mpmath.mpf(v) for v in column]
+        for _ in range(2):
+            for q in basis:
+                dot = mpmath.fdot(q, rest)
+                rest = [v - dot * u for v, u in zip(rest, q, strict=True)]
+        length = mpmath.sqrt(mpmath.fdot(rest, rest))
+        basis.append([v / length for v in rest])
+    return basis
+
+
+def regression_likelihood(
+    family: str,
+    lmbda: object,
+    y: Sequence[float],
+    X: np.ndarray,
+    weight: Sequence[float] | None = None,
+    *,
+    shifts: bool = True,
+    digits: int = 60,
+) -> list[mpmath.mpf]:
+    """g = 1/2 ln(RSS/n) - (lambda - 1) mean(J) and two derivatives, RSS that of psi(lambda, y) regressed on X.
+
+    `shifts`: the constant is a combination of the columns of X, so that psi can be taken relative to that of one value.
+    """
+    with mpmath.workdps(digits):
+        w = [mpmath.mpf(1)] * len(y) if weight is None else [mpmath.mpf(float(v)) for v in weight]
+        root = [mpmath.sqrt(v) for v in w]
+        columns = [[mpmath.mpf(float(v)) * r for v, r in zip(c, root, strict=True)] for c in np.asarray(X).T]
+        basis = orthonormal(columns)
+        logs = [log_and_branch(family, lmbda, v) for v in y]
+        reference = y[0] if shifts and len({sign for _, _, sign in logs}) == 1 else None
+        parts = [power_derivatives(family, lmbda, v, reference) for v in y]
+        residuals = []
+        for k in range(3):
+            rest = [r * d[k] for r, d in zip(root, parts, strict=True)]
+            for q in basis:
+                dot = mpmath.fdot(q, rest)
+                rest = [v - dot * u for v, u in zip(rest, q, strict=True)]
+            residuals.append(rest)
+        n = mpmath.fsum(w)
+        jacobian = mpmath.fsum(v * sign * a for v, (a, _, sign) in zip(w, logs, strict=True)) / n
+        rss = mpmath.fdot(residuals[0], residuals[0])
+        slope = mpmath.fdot(residuals[0], residuals[1])
+        bend = mpmath.fdot(residuals[1], residuals[1]) + mpmath.fdot(residuals[0], residuals[2])
+        return [
+            mpmath.log(rss / n) / 2 - (mpmath.mpf(lmbda) - 1) * jacobian,
+            slope / rss - jacobian,
+            bend / rss - 2 * (slope / rss) ** 2,
+        ]
+
+
+def regression_lambda(
+    family: str,
+    y: Sequence[float],
+    X: np.ndarray,
+    start: float,
+    weight: Sequence[float] | None = None,
+    *,
+    shifts: bool = True,
+    digits: int = 60,
+) -> mpmath.mpf:
+    """The root of g' near `start`, certified by a change of sign from negative to positive."""
+
+    def slope(lam: mpmath.mpf) -> tuple[mpmath.mpf, mpmath.mpf]:
+        return tuple(regression_likelihood(family, lam, y, X, weight, shifts=shifts, digits=digits)[1:])
+
+    with mpmath.workdps(digits):
+        lam = mpmath.mpf(start)
+        for _ in range(60):
+            d1, d2 = slope(lam)
+            step = d1 / d2
+            lam -= step
+            if abs(step) <= mpmath.mpf(10) ** -15 * max(1, abs(lam)):
+                break
+        width = mpmath.mpf(10) ** -25 * max(1, abs(lam))
+        assert slope(lam - width)[0] < 0 < slope(lam + width)[0]
+        return lam
+
+
 # --- the score, for data too large for mpmath ---------------------------------------------------------
 
 

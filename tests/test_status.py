@@ -23,6 +23,10 @@ def test_codes_are_those_of_stored_fits():
         "MULTIMODAL": 7,
         "NO_SPREAD": 8,
         "UNRESOLVED": 9,
+        "SCANNED": 10,
+        "AT_END": 11,
+        "EXACT": 12,
+        "TOO_FEW": 13,
         "ROUNDED": 14,
     }
 
@@ -39,7 +43,7 @@ def test_sentences_differ():
 
 
 def test_failed():
-    unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD}
+    unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW}
     assert {s for s in Status if s.failed} == unfitted
 
 

@@ -66,14 +66,14 @@ def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
     Without weights 0 will do for both signs: there is a value on either side of it.
     """
     if not weighted:
-        return _typical(sides.pos, scratch) if sides.neg.size == 0 else 0.0
+        return typical(sides.pos, scratch) if sides.neg.size == 0 else 0.0
     if sides.neg.size == 0 or total_weight(sides.pos_weight) >= total_weight(sides.neg_weight):
-        return _typical_by_weight(sides.pos, sides.pos_weight, scratch)
-    return -_typical_by_weight(sides.neg, sides.neg_weight, scratch)
+        return typical_by_weight(sides.pos, sides.pos_weight, scratch)
+    return -typical_by_weight(sides.neg, sides.neg_weight, scratch)
 
 
 @kernel
-def _typical(x: FloatArray, scratch: FloatArray) -> float:
+def typical(x: FloatArray, scratch: FloatArray) -> float:
     """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
     n = min(x.size, _MOST_TYPICAL)
     spacing = x.size / n
@@ -83,7 +83,7 @@ def _typical(x: FloatArray, scratch: FloatArray) -> float:
 
 
 @kernel
-def _typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
+def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
     """The same, evenly spaced in weight: a value with more than half of it is the median."""
     spacing = total_weight(weight) / min(x.size, _MOST_TYPICAL)
     seen, n = 0.0, 0

@@ -1,0 +1,85 @@
+"""Regressions of many responses beside the fit of their columns alone, and beside a loop of SciPy's minimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.optimize
+
+import powerkern as pk
+from powerkern.regression import fit_regression
+
+from ._measure import InTurns
+
+#: Responses that SciPy is measured on; its time is then scaled to those of the matrix.
+_PEER_COLUMNS = 20
+
+
+def responses(n: int, p: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lognormal responses given normal covariates."""
+    rng = np.random.default_rng(20240601)
+    X = rng.normal(size=(n, k))
+    return np.exp(0.3 * X @ rng.normal(size=(k, p)) + 0.5 * rng.normal(size=(n, p))), X
+
+
+def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
+    """The profile likelihood of every column minimised by SciPy, with one QR decomposition for all."""
+    Q = np.linalg.qr(np.column_stack([np.ones(len(X)), X]))[0]
+
+    def fit(y: np.ndarray) -> float:
+        logs = np.log(y)
+        mean = logs.mean()
+
+        def g(lmbda: float) -> float:
+            psi = logs if lmbda == 0.0 else np.expm1(lmbda * logs) / lmbda
+            rest = psi - Q @ (Q.T @ psi)
+            return float(0.5 * np.log(rest @ rest / y.size) - (lmbda - 1.0) * mean)
+
+        return float(scipy.optimize.minimize_scalar(g, bracket=(-1.0, 1.0), method="brent").x)
+
+    return [fit(y) for y in Y.T]
+
+
+class Regression(InTurns):
+    """Box-Cox of responses given covariates."""
+
+    param_names = ["n", "p", "k"]
+    params = [[2000], [100], [5]]
+
+    def setup(self, n: int, p: int, k: int) -> None:
+        self.Y, self.X = responses(n, p, k)
+        fit_regression(self.Y, self.X)
+        pk.fit(self.Y, "box-cox")
+
+    def _calls(self, n_threads: int | None) -> dict[str, Callable[[], Any]]:
+        return {
+            "regression": lambda: fit_regression(self.Y, self.X, n_threads=n_threads),
+            "fit": lambda: pk.fit(self.Y, "box-cox", n_threads=n_threads),
+        }
+
+    def time_fit_regression(self, n: int, p: int, k: int) -> None:
+        fit_regression(self.Y, self.X)
+
+    def track_over_fit(self, n: int, p: int, k: int) -> float:
+        """How much longer a regression takes than the fit of the columns alone, on two threads."""
+        self.compare(self._calls(2))
+        return self.ratio("regression", "fit")
+
+    def track_over_scipy(self, n: int, p: int, k: int) -> float:
+        """How much longer the loop takes, scaled from a few columns."""
+        few = self.Y[:, :_PEER_COLUMNS].copy()
+        calls = {"regression": self._calls(None)["regression"], "scipy": lambda: scipy_loop(few, self.X)}
+        self.compare(calls)
+        return self.ratio("scipy", "regression") * p / few.shape[1]
+
+
+class MissingValues(Regression):
+    """The same where every response has missing values of its own."""
+
+    def setup(self, n: int, p: int, k: int) -> None:
+        self.Y, self.X = responses(n, p, k)
+        self.Y[np.random.default_rng(0).random(self.Y.shape) < 0.05] = np.nan
+        fit_regression(self.Y, self.X)
+        pk.fit(self.Y, "box-cox")

@@ -1,0 +1,117 @@
+"""The kernels of regressions: products of residuals, missing values, one column beside NumPy's least squares."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+
+from powerkern._status import Status
+from powerkern.kernels import regression
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.results import CURVATURE, LMBDA, N_RESULTS, NLL, STATUS
+
+NO_WEIGHTS = np.empty(0)
+
+
+def design(X, root=NO_WEIGHTS, sample=0):
+    """The design of covariates that have a constant among them."""
+    rows = X if root.size == 0 else root[:, None] * X
+    basis = np.ascontiguousarray(np.linalg.qr(rows)[0].T)
+    some = np.empty((len(basis), 0)), np.empty(0)
+    if sample:
+        at = np.arange(sample) * (len(X) // sample)
+        some = np.ascontiguousarray(np.linalg.qr(rows[at])[0].T), root[at] if root.size else root
+    return regression.Design(basis, root, *some, 1.0)
+
+
+def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0):
+    """A row of results, ends of the scan, coefficients on the basis."""
+    one = design(X, root, sample)
+    out, extra = np.empty((1, N_RESULTS)), np.empty((1, 2 + X.shape[1]))
+    work = regression.new_regression_work(one)
+    regression.regress_columns(y[None].copy(), one, family, np.array([lmbda]), work, out, extra)
+    return out[0], extra[0]
+
+
+def profile(y, X, lmbdas, family=BOX_COX):
+    one, out = design(X), np.empty((1, len(lmbdas)))
+    work = regression.new_regression_work(one)
+    regression.profile_columns(y[None].copy(), one, family, np.array([lmbdas], dtype=np.float64), work, out)
+    return out[0]
+
+
+def covariates(n, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([np.ones(n), rng.normal(size=(n, 2))]), rng
+
+
+@pytest.mark.parametrize("family, name", [(BOX_COX, "box-cox"), (YEO_JOHNSON, "yeo-johnson")])
+@pytest.mark.parametrize("n", [6, 31])
+def test_optimum(family, name, n):
+    X, rng = covariates(n, n)
+    y = rng.lognormal(size=n) if family == BOX_COX else rng.normal(size=n) ** 3
+    row, extra = regress(y, X, family)
+    assert row[STATUS] == Status.SCANNED
+    exact = oracles.regression_lambda(name, y, X, row[LMBDA], digits=40)
+    g, _, d2 = oracles.regression_likelihood(name, exact, y, X, digits=40)
+    assert abs(row[LMBDA] - exact) < 1e-12
+    assert row[NLL] == pytest.approx(float(g), rel=1e-12)
+    assert row[CURVATURE] == pytest.approx(float(d2), rel=1e-7)
+    assert extra[0] < row[LMBDA] < extra[1]
+
+
+@pytest.mark.parametrize("lmbda", [-400.0, -3.0, 0.0, 1e-9, 1.0, 2.0, 500.0])
+@pytest.mark.parametrize("kind", ["positive", "negative", "both"])
+def test_likelihood_at_any_lambda(kind, lmbda):
+    X, rng = covariates(20)
+    y = {"positive": rng.lognormal(size=20), "negative": -rng.lognormal(size=20), "both": rng.normal(size=20)}[kind]
+    family, name = (BOX_COX, "box-cox") if kind == "positive" else (YEO_JOHNSON, "yeo-johnson")
+    g = oracles.regression_likelihood(name, lmbda, y, X, digits=400)[0]
+    assert profile(y, X, [lmbda], family)[0] == pytest.approx(float(g), rel=1e-11, abs=1e-12)
+
+
+def test_a_close_fit_is_formed_from_residuals():
+    X, rng = covariates(20)
+    y = 10.0 + X @ [0.0, 1.0, 0.5] + 1e-7 * rng.normal(size=20)
+    row, _ = regress(y, X, lmbda=1.0)
+    rest = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
+    assert row[NLL] == pytest.approx(0.5 * np.log(rest @ rest / 20), rel=1e-8)
+
+
+def test_missing_rows():
+    X, rng = covariates(40)
+    y = rng.lognormal(size=40)
+    kept = rng.random(40) > 0.3
+    one, _ = regress(np.where(kept, y, np.nan), X)
+    other, _ = regress(y[kept], X[kept])
+    assert one[LMBDA] == pytest.approx(other[LMBDA], abs=1e-13)
+    assert one[NLL] == pytest.approx(other[NLL], rel=1e-12)
+
+
+def test_rows_that_missing_values_take_from_a_covariate():
+    X, rng = covariates(40)
+    X[:, 2] = np.arange(40) < 2
+    y = np.where(np.arange(40) < 2, np.nan, rng.lognormal(size=40))
+    assert regress(y, X)[0][STATUS] == regression.BAD_RANK
+
+
+def test_a_sample_leads_to_the_same_optimum():
+    X, rng = covariates(800)
+    y = np.exp(0.3 * X[:, 1] + rng.normal(size=800))
+    y[::9] = np.nan
+    root = np.sqrt(rng.uniform(0.5, 2.0, size=800))
+    one, other = regress(y, X, root=root, sample=100)[0], regress(y, X, root=root)[0]
+    assert one[LMBDA] == pytest.approx(other[LMBDA], abs=1e-12)
+    assert one[STATUS] == other[STATUS] == Status.SCANNED
+
+
+def test_interval():
+    X, rng = covariates(25)
+    y = rng.lognormal(size=25)
+    row, _ = regress(y, X)
+    one, ends = design(X), np.empty((1, 2))
+    work = regression.new_regression_work(one)
+    regression.interval_columns(y[None].copy(), one, BOX_COX, np.array([[row[LMBDA], 0.1]]), work, ends)
+    np.testing.assert_allclose(profile(y, X, ends[0]) - row[NLL], 0.1, rtol=1e-9)
+    assert ends[0, 0] < row[LMBDA] < ends[0, 1]
