@@ -426,6 +426,11 @@ class RegressionFit:
         return f"RegressionFit(family={self.family!r}, {text})"
 
     @property
+    def power_fit(self) -> PowerFit:
+        """The transforms alone, standardised by the residual scale, less a reference value in the data."""
+        return self._power
+
+    @property
     def family(self) -> str:
         """The family asked for."""
         return self._power.family
@@ -454,6 +459,11 @@ class RegressionFit:
     def formula(self) -> str | None:
         """The formula that the covariates come from."""
         return self._covariates.formula
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is a constant among the covariates."""
+        return self._covariates.intercept
 
     @property
     def lmbda(self) -> FloatArray:
