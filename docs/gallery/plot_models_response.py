@@ -12,6 +12,8 @@ whatever skewness the covariates put into the response is transformed away, and 
 # ----------------------------
 # The square root of the response is linear in three covariates, one of them lognormal. So the right lambda is 1/2.
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.compose import TransformedTargetRegressor
@@ -42,6 +44,7 @@ print(f"lambda given the features:     {given_features.lambda_:.2f}")
 # transform; those are left out, in its favour.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharex=True, sharey=True)
+warnings.simplefilter("ignore")  # it counts those predictions
 models = {"TransformedTargetRegressor": marginal, "PowerTransformedRegressor": given_features}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     predicted = model.predict(X_new)
