@@ -13,7 +13,13 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, _fit
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import check_cv, cross_val_predict
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, has_fit_parameter, validate_data
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_array,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
 
 from powerkern._back_transform import back_transformed
 from powerkern._engine.threads import thread_count

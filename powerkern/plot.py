@@ -36,7 +36,6 @@ __all__ = [
 ]
 
 
-
 #: Area of all markers of a reliability diagram together, in square points.
 _MARKERS = 600.0
 
@@ -168,9 +167,7 @@ def profile_plot(
     return ax
 
 
-def residual_plot(
-    Y: object, X: object, fit: RegressionFit, *, column: int | str = 0, ax: Axes | None = None
-) -> Axes:
+def residual_plot(Y: object, X: object, fit: RegressionFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
     """Normal QQ plot of the residuals of one response, untransformed and transformed.
 
     The sorted residuals over their standard deviation (``sqrt(RSS/n)``), over the normal scores

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: a drop-in for its PowerTransformer, a regressor of transformed responses, a robust scaler."""
+"""scikit-learn estimators: a drop-in for its PowerTransformer, a regressor of transformed responses, a scaler."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 Transforming a response given its covariates
 ============================================
 
-Box and Cox transformed the response of a linear model so that its *residuals* are normal. To transform the response so that
-it looks normal itself, which is what `TransformedTargetRegressor` with a `PowerTransformer` does, is something else:
-whatever skewness the covariates put into the response is transformed away, and the model with it.
+Box and Cox transformed the response of a linear model so that its *residuals* are normal. To make the response look
+normal itself, which is what `TransformedTargetRegressor` with a `PowerTransformer` does, is something else: whatever
+skewness the covariates put into the response is transformed away, and the model with it.
 """
 
 # %%
@@ -58,7 +58,8 @@ axes[0].set_ylabel("prediction")
 # %%
 # The likelihood of lambda given the covariates, and the residuals
 # ----------------------------------------------------------------
-# The profile likelihood is what R's ``MASS::boxcox`` draws. To its right, the residuals of the linear model before and after.
+# The profile likelihood is what R's ``MASS::boxcox`` draws. On the right, the residuals of the linear model before and
+# after.
 
 fit = fit_regression(y, X)
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
