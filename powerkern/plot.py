@@ -6,8 +6,8 @@ Each function draws on the axes given as `ax`, or on those of a new figure, and 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +21,20 @@ from powerkern.fitting import PowerFit, fit
 from powerkern.joint import JointFit
 from powerkern.outliers import reliability_diagram
 from powerkern.outliers.measures import Strategy
+from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["cell_map", "profile_plot", "qq_plot", "reliability_plot", "search_plot", "sensitivity_plot"]
+__all__ = [
+    "cell_map",
+    "profile_plot",
+    "qq_plot",
+    "reliability_plot",
+    "residual_plot",
+    "search_plot",
+    "sensitivity_plot",
+]
 
 
 #: Area of all markers of a reliability diagram together, in square points.
@@ -74,7 +83,7 @@ def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: A
     n = int(kept.sum())
     if n == 0:
         raise ValueError(f"{column_label(j, matrix.names or fit.column_names)} has no values; there is nothing to draw")
-    scores = ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
+    scores = _normal_scores(n)
     ax = _axes(ax)
     ax.plot(scores, np.sort(_standardized(before[kept])), ".", label="before", color="0.6")
     shown = after[kept] if fit.standardize else _standardized(after[kept])
@@ -91,7 +100,7 @@ def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: A
 
 
 def profile_plot(
-    fit: PowerFit,
+    fit: PowerFit | RegressionFit,
     X: object = None,
     *,
     column: int | str = 0,
@@ -106,12 +115,12 @@ def profile_plot(
 
     Parameters
     ----------
-    fit : PowerFit
-        The fit.
+    fit : PowerFit or RegressionFit
+        The fit, of columns alone or given covariates.
     X : array-like, optional
-        The fitted data, where the fit no longer has them; see `PowerFit.profile`.
+        The fitted data, where a `PowerFit` no longer has them; see `PowerFit.profile`. A `RegressionFit` takes none.
     column : int or str, default 0
-        Which column, by position or by name.
+        Which column, or response, by position or by name.
     level : float, default 0.95
         Confidence level of the interval.
     lmbdas : (k,) array-like, optional
@@ -138,10 +147,10 @@ def profile_plot(
     >>> bool(np.isclose(curve.get_ydata().max(), -fit.nll[0], rtol=1e-4))
     True
     """
-    matrix = None if X is None else _matrix(X, fit)
-    j = _position(column, matrix, fit)
-    values = None if matrix is None else matrix.values
-    low, high = (float(end[j]) for end in fit.confint(level, values))
+    likelihood = _likelihood_of(fit, X)
+    power = fit.power_fit if isinstance(fit, RegressionFit) else fit
+    j = _position(column, None, power)
+    low, high = (float(end[j]) for end in likelihood.confint(level))
     if lmbdas is None:
         if not np.isfinite(high - low):
             label = column_label(j, fit.column_names)
@@ -149,13 +158,67 @@ def profile_plot(
         lmbdas = np.linspace(low - 0.5 * (high - low), high + 0.5 * (high - low), 101)
     points = np.asarray(lmbdas, dtype=np.float64)
     ax = _axes(ax)
-    ax.plot(points, -fit.profile(points, values)[j], color="C0")
+    ax.plot(points, -likelihood.profile(points)[j], color="C0")
     ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
     if np.isfinite(high - low):
         ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color="0.4", linewidth=0.8, linestyle="--")
         ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
     ax.locator_params(axis="x", nbins=6)
     ax.set(xlabel="lambda", ylabel="log-likelihood", title=column_label(j, fit.column_names))
+    ax.legend()
+    return ax
+
+
+def residual_plot(Y: object, X: object, fit: RegressionFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+    """Normal QQ plot of the residuals of one response, untransformed and transformed.
+
+    The sorted residuals over their standard deviation (``sqrt(RSS/n)``), over the normal scores
+    ``Phi^-1((i - 1/3)/(n + 1/3))``: those of the linear model of the response as it is (lambda = 1), and of the fit.
+
+    Parameters
+    ----------
+    Y : (n, p) or (n,) array-like
+        The responses.
+    X : (n, k) or (n,) array-like
+        The covariates, or the data frame that the fit's formula was evaluated in.
+    fit : RegressionFit
+        The fit.
+    column : int or str, default 0
+        Which response, by position or by name.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first two lines are the residuals before and after.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.plot import residual_plot
+    >>> from powerkern.regression import fit_regression
+    >>> x = np.arange(50.0)
+    >>> y = np.exp(0.1 * x + np.random.default_rng(0).normal(size=50))
+    >>> ax = residual_plot(y, x, fit_regression(y, x))
+    >>> [line.get_label() for line in ax.lines[:2]]
+    ['before', 'after']
+    """
+    power = fit.power_fit
+    matrix = _matrix(Y, power)
+    j = _position(column, matrix, power)
+    plain = fit_regression(
+        matrix.values[:, j], X, fit.families[j], formula=fit.formula,
+        intercept=fit.formula is not None or fit.intercept, lmbda=1.0, shift=power.shift[j],
+    )  # fmt: skip
+    before = plain.residuals(standardized=True)
+    after = fit.residuals(Y, X, standardized=True).reshape(len(before), -1)[:, j]
+    ax = _axes(ax)
+    for residuals, label, color in ((before, "before", "0.6"), (after, "after", "C0")):
+        known = np.sort(residuals[~np.isnan(residuals)])
+        ax.plot(_normal_scores(known.size), known, ".", label=label, color=color)
+    ax.axline((0.0, 0.0), slope=1.0, color="0.2", linewidth=0.8)
+    ax.set(xlabel="normal score", ylabel="standardised residual", title=_title(j, matrix, power))
     ax.legend()
     return ax
 
@@ -390,6 +453,27 @@ def _axes(ax: Axes | None) -> Axes:
 def _by_column(fit: PowerFit | JointFit) -> PowerFit:
     """The transforms of single columns."""
     return fit.columns if isinstance(fit, JointFit) else fit
+
+
+def _normal_scores(n: int) -> FloatArray:
+    """Approximate medians of the order statistics of n normal values."""
+    return np.asarray(ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0)))
+
+
+class _Likelihood(NamedTuple):
+    """The functions of a fit that a picture of its likelihood needs."""
+
+    confint: Callable[[float], tuple[FloatArray, FloatArray]]
+    profile: Callable[[FloatArray], FloatArray]
+
+
+def _likelihood_of(fit: PowerFit | RegressionFit, X: object) -> _Likelihood:
+    if not isinstance(fit, RegressionFit):
+        values = None if X is None else _matrix(X, fit).values
+        return _Likelihood(lambda level: fit.confint(level, values), lambda lmbdas: fit.profile(lmbdas, values))
+    if X is not None:
+        raise ValueError("X goes with a PowerFit; a RegressionFit has its data, or is to be fitted again")
+    return _Likelihood(lambda level: fit.confint(level), lambda lmbdas: fit.profile(lmbdas))
 
 
 def _matrix(X: object, fit: PowerFit) -> Matrix:

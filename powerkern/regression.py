@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._arguments import as_reals, domain_error_in, given_lambdas, weights_of
+from powerkern._back_transform import Kind, back_transformed
 from powerkern._design import Basis, Covariates, basis_of, read_covariates, warn_dropped
-from powerkern._engine.apply import transform_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
@@ -32,21 +32,17 @@ from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._status import Status, is_failed
 from powerkern._summary import Summary, estimates
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import Matrix, as_choice, as_flag, as_matrix, is_real
-from powerkern.kernels import columnwise
+from powerkern._validate import Matrix, as_choice, as_flag, as_matrix
 from powerkern.kernels import regression as kernel
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON, is_mirrored
+from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.results import N_RESULTS, NLL, STATUS, X_MAX, X_MIN
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
 
-Kind = Literal["median", "mean", "quantile"]
 Method = Literal["profile", "wald"]
 
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
-#: Nodes of the quadrature for means.
-_NODES = 32
 #: Lambdas that a summary tests: the logarithm, and no transform.
 _TESTED = (0.0, 1.0)
 _FORMAT, _VERSION = "powerkern.RegressionFit", 1
@@ -436,6 +432,11 @@ class RegressionFit:
         return f"RegressionFit(family={self.family!r}, {text})"
 
     @property
+    def power_fit(self) -> PowerFit:
+        """The transforms alone, standardised by the residual scale, less a reference value in the data."""
+        return self._power
+
+    @property
     def family(self) -> str:
         """The family asked for."""
         return self._power.family
@@ -464,6 +465,11 @@ class RegressionFit:
     def formula(self) -> str | None:
         """The formula that the covariates come from."""
         return self._covariates.formula
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is a constant among the covariates."""
+        return self._covariates.intercept
 
     @property
     def lmbda(self) -> FloatArray:
@@ -737,40 +743,8 @@ class RegressionFit:
         >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
         True
         """
-        as_choice("kind", kind, get_args(Kind))
-        threads = thread_count(n_threads)
-        linear = self._linear(X)
-        if kind == "mean":
-            return self._shaped(self._means(linear, threads))
-        if kind == "quantile":
-            linear += _normal_quantile(quantile)
-        found = self._inverse(linear, threads)
-        return self._shaped(np.where(np.isnan(found) & ~np.isnan(linear), self._end_of_domain(), found))
-
-    def _means(self, linear: FloatArray, n_threads: int) -> FloatArray:
-        """Means of responses by Gauss-Hermite quadrature, given that they are in the range of psi."""
-        nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-        total, mass = np.zeros_like(linear), np.zeros_like(linear)
-        for node, weight in zip(nodes, weights / weights.sum(), strict=True):
-            values = self._inverse(linear + node, n_threads)
-            inside = np.isfinite(values)
-            total += np.where(inside, weight * values, 0.0)
-            mass += np.where(inside, weight, 0.0)
-        with np.errstate(invalid="ignore"):
-            return np.asarray(total / mass)
-
-    def _inverse(self, z: FloatArray, n_threads: int) -> FloatArray:
-        """Responses whose psi is `z` residual scales above its reference; NaN beyond the range."""
-        out = np.empty_like(z)
-        power = self._power
-        transform_matrix(z, out, power._families, columnwise.INVERSE_STANDARDIZED, power._results, n_threads)
-        return out
-
-    def _end_of_domain(self) -> FloatArray:
-        """What the end of the range of psi is the image of."""
-        mirrored = np.array([is_mirrored(FAMILIES[name]) for name in self.families])
-        lower = np.where(mirrored, -np.inf, -self.shift)
-        return np.where(self.lmbda < 0.0, np.inf, lower)
+        found = back_transformed(self._power, self._linear(X), 1.0, kind, quantile, thread_count(n_threads))
+        return self._shaped(found)
 
     def _linear(self, X: object) -> FloatArray:
         """The linear model, as many residual scales above the reference: (m, p)."""
@@ -1059,11 +1033,3 @@ def _read(values: Any, shape: tuple[int, ...]) -> FloatArray:
         raise ValueError(f"not a fit: the JSON text is damaged (figures of shape {numbers.shape}, not {shape})")
     found = [math.nan if value is None else float(value) for value in numbers.ravel().tolist()]
     return np.array(found).reshape(shape)
-
-
-def _normal_quantile(quantile: float) -> float:
-    if not is_real(quantile) or not 0.0 < quantile < 1.0:
-        raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
-    return float(ndtri(quantile))

@@ -1,4 +1,4 @@
-"""scikit-learn estimators: a drop-in for its PowerTransformer, and a scaler by any estimator of location and scale."""
+"""scikit-learn estimators: a drop-in for its PowerTransformer, a regressor of transformed responses, a scaler."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ try:
     from sklearn.utils.validation import check_array, check_is_fitted
 
     from powerkern._sklearn_input import FLOATS, feature_names, read, refuse_values
+    from powerkern._transformed_regressor import PowerTransformedRegressor
 except ImportError as error:
     raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
-__all__ = ["LocationScaler", "PowerTransformer"]
+__all__ = ["LocationScaler", "PowerTransformedRegressor", "PowerTransformer"]
 
 _N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 

@@ -15,7 +15,16 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
 from powerkern.joint import fit_joint  # noqa: E402
-from powerkern.plot import cell_map, profile_plot, qq_plot, reliability_plot, search_plot, sensitivity_plot  # noqa: E402
+from powerkern.plot import (  # noqa: E402
+    cell_map,
+    profile_plot,
+    qq_plot,
+    reliability_plot,
+    residual_plot,
+    search_plot,
+    sensitivity_plot,
+)
+from powerkern.regression import fit_regression  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -297,3 +306,51 @@ def test_joint_fits_are_drawn_column_by_column() -> None:
             assert np.array_equal(line.get_xydata(), expected.get_xydata())
     cells = [cell_map(X, fit).images[0].get_array() for fit in (joint, joint.columns)]
     assert np.array_equal(cells[0], cells[1])
+
+
+# --- regression fits ----------------------------------------------------------------------------------
+
+
+def responses(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    eta = 5.0 + x @ [1.0, -0.5]
+    return (eta[:, np.newaxis] + 0.3 * rng.normal(size=(n, 2))) ** [2.0, 3.0], x
+
+
+def test_profile_of_a_regression_fit_has_the_interval():
+    Y, x = responses()
+    fit = fit_regression(Y, x)
+    ax = profile_plot(fit, column=1, lmbdas=np.linspace(-0.5, 1.0, 31))
+    curve = ax.lines[0]
+    assert np.allclose(curve.get_ydata(), -fit.profile(curve.get_xdata())[1])
+    low, high = (end[1] for end in fit.confint(0.95))
+    span = next(patch for patch in ax.patches)
+    assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((low, high))
+    with pytest.raises(ValueError, match="X goes with a PowerFit"):
+        profile_plot(fit, x)
+
+
+def test_residuals_are_those_of_least_squares_before_and_after():
+    Y, x = responses()
+    Y[3, 1] = np.nan
+    fit = fit_regression(Y, x)
+    design = np.column_stack([np.ones(len(x)), x])
+    before, after = residual_plot(Y, x, fit, column=1).lines[:2]
+    kept = np.arange(len(x)) != 3
+    for line, lmbda in ((before, 1.0), (after, fit.lmbda[1])):
+        psi = scipy.stats.boxcox(Y[kept, 1], lmbda)
+        residuals = psi - design[kept] @ np.linalg.lstsq(design[kept], psi, rcond=None)[0]
+        assert np.allclose(line.get_ydata(), np.sort(residuals / residuals.std()), atol=1e-8)
+        assert line.get_xdata().size == kept.sum()
+
+
+def test_residuals_of_a_fit_by_formula():
+    pytest.importorskip("formulaic")
+    pd = pytest.importorskip("pandas")
+    Y, x = responses()
+    frame = pd.DataFrame({"a": x[:, 0], "b": x[:, 1]})
+    by_formula = residual_plot(Y, frame, fit_regression(Y, frame, formula="~ a + b"))
+    plain = residual_plot(Y, x, fit_regression(Y, x))
+    assert np.allclose(by_formula.lines[0].get_ydata(), plain.lines[0].get_ydata())
+    assert np.allclose(by_formula.lines[1].get_ydata(), plain.lines[1].get_ydata())

@@ -1,0 +1,155 @@
+"""PowerTransformedRegressor: lambda given the features, predictions on the scale of the response."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.stats
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor, make_column_transformer
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from powerkern.regression import fit_regression
+from powerkern.sklearn import PowerTransformedRegressor
+
+MODELS = [PowerTransformedRegressor(), PowerTransformedRegressor(Ridge(), kind="mean", cv=3)]
+
+
+@parametrize_with_checks(MODELS)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def skewed_features(n=400, seed=0, lmbda=0.5, noise=0.4):
+    """Exponential features, and a response whose residuals are normal under Box-Cox's `lmbda`."""
+    rng = np.random.default_rng(seed)
+    X = rng.exponential(size=(n, 3))
+    eta = 5.0 + X @ [1.0, 0.5, 0.2]
+    return X, (eta + noise * rng.normal(size=n)) ** (1.0 / lmbda)
+
+
+def test_lambda_is_that_of_the_model_not_that_of_the_response():
+    X, y = skewed_features(2000)
+    given_features = PowerTransformedRegressor(family="box-cox").fit(X, y)
+    marginal = TransformedTargetRegressor(LinearRegression(), transformer=PowerTransformer("box-cox")).fit(X, y)
+    assert abs(given_features.lambda_ - 0.5) < 0.05
+    assert abs(marginal.transformer_.lambdas_[0] - 0.5) > 0.5
+    X_new, y_new = skewed_features(2000, seed=1)
+    ours, theirs = (np.nanmean((model.predict(X_new) - y_new) ** 2) for model in (given_features, marginal))
+    assert ours < 0.1 * theirs
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_linear_regression_predicts_what_the_fit_predicts(family):
+    X, y = skewed_features()
+    fit = fit_regression(y, X, family)
+    for kind in ("median", "mean", "quantile"):
+        model = PowerTransformedRegressor(family=family, kind=kind, quantile=0.9).fit(X, y)
+        assert model.lambda_ == fit.lmbda[0]
+        assert model.residual_scale_ == pytest.approx(1.0, abs=1e-12)
+        assert np.allclose(model.predict(X), fit.predict(X, kind, quantile=0.9), rtol=1e-10)
+
+
+def test_means_are_integrals_and_quantiles_hold_their_share():
+    X, y = skewed_features(4000)
+    model = PowerTransformedRegressor(family="box-cox", lmbda=0.5, kind="mean").fit(X, y)
+    fit, row = model.regression_fit_, X[:1]
+    eta, s, lmbda = fit.fitted_values(row)[0], fit.scale[0], fit.lmbda[0]
+
+    def weighted(z):
+        return (1.0 + lmbda * (eta + s * z)) ** (1.0 / lmbda) * scipy.stats.norm.pdf(z)
+
+    assert model.predict(row)[0] == pytest.approx(scipy.integrate.quad(weighted, -12, 12)[0], rel=1e-9)
+    upper = clone(model).set_params(kind="quantile", quantile=0.9).fit(X, y)
+    X_new, y_new = skewed_features(4000, seed=1)
+    assert abs(np.mean(y_new <= upper.predict(X_new)) - 0.9) < 0.02
+
+
+def test_scale_of_left_out_rows():
+    X, y = skewed_features()
+    forest = RandomForestRegressor(20, random_state=0)
+    close = PowerTransformedRegressor(forest, family="box-cox", kind="mean").fit(X, y)
+    honest = clone(close).set_params(cv=4).fit(X, y)
+    assert honest.residual_scale_ > 1.5 * close.residual_scale_
+    Z = honest.regression_fit_.power_fit.transform(y)
+    left_out = cross_val_predict(clone(forest), X, Z, cv=4)
+    assert honest.residual_scale_ == pytest.approx(np.sqrt(np.mean((Z - left_out) ** 2)))
+
+
+def test_several_responses_have_their_own_lambdas():
+    X, y = skewed_features()
+    Y = np.column_stack([y, np.log(y)])
+    model = PowerTransformedRegressor(family="box-cox").fit(X, Y)
+    for j, column in enumerate(Y.T):
+        alone = PowerTransformedRegressor(family="box-cox").fit(X, column)
+        assert model.lambda_[j] == alone.lambda_
+        assert np.allclose(model.predict(X)[:, j], alone.predict(X))
+    assert model.residual_scale_.shape == (2,)
+
+
+def test_weights_are_repetitions():
+    X, y = skewed_features(60)
+    weight = np.random.default_rng(0).integers(1, 4, size=60)
+    weighted = PowerTransformedRegressor(kind="mean").fit(X, y, sample_weight=weight)
+    repeated = PowerTransformedRegressor(kind="mean").fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert np.allclose(weighted.predict(X), repeated.predict(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="KNeighborsRegressor takes no sample_weight"):
+        PowerTransformedRegressor(KNeighborsRegressor()).fit(X, y, sample_weight=weight)
+
+
+def test_categories_and_grids():
+    pd = pytest.importorskip("pandas")
+    X, y = skewed_features()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(group=np.where(X[:, 0] > 1.0, "x", "y"))
+    coded = make_column_transformer((OneHotEncoder(drop="first"), ["group"]), remainder=StandardScaler())
+    model = PowerTransformedRegressor(make_pipeline(coded, Ridge()), family="box-cox", covariates=coded)
+    search = GridSearchCV(model, {"regressor__ridge__alpha": [0.1, 1.0]}, cv=3).fit(frame, y)
+    assert search.best_score_ > 0.5
+    assert list(search.best_estimator_.feature_names_in_) == ["a", "b", "c", "group"]
+
+
+def test_more_features_than_rows():
+    X, y = np.random.default_rng(0).normal(size=(20, 30)), np.arange(1.0, 21.0) ** 2
+    with pytest.warns(UserWarning, match="30 features and a constant fit any 20 responses exactly"):
+        model = PowerTransformedRegressor(Ridge(), family="box-cox").fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"family": "box-cox"}, "row 5"),
+        ({"family": "logit"}, "'family' parameter"),
+        ({"quantile": 1.5}, "'quantile' parameter"),
+        ({"kind": "mode"}, "'kind' parameter"),
+        ({"regressor": "ridge"}, "'regressor' parameter"),
+    ],
+)
+def test_refused(change, message):
+    X, y = skewed_features(50)
+    y[5] = -1.0
+    with pytest.raises(ValueError, match=message):
+        PowerTransformedRegressor(**change).fit(X, y)
+
+
+def test_bad_data():
+    X, y = skewed_features(50)
+    with pytest.raises(ValueError, match="X has 49 rows, y has 50"):
+        PowerTransformedRegressor().fit(X[1:], y)
+    X[7, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        PowerTransformedRegressor().fit(X, y)
+    y[3] = np.inf
+    with pytest.raises(ValueError, match="infinity"):
+        PowerTransformedRegressor().fit(np.ones((50, 1)), y)
