@@ -36,15 +36,17 @@ class FitScratch(Scratch):
         self.work = new_work(n)
 
 
-def is_native(values: NDArray[Any]) -> bool:
-    """Whether a matrix holds float64 in native byte order."""
-    return values.dtype == np.float64 and values.dtype.isnative
+def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:
+    """Whether a matrix holds such floats in native byte order, where the CPU can load them."""
+    return values.dtype == dtype and values.dtype.isnative and values.flags.aligned
 
 
 def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
     if is_native(part):
         columnwise.gather(part, block)
+    elif is_native(part, np.float32):
+        columnwise.gather_widened(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
             np.copyto(block, part.T, casting="unsafe")
@@ -82,3 +84,26 @@ def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> Float
     if not isinstance(part, Shifted) and is_native(part) and lie_contiguous(part) and part.flags.writeable:
         return part.T  # nothing writes to it
     return gathered(part, scratch)
+
+
+def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
+    """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
+    n, p = part.shape
+    block = scratch.block(n, p)
+    if part.dtype != np.float32:
+        _gather(part.T, block)
+        return block
+    single = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
+    if part.flags.aligned:
+        columnwise.gather32(part.T, single)
+    else:
+        np.copyto(single, part)
+    return single
+
+
+def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
+    """part = block, whose rows are contiguous."""
+    if is_native(part, np.float32) and block.dtype == np.float32:
+        columnwise.scatter32(block, part.T)
+    else:
+        scatter(block, part.T)
