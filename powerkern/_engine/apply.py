@@ -126,7 +126,7 @@ class _Transform:
         standardized = self._direction in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
         inverse = self._direction in (columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED)
         entry = rowwise.APPLY_SINGLE[code, columnwise.INVERSE if inverse else columnwise.FORWARD]
-        return lambda *lines: entry(*lines, standardized)
+        return lambda *lines: entry(*lines, standardized)  # type: ignore[call-arg]
 
     def _apply(self, code: int, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
         """Transform some columns, in some rows."""

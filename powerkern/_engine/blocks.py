@@ -83,6 +83,6 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
 
 
 def _kept_apart(blocks: list[_Block], n_threads: int) -> list[_Block]:
-    """Consecutive blocks in an order that keeps threads apart: of two that write to a new page at once, both clear it."""
+    """Blocks in an order that keeps threads apart: of two that write to a new page at once, both clear it."""
     apart = -(-len(blocks) // n_threads)
     return [block for k in range(apart) for block in blocks[k::apart]]

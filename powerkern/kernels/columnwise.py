@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
 
 from powerkern._jit import (
     COUNTS,
@@ -24,7 +27,7 @@ from powerkern._jit import (
     prefetch,
     widest_vectors,
 )
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, lowest
 from powerkern.kernels.results import (
@@ -45,6 +48,8 @@ from powerkern.kernels.yeojohnson import (
     yeojohnson_unstandardized,
 )
 
+AnyArray = NDArray[Any]
+
 #: Values of float64 in a cache line.
 CACHE_LINE = 8
 
@@ -53,7 +58,7 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 
 @inlined
-def _gather(x: FloatArray, block: FloatArray) -> None:
+def _gather(x: AnyArray, block: AnyArray) -> None:
     """block = x.T, in squares of a cache line by a cache line, prefetching the squares below."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
@@ -74,7 +79,7 @@ def _gather(x: FloatArray, block: FloatArray) -> None:
 
 
 @inlined
-def _scatter(block: FloatArray, out: FloatArray) -> None:
+def _scatter(block: AnyArray, out: AnyArray) -> None:
     """out = block.T, in the same way as `_gather`."""
     n, p = out.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
@@ -101,13 +106,13 @@ def gather(x: FloatArray, block: FloatArray) -> None:
 
 
 @entry((READ_MATRIX32, ROWS32))
-def gather32(x: FloatArray, block: FloatArray) -> None:
+def gather32(x: Float32Array, block: Float32Array) -> None:
     """block = x.T, of float32."""
     _gather(x, block)
 
 
 @entry((READ_MATRIX32, ROWS))
-def gather_widened(x: FloatArray, block: FloatArray) -> None:
+def gather_widened(x: Float32Array, block: FloatArray) -> None:
     """block = x.T, as float64."""
     _gather(x, block)
 
@@ -119,7 +124,7 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
 
 
 @entry((ROWS32, WRITE_MATRIX32))
-def scatter32(block: FloatArray, out: FloatArray) -> None:
+def scatter32(block: Float32Array, out: Float32Array) -> None:
     """out = block.T, of float32."""
     _scatter(block, out)
 

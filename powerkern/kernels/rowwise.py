@@ -174,9 +174,7 @@ _ENTRY = (READ_COLUMN, INTEGER, ROWS, ROWS, COLUMN, INTEGER, BOOLEAN)
 
 @inlined
 def _boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, False, c, j
-    )
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, False, c, j)
 
 
 @entry(_ENTRY)
@@ -184,14 +182,13 @@ def _boxcox(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_boxcox_constants, boxcox.boxcox_block, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+    prepare, transform = _boxcox_constants, boxcox.boxcox_block
+    _by_bands(prepare, transform, boxcox.N_CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
 def _inv_boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, False, c, j
-    )
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, False, c, j)
 
 
 @entry(_ENTRY)
@@ -199,14 +196,13 @@ def _inv_boxcox(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+    prepare, transform = _inv_boxcox_constants, boxcox.inv_boxcox_block
+    _by_bands(prepare, transform, boxcox.N_CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
 def _boxcox_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, True, c, j
-    )
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, True, c, j)
 
 
 @entry(_ENTRY)
@@ -214,14 +210,20 @@ def _boxcox_standardized(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_boxcox_standardized_constants, boxcox.boxcox_standardized_block, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(
+        _boxcox_standardized_constants,
+        boxcox.boxcox_standardized_block,
+        boxcox.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
 def _boxcox_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, True, c, j
-    )
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, True, c, j)
 
 
 @entry(_ENTRY)
@@ -229,7 +231,15 @@ def _boxcox_unstandardized(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_boxcox_unstandardized_constants, boxcox.boxcox_unstandardized_block, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(
+        _boxcox_unstandardized_constants,
+        boxcox.boxcox_unstandardized_block,
+        boxcox.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -244,7 +254,9 @@ def _yeojohnson(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(
+        _yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan
+    )
 
 
 @inlined
@@ -259,7 +271,15 @@ def _inv_yeojohnson(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_inv_yeojohnson_constants, yeojohnson.inv_yeojohnson_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(
+        _inv_yeojohnson_constants,
+        yeojohnson.inv_yeojohnson_block,
+        yeojohnson.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -274,7 +294,15 @@ def _yeojohnson_standardized(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_yeojohnson_standardized_constants, yeojohnson.yeojohnson_standardized_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(
+        _yeojohnson_standardized_constants,
+        yeojohnson.yeojohnson_standardized_block,
+        yeojohnson.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -289,7 +317,15 @@ def _yeojohnson_unstandardized(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_yeojohnson_unstandardized_constants, yeojohnson.yeojohnson_unstandardized_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(
+        _yeojohnson_unstandardized_constants,
+        yeojohnson.yeojohnson_unstandardized_block,
+        yeojohnson.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 _Apply = Callable[[FloatArray, int, FloatArray, FloatArray, FloatArray, int, bool], None]
@@ -329,7 +365,8 @@ def _boxcox_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 1.0
-    _by_bands(_boxcox_single_constants, single.boxcox_block, single.BOXCOX_CONSTANTS, lines, results, found, raw_ref)
+    prepare, transform = _boxcox_single_constants, single.boxcox_block
+    _by_bands(prepare, transform, single.BOXCOX_CONSTANTS, lines, results, found, raw_ref)
 
 
 @inlined
@@ -349,7 +386,15 @@ def _inv_boxcox_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 1.0
-    _by_bands(_inv_boxcox_single_constants, single.inv_boxcox_block, single.INV_BOXCOX_CONSTANTS, lines, results, found, raw_ref)
+    _by_bands(
+        _inv_boxcox_single_constants,
+        single.inv_boxcox_block,
+        single.INV_BOXCOX_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
 
 
 @inlined
@@ -369,7 +414,15 @@ def _yeojohnson_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 0.0
-    _by_bands(_yeojohnson_single_constants, single.yeojohnson_block, single.YEOJOHNSON_CONSTANTS, lines, results, found, raw_ref)
+    _by_bands(
+        _yeojohnson_single_constants,
+        single.yeojohnson_block,
+        single.YEOJOHNSON_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
 
 
 @inlined
@@ -389,7 +442,15 @@ def _inv_yeojohnson_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 0.0
-    _by_bands(_inv_yeojohnson_single_constants, single.inv_yeojohnson_block, single.INV_YEOJOHNSON_CONSTANTS, lines, results, found, raw_ref)
+    _by_bands(
+        _inv_yeojohnson_single_constants,
+        single.inv_yeojohnson_block,
+        single.INV_YEOJOHNSON_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
 
 
 _ApplySingle = Callable[[FloatArray, int, FloatArray, FloatArray, FloatArray, int, bool, bool], None]

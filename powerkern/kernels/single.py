@@ -1,16 +1,17 @@
 """Both transforms of float32 values, and their inverses, in float64 arithmetic of just enough digits.
 
-Logarithms and exponentials are good to 2**-37 where float64 has 2**-53. So that this suffices, values are measured from
-where the result is zero: with psi(lambda, x0) = mean, the standardised value is
+Logarithms and exponentials are good to 2**-36.9 where float64 has 2**-53. So that this suffices, values are measured
+from where the result is zero: with psi(lambda, x0) = mean, the standardised value is
 
     z = (psi(lambda, x) - psi(lambda, x0))/sd = slope b_m(ln(x/x0)),      slope = x0**m/sd,
 
-(Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1. The
-relative error is at most 2**-37 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-25: since |t| <= 128, the
-result is within 0.52 units in the last place of float32. The same holds for the inverses, of which |ln(x/x0)| < 200.
+(Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
+The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
+since t <= 128, the result is within 0.52 units in the last place of float32, and so are the inverses, of which
+|ln(x/x0)| < 200, within 0.53; but for what the rounding of the fit's constants does, as in float64 itself.
 
-As in `powerkern.kernels.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays; values
-are ordinary between two bounds, and others are left to the loops over columns, in float64.
+As in `powerkern.kernels.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
+values are ordinary between two bounds, and others are left to the loops over columns, in float64.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def exp_short(t: float) -> float:
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
 
-#: Rows of the arrays of constants: the bounds between which values are ordinary (none are: low > high), and what follows.
+#: Rows of the arrays of constants: the bounds between which values are ordinary (none is: low > high), and more.
 LOW, HIGH = range(2)
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
 _SCALE, _M_INVERSE, _CENTER = range(2, 5)
@@ -118,7 +119,7 @@ BOXCOX_CONSTANTS, INV_BOXCOX_CONSTANTS = 6, 5
 @inlined
 def _divisor(m: float) -> float:
     """The exponent, or one that makes no difference from 0 but by which one can divide."""
-    return m if abs(m) > 2.0**-100 else 2.0**-100
+    return 2.0**-100 if abs(m) <= 2.0**-100 else m
 
 
 @inlined
@@ -236,7 +237,7 @@ def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, 
 def _write_interval(
     nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
 ) -> None:
-    """From `beyond` (< 0, on the other side of 0) or, if there is none, from `nearest` to `end`; mirrored if negative."""
+    """From `beyond`, on the other side of 0, or if that is 0 from `nearest`, to `end`; mirrored if negative."""
     start = beyond if beyond < 0.0 else nearest
     _write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
 
