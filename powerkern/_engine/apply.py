@@ -80,12 +80,13 @@ class _Transform:
         self._values, self._out, self._repair = values, out, repair
         self._family, self._direction, self._results = family, direction, results
         self._single = values.dtype == np.float32
-        self._codes = self._families_or_gathered()
+        self._sample = results[:: -(-family.size // _SAMPLE) or 1]
+        self._along_lines = self._goes_along_lines()
         self._scratch, self._copies = Scratch(), Scratch()
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
 
     def __call__(self, rows: slice, columns: slice) -> None:
-        codes = self._codes[columns]
+        codes = self._codes(columns)
         if (codes == codes[0]).all():
             target = None if self._out is None else self._out[rows, columns]
             self._apply(int(codes[0]), self._values[rows, columns], target, columns)
@@ -104,21 +105,26 @@ class _Transform:
             total[numbers] += counts
         return total
 
-    def _families_or_gathered(self) -> IntArray:
-        """The family of each column that is transformed along lines, or _GATHERED.
+    def _goes_along_lines(self) -> bool:
+        """Whether float64 is to be transformed along lines; of float32, a column by itself decides (`_codes`)."""
+        if self._single or self._family.size == 0 or (self._family != self._family[0]).any():
+            return self._single
+        found = along_lines(
+            self._entry(int(self._family[0])), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample
+        )
+        return np.count_nonzero(found[rowwise.LOW] <= found[rowwise.HIGH]) >= _ORDINARY * len(self._sample)
 
-        Of float32, a column by itself decides: what is gathered has other bits.
+    def _codes(self, columns: slice) -> IntArray:
+        """The family of each column that is transformed along lines, or _GATHERED: float32 then has other bits.
+
+        Where the sample has no rescaled columns, what others there are have no ordinary values: they are patched.
         """
-        gathered_ones = np.full_like(self._family, _GATHERED)
-        if self._single:
-            rescaled = (self._results[:, CENTER] != 0.0) | (self._results[:, DIVISOR] != 1.0)
-            return np.where(rescaled, gathered_ones, self._family)
-        if self._family.size == 0 or (self._family != self._family[0]).any():
-            return gathered_ones
-        sample = self._results[:: -(-self._family.size // _SAMPLE)]
-        found = along_lines(self._entry(int(self._family[0])), np.empty((0, len(sample))), None, Layout.ROWS, sample)
-        ordinary = np.count_nonzero(found[rowwise.LOW] <= found[rowwise.HIGH])
-        return self._family if ordinary >= _ORDINARY * len(sample) else gathered_ones
+        family = self._family[columns]
+        if not self._along_lines:
+            return np.full_like(family, _GATHERED)
+        if not (self._single and _rescaled(self._sample).any()):
+            return family
+        return np.where(_rescaled(self._results[columns]), _GATHERED, family)
 
     def _entry(self, code: int) -> Callable[..., None]:
         if not self._single:
@@ -196,6 +202,11 @@ class _Transform:
         for j in np.flatnonzero(counts):
             counts[j] = self._repair(int(numbers[j]), source[:, j], block[j])  # type: ignore[misc]
         return counts
+
+
+def _rescaled(results: FloatArray) -> BoolArray:
+    """Which columns are moved or scaled before they are transformed."""
+    return np.asarray((results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0))
 
 
 def _runs(family: IntArray) -> Iterable[tuple[int, slice]]:

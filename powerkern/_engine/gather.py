@@ -89,21 +89,26 @@ def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> Float
 def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
     """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
     n, p = part.shape
-    block = scratch.block(n, p)
-    if part.dtype != np.float32:
-        _gather(part.T, block)
-        return block
-    single = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
-    if part.flags.aligned:
-        columnwise.gather32(part.T, single)
+    block: NDArray[Any] = scratch.block(n, p)
+    if part.dtype == np.float32:
+        block = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
+    if _is_turned(part) and is_native(part, part.dtype.type):
+        (columnwise.gather32 if part.dtype == np.float32 else columnwise.gather)(part.T, block)
     else:
-        np.copyto(single, part)
-    return single
+        with np.errstate(over="ignore"):
+            np.copyto(block, part, casting="unsafe")
+    return block
 
 
 def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
-    """part = block, whose rows are contiguous."""
-    if is_native(part, np.float32) and block.dtype == np.float32:
-        columnwise.scatter32(block, part.T)
+    """part = block, whose rows are contiguous, rounded to the type of part."""
+    if _is_turned(part) and block.dtype == part.dtype and is_native(part, part.dtype.type):
+        (columnwise.scatter32 if part.dtype == np.float32 else columnwise.scatter)(block, part.T)
     else:
-        scatter(block, part.T)
+        with np.errstate(over="ignore"):
+            np.copyto(part, block, casting="same_kind")
+
+
+def _is_turned(part: NDArray[Any]) -> bool:
+    """Whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
+    return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)
