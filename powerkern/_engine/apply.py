@@ -112,7 +112,7 @@ class _Transform:
         found = along_lines(
             self._entry(int(self._family[0])), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample
         )
-        return np.count_nonzero(found[rowwise.LOW] <= found[rowwise.HIGH]) >= _ORDINARY * len(self._sample)
+        return bool(np.count_nonzero(found[rowwise.LOW] <= found[rowwise.HIGH]) >= _ORDINARY * len(self._sample))
 
     def _codes(self, columns: slice) -> IntArray:
         """The family of each column that is transformed along lines, or _GATHERED: float32 then has other bits.
