@@ -12,6 +12,23 @@ import powerkern as pk
 
 from ._measure import FAMILIES, ORDERS, InTurns, matrix
 
+#: A million values, as they lie: (n, p, order); a vector has one column. Others are held against the first.
+SHAPES = {
+    "10000 x 100": (10_000, 100, "C"),
+    "20 x 50000": (20, 50_000, "C"),
+    "50 x 20000": (50, 20_000, "C"),
+    "200 x 5000": (200, 5_000, "C"),
+    "300 x 3400": (300, 3_400, "C"),
+    "1000 x 1000": (1_000, 1_000, "C"),
+    "250000 x 4": (250_000, 4, "C"),
+    "vector": (1_000_000, 1, "C"),
+    "20 x 50000, by column": (20, 50_000, "F"),
+    "200 x 5000, by column": (200, 5_000, "F"),
+    "10000 x 100, by column": (10_000, 100, "F"),
+    "10000 x 100, every other column": (10_000, 100, "strided"),
+}
+DTYPES = ["float64", "float32"]
+
 JOBS = ["transform", "inverse_transform"]
 #: Where the result goes.
 TARGETS = ["new array", "out=", "in place"]
@@ -109,3 +126,70 @@ class Peers(_Apply):
             {"powerkern": lambda: self.run(job, "new array"), library: lambda: getattr(self.peer, job)(self.input)}
         )
         return self.ratio(library, "powerkern")
+
+
+def laid_out(x: np.ndarray, order: str) -> np.ndarray:
+    """The matrix in an order of memory: C, F, or every other column of one twice as wide."""
+    return np.repeat(x, 2, axis=1)[:, ::2] if order == "strided" else np.asarray(x, order=order)
+
+
+class _Given(InTurns):
+    """What a job takes, and fits that it takes it with, made as asked for."""
+
+    def call(self, job: str, family: str, output: str, shape: str, dtype: str, n_threads: int = 1) -> Any:
+        """A call of the job, on an array of this shape."""
+        n, p, order = SHAPES[shape]
+        x = matrix(family, n, p)
+        fit = pk.fit(x[:400], family=family, standardize=output == "standardized")
+        values = (x if job == "transform" else fit.transform(x)).astype(dtype)
+        given = laid_out(values[:, 0] if p == 1 else values, "C" if p == 1 else order)
+        return lambda: getattr(fit, job)(given, n_threads=n_threads)
+
+
+class Shape(_Given):
+    """Cost a value on one thread, in CPU time, over that of 10,000 x 100 values of the same type."""
+
+    params = (JOBS, FAMILIES, OUTPUTS, list(SHAPES)[1:], DTYPES)
+    param_names = ("job", "family", "output", "shape", "dtype")
+
+    def track_over_best(self, job: str, family: str, output: str, shape: str, dtype: str) -> float:
+        best = next(iter(SHAPES))
+        calls = {name: self.call(job, family, output, name, dtype) for name in (shape, best)}
+        laps = self.compare(calls)
+        sizes = {name: SHAPES[name][0] * SHAPES[name][1] for name in calls}
+        return (laps[shape].cpu / sizes[shape]) / (laps[best].cpu / sizes[best])
+
+
+class Float32(_Given):
+    """Cost of float32 on one thread, in CPU time, over that of float64."""
+
+    params = (JOBS, FAMILIES, OUTPUTS, list(SHAPES))
+    param_names = ("job", "family", "output", "shape")
+
+    def track_over_float64(self, job: str, family: str, output: str, shape: str) -> float:
+        laps = self.compare({dtype: self.call(job, family, output, shape, dtype) for dtype in DTYPES})
+        return laps["float32"].cpu / laps["float64"].cpu
+
+
+class Threads(_Given):
+    """How many times faster two threads are than one, by the clock."""
+
+    params = (JOBS, FAMILIES, OUTPUTS, list(SHAPES), DTYPES)
+    param_names = ("job", "family", "output", "shape", "dtype")
+
+    def track_two_over_one(self, job: str, family: str, output: str, shape: str, dtype: str) -> float:
+        self.compare({str(k): self.call(job, family, output, shape, dtype, k) for k in (1, 2)})
+        return self.ratio("1", "2")
+
+
+class Fit32(InTurns):
+    """Cost of a fit of float32 on one thread, in CPU time, over that of a fit of float64."""
+
+    params = (FAMILIES, ORDERS, [(10_000, 100), (200, 5_000)])
+    param_names = ("family", "order", "shape")
+
+    def track_over_float64(self, family: str, order: str, shape: tuple[int, int]) -> float:
+        given = {dtype: matrix(family, *shape, order=order, dtype=dtype) for dtype in DTYPES}
+        calls = {dtype: lambda x=x: pk.fit(x, family, n_threads=1) for dtype, x in given.items()}
+        laps = self.compare(calls)
+        return laps["float32"].cpu / laps["float64"].cpu

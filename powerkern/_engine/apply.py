@@ -1,26 +1,33 @@
-"""Transforms of whole matrices: by column, through blocks that stay in the cache, or along the rows."""
+"""Transforms of whole matrices: along the lines in which values lie, or by column, in blocks that stay in the cache."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import LONGEST_ROW, SHORTEST_ROW, cache_blocks, cache_shape, rows_at_once, slices
+from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
 from powerkern._engine.by_column import for_each_group
-from powerkern._engine.gather import Scratch, gathered, is_native, scatter
+from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
+from powerkern._engine.lines import Layout, along_lines, layout_of
 from powerkern._engine.threads import work_off
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels import columnwise, rowwise
+from powerkern.kernels.results import CENTER, DIVISOR
 
-#: A matrix is transformed along its rows where at least this fraction of its columns has ordinary values: the others
-#: are gathered.
+#: Instead of a family: columns that are gathered.
+_GATHERED = -1
+#: float64 is transformed along lines where at least this fraction of the columns can be, judged by a sample of them.
 _ORDINARY = 0.9
+_SAMPLE = 64
 
 #: Given a column's number, its values and their images, repair the latter; returns how many cannot be repaired.
 Repair = Callable[[int, NDArray[Any], FloatArray], int]
+#: Numbers of columns.
+Numbers = slice | NDArray[np.intp]
 
 
 def transform_matrix(
@@ -34,98 +41,172 @@ def transform_matrix(
 ) -> IntArray:
     """Transform every column in a `direction` (see `columnwise`); returns how many values of each have no image.
 
-    `out` may be `values`, or None to count only. `family` has one entry per column.
+    `out` may be `values`, or None to count only. `family` has one entry per column. Ordinary values of float32 are
+    transformed as `powerkern.kernels.single` says, everything else in float64.
     """
-    n, p = values.shape
-    image = values if out is None else out
-    bands = [] if out is None else bands_of(values, out, family, direction, results)
-    in_place = np.may_share_memory(values, image)
-    height, width = (rows_at_once(values.shape, n_threads), p) if bands else cache_shape(values)
-    failures = np.zeros((p, -(-n // height)), dtype=np.int64)
-    scratch = Scratch()
-    largest = np.finfo(np.float64 if out is None else out.dtype).max
+    transform = _Transform(values, out, family, direction, results, repair)
+    if values.size:
+        copied = layout_of(values, values if out is None else out) == Layout.APART
+        work_off(transform, line_blocks(values, n_threads, copied), values.shape, n_threads)
+    return transform.failures()
 
-    def transformed(source: NDArray[Any], numbers: NDArray[np.intp], top: int) -> FloatArray:
-        """The columns with these numbers, from row `top` on, as the rows of a block."""
-        block = gathered(source, scratch)
+
+class _Patch(NamedTuple):
+    """Images of some columns, of which those in `mask` replace what stands there; both have a row a column."""
+
+    columns: NDArray[np.intp]
+    images: FloatArray
+    mask: BoolArray
+
+    def put(self, target: NDArray[Any]) -> None:
+        """Replace them."""
+        with np.errstate(over="ignore"):
+            for j, image, mask in zip(self.columns, self.images, self.mask, strict=True):
+                target[mask, j] = image[mask]
+
+
+class _Transform:
+    """The transform of a matrix, to be called for its parts."""
+
+    def __init__(
+        self,
+        values: NDArray[Any],
+        out: NDArray[Any] | None,
+        family: IntArray,
+        direction: int,
+        results: FloatArray,
+        repair: Repair | None,
+    ) -> None:
+        self._values, self._out, self._repair = values, out, repair
+        self._family, self._direction, self._results = family, direction, results
+        self._single = values.dtype == np.float32
+        self._sample = results[:: -(-family.size // _SAMPLE) or 1]
+        self._along_lines = self._goes_along_lines()
+        self._scratch, self._copies = Scratch(), Scratch()
+        self._failures: deque[tuple[Numbers, IntArray]] = deque()
+
+    def __call__(self, rows: slice, columns: slice) -> None:
+        codes = self._codes(columns)
+        if (codes == codes[0]).all():
+            target = None if self._out is None else self._out[rows, columns]
+            self._apply(int(codes[0]), self._values[rows, columns], target, columns)
+            return
+        for code in np.unique(codes).tolist():
+            numbers = columns.start + np.flatnonzero(codes == code)
+            source = self._values[rows][:, numbers]
+            self._apply(code, source, source, numbers)
+            if self._out is not None:
+                self._out[rows, numbers] = source
+
+    def failures(self) -> IntArray:
+        """How many values of each column have no image."""
+        total = np.zeros(self._family.size, dtype=np.int64)
+        for numbers, counts in self._failures:
+            total[numbers] += counts
+        return total
+
+    def _goes_along_lines(self) -> bool:
+        """Whether float64 is to be transformed along lines; of float32, a column by itself decides (`_codes`)."""
+        if self._single or self._family.size == 0 or (self._family != self._family[0]).any():
+            return self._single
+        found = along_lines(
+            self._entry(int(self._family[0])), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample
+        )
+        return bool(np.count_nonzero(found[rowwise.LOW] <= found[rowwise.HIGH]) >= _ORDINARY * len(self._sample))
+
+    def _codes(self, columns: slice) -> IntArray:
+        """The family of each column that is transformed along lines, or _GATHERED: float32 then has other bits.
+
+        Where the sample has no rescaled columns, what others there are have no ordinary values: they are patched.
+        """
+        family = self._family[columns]
+        if not self._along_lines:
+            return np.full_like(family, _GATHERED)
+        if not (self._single and _rescaled(self._sample).any()):
+            return family
+        return np.where(_rescaled(self._results[columns]), _GATHERED, family)
+
+    def _entry(self, code: int) -> Callable[..., None]:
+        if not self._single:
+            return rowwise.APPLY[code, self._direction]
+        standardized = self._direction in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
+        inverse = self._direction in (columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED)
+        entry = rowwise.APPLY_SINGLE[code, columnwise.INVERSE if inverse else columnwise.FORWARD]
+        return lambda *lines: entry(*lines, standardized)  # type: ignore[call-arg]
+
+    def _apply(self, code: int, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
+        """Transform some columns, in some rows."""
+        if code == _GATHERED:
+            self._by_column(source, target, numbers)
+            return
+        entry, results = self._entry(code), self._results[numbers]
+        layout = layout_of(source, source if target is None else target)
+        before = target is None or np.may_share_memory(source, target)  # later, extreme values would be overwritten
+        if layout == Layout.APART:
+            block = copied_rows(source, self._copies)
+            found = along_lines(entry, block, block, Layout.ROWS, results)
+        else:
+            found = along_lines(entry, source, None if before else target, layout, results)
+        patch = self._patch(source, numbers, found)
+        if target is None:
+            return
+        if layout == Layout.APART:
+            write_rows(block, target)
+        elif before:
+            along_lines(entry, source, target, layout, results)
+        patch.put(target)
+
+    def _patch(self, source: NDArray[Any], numbers: Numbers, found: FloatArray) -> _Patch:
+        """The images of values that are not ordinary."""
+        extreme = np.flatnonzero(found[rowwise.EXTREME])
+        if extreme.size == 0:
+            return _Patch(extreme, np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
+        low, high = found[: rowwise.EXTREME, extreme, np.newaxis]
+        beside = source[:, extreme]
+        block = gathered(beside, self._scratch)
+        mask = (block < low) | (block > high) | (low > high)
+        every = np.arange(self._family.size)[numbers] if isinstance(numbers, slice) else numbers
+        return _Patch(extreme, self._images(block, beside, every[extreme]), mask)
+
+    # --- by column ----------------------------------------------------------------------------------------
+
+    def _by_column(self, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
+        every = np.arange(self._family.size)[numbers]
+        height, width = cache_shape(source)
+        for rows, group in cache_blocks((source.shape[0], source.shape[1]), height, width, 1):
+            for some in slices(group, width):
+                part = source[rows, some]
+                block = self._images(gathered(part, self._scratch), part, every[some])
+                if target is not None:
+                    scatter(block, target[rows, some])
+
+    def _images(self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp]) -> FloatArray:
+        """Replace the values of columns, as the rows of a block, by their images; `source` has them as they were."""
         counts = np.zeros(numbers.size, dtype=np.int64)
-        for code, run in _runs(family[numbers]):
-            columnwise.APPLY[code, direction](block[run], results[numbers[run]], counts[run])
-        if repair is not None:
-            if largest < np.finfo(np.float64).max:  # infinite once rounded to float32
-                counts += np.count_nonzero((abs(block) > largest) & np.isfinite(block), axis=1)
-                block[abs(block) > largest] = np.inf
-            for j in np.flatnonzero(counts):
-                counts[j] = repair(int(numbers[j]), source[:, j], block[j])
-        failures[numbers, top // height] = counts
+        for code, run in _runs(self._family[numbers]):
+            columnwise.APPLY[code, self._direction](block[run], self._results[numbers[run]], counts[run])
+        if self._repair is not None:
+            counts = self._repaired(block, source, numbers, counts)
+        if counts.any():
+            self._failures.append((numbers, counts))
         return block
 
-    def by_column(rows: slice, columns: slice) -> None:
-        for group in slices(columns, width):
-            block = transformed(values[rows, group], np.arange(group.start, group.stop), rows.start)
-            if out is not None:
-                scatter(block, out[rows, group])
-
-    def along_rows(rows: slice, _: slice) -> None:
-        for band in bands:
-            source, target = values[rows], image[rows]
-            # in place, extreme values must be found before they are overwritten
-            extreme = band.extreme_columns(source) if in_place else band.apply(source, target)
-            block = transformed(source[:, extreme], extreme, rows.start) if extreme.size else None
-            if in_place:
-                band.apply(source, target)
-            if block is not None:
-                target[:, extreme] = block.T
-
-    job = along_rows if bands else by_column
-    work_off(job, cache_blocks(values.shape, height, width, n_threads), values.shape, n_threads)
-    return np.asarray(failures.sum(axis=1))
+    def _repaired(
+        self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp], counts: IntArray
+    ) -> IntArray:
+        """Repair what has no image; returns how many of each column cannot be."""
+        if self._single:  # infinite once rounded
+            beyond = abs(block) > np.finfo(np.float32).max
+            counts = counts + np.count_nonzero(beyond & np.isfinite(block), axis=1)
+            block[beyond] = np.inf
+        for j in np.flatnonzero(counts):
+            counts[j] = self._repair(int(numbers[j]), source[:, j], block[j])  # type: ignore[misc]
+        return counts
 
 
-class Band(NamedTuple):
-    """Columns of a C-contiguous matrix, from `left` on, that are transformed along its rows by the entry `transform`.
-
-    `stride` is the length of a row, of several where rows are short; there are constants for as many columns.
-    """
-
-    transform: Callable[..., None]
-    constants: FloatArray
-    stride: int
-    left: int
-    width: int
-    times: int
-
-    def apply(self, rows: FloatArray, out: FloatArray) -> NDArray[np.intp]:
-        """Transform the columns in some rows; returns the numbers of those with a value that is not ordinary."""
-        return self._numbers(lambda *where: self.transform(*where, out.reshape(-1)), rows)
-
-    def extreme_columns(self, rows: FloatArray) -> NDArray[np.intp]:
-        """The numbers of those columns of the matrix that have a value in the `rows` which is not ordinary."""
-        return self._numbers(rowwise.find_extreme, rows)
-
-    def _numbers(self, find: Callable[..., None], rows: FloatArray) -> NDArray[np.intp]:
-        found = np.zeros((self.times, self.width), dtype=np.int64)
-        find(rows.reshape(-1), self.stride, self.left, self.constants, found.reshape(-1))
-        return self.left + np.flatnonzero(found.any(axis=0))
-
-
-def bands_of(
-    values: NDArray[Any], out: NDArray[Any], family: IntArray, direction: int, results: FloatArray
-) -> list[Band]:
-    """Bands of columns to transform along the rows of both; none where columns are better gathered."""
-    n, p = values.shape
-    along = all(is_native(x) and x.flags.c_contiguous for x in (values, out))
-    if min(n, p) == 1 or not along or (family != family[0]).any():
-        return []
-    times = min(n, -(-SHORTEST_ROW // p)) if p < SHORTEST_ROW else 1
-    code, ordinary, bands = int(family[0]), 0, []
-    for group in slices(slice(0, p), LONGEST_ROW):
-        constants = rowwise.constants(code, direction, results[group])
-        ordinary += int(np.count_nonzero(constants[rowwise.LOW] <= constants[rowwise.HIGH]))
-        blocks = rowwise.in_blocks(np.tile(constants, (1, times)))
-        width = group.stop - group.start
-        bands.append(Band(rowwise.APPLY[code, direction], blocks, times * p, group.start, width, times))
-    return bands if ordinary >= _ORDINARY * p else []
+def _rescaled(results: FloatArray) -> BoolArray:
+    """Which columns are moved or scaled before they are transformed."""
+    return np.asarray((results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0))
 
 
 def _runs(family: IntArray) -> Iterable[tuple[int, slice]]:

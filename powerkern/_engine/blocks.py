@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels import columnwise
@@ -20,10 +22,14 @@ LONG_COLUMN = 8_000_000
 _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
-#: The same along whole rows, of which up to LONGEST_ROW columns count: each value is read once, so larger is better.
-_ROWWISE_VALUES = 262_144
-#: Along whole rows, fewer columns than SHORTEST_ROW are repeated to that many, more than LONGEST_ROW are divided.
-SHORTEST_ROW, LONGEST_ROW = 512, 1024
+#: The same along lines: each value is read once, so larger is better, but not so large that threads would idle. More
+#: columns are not taken at once, unless they are short.
+_LINE_VALUES = 524_288
+_SMALLEST_PART = 65_536
+_LINE_COLUMNS = 1024
+
+
+_Block = TypeVar("_Block")
 
 
 def slices(whole: slice, step: int) -> list[slice]:
@@ -52,11 +58,20 @@ def cache_shape(values: Columns) -> tuple[int, int]:
     return min(n, _CACHE_VALUES // columns), columns
 
 
-def rows_at_once(shape: tuple[int, int], n_threads: int) -> int:
-    """How many whole rows are transformed at once."""
-    n, p = shape
-    size = min(_ROWWISE_VALUES, max(SERIAL_VALUES, n * p // (_TURNS * n_threads)))
-    return max(1, size // min(p, LONGEST_ROW))
+def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
+    """Rows and columns of the parts of a matrix that are transformed along its lines, or `copied` and transformed."""
+    n, p = values.shape
+    size = min(_CACHE_VALUES if copied else _LINE_VALUES, max(_SMALLEST_PART, n * p // (2 * _TURNS * n_threads)))
+    if abs(values.strides[0]) < abs(values.strides[1]):
+        height = min(n, size)
+        width = min(p, size // height)
+    else:
+        width = min(p, max(_LINE_COLUMNS, size // n))
+        height = min(n, max(1, size // width))
+    columns_first = height == n
+    rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)
+    blocks = [(some, group) for some in rows for group in groups]
+    return _kept_apart(blocks, n_threads) if not columns_first else blocks
 
 
 def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
@@ -64,6 +79,10 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
     n, p = shape
     blocks = slices(slice(0, n), height)
     groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
-    # threads are kept apart: of two that write to a new page, often 2 MB, at once both clear it
+    return [(rows, group) for rows in _kept_apart(blocks, n_threads) for group in groups]
+
+
+def _kept_apart(blocks: list[_Block], n_threads: int) -> list[_Block]:
+    """Blocks in an order that keeps threads apart: of two that write to a new page at once, both clear it."""
     apart = -(-len(blocks) // n_threads)
-    return [(rows, group) for k in range(apart) for rows in blocks[k::apart] for group in groups]
+    return [block for k in range(apart) for block in blocks[k::apart]]

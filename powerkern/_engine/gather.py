@@ -48,15 +48,17 @@ class FitScratch(Scratch):
         return new_lockstep_work(self._n)
 
 
-def is_native(values: NDArray[Any]) -> bool:
-    """Whether a matrix holds float64 in native byte order."""
-    return values.dtype == np.float64 and values.dtype.isnative
+def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:
+    """Whether a matrix holds such floats in native byte order, where the CPU can load them."""
+    return values.dtype == dtype and values.dtype.isnative and values.flags.aligned
 
 
 def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
     if is_native(part):
         columnwise.gather(part, block)
+    elif is_native(part, np.float32):
+        columnwise.gather_widened(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite
             np.copyto(block, part.T, casting="unsafe")
@@ -101,3 +103,31 @@ def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
     if not isinstance(part, Shifted) and is_native(part):
         return part
     return gathered(part, scratch).T
+
+
+def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
+    """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
+    n, p = part.shape
+    block: NDArray[Any] = scratch.block(n, p)
+    if part.dtype == np.float32:
+        block = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
+    if _is_turned(part) and is_native(part, part.dtype.type):
+        (columnwise.gather32 if part.dtype == np.float32 else columnwise.gather)(part.T, block)
+    else:
+        with np.errstate(over="ignore"):
+            np.copyto(block, part, casting="unsafe")
+    return block
+
+
+def write_rows(block: NDArray[Any], part: NDArray[Any]) -> None:
+    """part = block, whose rows are contiguous, rounded to the type of part."""
+    if _is_turned(part) and block.dtype == part.dtype and is_native(part, part.dtype.type):
+        (columnwise.scatter32 if part.dtype == np.float32 else columnwise.scatter)(block, part.T)
+    else:
+        with np.errstate(over="ignore"):
+            np.copyto(part, block, casting="same_kind")
+
+
+def _is_turned(part: NDArray[Any]) -> bool:
+    """Whether columns, rather than rows, lie along the memory of a matrix of float64 or float32."""
+    return abs(part.strides[0]) < abs(part.strides[1]) and part.dtype in (np.float64, np.float32)

@@ -10,6 +10,10 @@ from numba import types
 READ_MATRIX = types.Array(types.float64, 2, "A", readonly=True)
 WRITE_MATRIX = types.Array(types.float64, 2, "A")
 READ_COLUMN = types.Array(types.float64, 1, "C", readonly=True)
+READ_MATRIX32 = types.Array(types.float32, 2, "A", readonly=True)
+WRITE_MATRIX32 = types.Array(types.float32, 2, "A")
+READ_COLUMN32 = types.Array(types.float32, 1, "C", readonly=True)
+ROWS32 = types.float32[:, ::1]
 ROWS = types.float64[:, ::1]
 BLOCKS = types.float64[:, :, ::1]
 COLUMN = types.float64[::1]

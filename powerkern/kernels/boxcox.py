@@ -149,11 +149,11 @@ def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, ex
             block[i] = _boxcox(block[i], a[i], a_lo[i], lmbda, e, ordinary)
 
 
-@kernel
+@inlined
 def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
     """Bounds on x between which no operation of `_boxcox` can overflow."""
     span = reach(e, abs(lmbda))
-    return max(1.0 / span, _SMALL), min(span, _LARGE)
+    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < _LARGE else _LARGE
 
 
 @kernel
@@ -266,7 +266,7 @@ def _standardized_blocks(
                 block[i] = _with_edges(z, block[i], at_zero, at_infinity)
 
 
-@kernel
+@inlined
 def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
     """Bounds on x between which no operation of `boxcox_standardized` can overflow."""
     span = reach(e, abs(lmbda))
@@ -334,11 +334,14 @@ _REF, _REF_K, _REF_M, _REF_M_INVERSE, _REF_UP, _REF_INVERSE, _SLOPE, _SLOPE_INVE
 N_CONSTANTS = 15
 
 
-@kernel
+@inlined
 def boxcox_constants(
-    lmbda: float, ref: float, a: float, b: float, inverse: bool, standardized: bool, c: FloatArray
+    lmbda: float, ref: float, a: float, b: float, inverse: bool, standardized: bool, c: FloatArray, j: int
 ) -> None:
-    """Write the constants of a column into `c`: for psi or its inverse, raw or as in `boxcox_standardized`."""
+    """Write the constants of column j: for psi or its inverse, raw or as in `boxcox_standardized`.
+
+    Free of branches, as `inverse` and `standardized` are compile-time constants: columns are computed as vectors.
+    """
     e = exponent(lmbda)
     reference = _reference(ref if standardized else 1.0)
     if standardized and inverse:
@@ -355,17 +358,14 @@ def boxcox_constants(
     else:
         low, high = _ordinary_range(lmbda, e)
         moderate = moderate_forwards(lmbda)
-    moderate = moderate and low <= high
-    c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
-    c[_LMBDA], c[_M], c[_INVERSE], c[_INVERSE_LO] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
-    c[_REF], c[_REF_M_INVERSE], c[_REF_UP], c[_REF_INVERSE] = (
-        reference.value,
-        reference.m_inverse,
-        reference.up,
-        reference.inverse,
-    )
-    c[_REF_K], c[_REF_M] = split(reference.value)
-    c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = a, 1.0 / a, b
+    moderate &= low <= high
+    c[LOW, j] = (low if low > -_LARGE else -_LARGE) if moderate else math.inf
+    c[HIGH, j] = (high if high < _LARGE else _LARGE) if moderate else -math.inf
+    c[_LMBDA, j], c[_M, j], c[_INVERSE, j], c[_INVERSE_LO, j] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
+    c[_REF, j], c[_REF_M_INVERSE, j] = reference.value, reference.m_inverse
+    c[_REF_UP, j], c[_REF_INVERSE, j] = reference.up, reference.inverse
+    c[_REF_K, j], c[_REF_M, j] = split(reference.value)
+    c[_SLOPE, j], c[_SLOPE_INVERSE, j], c[_OFFSET, j] = a, 1.0 / a, b
 
 
 @inlined

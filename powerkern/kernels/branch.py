@@ -170,14 +170,16 @@ def branch_of_product(t: float, t_lo: float, e: Exponent, ordinary: bool) -> flo
     return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
 
 
-@kernel
+@inlined
 def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
     """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
-    if m > 0.0:
-        low, high = max(low, -DEEP / m), min(high, _LARGEST_EXPONENT / m)
-    elif m < 0.0:
-        low, high = max(low, _LARGEST_EXPONENT / m), min(high, -DEEP / m)
-    return (expm1(m * low) / m, expm1(m * high) / m) if m != 0.0 else (low, high)
+    divisor = m if m != 0.0 else 1.0
+    lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
+    highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)
+    low = lowest if low < lowest and m != 0.0 else low
+    high = highest if high > highest and m != 0.0 else high
+    first, last = expm1(m * low) / divisor, expm1(m * high) / divisor
+    return first if m != 0.0 else low, last if m != 0.0 else high
 
 
 @inlined

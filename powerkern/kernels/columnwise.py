@@ -8,9 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
-from powerkern._jit import COUNTS, INTEGER, READ_MATRIX, ROWS, WRITE_MATRIX, entry, kernel, prefetch, widest_vectors
-from powerkern._typing import FloatArray, IntArray
+from numpy.typing import NDArray
+
+from powerkern._jit import (
+    COUNTS,
+    INTEGER,
+    READ_MATRIX,
+    READ_MATRIX32,
+    ROWS,
+    ROWS32,
+    WRITE_MATRIX,
+    WRITE_MATRIX32,
+    entry,
+    inlined,
+    kernel,
+    prefetch,
+    widest_vectors,
+)
+from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON, lowest
 from powerkern.kernels.results import (
@@ -31,6 +48,8 @@ from powerkern.kernels.yeojohnson import (
     yeojohnson_unstandardized,
 )
 
+AnyArray = NDArray[Any]
+
 #: Values of float64 in a cache line.
 CACHE_LINE = 8
 
@@ -38,8 +57,8 @@ CACHE_LINE = 8
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 
-@entry((READ_MATRIX, ROWS))
-def gather(x: FloatArray, block: FloatArray) -> None:
+@inlined
+def _gather(x: AnyArray, block: AnyArray) -> None:
     """block = x.T, in squares of a cache line by a cache line, prefetching the squares below."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
@@ -59,9 +78,9 @@ def gather(x: FloatArray, block: FloatArray) -> None:
             block[j, i] = x[i, j]
 
 
-@entry((ROWS, WRITE_MATRIX))
-def scatter(block: FloatArray, out: FloatArray) -> None:
-    """out = block.T, in the same way as `gather`."""
+@inlined
+def _scatter(block: AnyArray, out: AnyArray) -> None:
+    """out = block.T, in the same way as `_gather`."""
     n, p = out.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -78,6 +97,36 @@ def scatter(block: FloatArray, out: FloatArray) -> None:
     for i in range(n):
         for j in range(whole_columns if i < whole_rows else 0, p):
             out[i, j] = block[j, i]
+
+
+@entry((READ_MATRIX, ROWS))
+def gather(x: FloatArray, block: FloatArray) -> None:
+    """block = x.T."""
+    _gather(x, block)
+
+
+@entry((READ_MATRIX32, ROWS32))
+def gather32(x: Float32Array, block: Float32Array) -> None:
+    """block = x.T, of float32."""
+    _gather(x, block)
+
+
+@entry((READ_MATRIX32, ROWS))
+def gather_widened(x: Float32Array, block: FloatArray) -> None:
+    """block = x.T, as float64."""
+    _gather(x, block)
+
+
+@entry((ROWS, WRITE_MATRIX))
+def scatter(block: FloatArray, out: FloatArray) -> None:
+    """out = block.T."""
+    _scatter(block, out)
+
+
+@entry((ROWS32, WRITE_MATRIX32))
+def scatter32(block: Float32Array, out: Float32Array) -> None:
+    """out = block.T, of float32."""
+    _scatter(block, out)
 
 
 # --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------

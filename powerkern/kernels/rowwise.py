@@ -1,191 +1,337 @@
-"""Transforms along the rows of a C-contiguous matrix: nothing is gathered or scattered.
+"""Transforms along contiguous lines of a matrix, its rows or its columns: nothing is gathered or scattered.
 
-`constants` prepares what depends on a column alone. The entries of `APPLY` transform every value, to the bits that
-the loops of `powerkern.kernels.columnwise` give if it is ordinary, and report which columns have others; `find_extreme`
-only reports. These entries take rows of `stride` values, one after the other, of which those from `left` on are
-used, as many as `found` has elements.
+Each entry computes the constants of its columns, transforms every value and says which columns have values that are
+not ordinary. Of ordinary ones, float64 gets the bits that the loops of `powerkern.kernels.columnwise` give, and float32
+those of `powerkern.kernels.single`.
+
+The entries of `APPLY` take (x, stride, results, found, out, out_stride, upright):
+
+* the lines of x begin `stride` apart, those of out `out_stride`; an empty out: values are only looked at;
+* `upright`: a line has values of one column, and there is one for each of the `results`; else it has one of each, in
+  their order, and the last line may be shorter;
+* found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
+  none is; found[EXTREME, j] > 0 where a value is not.
+
+The entries of `APPLY_SINGLE`, for float32, also take whether values are `standardized`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
 from powerkern._jit import (
-    BLOCKS,
     BOOLEAN,
     COLUMN,
-    COUNTS,
+    COLUMN32,
     INTEGER,
     READ_COLUMN,
+    READ_COLUMN32,
     ROWS,
+    borrowed,
     entry,
     inlined,
     prefetch,
     widest_vectors,
 )
-from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels import boxcox, yeojohnson
+from powerkern._typing import FloatArray
+from powerkern.kernels import boxcox, single, yeojohnson
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity, is_rescaled
 
-# the same in both families
-LOW, HIGH = boxcox.LOW, boxcox.HIGH
+#: The first two rows of all arrays of constants and, with a third, those of what is found.
+LOW, HIGH, EXTREME = range(3)
+N_FOUND = 3
 
-#: Values of a row that are transformed together. Sixteen cache lines: as many as a core can have in flight.
+#: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
 ROW_BLOCK = 128
-_LINE = 8
+#: Columns of which constants are held at once: they stay in the second-level cache.
+BAND = 1024
+_LINE_BYTES = 64
+
+#: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
+_Prepare = Callable[[FloatArray, FloatArray, int], None]
+#: Transforms a block x by constants c: (x, c, out, spare).
+_Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
+
+# what the constants of a column are made of: rows of an array of fields
+_L, _R, _A, _B, _S, _PASSES = range(6)
 
 
-def constants(family: int, direction: int, results: FloatArray) -> FloatArray:
-    """The constants of each column, for what a `direction` does; LOW > HIGH where none of its values is ordinary."""
-    n_constants, prepare = _CONSTANTS[family]
-    c = np.zeros((n_constants, results.shape[0]))
-    prepare(
-        results,
-        direction in (INVERSE, INVERSE_STANDARDIZED),
-        direction in (FORWARD_STANDARDIZED, INVERSE_STANDARDIZED),
-        c,
-    )
-    return c
+class _Lines(NamedTuple):
+    """Where values are, and where their images go."""
 
-
-def in_blocks(c: FloatArray) -> FloatArray:
-    """Constants as the entries take them: (n, constants, ROW_BLOCK)."""
-    blocks = np.zeros((-(-c.shape[1] // ROW_BLOCK), c.shape[0], ROW_BLOCK))
-    for k, block in enumerate(blocks):
-        part = c[:, k * ROW_BLOCK : (k + 1) * ROW_BLOCK]
-        block[:, : part.shape[1]] = part
-    return blocks
-
-
-@entry((ROWS, BOOLEAN, BOOLEAN, ROWS))
-def _boxcox_constants(results: FloatArray, inverse: bool, standardized: bool, c: FloatArray) -> None:
-    for j in range(results.shape[0]):
-        fit = results[j]
-        if not (is_identity(fit) or is_rescaled(fit)):  # gathered, to be rescaled first
-            boxcox.boxcox_constants(fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], inverse, standardized, c[:, j])
-        else:
-            c[LOW, j], c[HIGH, j] = math.inf, -math.inf
-
-
-@entry((ROWS, BOOLEAN, BOOLEAN, ROWS))
-def _yeojohnson_constants(results: FloatArray, inverse: bool, standardized: bool, c: FloatArray) -> None:
-    for j in range(results.shape[0]):
-        fit = results[j]
-        if not (is_identity(fit) or is_rescaled(fit)):
-            yeojohnson.yeojohnson_constants(
-                fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], inverse, standardized, c[:, j]
-            )
-        else:
-            c[LOW, j], c[HIGH, j] = math.inf, -math.inf
-
-
-_CONSTANTS: dict[int, tuple[int, Callable[[FloatArray, bool, bool, FloatArray], None]]] = {
-    BOX_COX: (boxcox.N_CONSTANTS, _boxcox_constants),
-    YEO_JOHNSON: (yeojohnson.N_CONSTANTS, _yeojohnson_constants),
-}
-
-
-@entry((READ_COLUMN, INTEGER, INTEGER, BLOCKS, COUNTS))
-def find_extreme(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray) -> None:
-    """found = 1 for columns with a value that is not ordinary."""
-    for start in range(left, x.size, stride):
-        stop = min(start + found.size, x.size)
-        for k in range(-(-(stop - start) // ROW_BLOCK)):
-            first = start + k * ROW_BLOCK
-            _note_extreme(x[first : min(first + ROW_BLOCK, stop)], c[k], found[k * ROW_BLOCK :])
+    x: FloatArray
+    stride: int
+    out: FloatArray
+    out_stride: int
+    upright: bool
 
 
 @inlined
-def _note_extreme(x: FloatArray, c: FloatArray, found: IntArray) -> None:
-    """found = 1 for values of a block that are not ordinary."""
-    widest_vectors()
-    low, high = c[LOW], c[HIGH]
-    for j in range(x.size):
-        found[j] |= (x[j] < low[j]) | (x[j] > high[j])
-
-
-@inlined
-def _along_rows(
-    transform: Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None],
-    x: FloatArray,
-    stride: int,
-    left: int,
-    c: FloatArray,
-    found: IntArray,
-    out: FloatArray,
+def _by_bands(
+    prepare: _Prepare,
+    transform: _Transform,
+    n_constants: int,
+    lines: _Lines,
+    results: FloatArray,
+    found: FloatArray,
+    raw_ref: float,
 ) -> None:
-    """`transform` every block of every row, prefetching the same block of the next row."""
+    """BAND columns after BAND columns: their constants, then their values. For `raw_ref` see `_fill`."""
+    p, upright, x, out = results.shape[0], lines.upright, borrowed(lines.x), borrowed(lines.out)
+    c = np.empty((-(-min(p, BAND) // ROW_BLOCK), n_constants, ROW_BLOCK))
+    for left in range(0, p, BAND):
+        right = min(left + BAND, p)
+        for k in range(-(-(right - left) // ROW_BLOCK)):
+            first = left + k * ROW_BLOCK
+            last = min(first + ROW_BLOCK, right)
+            _fill(prepare, results[first:last], raw_ref, c[k])
+            for j in range(last - first):
+                found[LOW, first + j], found[HIGH, first + j] = c[k, LOW, j], c[k, HIGH, j]
+        width = x.size - (p - 1) * lines.stride if upright else right - left
+        begin, to = (left * lines.stride, left * lines.out_stride) if upright else (left, left)
+        band = _Lines(x[begin:], lines.stride, out[to:], lines.out_stride, upright)
+        _along_lines(transform, band, width, c, found[EXTREME, left:right])
+
+
+@inlined
+def _fill(prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
+    """The constants of up to ROW_BLOCK columns: standardised, or with the reference `raw_ref` where that is not NaN.
+
+    Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
+    """
     widest_vectors()
-    spare = np.empty((3, ROW_BLOCK))
-    for start in range(left, x.size, stride):
-        stop = min(start + found.size, x.size)
+    n, raw = results.shape[0], raw_ref == raw_ref
+    fields = np.empty((6, ROW_BLOCK))
+    for j in range(n):
+        fit = results[j]
+        fields[_L, j] = fit[LMBDA]
+        fields[_R, j], fields[_A, j] = raw_ref if raw else fit[REF], 1.0 if raw else fit[SLOPE]
+        fields[_B, j], fields[_S, j] = 0.0 if raw else fit[INTERCEPT], 0.0 if raw else fit[LOG_FACTOR]
+        fields[_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
+    for j in range(n):
+        prepare(fields, c, j)
+    for j in range(n):
+        c[LOW, j] = math.inf if fields[_PASSES, j] > 0.0 else c[LOW, j]
+    for j in range(n):
+        c[HIGH, j] = -math.inf if fields[_PASSES, j] > 0.0 else c[HIGH, j]
+
+
+@inlined
+def _along_lines(transform: _Transform, lines: _Lines, width: int, c: FloatArray, extreme: FloatArray) -> None:
+    """`transform` every block of every line of `width` values, prefetching what comes after it."""
+    widest_vectors()
+    x, out, upright = borrowed(lines.x), borrowed(lines.out), lines.upright
+    spare, column, seen = np.empty((3, ROW_BLOCK)), np.empty((c.shape[1], ROW_BLOCK)), np.empty(ROW_BLOCK)
+    ahead, step = ROW_BLOCK if upright else lines.stride, _LINE_BYTES // x.itemsize
+    for line in range(extreme.size if upright else -(-x.size // lines.stride)):
+        start = line * lines.stride
+        stop = min(start + width, x.size)
+        if upright:
+            _spread(c[line // ROW_BLOCK], line % ROW_BLOCK, min(width, ROW_BLOCK), column)
+            seen[:] = 0.0
         for k in range(-(-(stop - start) // ROW_BLOCK)):
             first = start + k * ROW_BLOCK
             n = min(ROW_BLOCK, stop - first)
-            for j in range(0, n, _LINE):
-                prefetch(x, (first + stride + j,))
-            _note_extreme(x[first : first + n], c[k], found[k * ROW_BLOCK :])
-            transform(x[first : first + n], c[k], out[first : first + n], spare)
+            for j in range(0, n, step):
+                prefetch(x, (first + ahead + j,))
+            constants = borrowed(column) if upright else borrowed(c[k])
+            noted = borrowed(seen) if upright else borrowed(extreme[k * ROW_BLOCK :])
+            _note_extreme(x[first : first + n], constants, noted)
+            if out.size > 0:
+                to = line * lines.out_stride + k * ROW_BLOCK
+                transform(x[first : first + n], constants, out[to : to + n], spare)
+        if upright:
+            extreme[line] = max(extreme[line], seen.max())
 
 
-_ROWS = (READ_COLUMN, INTEGER, INTEGER, BLOCKS, COUNTS, COLUMN)
+@inlined
+def _spread(c: FloatArray, j: int, n: int, column: FloatArray) -> None:
+    """The constants of one column, n times."""
+    for k in range(c.shape[0]):
+        for i in range(n):
+            column[k, i] = c[k, j]
 
 
-@entry(_ROWS)
-def _boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
-    _along_rows(boxcox.boxcox_block, x, stride, left, c, found, out)
+@inlined
+def _note_extreme(x: FloatArray, c: FloatArray, extreme: FloatArray) -> None:
+    """extreme = 1 for values of a block that are not ordinary."""
+    widest_vectors()
+    low, high = c[LOW], c[HIGH]
+    for j in range(x.size):
+        extreme[j] = 1.0 if (x[j] < low[j]) | (x[j] > high[j]) else extreme[j]
 
 
-@entry(_ROWS)
-def _inv_boxcox(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
-    _along_rows(boxcox.inv_boxcox_block, x, stride, left, c, found, out)
+# --- float64 ------------------------------------------------------------------------------------------
+
+_ENTRY = (READ_COLUMN, INTEGER, ROWS, ROWS, COLUMN, INTEGER, BOOLEAN)
 
 
-@entry(_ROWS)
+@inlined
+def _boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, False, c, j)
+
+
+@entry(_ENTRY)
+def _boxcox(
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+) -> None:
+    lines = _Lines(x, stride, out, out_stride, upright)
+    prepare, transform = _boxcox_constants, boxcox.boxcox_block
+    _by_bands(prepare, transform, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+
+
+@inlined
+def _inv_boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, False, c, j)
+
+
+@entry(_ENTRY)
+def _inv_boxcox(
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+) -> None:
+    lines = _Lines(x, stride, out, out_stride, upright)
+    prepare, transform = _inv_boxcox_constants, boxcox.inv_boxcox_block
+    _by_bands(prepare, transform, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+
+
+@inlined
+def _boxcox_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, True, c, j)
+
+
+@entry(_ENTRY)
 def _boxcox_standardized(
-    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
-    _along_rows(boxcox.boxcox_standardized_block, x, stride, left, c, found, out)
+    lines = _Lines(x, stride, out, out_stride, upright)
+    _by_bands(
+        _boxcox_standardized_constants,
+        boxcox.boxcox_standardized_block,
+        boxcox.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
-@entry(_ROWS)
+@inlined
+def _boxcox_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, True, c, j)
+
+
+@entry(_ENTRY)
 def _boxcox_unstandardized(
-    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
-    _along_rows(boxcox.boxcox_unstandardized_block, x, stride, left, c, found, out)
+    lines = _Lines(x, stride, out, out_stride, upright)
+    _by_bands(
+        _boxcox_unstandardized_constants,
+        boxcox.boxcox_unstandardized_block,
+        boxcox.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
-@entry(_ROWS)
-def _yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
-    _along_rows(yeojohnson.yeojohnson_block, x, stride, left, c, found, out)
+@inlined
+def _yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    yeojohnson.yeojohnson_constants(
+        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], False, False, c, j
+    )
 
 
-@entry(_ROWS)
-def _inv_yeojohnson(x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray) -> None:
-    _along_rows(yeojohnson.inv_yeojohnson_block, x, stride, left, c, found, out)
+@entry(_ENTRY)
+def _yeojohnson(
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+) -> None:
+    lines = _Lines(x, stride, out, out_stride, upright)
+    _by_bands(
+        _yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan
+    )
 
 
-@entry(_ROWS)
+@inlined
+def _inv_yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    yeojohnson.yeojohnson_constants(
+        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], True, False, c, j
+    )
+
+
+@entry(_ENTRY)
+def _inv_yeojohnson(
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+) -> None:
+    lines = _Lines(x, stride, out, out_stride, upright)
+    _by_bands(
+        _inv_yeojohnson_constants,
+        yeojohnson.inv_yeojohnson_block,
+        yeojohnson.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
+
+
+@inlined
+def _yeojohnson_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    yeojohnson.yeojohnson_constants(
+        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], False, True, c, j
+    )
+
+
+@entry(_ENTRY)
 def _yeojohnson_standardized(
-    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
-    _along_rows(yeojohnson.yeojohnson_standardized_block, x, stride, left, c, found, out)
+    lines = _Lines(x, stride, out, out_stride, upright)
+    _by_bands(
+        _yeojohnson_standardized_constants,
+        yeojohnson.yeojohnson_standardized_block,
+        yeojohnson.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
-@entry(_ROWS)
+@inlined
+def _yeojohnson_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    yeojohnson.yeojohnson_constants(
+        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], True, True, c, j
+    )
+
+
+@entry(_ENTRY)
 def _yeojohnson_unstandardized(
-    x: FloatArray, stride: int, left: int, c: FloatArray, found: IntArray, out: FloatArray
+    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
-    _along_rows(yeojohnson.yeojohnson_unstandardized_block, x, stride, left, c, found, out)
+    lines = _Lines(x, stride, out, out_stride, upright)
+    _by_bands(
+        _yeojohnson_unstandardized_constants,
+        yeojohnson.yeojohnson_unstandardized_block,
+        yeojohnson.N_CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
+
+_Apply = Callable[[FloatArray, int, FloatArray, FloatArray, FloatArray, int, bool], None]
 
 #: The entry for a family and a direction.
-APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, IntArray, FloatArray], None]] = {
+APPLY: dict[tuple[int, int], _Apply] = {
     (BOX_COX, FORWARD): _boxcox,
     (BOX_COX, INVERSE): _inv_boxcox,
     (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,
@@ -194,4 +340,125 @@ APPLY: dict[tuple[int, int], Callable[[FloatArray, int, int, FloatArray, IntArra
     (YEO_JOHNSON, INVERSE): _inv_yeojohnson,
     (YEO_JOHNSON, FORWARD_STANDARDIZED): _yeojohnson_standardized,
     (YEO_JOHNSON, INVERSE_STANDARDIZED): _yeojohnson_unstandardized,
+}
+
+
+# --- float32 ------------------------------------------------------------------------------------------
+
+_ENTRY_SINGLE = (READ_COLUMN32, INTEGER, ROWS, ROWS, COLUMN32, INTEGER, BOOLEAN, BOOLEAN)
+
+
+@inlined
+def _boxcox_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    single.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
+
+
+@entry(_ENTRY_SINGLE)
+def _boxcox_single(
+    x: FloatArray,
+    stride: int,
+    results: FloatArray,
+    found: FloatArray,
+    out: FloatArray,
+    out_stride: int,
+    upright: bool,
+    standardized: bool,
+) -> None:
+    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 1.0
+    prepare, transform = _boxcox_single_constants, single.boxcox_block
+    _by_bands(prepare, transform, single.BOXCOX_CONSTANTS, lines, results, found, raw_ref)
+
+
+@inlined
+def _inv_boxcox_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    single.inv_boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
+
+
+@entry(_ENTRY_SINGLE)
+def _inv_boxcox_single(
+    x: FloatArray,
+    stride: int,
+    results: FloatArray,
+    found: FloatArray,
+    out: FloatArray,
+    out_stride: int,
+    upright: bool,
+    standardized: bool,
+) -> None:
+    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 1.0
+    _by_bands(
+        _inv_boxcox_single_constants,
+        single.inv_boxcox_block,
+        single.INV_BOXCOX_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
+
+
+@inlined
+def _yeojohnson_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    single.yeojohnson_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
+
+
+@entry(_ENTRY_SINGLE)
+def _yeojohnson_single(
+    x: FloatArray,
+    stride: int,
+    results: FloatArray,
+    found: FloatArray,
+    out: FloatArray,
+    out_stride: int,
+    upright: bool,
+    standardized: bool,
+) -> None:
+    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 0.0
+    _by_bands(
+        _yeojohnson_single_constants,
+        single.yeojohnson_block,
+        single.YEOJOHNSON_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
+
+
+@inlined
+def _inv_yeojohnson_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
+    single.inv_yeojohnson_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
+
+
+@entry(_ENTRY_SINGLE)
+def _inv_yeojohnson_single(
+    x: FloatArray,
+    stride: int,
+    results: FloatArray,
+    found: FloatArray,
+    out: FloatArray,
+    out_stride: int,
+    upright: bool,
+    standardized: bool,
+) -> None:
+    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 0.0
+    _by_bands(
+        _inv_yeojohnson_single_constants,
+        single.inv_yeojohnson_block,
+        single.INV_YEOJOHNSON_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
+
+
+_ApplySingle = Callable[[FloatArray, int, FloatArray, FloatArray, FloatArray, int, bool, bool], None]
+
+#: The entry for a family and a direction without standardising.
+APPLY_SINGLE: dict[tuple[int, int], _ApplySingle] = {
+    (BOX_COX, FORWARD): _boxcox_single,
+    (BOX_COX, INVERSE): _inv_boxcox_single,
+    (YEO_JOHNSON, FORWARD): _yeojohnson_single,
+    (YEO_JOHNSON, INVERSE): _inv_yeojohnson_single,
 }

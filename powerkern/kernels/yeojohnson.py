@@ -191,13 +191,14 @@ def _yeojohnson_blocks(x: FloatArray, lmbda: float, out: FloatArray, extended: b
             block[i] = _yeojohnson(block[i], a[i], a_lo[i], lmbda, upper, lower, ordinary)
 
 
-@kernel
+@inlined
 def _steepest(lmbda: float) -> float:
     """The larger of the two exponents."""
-    return max(abs(lmbda), abs(2.0 - lmbda))
+    upper, lower = abs(lmbda), abs(2.0 - lmbda)
+    return upper if upper > lower else lower
 
 
-@kernel
+@inlined
 def _ordinary_size(lmbda: float, e: Exponent) -> float:
     """The |x| up to which no operation of `_yeojohnson` can overflow; e is either exponent."""
     return reach(e, _steepest(lmbda)) - 1.0
@@ -230,10 +231,11 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
             block[i] = x if block[i] == block[i] else block[i]
 
 
-@kernel
+@inlined
 def _ordinary_image(lmbda: float) -> float:
     """The |y| up to which both branches can be inverted without checks."""
-    return min(inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1])
+    upper, lower = inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1]
+    return upper if upper < lower else lower
 
 
 @kernel
@@ -429,16 +431,16 @@ def _standardized_blocks(
             block[i] = z if block[i] == block[i] else block[i]
 
 
-@kernel
+@inlined
 def _ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
     """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
-    if ref == 0.0:
-        size = _ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
-        return -size, size
+    size = _ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
     span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
-    low = max((1.0 + abs(ref)) / span - 1.0, _SMALLEST if ref < 0.0 else 0.0)
-    high = min((1.0 + abs(ref)) * span - 1.0, _LARGE)
-    return (low, high) if ref > 0.0 else (-high, -low)
+    nearest = _SMALLEST if ref < 0.0 else 0.0
+    low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
+    low, high = low if low > nearest else nearest, high if high < _LARGE else _LARGE
+    first, last = (low, high) if ref > 0.0 else (-high, -low)
+    return -size if ref == 0.0 else first, size if ref == 0.0 else last
 
 
 @kernel
@@ -566,7 +568,7 @@ _CENTER, _LOG_BASE, _GROWTH = range(18, 24, 2)
 N_CONSTANTS = 24
 
 
-@kernel
+@inlined
 def yeojohnson_constants(
     lmbda: float,
     ref: float,
@@ -576,8 +578,12 @@ def yeojohnson_constants(
     inverse: bool,
     standardized: bool,
     c: FloatArray,
+    j: int,
 ) -> None:
-    """Write the constants of a column into `c`: for psi or its inverse, raw or as in `yeojohnson_standardized`."""
+    """Write the constants of column j: for psi or its inverse, raw or as in `yeojohnson_standardized`.
+
+    As in `boxcox_constants`, the flags are compile-time constants.
+    """
     if not standardized:
         ref = log_factor = 0.0
     e, e_lower = exponent_pair(lmbda)
@@ -588,47 +594,49 @@ def yeojohnson_constants(
     if standardized and inverse:
         low, high = _ordinary_image_about(lmbda, ref, zero, growth, lower_growth)
         low, high = a * low + b, a * high + b
-        steepness = max(abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth)
-        moderate = shift <= DEEP and steepness * abs(b) <= NOISELESS * a
+        steepness, other_steepness = abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth
+        steepness = steepness if steepness > other_steepness else other_steepness
+        moderate = (shift <= DEEP) & (steepness * abs(b) <= NOISELESS * a)
     elif standardized:
         low, high = _ordinary_range(lmbda, ref, shift, e)
         moderate = True
     elif inverse:
         high = _ordinary_image(lmbda)
-        low, moderate = -high, moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda)
+        low, moderate = -high, moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
     else:
         high = _ordinary_size(lmbda, e)
         low, moderate = -high, moderate_forwards(_steepest(lmbda))
-    moderate = moderate and low <= high
-    c[LOW], c[HIGH] = max(low, -_LARGE) if moderate else math.inf, min(high, _LARGE) if moderate else -math.inf
-    c[_LMBDA], c[_LOWER_M_LO] = lmbda, e_lower.m_lo
+    moderate &= low <= high
+    c[LOW, j] = (low if low > -_LARGE else -_LARGE) if moderate else math.inf
+    c[HIGH, j] = (high if high < _LARGE else _LARGE) if moderate else -math.inf
+    c[_LMBDA, j], c[_LOWER_M_LO, j] = lmbda, e_lower.m_lo
     # values in the range are on the side of ref, the only side on which z is measured from ref
-    one_sided = ref != 0.0 and not inverse
-    first = lower if one_sided and ref < 0.0 else upper
-    second = upper if one_sided and ref > 0.0 else lower
-    c[_M], c[_M + 1] = first.m, second.m
-    c[_INVERSE], c[_INVERSE + 1] = first.inverse * e.unit, second.inverse * e.unit
-    c[_INVERSE_LO], c[_INVERSE_LO + 1] = e.inverse_lo * e.unit, e_lower.inverse_lo * e.unit
-    c[_REF], c[_ZERO], c[_SLOPE], c[_SLOPE_INVERSE], c[_OFFSET] = ref, zero, a, 1.0 / a, b
+    upwards, downwards = (not inverse) & (ref > 0.0), (not inverse) & (ref < 0.0)
+    c[_M, j], c[_M + 1, j] = lower.m if downwards else upper.m, upper.m if upwards else lower.m
+    first, second = lower.inverse if downwards else upper.inverse, upper.inverse if upwards else lower.inverse
+    c[_INVERSE, j], c[_INVERSE + 1, j] = first * e.unit, second * e.unit
+    c[_INVERSE_LO, j], c[_INVERSE_LO + 1, j] = e.inverse_lo * e.unit, e_lower.inverse_lo * e.unit
+    c[_REF, j], c[_ZERO, j], c[_OFFSET, j] = ref, zero, b
+    c[_SLOPE, j], c[_SLOPE_INVERSE, j] = a, 1.0 / a
     base_k, base_m = split(1.0 + abs(ref))
-    c[_SIZE_INVERSE], c[_BASE_K], c[_BASE_M_INVERSE] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
-    c[_CENTER], c[_CENTER + 1] = upper.center, lower.center
-    c[_LOG_BASE], c[_LOG_BASE + 1] = upper.log_base, lower.log_base
-    c[_GROWTH], c[_GROWTH + 1] = growth, lower_growth
+    c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
+    c[_CENTER, j], c[_CENTER + 1, j] = upper.center, lower.center
+    c[_LOG_BASE, j], c[_LOG_BASE + 1, j] = upper.log_base, lower.log_base
+    c[_GROWTH, j], c[_GROWTH + 1, j] = growth, lower_growth
 
 
-@kernel
+@inlined
 def _ordinary_image_about(
     lmbda: float, ref: float, zero: float, growth: float, lower_growth: float
 ) -> tuple[float, float]:
     """Bounds on Psi between which both of its branches can be inverted without checks."""
     log_base = log1p(abs(ref))
-    other = 2.0 - lmbda
-    if ref < 0.0:  # measured from ref, below 0 and then above
-        end = inverse_reach(other, -log_base, _LOG_LARGE - log_base)[1]
-        return -end, inverse_reach(lmbda, 0.0, _LOG_LARGE)[1] / growth - zero
-    end = inverse_reach(lmbda, -log_base, _LOG_LARGE - log_base)[1]
-    return zero - inverse_reach(other, 0.0, _LOG_LARGE)[1] / lower_growth, end
+    below = ref < 0.0
+    near, far = 2.0 - lmbda if below else lmbda, lmbda if below else 2.0 - lmbda
+    # measured from ref, towards 0 and then beyond it
+    end = inverse_reach(near, -log_base, _LOG_LARGE - log_base)[1]
+    beyond = zero - inverse_reach(far, 0.0, _LOG_LARGE)[1] / (growth if below else lower_growth)
+    return -end if below else beyond, -beyond if below else end
 
 
 @inlined

@@ -51,55 +51,80 @@ def cases(family, direction, values):
     return results, values, *by_column(family, direction, values, results)
 
 
-def ordinary_columns(family, direction, results, values):
-    c = rowwise.constants(family, direction, results)
-    found = np.zeros(len(results), dtype=np.int64)
-    rowwise.find_extreme(np.ascontiguousarray(values.T).ravel(), len(results), 0, rowwise.in_blocks(c), found)
-    return c, found == 0
+def along(family, direction, x, results, out, upright=False, stride=None):
+    """Transform a matrix whose rows are lines; returns bounds, and which columns have ordinary values only."""
+    found = np.zeros((rowwise.N_FOUND, len(results)))
+    stride = stride or x.shape[1]
+    rowwise.APPLY[family, direction](x.ravel(), stride, results, found, out.ravel(), stride, upright)
+    return found[: rowwise.EXTREME], found[rowwise.EXTREME] == 0.0
 
 
-def along_rows(family, direction, x, c, stride, out, left=0):
-    """Transform the matrix x; returns which columns of c have ordinary values only."""
-    found = np.zeros(c.shape[1], dtype=np.int64)
-    rowwise.APPLY[family, direction](x.ravel(), stride, left, rowwise.in_blocks(c), found, out.ravel())
-    return found == 0
+NOWHERE = np.empty(0)
 
 
+@pytest.mark.parametrize("upright", [False, True])
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bits_are_those_of_columns(family, direction):
-    results, values, expected, failures = cases(family, direction, columns(family))
-    c, ordinary = ordinary_columns(family, direction, results, values)
+def test_bits_are_those_of_columns(family, direction, upright):
+    """In rows and in columns longer than a block, into another matrix and in place; nothing is written to look only."""
+    x = np.repeat(columns(family), 7, axis=1)
+    results, values, expected, failures = cases(family, direction, x)
+    lines = values if upright else np.ascontiguousarray(values.T)
+    turned = (lambda out: out) if upright else (lambda out: out.T)
+    assert max(lines.shape) > 2 * rowwise.ROW_BLOCK
+    before = lines.copy()
+    bounds, ordinary = along(family, direction, lines, results, NOWHERE, upright)
+    np.testing.assert_array_equal(lines, before)
     assert ordinary.sum() >= len(results) // 3
-    x = np.ascontiguousarray(values.T)
-    out = np.empty_like(x)
-    np.testing.assert_array_equal(along_rows(family, direction, x, c, x.shape[1], out), ordinary)
-    np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
+    with np.errstate(invalid="ignore"):
+        outside = (values < bounds[0][:, None]) | (values > bounds[1][:, None])
+    np.testing.assert_array_equal(ordinary, ~outside.any(axis=1))
+    out = np.empty_like(lines)
+    np.testing.assert_array_equal(along(family, direction, lines, results, out, upright)[1], ordinary)
+    np.testing.assert_array_equal(turned(out)[ordinary], expected[ordinary])
     assert not failures[ordinary].any()
-    in_place = x.copy()
-    along_rows(family, direction, in_place, c, x.shape[1], in_place)
-    np.testing.assert_array_equal(in_place.T[ordinary], expected[ordinary])
+    along(family, direction, lines, results, lines, upright)
+    np.testing.assert_array_equal(turned(lines)[ordinary], expected[ordinary])
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_part_of_a_row_and_several_rows_in_one(family, direction):
     results, values, expected, _ = cases(family, direction, columns(family))
-    c, ordinary = ordinary_columns(family, direction, results, values)
     x = np.ascontiguousarray(values.T)
     n, p = x.shape
+    _, ordinary = along(family, direction, x, results, NOWHERE)
     left, right = 3, 10
-    out = np.full_like(x, -7.0)
-    inside = along_rows(family, direction, x, np.ascontiguousarray(c[:, left:right]), p, out, left)
+    out, found = np.full_like(x, -7.0), np.zeros((rowwise.N_FOUND, right - left))
+    end = n * p - (p - right)
+    part = np.ascontiguousarray(results[left:right])
+    rowwise.APPLY[family, direction](x.ravel()[left:end], p, part, found, out.ravel()[left:end], p, False)
+    inside = found[rowwise.EXTREME] == 0.0
     np.testing.assert_array_equal(inside, ordinary[left:right])
     np.testing.assert_array_equal(out.T[left:right][inside], expected[left:right][inside])
     assert (np.delete(out, np.s_[left:right], axis=1) == -7.0).all()
-    for times in 3, 27:  # neither divides n: the last block is shorter; 27 make several blocks
+    for times in 3, 27:  # neither divides n: the last line is shorter; 27 make several blocks
         assert n % times != 0
-        found = along_rows(family, direction, x, np.tile(c, (1, times)), times * p, out)
+        out = np.empty_like(x)
+        _, found = along(family, direction, x, np.tile(results, (times, 1)), out, stride=times * p)
         np.testing.assert_array_equal(found.reshape(times, p).all(axis=0), ordinary)
         np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
     assert times * p > 2 * rowwise.ROW_BLOCK
+
+
+@pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_more_columns_than_constants_are_held_of(family, upright):
+    results, values, expected, _ = cases(family, columnwise.FORWARD_STANDARDIZED, columns(family))
+    times = rowwise.BAND // len(results) + 20
+    many = np.tile(values, (times, 1))
+    lines = many if upright else np.ascontiguousarray(many.T)
+    out = np.empty_like(lines)
+    every = np.tile(results, (times, 1))
+    _, ordinary = along(family, columnwise.FORWARD_STANDARDIZED, lines, every, out, upright)
+    image = out if upright else out.T
+    np.testing.assert_array_equal(image[ordinary], np.tile(expected, (times, 1))[ordinary])
+    np.testing.assert_array_equal(ordinary, np.tile(ordinary[: len(results)], times))
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -111,11 +136,10 @@ def test_values_without_an_image_are_extreme(family, direction):
     for value in nasty:
         values = np.full((len(results), 1), value)
         expected, failures = by_column(family, direction, values, results)
-        c, ordinary = ordinary_columns(family, direction, results, values)
+        out = np.empty((1, len(results)))
+        _, ordinary = along(family, direction, values.T.copy(), results, out)
         assert not failures[ordinary].any()
-        out = np.empty(len(results))
-        along_rows(family, direction, values, c, len(results), out)
-        np.testing.assert_array_equal(out[ordinary], expected[ordinary, 0])
+        np.testing.assert_array_equal(out[0, ordinary], expected[ordinary, 0])
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
@@ -125,6 +149,5 @@ def test_columns_that_pass_or_are_rescaled_have_no_ordinary_value(family, direct
     results[0, STATUS] = Status.CONSTANT
     results[1, CENTER] = 1.0
     results[2, DIVISOR] = 2.0
-    c = rowwise.constants(family, direction, results)
-    n = 3 if family == YEO_JOHNSON else 1  # scale is nothing to Box-Cox
-    assert (c[rowwise.LOW, :n] > c[rowwise.HIGH, :n]).all()
+    (low, high), _ = along(family, direction, np.empty((0, len(results))), results, NOWHERE)
+    assert (low[:3] > high[:3]).all()

@@ -1,0 +1,368 @@
+"""Both transforms of float32 values, and their inverses, in float64 arithmetic of just enough digits.
+
+Logarithms and exponentials are good to 2**-36.9 where float64 has 2**-53. So that this suffices, values are measured
+from where the result is zero: with psi(lambda, x0) = mean, the standardised value is
+
+    z = (psi(lambda, x) - psi(lambda, x0))/sd = slope b_m(ln(x/x0)),      slope = x0**m/sd,
+
+(Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
+The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
+since t <= 128, the result is within 0.52 units in the last place of float32, and so are the inverses, of which
+|ln(x/x0)| < 200, within 0.53; but for what the rounding of the fit's constants does, as in float64 itself.
+
+As in `powerkern.kernels.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
+values are ordinary between two bounds, and others are left to the loops over columns, in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import bits_of, float_of, inlined, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import exp, expm1, log, log1p, split_normal
+from powerkern.kernels.floats import SMALLEST_NORMAL
+
+_LOG2_E = 1.4426950408889634
+_LN2 = 0.6931471805599453
+# 1.5 * 2**52 plus the bias of the exponent: see `elementary`
+_ROUND = 6755399441055744.0 + 1023.0
+
+# (e^r - 1 - r)/r on |r| <= ln(2)/2, to 2**-37.5 of e^r - 1
+_Q = (
+    0.4999999999973758,
+    0.16666666754300258,
+    0.041666666954466004,
+    0.008333289020799793,
+    0.0013888809401363892,
+    0.0001990492050745133,
+    2.4882460521046112e-05,
+)
+# (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-37.4 of the logarithm
+_P = (0.6666666583643224, 0.400003010978791, 0.2853913464152548, 0.23551794671303766)
+
+# the largest float32, and half of the smallest
+_LARGEST = 3.4028234663852886e38
+_TINY = 7.006492321624085e-46
+_LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
+
+# a slope up to this, divided or multiplied by an exponent, neither overflows nor underflows
+_SLOPE_MAX = 1e290
+# what e^t is multiplied with stays within float64; up to _STEEP, errors of t do not show
+_STEEP, _DEEP = 128.0, 600.0
+# rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18
+_NEAR_END = 12.5
+_LARGEST_EXPONENT = 65536.0
+_SMALLEST_RATIO, _LARGEST_RATIO = 2.0**-20, 1e250
+# ln of (1 + |x0|)**m between which the inverse of Yeo-Johnson is measured from 0
+_NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
+
+
+# --- elementary functions -----------------------------------------------------------------------------
+
+
+@inlined
+def log_about_one(u: float, f: float) -> float:
+    """Return ln u for positive normal u, where f is u - 1: exact near 1, where u is rounded; unchecked."""
+    k, m = split_normal(u)
+    g = f if k == 0.0 else m - 1.0
+    s = g / (2.0 + g)
+    z = s * s
+    p = _P[3]
+    p = p * z + _P[2]
+    p = p * z + _P[1]
+    p = p * z + _P[0]
+    return k * _LN2 + (2.0 * s + s * (z * p))
+
+
+@inlined
+def _reduced(t: float) -> tuple[float, float, float]:
+    """(2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
+    shifted = t * _LOG2_E + _ROUND
+    k = shifted - _ROUND
+    r = t - k * _LN2
+    q = _Q[6]
+    q = q * r + _Q[5]
+    q = q * r + _Q[4]
+    q = q * r + _Q[3]
+    q = q * r + _Q[2]
+    q = q * r + _Q[1]
+    return float_of(bits_of(shifted) << 52), r, q * r + _Q[0]
+
+
+@inlined
+def expm1_short(t: float) -> float:
+    """e**t - 1 for |t| < 700, relatively accurate near 0; unchecked."""
+    power, r, q = _reduced(t)
+    return power * (r * r * q) + (power * r + (power - 1.0))
+
+
+@inlined
+def exp_short(t: float) -> float:
+    """e**t for |t| < 700; unchecked."""
+    power, r, q = _reduced(t)
+    return power * (1.0 + (r + r * r * q))
+
+
+# --- the constants of columns -------------------------------------------------------------------------
+#
+# Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
+
+#: Rows of the arrays of constants: the bounds between which values are ordinary (none is: low > high), and more.
+LOW, HIGH = range(2)
+_M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
+_SCALE, _M_INVERSE, _CENTER = range(2, 5)
+BOXCOX_CONSTANTS, INV_BOXCOX_CONSTANTS = 6, 5
+
+
+@inlined
+def _divisor(m: float) -> float:
+    """The exponent, or one that makes no difference from 0 but by which one can divide."""
+    return 2.0**-100 if abs(m) <= 2.0**-100 else m
+
+
+@inlined
+def _smaller(x: float, y: float) -> float:
+    return x if x < y else y
+
+
+@inlined
+def _larger(x: float, y: float) -> float:
+    return x if x > y else y
+
+
+@inlined
+def _log_bounds(m: float, above: float, below: float) -> tuple[float, float]:
+    """The a between which -below <= m a <= above."""
+    ascends = m > 0.0
+    return -(below if ascends else above) / abs(m), (above if ascends else below) / abs(m)
+
+
+@inlined
+def _origin(m: float, y: float) -> tuple[float, float, bool]:
+    """1 + m y, the a with b_m(a) = y, and whether rounding leaves enough digits of them."""
+    ratio = 1.0 + m * y
+    sound = (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
+    return ratio, log1p(m * y) / m, sound
+
+
+@inlined
+def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -> None:
+    c[LOW, j] = low if sound else math.inf
+    c[HIGH, j] = high if sound else -math.inf
+
+
+@inlined
+def _boxcox_origin(lmbda: float, ref: float, a: float, b: float) -> tuple[float, float, float, bool]:
+    """(m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
+    m = _divisor(lmbda)
+    ratio, d, sound = _origin(m, -b / a)
+    center, slope = ref * exp(d), a * ratio
+    sound &= (center > 2.0 * _TINY) & (center < _LARGEST) & (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
+    return m, center, slope, sound
+
+
+@inlined
+def boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: FloatArray, j: int) -> None:
+    """For a b_lmbda(ln(x/ref)) + b."""
+    m, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
+    low, high = _log_bounds(m, _STEEP, _DEEP)
+    _write_bounds(_larger(center * exp(low), _TINY), _smaller(center * exp(high), _LARGEST), sound, c, j)
+    c[_M, j], c[_REF, j], c[_REF_INVERSE, j], c[_SLOPE, j] = m, center, 1.0 / center, slope / m
+
+
+@inlined
+def inv_boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: FloatArray, j: int) -> None:
+    """For its inverse."""
+    m, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
+    low, high = _log_bounds(m, _DEEP, _NEAR_END)
+    log_center = log(center)
+    low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
+    _write_bounds(slope * expm1(m * low) / m, slope * expm1(m * high) / m, sound & (low < high), c, j)
+    c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = m / slope, 1.0 / m, center
+
+
+# Yeo-Johnson: what depends on the sign of x stands in pairs, the first for x >= 0
+_CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
+_SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
+YEOJOHNSON_CONSTANTS, INV_YEOJOHNSON_CONSTANTS = 12, 11
+
+
+class _Origin(NamedTuple):
+    """z = +-near b_m(ln((1 + |x|)/(1 + |x0|))) on the side of x0, zero -+ far b_other(ln(1 + |x|)) beyond 0."""
+
+    #: x0 < 0: the signs above are the lower ones
+    negative: bool
+    m: float
+    other: float
+    #: |x0|, and ln(1 + .)
+    center: float
+    log_base: float
+    near: float
+    far: float
+    zero: float
+    sound: bool
+    #: both sides can be computed, or only that of x0
+    both: bool
+
+
+@inlined
+def _yeojohnson_origin(lmbda: float, ref: float, a: float, b: float, log_factor: float) -> _Origin:
+    """From the constants of `yeojohnson_standardized`."""
+    negative = (ref < 0.0) | ((ref == 0.0) & (b > 0.0))
+    upper, lower = _divisor(lmbda), _divisor(2.0 - lmbda)
+    m, other = lower if negative else upper, upper if negative else lower
+    size = abs(ref)
+    shift = log_factor if ref == 0.0 else m * log1p(size)
+    growth = exp(shift)
+    unit = growth if ref == 0.0 else 1.0
+    ratio, d, sound = _origin(m, (b if negative else -b) / a * unit)
+    center = size + (1.0 + size) * expm1(d)
+    near, far = a / unit * ratio, a / growth
+    log_base = log1p(center)
+    zero = near * expm1(-m * log_base) / m
+    sound &= (center >= 0.0) & (center < _LARGEST) & (near > SMALLEST_NORMAL) & (near < _SLOPE_MAX)
+    both = (abs(shift) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT) & (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
+    return _Origin(negative, m, other, center, log_base, near, far, -zero if negative else zero, sound, both)
+
+
+@inlined
+def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, j: int) -> None:
+    """The constants of the side of x0 and of the other."""
+    c[k, j], c[k + 1, j] = far if negative else near, near if negative else far
+
+
+@inlined
+def _write_interval(
+    nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
+) -> None:
+    """From `beyond`, on the other side of 0, or if that is 0 from `nearest`, to `end`; mirrored if negative."""
+    start = beyond if beyond < 0.0 else nearest
+    _write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
+
+
+@inlined
+def yeojohnson_constants(
+    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
+) -> None:
+    """For a Psi(x) + b, see `yeojohnson_standardized`."""
+    o = _yeojohnson_origin(lmbda, ref, a, b, log_factor)
+    low, high = _log_bounds(o.m, _STEEP, _DEEP)
+    base = 1.0 + o.center
+    nearest = base * exp(low) - 1.0
+    end = _smaller(base * exp(high) - 1.0, _LARGEST)
+    beyond = _smaller(exp(_log_bounds(o.other, _STEEP, _DEEP)[1]) - 1.0, _LARGEST)
+    beyond = -beyond if o.both & (nearest <= 0.0) else 0.0
+    _write_interval(_larger(nearest, _TINY if o.negative else 0.0), end, beyond, o.negative, o.sound, c, j)
+    _write_pair(_CENTERS, o.center, 0.0, o.negative, c, j)
+    _write_pair(_INVERSES, 1.0 / base, 1.0, o.negative, c, j)
+    _write_pair(_MS, o.m, o.other, o.negative, c, j)
+    near, far = o.near / o.m, -o.far / o.other
+    _write_pair(_SLOPES, -near if o.negative else near, -far if o.negative else far, o.negative, c, j)
+    _write_pair(_OFFSETS, 0.0, o.zero, o.negative, c, j)
+
+
+@inlined
+def inv_yeojohnson_constants(
+    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
+) -> None:
+    """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
+    o = _yeojohnson_origin(lmbda, ref, a, b, log_factor)
+    shift = o.m * o.log_base
+    apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
+    base = o.center if apart else 0.0
+    log_base = o.log_base if apart else 0.0
+    slope = o.near if apart else o.far
+    start = 0.0 if apart else o.zero
+    low, high = _log_bounds(o.m, _DEEP, _NEAR_END)
+    low = _larger(low, log1p(base * 2.0**-10) - log_base)
+    high = _smaller(high, _LOG_LARGEST - log_base)
+    # on the other side, start is rounded, and shows where 1 + m y is small
+    lost = abs(o.other) * expm1(shift) / o.m * 2.0**-22
+    near_end = _smaller(_NEAR_END, -log(_larger(lost, 1e-300)))
+    far_high = _smaller(_log_bounds(o.other, _DEEP, near_end)[1], _LOG_LARGEST)
+    beyond = 0.0 if apart | ((o.other < 0.0) & (near_end < 0.1)) else -o.far * expm1(o.other * far_high) / o.other
+    first, last = slope * expm1(o.m * low) / o.m, slope * expm1(o.m * high) / o.m
+    offset = -start if o.negative else start
+    bottom = offset + (beyond if beyond < 0.0 else first)
+    top = offset + last
+    _write_bounds(
+        -top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high) & (bottom <= top), c, j
+    )
+    scale, far_scale = o.m / slope, -o.other / o.far
+    _write_pair(_SCALES, -scale if o.negative else scale, -far_scale if o.negative else far_scale, o.negative, c, j)
+    _write_pair(_M_INVERSES, 1.0 / o.m, 1.0 / o.other, o.negative, c, j)
+    _write_pair(_STARTS, start, o.zero, o.negative, c, j)
+    _write_pair(_BASES, base, 0.0, o.negative, c, j)
+    # all values are on one side of 0 where that is not reached
+    far_away = math.inf if o.negative else -math.inf
+    c[_END, j] = far_away if apart else o.zero
+
+
+# --- rows of a matrix ---------------------------------------------------------------------------------
+
+
+@inlined
+def _of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
+    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
+    upper, lower = float(c[k, j]), float(c[k + 1, j])
+    return lower if negative else upper
+
+
+@inlined
+def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Box-Cox of a block of float32, raw or standardised, as its constants say."""
+    widest_vectors()
+    t = spare[0]
+    for j in range(out.size):
+        v = float(x[j])
+        inverse = c[_REF_INVERSE, j]
+        t[j] = c[_M, j] * log_about_one(v * inverse, (v - c[_REF, j]) * inverse) + 0.0 * v  # NaN for NaN
+    for j in range(out.size):
+        out[j] = c[_SLOPE, j] * expm1_short(t[j])
+
+
+@inlined
+def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """The inverse of `boxcox_block`."""
+    widest_vectors()
+    d = spare[0]
+    for j in range(out.size):
+        v = float(z[j]) * c[_SCALE, j]
+        d[j] = log_about_one(1.0 + v, v) * c[_M_INVERSE, j] + 0.0 * v
+    for j in range(out.size):
+        out[j] = c[_CENTER, j] * exp_short(d[j])
+
+
+@inlined
+def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Yeo-Johnson of a block of float32, raw or standardised, as its constants say."""
+    widest_vectors()
+    t, kept = spare[0], spare[1]
+    for j in range(out.size):
+        v = float(x[j])
+        kept[j] = v
+        negative, size = v < 0.0, abs(v)
+        inverse = _of_side(c, _INVERSES, j, negative)
+        log_ratio = log_about_one((1.0 + size) * inverse, (size - _of_side(c, _CENTERS, j, negative)) * inverse)
+        t[j] = _of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
+    for j in range(out.size):
+        negative = kept[j] < 0.0
+        out[j] = _of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + _of_side(c, _OFFSETS, j, negative)
+
+
+@inlined
+def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """The inverse of `yeojohnson_block`."""
+    widest_vectors()
+    d, kept = spare[0], spare[1]
+    for j in range(out.size):
+        y = float(z[j])
+        negative = y < c[_END, j]
+        kept[j] = -1.0 if negative else 1.0
+        v = (y - _of_side(c, _STARTS, j, negative)) * _of_side(c, _SCALES, j, negative)
+        d[j] = log_about_one(1.0 + v, v) * _of_side(c, _M_INVERSES, j, negative) + 0.0 * v
+    for j in range(out.size):
+        base = _of_side(c, _BASES, j, kept[j] < 0.0)
+        out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))

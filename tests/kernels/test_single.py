@@ -1,0 +1,178 @@
+"""Transforms of float32 against many digits: what is nearest, or at most 0.02 units beside the middle of two floats."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from powerkern._engine.by_column import fit_matrix
+from powerkern.kernels import rowwise, single
+from powerkern.kernels.columnwise import FORWARD, INVERSE
+from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, STATUS
+
+FAMILIES = [BOX_COX, YEO_JOHNSON]
+LMBDAS = [-30.0, -2.0, -0.5, -1e-3, 0.0, 1e-20, 0.3, 1.0, 1.7, 2.0, 2.0 - 2.0**-40, 3.5, 12.0, 80.0]
+TINY, HUGE = 1.4e-45, 3.4028234e38
+
+
+def psi(family, lmbda, x):
+    """The transform of one number, exact to the digits of mpmath."""
+    x, lmbda = mpmath.mpf(float(x)), mpmath.mpf(float(lmbda))
+    if family == BOX_COX:
+        return mpmath.expm1(lmbda * mpmath.log(x)) / lmbda if lmbda else mpmath.log(x)
+    m = 2 - lmbda if x < 0 else lmbda
+    a = mpmath.log1p(abs(x))
+    y = mpmath.expm1(m * a) / m if m else a
+    return -y if x < 0 else y
+
+
+def inverse(family, lmbda, y):
+    lmbda = mpmath.mpf(float(lmbda))
+    if family == BOX_COX:
+        return mpmath.exp(mpmath.log1p(lmbda * y) / lmbda if lmbda else y)
+    m = 2 - lmbda if y < 0 else lmbda
+    x = mpmath.expm1(mpmath.log1p(m * abs(y)) / m if m else abs(y))
+    return -x if y < 0 else x
+
+
+def results_of(lmbda, ref=0.0, slope=1.0, intercept=0.0, log_factor=0.0):
+    row = np.zeros((1, N_RESULTS))
+    row[0, [LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR]] = lmbda, ref, slope, intercept, log_factor
+    row[0, [CENTER, DIVISOR, STATUS]] = 0.0, 1.0, 0.0
+    return row
+
+
+def applied(family, direction, x, results, standardized):
+    """The images of the ordinary values among x, and which those are."""
+    out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, 1))
+    rowwise.APPLY_SINGLE[family, direction](x, x.size, results, found, out, x.size, True, standardized)
+    low, high = found[: rowwise.EXTREME, 0]
+    return out, (x >= low) & (x <= high)
+
+
+def numbers(family):
+    """All magnitudes of float32, subnormal ones included; near 1; neighbors of 1."""
+    rng = np.random.default_rng(20240601)
+    x = np.concatenate([2.0 ** rng.uniform(-149.0, 128.0, 60), np.exp(rng.normal(size=60))])
+    x = np.append(x, [1.0, 1.0 + 2.0**-23, 1.0 - 2.0**-24, TINY, HUGE, 2.0, 0.5]).astype(np.float32)
+    return x if family == BOX_COX else np.concatenate([x, -x, np.zeros(1, np.float32)])
+
+
+def ulps(values, exact):
+    """Errors in units in the last place of float32; a result beyond float32 must be infinite."""
+    worst = 0.0
+    for value, e in zip(values, exact, strict=True):
+        if abs(e) > HUGE:
+            assert np.isinf(value) or abs(value) > 0.999 * HUGE
+            continue
+        nearest = np.float32(float(e))
+        unit = max(float(np.spacing(abs(nearest))), TINY) if np.isfinite(nearest) else 2.0**104
+        worst = max(worst, float(abs(mpmath.mpf(float(value)) - e)) / unit)
+    return worst
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_raw_values(family, lmbda):
+    x = numbers(family)
+    y, ordinary = applied(family, FORWARD, x, results_of(lmbda), False)
+    assert ordinary.mean() > (0.25 if abs(lmbda) > 4.0 else 0.7)
+    with mpmath.workdps(200):
+        assert ulps(y[ordinary], [psi(family, lmbda, v) for v in x[ordinary]]) < 0.52
+
+
+@pytest.mark.parametrize("lmbda", LMBDAS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_raw_inverses(family, lmbda):
+    with mpmath.workdps(200):
+        y = np.array([np.clip(float(psi(family, lmbda, v)), -HUGE, HUGE) for v in numbers(family)], dtype=np.float32)
+        x, ordinary = applied(family, INVERSE, y, results_of(lmbda), False)
+        assert ordinary.mean() > 0.15
+        assert ulps(x[ordinary], [inverse(family, lmbda, mpmath.mpf(float(v))) for v in y[ordinary]]) < 0.53
+
+
+def columns(family):
+    """Skewed to either side, one-signed up and down, counts with zeros, mixed, years, tight, far out."""
+    rng = np.random.default_rng(8)
+    z = rng.normal(size=(9, 120))
+    x = np.exp(z)
+    x[1] = 1.0 / x[1] ** 2
+    x[2] = np.round(1980.0 + 15.0 * z[2])
+    x[3] = 1e20 * np.exp(2.0 * z[3])
+    x[4] = 1e-20 * np.exp(0.3 * z[4])
+    if family == YEO_JOHNSON:
+        x[5] = np.floor(x[5] * 3.0)
+        x[6] = -x[6]
+        x[7] = 3.0 * z[7] + 4.0
+        x[8] = z[8] ** 3
+    return x.astype(np.float32)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_standardized_values_and_their_inverses(family):
+    """The fit's own constants are taken as exact; where they cancel, in all digits of float64 but a few."""
+    x = columns(family)
+    fits = fit_matrix(x.T, family, np.full(len(x), np.nan), np.empty(0), 1)
+    in_use = 0
+    for values, fit in zip(x, fits, strict=True):
+        row = fit[np.newaxis]
+        a, b = mpmath.mpf(float(fit[SLOPE])), mpmath.mpf(float(fit[INTERCEPT]))
+        with mpmath.workdps(200):
+            at_ref = psi(family, fit[LMBDA], fit[REF]) if family == BOX_COX or fit[REF] else mpmath.mpf(0)
+            m = 2 - mpmath.mpf(float(fit[LMBDA])) if fit[REF] < 0 else mpmath.mpf(float(fit[LMBDA]))
+            offset = 1.0 if family == YEO_JOHNSON else 0.0
+            unit = mpmath.exp(-fit[LOG_FACTOR])
+            if fit[REF] != 0.0:
+                unit = (offset + abs(mpmath.mpf(float(fit[REF])))) ** -m
+            z = [a * unit * (psi(family, fit[LMBDA], v) - at_ref) + b for v in values]
+            given, ordinary = applied(family, FORWARD, values, row, True)
+            in_use += ordinary.mean() > 0.9
+            rounding = 2.0**-49 * max(abs(b), max(abs(v) for v in z))
+            for value, e in zip(given[ordinary], np.array(z)[ordinary], strict=True):
+                spacing = float(np.spacing(abs(np.float32(float(e)))))
+                assert abs(mpmath.mpf(float(value)) - e) <= 0.52 * spacing + rounding
+            back, ordinary = applied(family, INVERSE, given, row, True)
+            in_use += ordinary.mean() > 0.9
+            for value, image in zip(back[ordinary], given[ordinary], strict=True):
+                e = inverse(family, fit[LMBDA], (mpmath.mpf(float(image)) - b) / (a * unit) + at_ref)
+                # what a relative change of the constants by 2**-49 does
+                nudged = inverse(
+                    family, fit[LMBDA], (mpmath.mpf(float(image)) - b * (1 + 2.0**-49)) / (a * unit) + at_ref
+                )
+                spacing = float(np.spacing(abs(np.float32(float(e)))))
+                assert abs(mpmath.mpf(float(value)) - e) <= 0.53 * spacing + abs(nudged - e)
+    assert in_use >= 1.5 * len(x)
+
+
+@pytest.mark.parametrize("direction", [FORWARD, INVERSE])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_has_no_image_is_not_ordinary_and_nan_stays(family, direction):
+    x = np.array([np.inf, -np.inf, np.nan, 0.0, -1.0], dtype=np.float32)
+    for lmbda in LMBDAS:
+        y, ordinary = applied(family, direction, x, results_of(lmbda), False)
+        assert not ordinary[:3].any()
+        assert np.isnan(y[2])
+        if family == BOX_COX and direction == FORWARD:
+            assert not ordinary.any()
+
+
+def test_exponents_beyond_reach_have_no_ordinary_values():
+    for lmbda in (1e6, -1e6, 1e300, np.inf, np.nan):
+        for family in FAMILIES:
+            for direction in (FORWARD, INVERSE):
+                assert not applied(family, direction, np.ones(3, np.float32), results_of(lmbda), False)[1].any()
+
+
+def test_elementary_functions():
+    x = np.concatenate([np.linspace(-0.5, 0.5, 401), np.linspace(-600.0, 600.0, 601)])
+    with mpmath.workdps(40):
+        for t in x[x != 0.0]:
+            assert abs(single.expm1_short(t) / mpmath.expm1(t) - 1) < 2.0**-36.9
+            assert abs(single.exp_short(t) / mpmath.exp(t) - 1) < 2.0**-36.9
+            u = float(np.exp(t))
+            assert t == 0.0 or abs(single.log_about_one(u, u - 1.0) / mpmath.log(u) - 1) < 2.0**-36.9
+        assert abs(single.log_about_one(1.0 + 1e-30, 1e-30) / mpmath.log1p(mpmath.mpf(1e-30)) - 1) < 2.0**-36.9
+    assert single.expm1_short(0.0) == 0.0
+    assert np.isnan(single.exp_short(np.nan))
