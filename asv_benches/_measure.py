@@ -11,6 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
 
 FAMILIES = ["box-cox", "yeo-johnson"]
 ORDERS = ["C", "F"]
@@ -38,6 +41,49 @@ def exp_units(call: Callable[[], Any], n: int) -> float:
     """Time of `call` in units of one pass of np.exp over n moderate values, both measured now."""
     x, out = np.linspace(-1.0, 1.0, n), np.empty(n)
     return best_of(call) / best_of(lambda: np.exp(x, out=out))
+
+
+def own_exp() -> Callable[[FloatArray, FloatArray], object]:
+    """A pass of the package's own exp, compiled: the unit that travels.
+
+    np.exp is vectorised only where there is AVX-512, so that passes of it compare CPUs badly.
+    """
+    import numba
+
+    from powerkern._jit import widest_vectors
+    from powerkern.kernels.elementary import exp
+
+    @numba.njit(error_model="numpy", fastmath={"contract"})
+    def loop(x: FloatArray, out: FloatArray) -> None:
+        widest_vectors()
+        for i in range(x.size):
+            out[i] = exp(x[i])
+
+    return loop  # type: ignore[no-any-return]
+
+
+#: Values of a block in cache.
+_BLOCK = 2_000
+
+
+def units() -> str:
+    """The two units of the reports, in ns a value, and the instruction set: of one line."""
+    x, out, own = np.linspace(-1.0, 1.0, _BLOCK), np.empty(_BLOCK), own_exp()
+    numpys = best_of(lambda: np.exp(x, out=out)) / _BLOCK * 1e9
+    ours = best_of(lambda: own(x, out)) / _BLOCK * 1e9
+    return (
+        f"a pass of np.exp {numpys:.2f} ns a value, of powerkern's exp {ours:.2f} ns; compiled for {instruction_set()}"
+    )
+
+
+def instruction_set() -> str:
+    """What numba compiles for: the widest of SSE2, AVX2 and AVX-512 (or the architecture), and the CPU's name."""
+    from powerkern._jit.cpus import platform, runnable
+
+    names = [cpu.name for cpu in runnable()]
+    vectors = {"x86-64-v4": "AVX-512", "x86-64-v3": "AVX2", "x86-64-v2": "SSE4.2", "x86-64": "SSE2"}
+    best = next((vectors[name] for name in names if name in vectors), platform().split("-")[0])
+    return f"{best} ({names[0]})"
 
 
 class Lap(NamedTuple):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from powerkern._engine.threads import default_threads
 
 from . import bench_apply, bench_engine, bench_fit, bench_startup, bench_stats
-from ._measure import PEER_COLUMNS, Lap
+from ._measure import PEER_COLUMNS, Lap, units
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -178,7 +178,7 @@ def cores() -> str:
 
 
 def machine() -> str:
-    """The machine, its software, the date and the commit, in a sentence."""
+    """The machine, its software, the date, the commit and the units of cost, in a sentence."""
     cpu = platform.processor() or platform.machine()
     names = Path("/proc/cpuinfo")
     if names.exists():
@@ -189,7 +189,7 @@ def machine() -> str:
     today = datetime.datetime.now(datetime.UTC).date()
     return (
         f"{cpu}, {default_threads()} cores; {platform.system()}, Python {platform.python_version()}, {software}; "
-        f"{today}{commit}"
+        f"{today}{commit}; {units()}"
     )
 
 

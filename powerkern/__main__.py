@@ -1,4 +1,4 @@
-"""The command line: ``python -m powerkern demo | fit | summary | transform | inverse``."""
+"""The command line: ``python -m powerkern demo | fit | summary | transform | inverse | compile``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import powerkern as pk
-from powerkern import _tables
+from powerkern import _compile, _tables
 from powerkern._engine.threads import default_threads
 from powerkern._tables import BadInput, Table
 from powerkern._validate import place_of
@@ -122,7 +122,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="powerkern", description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column."
     )
     parser.add_argument("--version", action="version", version=f"powerkern {pk.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,fit,summary,transform,inverse}")
+    names = "{demo,fit,summary,transform,inverse,compile}"
+    commands = parser.add_subparsers(dest="command", required=True, metavar=names)
 
     demo = commands.add_parser("demo", help="fit simulated data with known lambdas; show error and speed")
     demo.set_defaults(run=_run_demo)
@@ -162,6 +163,20 @@ def _parser() -> argparse.ArgumentParser:
             )
         _add_delimiter(apply)
         _add_common(apply)
+
+    compiling = commands.add_parser("compile", help="compile beforehand, for images, clusters and CI")
+    compiling.set_defaults(run=_run_compile)
+    compiling.add_argument(
+        "--all", action="store_true", help="every kernel (default: those of fit, transform, inverse)"
+    )
+    compiling.add_argument(
+        "--to", type=Path, metavar="FOLDER", help="what NUMBA_CACHE_DIR will be (default: where code is kept anyway)"
+    )
+    compiling.add_argument(
+        "--cpu", choices=_compile.instruction_sets(), help="the instruction set (default: of this computer)"
+    )
+    compiling.add_argument("--processes", type=_positive, metavar="N", help="processes (default: all cores)")
+    compiling.add_argument("--json", action="store_true", help="print JSON for programs in place of a sentence")
     return parser
 
 
@@ -388,6 +403,39 @@ def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
         "status": fit.status_text,
     }
     return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
+
+
+# --- compile ----------------------------------------------------------------------------------------
+
+
+def _run_compile(args: argparse.Namespace) -> None:
+    if _compile.JIT_DISABLED:
+        raise BadInput("numba is switched off: unset NUMBA_DISABLE_JIT")
+    work = _compile.Compilation(args.all, args.to, args.cpu, args.processes or default_threads())
+    started = time.perf_counter()
+    try:
+        kept = list(_with_progress(work))
+    except OSError as error:
+        raise BadInput(f"compiled code cannot be kept: {error}") from error
+    seconds, size = time.perf_counter() - started, sum(one.size for one in kept)
+    if args.json:
+        entries = {one.name: {"seconds": one.seconds, "bytes": one.size} for one in kept}
+        _print_json({"folder": str(work.folder), "seconds": seconds, "bytes": size, "entries": entries})
+        return
+    there = sum(not one.seconds for one in kept)
+    print(f"{len(kept)} entries, {there} of them there before: {seconds:.1f} s, {size / 1e6:.1f} MB in {work.folder}")
+
+
+def _with_progress(work: _compile.Compilation) -> Iterator[_compile.Kept]:
+    """Each entry as it is done, with a bar (where there is tqdm) or a line on standard error."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        for done, one in enumerate(work, 1):
+            _complain(f"[{done}/{len(work.names)}] {one.name}: {one.seconds:.1f} s")
+            yield one
+    else:
+        yield from tqdm(work, total=len(work.names), desc="compiling", unit="entry")
 
 
 # --- demo -------------------------------------------------------------------------------------------

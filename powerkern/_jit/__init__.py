@@ -19,12 +19,16 @@ Six decorators and a few bit-level functions are all that the rest of the packag
 ``compiled_as``
     Registers the kernel that stands for a public Python function inside jitted code.
 
-``settings`` holds numba's options, ``decorators`` what is listed above, ``entries`` the compilation, ``cache`` what
-of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time), and
-``intrinsics`` and ``lanes`` what plain numba lacks.
+``settings`` holds numba's options, ``compiler`` what of numba's compiler kernels go through, ``decorators`` what is
+listed above, ``entries`` the compilation, ``notice`` what is said of it on a terminal, ``cache`` what of it is kept on
+disk (in ``folders`` that can be trusted, as ``files`` that one process writes at a time, for one of ``cpus`` or all
+that cover it), and ``intrinsics`` and ``lanes`` what plain numba lacks.
 """
 
+from powerkern._jit.cache import writable_folder
+from powerkern._jit.cpus import levels as cpu_levels
 from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction
+from powerkern._jit.entries import Entry
 from powerkern._jit.intrinsics import (
     add_powers,
     bits32_of,
@@ -75,6 +79,7 @@ __all__ = [
     "ROWS32",
     "WRITE_MATRIX",
     "WRITE_MATRIX32",
+    "Entry",
     "Lanes",
     "Mask",
     "add_powers",
@@ -84,6 +89,7 @@ __all__ = [
     "borrowed",
     "by_dtype",
     "compiled_as",
+    "cpu_levels",
     "entry",
     "float32_of",
     "float_of",
@@ -99,4 +105,5 @@ __all__ = [
     "square_root",
     "store",
     "widest_vectors",
+    "writable_folder",
 ]

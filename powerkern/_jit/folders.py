@@ -16,6 +16,9 @@ from numba.misc.appdirs import AppDirs
 _GROUP_OR_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _ROOT = 0
 
+#: What a wheel built with compiled code has put there: trusted as the package is, whose sources are run in any case.
+INSTALLED = Path(__file__).parents[1] / "_compiled"
+
 
 def bases() -> list[Path]:
     """Where compiled code is looked for; it is kept in the first that allows it.

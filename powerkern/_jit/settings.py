@@ -9,13 +9,20 @@ from __future__ import annotations
 
 from numba import config
 
+from powerkern._jit.compiler import compiler_options
+
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = bool(config.DISABLE_JIT)
 
-# kernels are called by compiled code only: a wrapper for C callers would take a seventh of the compile time
-KERNEL_OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
-REDUCTION_OPTIONS = {"error_model": "numpy", "fastmath": {"contract", "reassoc"}, "no_cfunc_wrapper": True}
-ENTRY_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+# nothing here is called from C: wrappers for it would take a seventh of the compile time
+KERNEL_OPTIONS = {
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cfunc_wrapper": True,
+    **compiler_options(),
+}
+REDUCTION_OPTIONS = {**KERNEL_OPTIONS, "fastmath": {"contract", "reassoc"}}
+ENTRY_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
 
 #: The variables of ``numba.config`` that change the machine code, most of them set by an environment variable of the
 #: same name with ``NUMBA_`` before it. The CPU and its features are part of the cache folder's name.

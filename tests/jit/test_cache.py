@@ -15,7 +15,7 @@ import pytest
 from numba import config
 
 import powerkern
-from powerkern._jit import JIT_DISABLED, cache, files, settings
+from powerkern._jit import JIT_DISABLED, cache, cpus, files, settings
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -253,10 +253,10 @@ def test_every_variable_of_numba_is_known():
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
 def test_unlike_cpus_share_a_cache_without_sharing_code(tmp_path):
     """Each loads what it compiled, never the other's, in whatever order they come."""
-    cpus = [("x86-64", "+sse2"), ("x86-64", "+sse2,+sse3")]
+    unlike = [("x86-64", "+sse2"), ("x86-64", "+sse2,+sse3")]
     call = "import numpy as np; low, high = np.empty((2, 1)); f(0, np.ones(1), np.full(1, 9.0), 1e3, low, high)"
     hits = []
-    for name, features in 2 * cpus:
+    for name, features in 2 * unlike:
         environment = {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features, "NUMBA_CACHE_DIR": str(tmp_path)}
         hits.append(run(COMPILE + HITS + call, **environment))
     assert hits == ["0", "0", "1", "1"]
@@ -266,11 +266,11 @@ def test_unlike_cpus_share_a_cache_without_sharing_code(tmp_path):
 def test_the_cpus_name_and_features_are_in_the_folders(monkeypatch):
     def name(*cpu):
         codegen = SimpleNamespace(magic_tuple=lambda: ("x86_64-linux", *cpu))
-        monkeypatch.setattr(cache.cpu_target.target_context, "codegen", lambda: codegen)
+        monkeypatch.setattr(cpus.cpu_target.target_context, "codegen", lambda: codegen)
         return cache.folder_name()
 
-    cpus = [("haswell", "+avx2"), ("znver3", "+avx2"), ("znver3", "+avx2,+fma"), ("../../elsewhere", "")]
-    names = [name(*cpu) for cpu in cpus]
+    unlike = [("haswell", "+avx2"), ("znver3", "+avx2"), ("znver3", "+avx2,+fma"), ("../../elsewhere", "")]
+    names = [name(*cpu) for cpu in unlike]
     assert len(set(names)) == len(names)
     assert "-haswell-" in names[0]
     assert Path(names[-1]).name == names[-1]

@@ -1,0 +1,57 @@
+"""What fits and transforms cost with code for each instruction set that this computer has, a process for each.
+
+python -m asv_benches.report_cpus
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from powerkern._jit.cpus import Cpu, runnable, this_cpu
+
+from ._measure import FAMILIES, in_new_process
+from .report import list_table, machine
+
+#: A matrix of 10,000 rows; ns a value of CPU time on one thread, and the units.
+_JOBS = """
+import json, powerkern as pk
+from asv_benches._measure import best_of, matrix, units
+figures = {}
+for family in %r:
+    x = matrix(family, 10_000, 20)
+    fit = pk.fit(x, family, n_threads=1)
+    z = fit.transform(x)
+    calls = {
+        "fit": lambda: pk.fit(x, family, n_threads=1),
+        "rewml": lambda: pk.fit(x, family, "rewml", n_threads=1),
+        "transform": lambda: fit.transform(x, n_threads=1),
+        "inverse": lambda: fit.inverse_transform(z, n_threads=1),
+    }
+    figures |= {f"{job}, {family}": best_of(call, 0.3) / x.size * 1e9 for job, call in calls.items()}
+print(json.dumps([units(), figures]))
+"""
+
+
+def targets() -> list[Cpu]:
+    """This CPU, and the instruction sets that it has; without x86-64-v2, which adds nothing that the kernels use."""
+    return [cpu for cpu in runnable() if cpu.name != "x86-64-v2"]
+
+
+def measured(cpu: Cpu) -> tuple[str, dict[str, float]]:
+    """The units, and ns a value by job."""
+    target = {} if cpu == this_cpu() else {"NUMBA_CPU_NAME": cpu.name, "NUMBA_CPU_FEATURES": cpu.features}
+    units, figures = json.loads(in_new_process(_JOBS % FAMILIES, **target).splitlines()[-1])
+    return units, figures
+
+
+def rows() -> Iterator[tuple[str, ...]]:
+    """Instruction set and job by job the cost."""
+    for cpu in targets():
+        units, figures = measured(cpu)
+        yield cpu.name, *(f"{figure:.2f}" for figure in figures.values()), units
+
+
+if __name__ == "__main__":
+    jobs = (f"{job}, {family}" for family in FAMILIES for job in ("fit", "rewml", "transform", "inverse"))
+    print(list_table(f"ns a value, one thread, on: {machine()}", ("code for", *jobs, "units"), rows()))

@@ -1,0 +1,53 @@
+"""Which CPUs compiled code runs on: the one it was made for, and those that can do all that its instruction set asks.
+
+Code is compiled for the CPU at hand, or (``NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES=``) for an instruction set that
+many have: a wheel or a shared disk holds it for several, and every machine takes the best that it can run.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from numba.core.registry import cpu_target
+
+_V2 = frozenset(["cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3"])
+_V3 = _V2 | frozenset(["avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave"])
+_V4 = _V3 | frozenset(["avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"])
+#: The levels of the x86-64 psABI, by LLVM's names for them and for the features that they ask for; best first.
+_X86_LEVELS = {"x86-64-v4": _V4, "x86-64-v3": _V3, "x86-64-v2": _V2, "x86-64": frozenset[str]()}
+
+
+class Cpu(NamedTuple):
+    """A target of the compiler: LLVM's name of it, and the features asked for besides those that the name implies."""
+
+    name: str
+    features: str = ""
+
+
+def this_cpu() -> Cpu:
+    """What numba compiles for: the CPU at hand, unless NUMBA_CPU_NAME and NUMBA_CPU_FEATURES say another."""
+    _, name, features = _target()
+    return Cpu(name, features)
+
+
+def platform() -> str:
+    """LLVM's name of the architecture and system, without the system's version."""
+    return re.sub(r"(darwin|macosx)[\d.]+$", r"\1", _target()[0])
+
+
+def levels() -> dict[str, frozenset[str]]:
+    """The instruction sets that code may be shared for on this architecture, and the features they need; best first."""
+    return _X86_LEVELS if platform().startswith("x86_64") else {"generic": frozenset()}
+
+
+def runnable() -> list[Cpu]:
+    """The targets whose code this CPU runs: itself, and the levels that need nothing it lacks; best first."""
+    here = this_cpu()
+    has = {feature[1:] for feature in here.features.split(",") if feature.startswith("+")}
+    shared = [Cpu(level) for level, needs in levels().items() if needs <= has]
+    return [here, *(cpu for cpu in shared if cpu != here)]
+
+
+def _target() -> tuple[str, str, str]:
+    return cpu_target.target_context.codegen().magic_tuple()  # type: ignore[no-any-return]

@@ -1,0 +1,29 @@
+"""Every entry by its name, those that a fit and its transforms use, and where their code is kept."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+import powerkern.kernels
+from powerkern._jit import JIT_DISABLED, Entry, cpu_levels, writable_folder
+
+__all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "writable_folder"]
+
+#: The modules of what is compiled unless all is asked for: fit (mle and robust), transform and inverse.
+USUAL = ("mle", "robust", "columnwise", "rowwise", "lambda_bounds")
+
+
+def entries(everything: bool = True) -> dict[str, Entry]:
+    """The entries by module and name: all, or those of the usual modules."""
+    names = (found.name for found in pkgutil.iter_modules(powerkern.kernels.__path__))
+    modules = [*USUAL, *(name for name in names if name not in USUAL)] if everything else USUAL
+    return {name: entry for module in modules for name, entry in _entries_of(module).items()}
+
+
+def _entries_of(module: str) -> dict[str, Entry]:
+    path = f"{powerkern.kernels.__name__}.{module}"
+    values = vars(importlib.import_module(path)).items()
+    return {
+        f"{module}.{name}": value for name, value in values if isinstance(value, Entry) and value.__module__ == path
+    }

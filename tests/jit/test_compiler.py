@@ -1,0 +1,69 @@
+"""Kernels compiled without optimisation or machine code of their own: the same code once they are linked."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import processes
+import pytest
+
+from powerkern._jit import JIT_DISABLED, compiler, fma, kernel
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
+
+
+@kernel
+def inner(x):
+    return fma(x, x, 1.0)
+
+
+@kernel
+def outer(x):
+    return inner(x) + inner(-x)
+
+
+@numba.njit
+def user(x):
+    return outer(x) + inner(x)
+
+
+@numba.njit
+def users_user(x):
+    return user(x) + outer(x)
+
+
+def test_a_users_function_links_kernels_and_what_they_call():
+    assert user(2.0) == 15.0
+    assert users_user(2.0) == 25.0
+
+
+def test_a_kernel_is_inlined_into_its_caller():
+    user(2.0)
+    (ir,) = user.inspect_llvm().values()
+    assert "call" not in "".join(line for line in ir.splitlines() if "powerkern" in line and "define" not in line)
+
+
+def test_installed_numba_is_known():
+    """Otherwise kernels take twice the time to compile: see whether `KernelLibrary` still fits, and add the release."""
+    assert compiler.compiler_options()
+
+
+def test_an_unknown_numba_compiles_as_ever(monkeypatch):
+    monkeypatch.setattr(numba, "__version__", "99.0")
+    assert compiler.compiler_options() == {}
+
+
+def test_both_ways_compute_alike(tmp_path):
+    """The kernels as numba compiles any function give the same to the last bits."""
+    code = (
+        "{before}\n"
+        "import numpy as np; from powerkern.kernels.elementwise import yeojohnson_each as f\n"
+        "x = np.random.default_rng(0).standard_cauchy(1001); out = np.empty(1001)\n"
+        "f(x, np.linspace(-3, 5, 1001), out); print(*out.tolist())"
+    )
+    ways = {"own": "", "numbas": "import numba; numba.__version__ = '99.0'"}
+    results = []
+    for way, before in ways.items():
+        environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / way)}
+        results.append(np.array(processes.run(code.format(before=before), **environment).split(), float))
+    np.testing.assert_allclose(*results, rtol=4e-16, atol=0.0)

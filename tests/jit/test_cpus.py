@@ -1,0 +1,141 @@
+"""Code for an instruction set: taken by every CPU that has it, and by no other."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+
+import processes
+import pytest
+
+import powerkern
+from powerkern._jit import JIT_DISABLED, cpus
+
+pytestmark = [
+    pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled"),
+    pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs"),
+]
+
+V3 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v3"]))
+V4 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v4"]))
+#: A CPU with the features of a level that nobody has compiled for, and one with those of the next.
+WITHOUT_AVX512 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": V3}
+WITH_AVX512 = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": V4}
+
+COMPILE = "from powerkern.kernels.lambda_bounds import lambda_ranges as f; f.compile(); "
+HITS = "print(sum(f._compiled.stats.cache_hits.values())); "
+
+
+def run(code, **environment):
+    return processes.run(code, **{"NUMBA_DISABLE_JIT": "0", **environment})
+
+
+def compile_for(level, folder):
+    run(COMPILE, NUMBA_CPU_NAME=level, NUMBA_CPU_FEATURES="", NUMBA_CACHE_DIR=str(folder))
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A folder with code for the two levels that wheels hold."""
+    folder = tmp_path_factory.mktemp("shared")
+    for level in ("x86-64-v3", "x86-64-v4"):
+        compile_for(level, folder)
+    return folder
+
+
+def copy_of(shared, tmp_path, *levels):
+    """A cache with the code for some of the levels only."""
+    for level in levels:
+        (folder,) = shared.glob(f"powerkern-*-{level}-*")
+        shutil.copytree(folder, tmp_path / "cache" / folder.name)
+    return {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+
+
+@pytest.mark.parametrize(
+    "level, cpu", [("x86-64-v3", WITHOUT_AVX512), ("x86-64-v3", WITH_AVX512), ("x86-64-v4", WITH_AVX512)]
+)
+def test_code_for_an_instruction_set_is_taken_where_it_is_known(level, cpu, shared, tmp_path):
+    assert run(COMPILE + HITS, **cpu, **copy_of(shared, tmp_path, level)) == "1"
+
+
+def test_code_for_avx512_is_not_taken_without_it(shared, tmp_path):
+    assert run(COMPILE + HITS, **WITHOUT_AVX512, **copy_of(shared, tmp_path, "x86-64-v4")) == "0"
+
+
+@pytest.mark.parametrize("missing", sorted(cpus.levels()["x86-64-v4"]))
+def test_every_feature_of_a_level_is_asked_for(missing, monkeypatch):
+    def runnable(features):
+        monkeypatch.setattr(cpus, "_target", lambda: ("x86_64-unknown-linux-gnu", "some-cpu", features))
+        return [cpu.name for cpu in cpus.runnable()]
+
+    assert runnable(V4) == ["some-cpu", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]
+    assert "x86-64-v4" not in runnable(V4.replace(f"+{missing}", f"-{missing}"))
+
+
+def test_the_levels_are_llvms():
+    """A loop compiled for a level uses no more than the level has: LLVM accepts its features by these names."""
+    from llvmlite import binding
+
+    known = set(binding.get_host_cpu_features())
+    assert set().union(*cpus.levels().values()) <= known
+
+
+def test_the_best_code_is_taken(shared, tmp_path):
+    """That for the CPU itself before any other, then that of the highest level."""
+    names = "from powerkern._jit import cache; print(*[c.name for c in cache.cpus.runnable()])"
+    assert run(names, **WITH_AVX512).split() == ["skylake-avx512", "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"]
+    assert run(names, **WITHOUT_AVX512).split() == ["haswell", "x86-64-v3", "x86-64-v2", "x86-64"]
+    assert run(names, NUMBA_CPU_NAME="x86-64-v3", NUMBA_CPU_FEATURES="").split()[0] == "x86-64-v3"
+
+
+def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
+    """Loaded by a CPU of another name, code for x86-64-v3 computes as where it was compiled."""
+    code = (
+        "import numpy as np; from powerkern.kernels.elementwise import yeojohnson_each as f\n"
+        "x = np.random.default_rng(0).standard_cauchy(1001); out = np.empty(1001)\n"
+        "f(x, np.linspace(-3, 5, 1001), out); print(out.tobytes().hex())\n" + HITS
+    )
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path)}
+    first = run(code, NUMBA_CPU_NAME="x86-64-v3", NUMBA_CPU_FEATURES="", **cache).split()
+    then = run(code, **WITHOUT_AVX512, **cache).split()
+    assert (first[1], then[1]) == ("0", "1")
+    assert first[0] == then[0]
+
+
+# --- code that a wheel has installed ---------------------------------------------------------------------
+
+
+@pytest.fixture
+def installed(shared, tmp_path):
+    """A copy of the package with code in it, as a wheel installs it."""
+    sources = tmp_path / "site"
+    package = Path(powerkern.__file__).parent
+    shutil.copytree(package, sources / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(shared, sources / "powerkern" / "_compiled")
+    return sources
+
+
+def test_installed_code_is_taken(installed, tmp_path):
+    environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "1"
+    assert not (tmp_path / "cache").exists()
+
+
+def test_installed_code_is_trusted_as_the_package_is(installed, tmp_path):
+    """An environment that a group shares: whoever could change the code could change the package."""
+    for path in [installed, *installed.rglob("*")]:
+        path.chmod(path.stat().st_mode | 0o020)
+    environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "1"
+
+
+def test_installed_code_that_is_damaged_or_of_other_sources_is_passed_over(installed, tmp_path):
+    """In silence: there is the compiler."""
+    for path in (installed / "powerkern" / "_compiled").glob("*-x86-64-v4-*/*.code"):
+        path.write_bytes(path.read_bytes()[:-1])
+    environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    (v3,) = (installed / "powerkern" / "_compiled").glob("*-x86-64-v3-*")
+    assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "1"
+    shutil.rmtree(v3)
+    assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "0"
