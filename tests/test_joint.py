@@ -220,9 +220,11 @@ def test_an_interval_without_an_end_is_nan_and_says_so() -> None:
     assert np.isnan([low, high]).any()
 
 
-def test_profile_ends_need_a_positive_definite_hessian() -> None:
+def test_profile_ends_need_a_positive_definite_hessian(monkeypatch: pytest.MonkeyPatch) -> None:
     likelihood = likelihood_of("box-cox", correlated(30, 2))
-    assert np.isnan(profile_ends(likelihood, np.array([9.0, -9.0]), 0.1)).all()
+    saddle = Evaluation(0.0, np.zeros(2), np.diag([1.0, -1.0]))
+    monkeypatch.setattr(likelihood, "evaluate", lambda lmbda: saddle)
+    assert np.isnan(profile_ends(likelihood, np.zeros(2), 0.1)).all()
 
 
 # --- what must not change a result ----------------------------------------------------------------------
