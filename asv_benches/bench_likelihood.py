@@ -15,7 +15,7 @@ from ._measure import FAMILIES, InTurns, matrix
 @numba.njit(error_model="numpy")
 def _evaluate(d: np.ndarray, exponent: float, both_signs: bool, sums: np.ndarray) -> None:
     for start in range(0, d.size, one_pass.CHUNK):
-        one_pass.add_sums(d[start : start + one_pass.CHUNK], exponent, both_signs, sums)
+        one_pass.add_sums(d[start : start + one_pass.CHUNK], None, exponent, both_signs, sums)
 
 
 class PlainSums(InTurns):

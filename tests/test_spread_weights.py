@@ -138,6 +138,52 @@ def test_weights_of_long_columns():
     assert_optimum("yeo-johnson", *once, fit)
 
 
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("decades", [1.0, 3.0, 8.0, 24.0])
+def test_long_columns_with_weights_over_decades(family, decades):
+    """In one pass where enough values carry the weight, in two where few do."""
+    rng = np.random.default_rng(int(decades))
+    x = rng.lognormal(size=400) - (family == "yeo-johnson")
+    weight = 10.0 ** rng.uniform(-decades / 2.0, decades / 2.0, 400)
+    fit = pk.fit(x, family, sample_weight=weight)
+    assert fit.status[0] == Status.OK
+    assert fit.route[0] == ("one pass" if weight.sum() ** 2 >= 32.0 * (weight**2).sum() else "two pass")
+    assert_optimum(family, x, weight, fit)
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_weighted_fits_are_the_same_to_the_bit(family):
+    """By any number of threads, in either order of memory, with columns and missing values in any place."""
+    rng = np.random.default_rng(11)
+    x = rng.lognormal(size=(600, 40)) - 0.5 * (family == "yeo-johnson")
+    x[rng.random(x.shape) < 0.02] = np.nan
+    weight = rng.exponential(size=600) * (rng.random(600) < 0.9)
+    expected = pk.fit(x, family, sample_weight=weight, n_threads=1)
+    shuffled = rng.permutation(40)
+    for other, at in ((x, slice(None)), (np.asfortranarray(x), slice(None)), (x[:, shuffled], shuffled)):
+        for threads in (1, 2, 5):
+            fit = pk.fit(other, family, sample_weight=weight, n_threads=threads)
+            for field in ("lmbda", "loc", "scale", "nll", "n_obs"):
+                np.testing.assert_array_equal(getattr(fit, field), getattr(expected, field)[at])
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_sketched_weights_are_repetitions(family):
+    """Columns of a million values, with missing ones and rows without weight, whatever they hold."""
+    n = 1_000_000
+    rng = np.random.default_rng(12)
+    x = rng.lognormal(size=n // 100) - 0.5 * (family == "yeo-johnson")
+    x[::50] = np.nan
+    weight = np.zeros(n)
+    weight[: x.size] = rng.integers(0, 4, x.size)
+    long = np.concatenate([x, rng.choice([np.nan, np.inf, -np.inf, -1.0, 1e300], n - x.size)])
+    fit, direct = pk.fit(long, family, sample_weight=weight), pk.fit(np.repeat(x, weight[: x.size].astype(int)), family)
+    assert fit.route[0] == "power sums"
+    assert fit.n_obs[0] == direct.n_obs[0]
+    assert abs(fit.lmbda[0] - direct.lmbda[0]) <= 1e-11
+    assert abs(fit.nll[0] - direct.nll[0]) <= 1e-11 * abs(direct.nll[0])
+
+
 def test_two_tiny_values_have_lambda_0():
     """Whose logs are symmetric whatever they are; lambda = 0.2 would be 1e-15 of its standard error off."""
     x = 10.0 ** np.random.default_rng(0).uniform(-30.0, -10.0, (2, 200))

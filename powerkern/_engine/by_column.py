@@ -73,9 +73,10 @@ def fit_matrix(
     progress: bool = False,
 ) -> FloatArray:
     """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
+    fit_columns = mle.fit_weighted_columns if weight.size > 0 else mle.fit_columns
 
     def fit(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
-        mle.fit_columns(columns, weight, family, lmbda[group], work, out)
+        fit_columns(columns, weight, family, lmbda[group], work, out)
 
     return _on_columns(fit, values, N_RESULTS, n_threads, progress)
 

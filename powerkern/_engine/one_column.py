@@ -18,7 +18,8 @@ _NO_WEIGHTS = np.empty(0)
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatArray = _NO_WEIGHTS) -> ColumnFit:
     """Fit one contiguous float64 vector by maximum likelihood; the caller checks domain and shape."""
     out = np.empty((1, N_RESULTS))
-    mle.fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
+    fit_columns = mle.fit_weighted_columns if weight.size > 0 else mle.fit_columns
+    fit_columns(x.reshape(1, -1), weight, family, np.array([lmbda]), new_work(x.size), out)
     return ColumnFit(*out[0].tolist())
 
 

@@ -77,15 +77,21 @@ def scan(x: FloatArray) -> Scan:
 
 @kernel
 def squeeze(x: FloatArray, weight: FloatArray, out: FloatArray, weight_out: FloatArray) -> int:
-    """Copy the values that are not NaN and have a weight, and their weights; returns their number."""
-    n = 0
-    for i in range(x.size):
-        if x[i] == x[i] and (weight.size == 0 or weight[i] > 0.0):
+    """Copy the values that are not NaN and have a weight, and their weights; returns their number.
+
+    No branch to mispredict: every value is written, and the next one over it where it does not count.
+    """
+    n = np.uint64(0)
+    if weight.size == 0:
+        for i in range(x.size):
             out[n] = x[i]
-            if weight.size > 0:
-                weight_out[n] = weight[i]
-            n += 1
-    return n
+            n += np.uint64(x[i] == x[i])
+    else:
+        for i in range(x.size):
+            out[n] = x[i]
+            weight_out[n] = weight[i]
+            n += np.uint64((x[i] == x[i]) & (weight[i] > 0.0))
+    return int(n)
 
 
 @kernel
@@ -164,6 +170,16 @@ def weighted_total(d: FloatArray, weight: FloatArray) -> tuple[float, float]:
     return total, weights
 
 
+@reduction
+def all_positive(weight: FloatArray) -> bool:
+    """Whether no weight is zero."""
+    widest_vectors()
+    n = 0
+    for i in range(weight.size):
+        n += weight[i] > 0.0
+    return n == weight.size
+
+
 @kernel
 def total_weight(weight: FloatArray) -> float:
     """Sum of the weights."""
@@ -237,20 +253,19 @@ class Prepared(NamedTuple):
 @kernel
 def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepared:
     """Squeeze out missing values and zero weights, and scan what is left."""
-    found = scan(x)
-    n_weights = 0
-    if found.n_nan > 0 or weight.size > 0:
+    has_zeros, found = not all_positive(weight), scan(x)
+    if has_zeros or found.n_nan > 0:
         n = squeeze(x, weight, work.packed, work.weight)
-        n_weights = n if weight.size > 0 else 0
-        x = work.packed[:n]
-        found = scan(x)
+        x, weight = work.packed[:n], work.weight[: min(n, weight.size)]
+        if has_zeros:
+            found = scan(x)
     offset = log_offset(family)
     sign = 0.0
     if found.n_negative == 0:
         sign = 1.0
     elif found.n_negative == x.size:
         sign = -1.0
-    return Prepared(x, work.weight[:n_weights], found, offset, sign, _refusal(x.size, found, family, sign != 0.0))
+    return Prepared(x, weight, found, offset, sign, _refusal(x.size, found, family, sign != 0.0))
 
 
 @kernel

@@ -7,8 +7,8 @@ How a column is fitted (`fit_column`):
    which that will not do.
 2. Then `powerkern.kernels.logs` counts NaN, negative values and the extremes in one integer pass, squeezes NaN out, and
    step 1 is tried again.
-3. Columns that are short, weighted, tightly clustered, of enormous range, or whose sums lose digits go to
-   `powerkern.kernels.two_pass`, which holds for any data.
+3. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
+   whose sums lose digits go to `powerkern.kernels.two_pass`, which holds for any data.
 """
 
 from __future__ import annotations
@@ -20,50 +20,77 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.logs import prepare, total_weight, unscanned
-from powerkern.kernels.one_pass import one_pass_optimum
+from powerkern.kernels.one_pass import one_pass_optimum, weights_of
 from powerkern.kernels.results import LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
 
-_OK, _FIXED = int(Status.OK), int(Status.FIXED)
+_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 
 
 @kernel
 def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
-    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
-    try_one_pass = lmbda != lmbda and weight.size == 0
-    column, known = unscanned(x, weight, family), not try_one_pass
-    n_eval = 0
+    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found).
+
+    With weights in two passes at once: the sums of one pass are compiled without them. `fit_weighted_column` has both.
+    """
+    _fit_column(x, weight, None, family, lmbda, work, row)
+
+
+@kernel
+def fit_weighted_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray
+) -> None:
+    """Fit one column into `row`, with weights in one pass too."""
+    _fit_column(x, weight, True, family, lmbda, work, row)
+
+
+@kernel
+def _fit_column(
+    x: FloatArray, weight: FloatArray, weighted: bool | None, family: int, lmbda: float, work: Work, row: FloatArray
+) -> None:
+    """Fit one column; `weighted` is None or True, a type, to compile the sums of one pass without or with weights."""
+    try_one_pass = (weight.size == 0) == (weighted is None)
+    column = unscanned(x, weight, family)
+    weights = weights_of(column, weighted)
+    known, n_eval = not (try_one_pass and weights.smallest > 0.0), 0
     while True:  # one call of one_pass_optimum, not two, which would double the compiled code
         if known:
             column = prepare(x, weight, family, work)
+            weights = weights_of(column, weighted)
+        exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
         if try_one_pass and column.status == _OK:
-            quick = one_pass_optimum(column, known, work)
+            quick = one_pass_optimum(column, weights, known, exponent, work)
             n_eval += quick.optimum.n_eval
-            if quick.optimum.status == _OK:
-                write_range(row, float(column.x.size), quick.x_min, quick.x_max)
+            if quick.optimum.status != _NOT_CERTIFIED:
+                write_range(row, quick.n_obs, quick.x_min, quick.x_max)
                 write_fit(row, quick.optimum, column.sign, _ONE_PASS)
+                _keep_given(row, lmbda)
                 row[N_EVAL] = n_eval
                 return
             try_one_pass = quick.stopped
         if known:
             break
         known = True
-    x, found = column.x, column.found
+    found = column.found
     low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    n_obs = float(x.size) if weight.size == 0 else total_weight(column.weight)
     x_min = low if column.sign > 0.0 else -negative_high
     x_max = -low if column.sign < 0.0 else high
-    write_range(row, n_obs, x_min, x_max)
+    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
     if column.status != _OK:
         write_identity(row, column.status)
         return
-    exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
     best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
     write_fit(row, best, column.sign, _TWO_PASS)
+    _keep_given(row, lmbda)
+
+
+@kernel
+def _keep_given(row: FloatArray, lmbda: float) -> None:
+    """A given lambda without the rounding of 2 - (2 - lambda)."""
     if lmbda == lmbda and row[STATUS] == _FIXED:
-        row[LMBDA] = row[LMBDA0] = lmbda  # without the rounding of 2 - (2 - lambda)
+        row[LMBDA] = row[LMBDA0] = lmbda
 
 
 @kernel
@@ -99,10 +126,28 @@ def fit_columns(
     work: Work,
     out: FloatArray,
 ) -> None:
-    """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
+    """Fit the rows of `columns`, each one column of the user's matrix made contiguous.
+
+    For columns without weights; with weights `fit_weighted_columns` is faster.
+    """
     each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
     for j in range(columns.shape[0]):
         fit_column(columns[j], weight, family, lmbda[j], each, out[j])
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+def fit_weighted_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: FloatArray,
+    work: Work,
+    out: FloatArray,
+) -> None:
+    """Fit the rows of `columns` with a weight for each value of a row: an entry of its own, compiled where used."""
+    each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
+    for j in range(columns.shape[0]):
+        fit_weighted_column(columns[j], weight, family, lmbda[j], each, out[j])
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

@@ -8,12 +8,15 @@ A column of one sign is stored as logs ``d = ln((base + |x|)/(base + ref))``, a 
 *signed* logs ``sign(x) log1p|x|``, whose sign selects the branch: no partition, no branch in the loops. The sums
 exist in float64 and, at more than twice the speed, in float32: all steps to the optimum but the last are taken in
 float32, the last in float64.
+
+`weight` is None where all weights are one. The type of None is known when the kernels are compiled, so that fits with
+and without weights have machine code of their own, and neither pays for the other.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,15 +41,16 @@ from powerkern.kernels.likelihood import (
     has_root_near,
     score_from_moments,
 )
-from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared
+from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared, total_weight
 from powerkern.kernels.minimize import RUNNING, newton_start, newton_step
 from powerkern.kernels.results import Optimum
 from powerkern.kernels.scratch import SAMPLE, Work
 
 AnyFloats = npt.NDArray[np.floating]
-Sums = tuple[float, float, float, float, float, float, float, float, float, float]
+F = TypeVar("F", bound=AnyFloats)
+Sums = tuple[float, float, float, float, float, float, float, float, float, float, float]
 
-_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
+_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
 #: Values summed in their own precision before they enter float64 accumulators; two arrays of it fit the L1 cache.
 CHUNK = 2048
@@ -66,6 +70,9 @@ ONE_PASS_SPREAD = 1e-2
 #: The standard deviation of the transformed values must exceed this too: it divides those errors.
 ONE_PASS_SD = 1e-3
 ONE_PASS_REACH = 600.0
+#: The effective number of values, (sum w)^2/sum w^2 (Kish), must be at least this: a few that carry nearly all of the
+#: weight need a reference among them, as two passes have it.
+MIN_EFFECTIVE = 32.0
 _MAX_ONE_PASS_EVAL = 20
 #: Logs are taken in short runs, between which values are prefetched, a cache line at a time: those of the next column,
 #: which follows this one in memory, or later ones of this column where it is longer than that.
@@ -74,7 +81,7 @@ _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
 
 
 class LogSums(NamedTuple):
-    """Sums of logs and of their squares, and bits of the ends of the values that they were taken of."""
+    """Weighted sums of logs and of their squares, and bits of the ends of the values that they were taken of."""
 
     total: float
     squares: float
@@ -84,7 +91,14 @@ class LogSums(NamedTuple):
 
 @reduction
 def logs_of_one_sign(
-    x: FloatArray, flip: int, kept: int, base: float, per_ref: float, d: FloatArray, d32: Float32Array
+    x: FloatArray,
+    weight: FloatArray | None,
+    flip: int,
+    kept: int,
+    base: float,
+    per_ref: float,
+    d: FloatArray,
+    d32: Float32Array,
 ) -> LogSums:
     """d = ln((base + |x|) per_ref), also rounded to float32, for x > 0 (`flip` = 0) or x < 0 (`flip` = SIGN).
 
@@ -102,13 +116,16 @@ def logs_of_one_sign(
         value = log_normal((base + float_of(bits)) * per_ref)
         d[i] = value
         d32[i] = value
-        total += value
-        squares += value * value
+        weighted = value
+        if weight is not None:
+            weighted = weight[i] * value
+        total += weighted
+        squares += weighted * value
     return LogSums(total, squares, low, high)
 
 
 @reduction
-def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
+def signed_logs(x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array) -> LogSums:
     """d = sign(x) ln(1 + |x|), also rounded to float32.
 
     `high` is the bits of the largest x, `low` those of the largest -x; each is negative if no value has that sign, and
@@ -124,8 +141,11 @@ def signed_logs(x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
         value = math.copysign(log_normal(1.0 + abs(x[i])), x[i])
         d[i] = value
         d32[i] = value
-        total += value
-        squares += value * value
+        weighted = value
+        if weight is not None:
+            weighted = weight[i] * value
+        total += weighted
+        squares += weighted * value
     return LogSums(total, squares, low, high)
 
 
@@ -142,34 +162,40 @@ def _terms(t: float, one: float) -> tuple[float, float, float, float]:
 
 
 @reduction
-def _sums_of_one_sign(d: AnyFloats, m: float) -> Sums:
-    """Sums of Y_j and of the six products that the score needs."""
+def _sums_of_one_sign(d: AnyFloats, weight: AnyFloats | None, m: float) -> Sums:
+    """Weighted sums of Y_j and of the six products that the score needs, and the sum of the weights (None: 0)."""
     widest_vectors()
     zero, one = m - m, m / m
     s0, s1, s2, s3 = zero, zero, zero, zero
-    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
+    q00, q01, q11, q02, q03, q12, total = zero, zero, zero, zero, zero, zero, zero
     for i in range(d.size):
         y0, y1, y2, y3 = _terms(m * d[i], one)
-        s0 += y0
-        s1 += y1
-        s2 += y2
-        s3 += y3
-        q00 += y0 * y0
-        q01 += y0 * y1
-        q11 += y1 * y1
-        q02 += y0 * y2
-        q03 += y0 * y3
-        q12 += y1 * y2
-    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12
+        w0, w1, w2, w3 = y0, y1, y2, y3
+        if weight is not None:
+            w0, w1, w2, w3 = weight[i] * y0, weight[i] * y1, weight[i] * y2, weight[i] * y3
+            total += weight[i]
+        s0 += w0
+        s1 += w1
+        s2 += w2
+        s3 += w3
+        q00 += w0 * y0
+        q01 += w0 * y1
+        q11 += w1 * y1
+        q02 += w0 * y2
+        q03 += w0 * y3
+        q12 += w1 * y2
+    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12, total
 
 
 @reduction
-def _sums_of_both_signs(d: AnyFloats, m_pos: float, m_neg: float, r_pos: float, r_neg: float) -> Sums:
-    """Sums of y^(j) = Y_j r^(j+1) and of their products; r = 1/m, -1/m below zero."""
+def _sums_of_both_signs(
+    d: AnyFloats, weight: AnyFloats | None, m_pos: float, m_neg: float, r_pos: float, r_neg: float
+) -> Sums:
+    """The same of y^(j) = Y_j r^(j+1); r = 1/m, -1/m below zero."""
     widest_vectors()
     zero, one = m_pos - m_pos, m_pos / m_pos
     s0, s1, s2, s3 = zero, zero, zero, zero
-    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
+    q00, q01, q11, q02, q03, q12, total = zero, zero, zero, zero, zero, zero, zero
     for i in range(d.size):
         negative = d[i] < zero
         r = r_neg if negative else r_pos
@@ -178,32 +204,36 @@ def _sums_of_both_signs(d: AnyFloats, m_pos: float, m_neg: float, r_pos: float, 
         y1 = y1 * (r * r)
         y2 = y2 * (r * r * r)
         y3 = y3 * (r * r * (r * r))
-        s0 += y0
-        s1 += y1
-        s2 += y2
-        s3 += y3
-        q00 += y0 * y0
-        q01 += y0 * y1
-        q11 += y1 * y1
-        q02 += y0 * y2
-        q03 += y0 * y3
-        q12 += y1 * y2
-    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12
+        w0, w1, w2, w3 = y0, y1, y2, y3
+        if weight is not None:
+            w0, w1, w2, w3 = weight[i] * y0, weight[i] * y1, weight[i] * y2, weight[i] * y3
+            total += weight[i]
+        s0 += w0
+        s1 += w1
+        s2 += w2
+        s3 += w3
+        q00 += w0 * y0
+        q01 += w0 * y1
+        q11 += w1 * y1
+        q02 += w0 * y2
+        q03 += w0 * y3
+        q12 += w1 * y2
+    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12, total
 
 
 @kernel
-def add_sums(d: AnyFloats, exponent: float, both_signs: bool, sums: FloatArray) -> None:
-    """Add the sums of y, y', y'', y''' and of their products over the logs `d` to `sums`."""
+def add_sums(d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool, sums: FloatArray) -> None:
+    """Add the weighted sums of y, y', y'', y''' and of their products over the logs `d` to `sums`."""
     real: Any = d.dtype.type
     if both_signs:
         below = 2.0 - exponent
-        part = _sums_of_both_signs(d, real(exponent), real(below), real(1.0 / exponent), real(-1.0 / below))
+        part = _sums_of_both_signs(d, weight, real(exponent), real(below), real(1.0 / exponent), real(-1.0 / below))
         r = 1.0
     else:
-        part = _sums_of_one_sign(d, real(exponent))
+        part = _sums_of_one_sign(d, weight, real(exponent))
         r = 1.0 / exponent
     r2 = r * r
-    sums[WEIGHT] += d.size
+    sums[WEIGHT] += d.size if weight is None else part[10]
     sums[Y] += part[0] * r
     sums[Y1] += part[1] * r2
     sums[Y2] += part[2] * (r2 * r)
@@ -251,6 +281,16 @@ class _Column(NamedTuple):
     log_ref: float
 
 
+class _Logs(NamedTuple):
+    """Logs and their weights, in float32 or float64: the largest magnitude, the weighted mean and spread."""
+
+    d: AnyFloats
+    weight: AnyFloats | None
+    farthest: float
+    jacobian: float
+    spread: float
+
+
 class _Walk(NamedTuple):
     """Where a walk of Halley steps ended, and where its last moments were taken."""
 
@@ -273,6 +313,39 @@ class _Stage(NamedTuple):
 #: `reach`: squares of e^t stay finite for |t| up to it.
 _COARSE = _Stage(5e-2, 1e-2, 40.0)
 _FINE = _Stage(2e-5, 1e-5, 340.0)
+#: Moments at the start, and no step.
+_GIVEN = _Stage(math.inf, 1e-5, 340.0)
+
+
+class Weights(NamedTuple):
+    """The weights of a column: their sum, that of squares, the smallest, a power of two that makes them at most 2."""
+
+    values: FloatArray | None
+    total: float
+    squares: float
+    smallest: float
+    scale: float
+
+
+@kernel
+def weights_of(column: Prepared, weighted: bool | None) -> Weights:
+    """The weights of a column; `weighted` is None, a type, for columns without weights, else True."""
+    if weighted is None:
+        return Weights(None, float(column.x.size), float(column.x.size), 1.0, 1.0)
+    return _measured(column.weight)
+
+
+@reduction
+def _measured(weight: FloatArray) -> Weights:
+    widest_vectors()
+    total = squares = 0.0
+    low, high = INF_BITS, 0
+    for i in range(weight.size):
+        total += weight[i]
+        squares += weight[i] * weight[i]
+        low = min(low, bits_of(weight[i]) & MAGNITUDE)
+        high = max(high, bits_of(weight[i]) & MAGNITUDE)
+    return Weights(weight, total, squares, float_of(low), float_of(max(2046 - (high >> 52), 1) << 52))
 
 
 class OnePass(NamedTuple):
@@ -280,11 +353,13 @@ class OnePass(NamedTuple):
 
     NOT_CERTIFIED where those sums lose too many digits.
 
-    `stopped`: at a value that is missing, not finite, or of a sign that was not expected.
+    `stopped`: at a value that is missing, not finite, or of a sign that was not expected. `n_obs`: the number of
+    values, or their weight.
     """
 
     optimum: Optimum
     stopped: bool
+    n_obs: float
     x_min: float
     x_max: float
 
@@ -307,16 +382,17 @@ def _in_reach(column: _Column, exponent: float, farthest: float, reach: float) -
 
 
 @kernel
-def _logs(column: _Column, x: FloatArray, d: FloatArray, d32: Float32Array) -> LogSums:
+def _logs(column: _Column, x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array) -> LogSums:
     if column.sign == 0.0:
-        return signed_logs(x, d, d32)
+        return signed_logs(x, weight, d, d32)
     flip = SIGN if column.sign < 0.0 else 0
     kept = MAGNITUDE if column.known else -1
-    return logs_of_one_sign(x, flip, kept, column.offset, 1.0 / (column.offset + column.ref), d, d32)
+    return logs_of_one_sign(x, weight, flip, kept, column.offset, 1.0 / (column.offset + column.ref), d, d32)
 
 
 @kernel
-def _spread(column: _Column, n: int, sums: LogSums) -> float:
+def _spread(column: _Column, n: float, sums: LogSums) -> float:
+    """Standard deviation of the logs of weight `n`, about 0 with both signs."""
     mean = 0.0 if column.sign == 0.0 else sums.total / n
     return math.sqrt(max(sums.squares / n - mean * mean, 0.0))
 
@@ -349,30 +425,23 @@ def _shifted_score(moments: FloatArray, jacobian: float, shift: float) -> tuple[
 
 
 @kernel
-def _walk(
-    column: _Column,
-    d: AnyFloats,
-    farthest: float,
-    jacobian: float,
-    spread: float,
-    start: float,
-    stage: _Stage,
-    moments: FloatArray,
-) -> _Walk:
+def _walk(column: _Column, logs: _Logs, start: float, stage: _Stage, moments: FloatArray) -> _Walk:
     """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
     x = at = start
-    state = newton_start(start, 2.0 / spread, 0.0, _MAX_ONE_PASS_EVAL)
+    state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_ONE_PASS_EVAL)
     while state.status == RUNNING:
         x = state.x
-        at = _off_the_floor(x, column.sign == 0.0, stage.floor / spread)
-        if not _in_reach(column, at, farthest, stage.reach):
+        at = _off_the_floor(x, column.sign == 0.0, stage.floor / logs.spread)
+        if not _in_reach(column, at, logs.farthest, stage.reach):
             break
         moments[:] = 0.0
-        for i in range(0, d.size, CHUNK):
-            add_sums(d[i : i + CHUNK], at, column.sign == 0.0, moments)
+        for i in range(0, logs.d.size, CHUNK):
+            add_sums(logs.d[i : i + CHUNK], _chunk_of(logs.weight, i), at, column.sign == 0.0, moments)
         if not center(moments):
             break
-        d1, d2, d3 = _shifted_score(moments, jacobian, x - at)
+        if stage.step == math.inf:
+            return _Walk(x, at, state.n_eval + 1, True)
+        d1, d2, d3 = _shifted_score(moments, logs.jacobian, x - at)
         state = newton_step(state, d1, d2, d3)
         if abs(state.x - x) * _radius(moments) <= stage.step:
             return _Walk(state.x, at, state.n_eval, has_root_near(d1, d2, d3))
@@ -387,7 +456,7 @@ def _radius(t: FloatArray) -> float:
 
 @kernel
 def _walk_on_sample(
-    column: _Column, x: FloatArray, scratch: FloatArray, d32: Float32Array, moments: FloatArray
+    column: _Column, x: FloatArray, weights: Weights, work: Work, moments: FloatArray
 ) -> tuple[_Walk, float]:
     """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread.
 
@@ -395,95 +464,163 @@ def _walk_on_sample(
     """
     stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE))
     n = x.size // stride
-    if stride > 1:
-        for i in range(n):
-            scratch[n + i] = x[i * stride]
-        x = scratch[n : 2 * n]
-    d32 = d32[:n]
-    sums = _logs(column, x, scratch[:n], d32)
-    spread = _spread(column, n, sums)
+    sampled = _every(stride, x, work.spare[n : 2 * n])
+    weight = _weights_of_every(stride, weights.values, work.split[:n])
+    d32, total = work.d32[:n], _total_weight(weight, n)
+    sums = _logs(column, sampled, weight, work.spare[:n], d32)
+    spread = _spread(column, total, sums)
     if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
         return _Walk(1.0, 1.0, 0, False), 0.0
     farthest = _farthest(column, sums.low, sums.high)
-    return _walk(column, d32, farthest, sums.total / n, spread, 1.0, _COARSE, moments), spread
+    logs = _Logs(d32, _rounded(weight, weights.scale, work.weight32[:n]), farthest, sums.total / total, spread)
+    return _walk(column, logs, 1.0, _COARSE, moments), spread
+
+
+@kernel
+def _every(stride: int, x: FloatArray, out: FloatArray) -> FloatArray:
+    """Evenly spaced values, copied to `out` unless they are all."""
+    if stride == 1:
+        return x
+    for i in range(out.size):
+        out[i] = x[i * stride]
+    return out
 
 
 @kernel
 def _logs_and_sums(
-    column: _Column, x: FloatArray, exponent: float, d: FloatArray, d32: Float32Array, moments: FloatArray
+    column: _Column, x: FloatArray, weights: Weights, exponent: float, work: Work, moments: FloatArray
 ) -> LogSums:
-    """All logs and, while a chunk of them is in the cache, its float32 sums.
+    """All logs, to ``work.spare``, and, while a chunk of them is in the cache, its float32 sums (exponent NaN: none).
 
     Stops at a value that is missing, not finite or of an unexpected sign.
     """
     sums = LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN)
     ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
+    d = work.spare[: x.size]
     moments[:] = 0.0
     for i in range(0, x.size, CHUNK):
-        chunk = d[i : i + CHUNK]
-        chunk32 = d32[: chunk.size]
-        sums = _logs_of_chunk(column, x[i : i + CHUNK], ahead, chunk, chunk32, sums)
+        part, chunk = _chunk_of(weights.values, i), d[i : i + CHUNK]
+        d32 = work.d32[: chunk.size]
+        sums = _logs_of_chunk(column, x[i : i + CHUNK], part, ahead, chunk, d32, sums)
         if max(sums.low, sums.high) >= INF_BITS or (column.sign != 0.0 and sums.low < 0):
             break
-        add_sums(chunk32, exponent, column.sign == 0.0, moments)
+        if exponent == exponent:
+            weight32 = _rounded(part, weights.scale, work.weight32[: chunk.size])
+            add_sums(d32, weight32, exponent, column.sign == 0.0, moments)
     return sums
 
 
 @kernel
 def _logs_of_chunk(
-    column: _Column, x: FloatArray, ahead: int, d: FloatArray, d32: Float32Array, sums: LogSums
+    column: _Column,
+    x: FloatArray,
+    weight: FloatArray | None,
+    ahead: int,
+    d: FloatArray,
+    d32: Float32Array,
+    sums: LogSums,
 ) -> LogSums:
     """Add `_logs` to `sums`, prefetching the values that lie `ahead` of each run."""
     for i in range(0, x.size, _PREFETCHED):
         run = x[i : i + _PREFETCHED]
         for j in range(0, run.size, _LINE):
             prefetch(run, (j + ahead,))
-        part = _logs(column, run, d[i : i + _PREFETCHED], d32[i : i + _PREFETCHED])
+        end = i + _PREFETCHED
+        part = _logs(column, run, _part_of(weight, i, end), d[i:end], d32[i:end])
         low = max(sums.low, part.low) if column.sign == 0.0 else min(sums.low, part.low)
         sums = LogSums(sums.total + part.total, sums.squares + part.squares, low, max(sums.high, part.high))
     return sums
 
 
+# --- weights, None where there are none ----------------------------------------------------------
+
+
+@kernel
+def _total_weight(weight: FloatArray | None, n: int) -> float:
+    if weight is None:
+        return float(n)
+    return total_weight(weight)
+
+
+@kernel
+def _rounded(weight: FloatArray | None, scale: float, out: Float32Array) -> Float32Array | None:
+    """The weights in float32, which a `scale` keeps them in the range of."""
+    widest_vectors()
+    if weight is None:
+        return None
+    for i in range(out.size):
+        out[i] = scale * weight[i]
+    return out
+
+
+@kernel
+def _part_of(weight: F | None, start: int, end: int) -> F | None:
+    if weight is None:
+        return None
+    return weight[start:end]  # type: ignore[return-value]
+
+
+@kernel
+def _chunk_of(weight: F | None, start: int) -> F | None:
+    return _part_of(weight, start, start + CHUNK)
+
+
+@kernel
+def _weights_of_every(stride: int, weight: FloatArray | None, out: FloatArray) -> FloatArray | None:
+    if weight is None:
+        return None
+    return _every(stride, weight, out)
+
+
 @kernel
 def _declined(n_eval: int, stopped: bool) -> OnePass:
-    return OnePass(_no_optimum(n_eval), stopped, 0.0, 0.0)
+    return OnePass(_no_optimum(n_eval), stopped, 0.0, 0.0, 0.0)
 
 
 @kernel
-def one_pass_optimum(column: Prepared, known: bool, work: Work) -> OnePass:
-    """Optimum from the sums of one pass."""
+def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: float, work: Work) -> OnePass:
+    """Optimum from the sums of one pass, or the moments at a given `exponent` (NaN: none given)."""
     x, n = column.x, column.x.size
     if n < ONE_PASS_MIN:
         return _declined(0, False)
-    d, moments = work.spare[:n], work.scratch.moments[0]
-    wanted = _logs_wanted(column, known)
+    if not weights.total * weights.total >= MIN_EFFECTIVE * weights.squares:
+        return _declined(0, False)
+    moments, given = work.scratch.moments[0], exponent == exponent
+    wanted = _logs_wanted(column, weights.values, known)
     if not 0.0 < wanted.offset + wanted.ref < math.inf:  # one of a few values is missing, or has no logarithm
         return _declined(0, True)
-    walk, spread = _walk_on_sample(wanted, x, work.spare, work.d32, moments)
-    if spread == 0.0:
-        return _declined(0, True)
-    n_eval = walk.n_eval + 1
+    walk, spread = _Walk(1.0, 1.0, 0, False), 0.0
+    if not given:
+        walk, spread = _walk_on_sample(wanted, x, weights, work, moments)
+        if spread == 0.0:
+            return _declined(0, True)
+    n_eval = walk.n_eval + (not given)
     start = _off_the_floor(walk.x, wanted.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
-    sums = _logs_and_sums(wanted, x, start, d, work.d32, moments)
+    sums = _logs_and_sums(wanted, x, weights, math.nan if given else start, work, moments)
     if not _admissible(wanted, sums.low, sums.high):
         return _declined(n_eval, True)
-    farthest, jacobian, spread = _farthest(wanted, sums.low, sums.high), sums.total / n, _spread(wanted, n, sums)
+    farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / weights.total
+    spread = _spread(wanted, weights.total, sums)
     if walk.good and _in_reach(wanted, start, farthest, _COARSE.reach) and center(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
     if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
-    walk = _walk(wanted, d, farthest, jacobian, spread, start, _FINE, moments)
+    logs = _Logs(work.spare[:n], weights.values, farthest, jacobian, spread)
+    walk = _walk(wanted, logs, exponent if given else start, _GIVEN if given else _FINE, moments)
     n_eval += walk.n_eval
     mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _declined(n_eval, False)
+    status = _FIXED if given else _OK
     nll = 0.5 * log(variance) + wanted.log_ref - (walk.x - 1.0) * jacobian
-    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, wanted.ref, wanted.log_ref, nll, curvature, n_eval, _OK)
+    best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, wanted.ref, wanted.log_ref, nll, curvature, n_eval, status)
     low, high = float_of(sums.low), float_of(max(sums.high, 0))
     if wanted.sign > 0.0:
-        return OnePass(best, False, low, high)
-    return OnePass(best, False, -high, -low) if wanted.sign < 0.0 else OnePass(best, False, -low, high)
+        return OnePass(best, False, weights.total, low, high)
+    if wanted.sign < 0.0:
+        return OnePass(best, False, weights.total, -high, -low)
+    return OnePass(best, False, weights.total, -low, high)
 
 
 @kernel
@@ -502,10 +639,12 @@ def _moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
 
 
 @kernel
-def _rough_log(x: FloatArray, offset: float) -> float:
-    """Mean log of a few evenly spaced values."""
+def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float) -> float:
+    """Mean log of a few evenly spaced values, or their weighted median: where values are tied Y_j vanishes there."""
     n = min(x.size, FEW)
     stride = x.size // n
+    if weight is not None:
+        return log(offset + _weighted_median(x[: n * stride : stride], weight[: n * stride : stride]))
     total = 0.0
     for i in range(n):
         total += log(offset + abs(x[i * stride]))
@@ -513,7 +652,23 @@ def _rough_log(x: FloatArray, offset: float) -> float:
 
 
 @kernel
-def _logs_wanted(column: Prepared, known: bool) -> _Column:
+def _weighted_median(x: FloatArray, weight: FloatArray) -> float:
+    """The weighted median of magnitudes, of which there are few; NaN where too many are missing."""
+    half = 0.0
+    for i in range(x.size):
+        half += 0.5 * weight[i]
+    for i in range(x.size):
+        below = equal = 0.0
+        for j in range(x.size):
+            below += weight[j] if abs(x[j]) < abs(x[i]) else 0.0
+            equal += weight[j] if abs(x[j]) == abs(x[i]) else 0.0
+        if below <= half <= below + equal:
+            return float(abs(x[i]))
+    return math.nan
+
+
+@kernel
+def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool) -> _Column:
     offset, both_signs = column.offset, column.sign == 0.0
-    ref = 0.0 if both_signs else exp(_rough_log(column.x, offset)) - offset
+    ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset)) - offset
     return _Column(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))

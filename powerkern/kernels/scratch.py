@@ -15,7 +15,7 @@ SAMPLE = 4096
 
 
 class Work(NamedTuple):
-    """Scratch for one column: five arrays of its length and three small ones."""
+    """Scratch for one column: five arrays of its length and four small ones."""
 
     packed: FloatArray
     spare: FloatArray
@@ -23,12 +23,13 @@ class Work(NamedTuple):
     weight: FloatArray
     weight_split: FloatArray
     d32: Float32Array
+    weight32: Float32Array
     scratch: Scratch
 
 
 #: The types of `Scratch` and `Work`, for the signatures of entries.
 SCRATCH = named_tuple(Scratch, ROWS, ROWS)
-WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, SCRATCH)
+WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, COLUMN32, SCRATCH)
 
 
 def new_scratch() -> Scratch:
@@ -39,7 +40,8 @@ def new_scratch() -> Scratch:
 def new_work(n: int) -> Work:
     """The arrays of `Work` for columns of `n` values."""
     packed, spare, split, weight, weight_split = (np.empty(n) for _ in range(5))
-    return Work(packed, spare, split, weight, weight_split, np.empty(SAMPLE, np.float32), new_scratch())
+    d32, weight32 = (np.empty(SAMPLE, np.float32) for _ in range(2))
+    return Work(packed, spare, split, weight, weight_split, d32, weight32, new_scratch())
 
 
 @kernel
@@ -52,5 +54,6 @@ def borrowed_work(work: Work) -> Work:
         borrowed(work.weight),
         borrowed(work.weight_split),
         borrowed(work.d32),
+        borrowed(work.weight32),
         Scratch(borrowed(work.scratch.y), borrowed(work.scratch.moments)),
     )

@@ -34,6 +34,7 @@ from powerkern._jit import (
     inlined,
     kernel,
     named_tuple,
+    reduction,
     widest_vectors,
 )
 from powerkern._status import Route, Status
@@ -43,7 +44,7 @@ from powerkern.kernels.family import log_offset, lowest
 from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.likelihood import BLOCK, Logs, Scratch
-from powerkern.kernels.logs import Scan, centered_log, offset_log, scan, squeeze
+from powerkern.kernels.logs import Scan, all_positive, centered_log, offset_log, scan, squeeze
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -117,20 +118,29 @@ def _range_of(
     x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, chunk: Chunk, out: FloatArray
 ) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
-    found = scan(x)
-    if found.n_nan == 0 and weight.size == 0:
-        _note(x.size, found, family, out)
-    else:
-        for start in range(0, x.size, BLOCK):
-            n = squeeze(x[start : start + BLOCK], weight[start : start + BLOCK], chunk.packed, chunk.weight)
-            _note(n, scan(chunk.packed[:n]), family, out)
-            if weight.size > 0:
-                for i in range(n):
-                    out[R_WEIGHT] += chunk.weight[i]
+    step = max(x.size, 1) if weight.size == 0 else BLOCK
+    for start in range(0, x.size, step):
+        part, own = x[start : start + step], weight[start : start + step]
+        if not all_positive(own):
+            n = squeeze(part, own, chunk.packed, chunk.weight)
+            part, own = chunk.packed[:n], chunk.weight[:n]
+        found = scan(part)
+        _note(part.size - found.n_nan, found, family, out)
+        out[R_WEIGHT] += _weight_of_present(part, own)
     if weight.size == 0:
         out[R_WEIGHT] = out[R_COUNT]
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
+
+
+@reduction
+def _weight_of_present(x: FloatArray, weight: FloatArray) -> float:
+    """The weight of the values that are not missing (0 without weights)."""
+    widest_vectors()
+    total = 0.0
+    for i in range(weight.size):
+        total += weight[i] if x[i] == x[i] else 0.0
+    return total
 
 
 @kernel
@@ -307,25 +317,36 @@ def _add_column(
     x: FloatArray, weight: FloatArray, base: float, grid: FloatArray, chunk: Chunk, sums: FloatArray
 ) -> bool:
     """Add the column to `sums`; False where a value is beyond the extremes that the grid was made for."""
-    delicate = _is_delicate(base, grid)
+    delicate, has_bins = _is_delicate(base, grid), grid[G_BINS] > 0.0
     for start in range(0, x.size, BLOCK):
-        block = x[start : start + BLOCK]
-        squeezed = weight.size > 0 or grid[G_BINS] == 0.0
-        while True:  # once, and again where values are missing
-            if squeezed:
-                block = chunk.packed[: squeeze(block, weight[start : start + BLOCK], chunk.packed, chunk.weight)]
-            n = block.size
-            if n > 0 and grid[G_BINS] == 0.0:
-                return False
-            t, bins = chunk.t[:n], chunk.bins[:n]
+        block, own = x[start : start + BLOCK], weight[start : start + BLOCK]
+        n, inside = block.size, 0
+        t, bins = chunk.t[:n], chunk.bins[:n]
+        if has_bins:
             inside = _places_of_any(block, base, grid, t, bins) if delicate else _places(block, base, grid, t, bins)
-            if inside == n:
-                break
-            if squeezed:
+        if inside < n:
+            if _weights_inside(block, own, grid, chunk.weight[:n]) > 0:
                 return False
-            squeezed = True
-        _add(t, chunk.weight[:n] if weight.size > 0 else weight, bins, sums)
+            own = chunk.weight[:n]
+        if has_bins:
+            _add(t, own, bins, sums)
     return True
+
+
+@kernel
+def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: FloatArray) -> int:
+    """Weights of the values within the grid, 0 for the others; returns how many of these are not missing and count."""
+    widest_vectors()
+    low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
+    out[:] = 1.0
+    if weight.size > 0:
+        out[:] = weight
+    beyond = 0
+    for i in range(x.size):
+        inside = has_bins & (x[i] >= low) & (x[i] <= high)
+        beyond += (not inside) & (x[i] == x[i]) & (out[i] > 0.0)
+        out[i] = out[i] if inside else 0.0
+    return beyond
 
 
 # --- from sums to a weighted sample -------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The optimum of any column by two passes within a block: moments about means, joined pairwise.
 
-Columns that are short, weighted, tightly clustered, of enormous range, or for which the sums of one pass lose digits.
+Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or for
+which the sums of one pass lose digits.
 """
 
 from __future__ import annotations

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import mpmath
 import numba
 import numpy as np
 import oracles
 import pytest
 
-from powerkern import Status
+from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
 from powerkern.kernels import one_pass as ps
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.one_pass import ONE_PASS_MIN, SAMPLE_STRIDE
-from powerkern.kernels.results import CURVATURE, LMBDA, LOC, N_EVAL, N_RESULTS, NLL, SCALE, STATUS
+from powerkern.kernels.results import CURVATURE, LMBDA, LOC, N_EVAL, N_KEPT, N_OBS, N_RESULTS, NLL, ROUTE, SCALE, STATUS
 from powerkern.kernels.scratch import SAMPLE, new_work
 
 EPS = np.finfo(float).eps
@@ -49,16 +50,26 @@ DISTRIBUTIONS = {
 }
 
 
-def fitted(x, family, weight=()):
-    """The row of results of one column."""
+def fitted(x, family, weight=(), lmbda=np.nan, fit_columns=mle.fit_columns):
+    """The row of results of one column; in two passes if it has weights."""
     out = np.empty((1, N_RESULTS))
-    mle.fit_columns(x[None], np.array(weight, dtype=float), family, np.array([np.nan]), new_work(x.size), out)
+    fit_columns(x[None], np.array(weight, dtype=float), family, np.array([lmbda]), new_work(x.size), out)
     return out[0]
 
 
+def fitted_with_weights(x, family, weight, lmbda=np.nan):
+    """The same, by sums of one pass where these will do."""
+    return fitted(x, family, weight, lmbda, mle.fit_weighted_columns)
+
+
 def assert_same_fit(x, family):
-    """With weights of one a column is fitted in two passes: both must agree."""
-    one_pass, two_pass = fitted(x, family), fitted(x, family, np.ones(x.size))
+    """With weights of one a column is fitted in two passes: both must agree, and so must one pass with weights."""
+    two_pass = fitted(x, family, np.ones(x.size))
+    assert_equal_to_rounding(x, fitted(x, family), two_pass)
+    assert_equal_to_rounding(x, fitted_with_weights(x, family, np.ones(x.size)), two_pass)
+
+
+def assert_equal_to_rounding(x, one_pass, two_pass):
     assert one_pass[STATUS] == two_pass[STATUS] == Status.OK
     assert abs(one_pass[LMBDA] - two_pass[LMBDA]) <= 1e-12 * max(1.0, abs(two_pass[LMBDA]))
     size = abs(np.log(abs(x[x != 0.0]))).max() * (1.0 + abs(two_pass[LMBDA]))
@@ -129,6 +140,142 @@ def test_optima_where_an_exponent_vanishes(lmbda):
         assert fitted(x, family)[N_EVAL] <= 4  # no second fit in two passes
 
 
+# --- weights ------------------------------------------------------------------------------------------
+
+WEIGHTS = {
+    "exponential": lambda rng, n: rng.exponential(size=n),
+    "counts": lambda rng, n: rng.integers(1, 6, n).astype(float),
+    "counts and zeros": lambda rng, n: rng.integers(0, 3, n).astype(float),
+    "two levels": lambda rng, n: np.where(rng.random(n) < 0.5, 1e-9, 1e3),
+    "four decades": lambda rng, n: 10.0 ** rng.uniform(-4.0, 0.0, n),
+    "rising": lambda rng, n: np.linspace(1e-3, 1.0, n),
+    "large": lambda rng, n: 1e100 * rng.exponential(size=n),
+    "tiny": lambda rng, n: 1e-200 * rng.exponential(size=n),
+}
+FAMILIES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
+WEIGHTED_SIZES = [300] if JIT_DISABLED else [300, 1000, ps.CHUNK + 1, 9000]
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_weights_agree_with_two_passes(name, kind):
+    for n in WEIGHTED_SIZES:
+        rng = np.random.default_rng(n)
+        x, weight = DISTRIBUTIONS[name](rng, n), WEIGHTS[kind](rng, n)
+        for family in (YEO_JOHNSON, BOX_COX) if x.min() > 0.0 else (YEO_JOHNSON,):
+            one_pass, two_pass = fitted_with_weights(x, family, weight), fitted(x, family, weight)
+            assert_equal_to_rounding(x, one_pass, two_pass)
+            assert one_pass[N_OBS] == one_pass[N_KEPT] == pytest.approx(weight.sum(), rel=1e-13)
+
+
+@pytest.mark.parametrize("kind", WEIGHTS)
+@pytest.mark.parametrize("name", ["normal", "lognormal", "negative", "exponential", "shifted normal"])
+def test_weighted_columns_are_fitted_in_one_pass(name, kind):
+    rng = np.random.default_rng(3)
+    x, weight = DISTRIBUTIONS[name](rng, 1000), WEIGHTS[kind](rng, 1000)
+    missing = np.where(np.arange(1000) % 7 == 3, np.nan, x)
+    for column in (x, missing):
+        assert fitted_with_weights(column, YEO_JOHNSON, weight)[ROUTE] == Route.ONE_PASS
+
+
+@pytest.mark.parametrize("n", [ONE_PASS_MIN, 1000])
+def test_few_values_with_nearly_all_of_the_weight_take_two_passes(n):
+    rng = np.random.default_rng(6)
+    x, heavy = rng.lognormal(size=n), np.full(n, 1e-9)
+    heavy[::40] = 1.0
+    assert np.count_nonzero(heavy == 1.0) < ps.MIN_EFFECTIVE
+    for weight in (heavy, 10.0 ** rng.uniform(-60.0, 60.0, n)):
+        one, two = fitted_with_weights(x, BOX_COX, weight), fitted(x, BOX_COX, weight)
+        assert one[ROUTE] == Route.TWO_PASS
+        assert one[LMBDA] == two[LMBDA]
+        assert one[NLL] == two[NLL]
+
+
+@pytest.mark.parametrize("kind", ["exponential", "four decades", "two levels"])
+@pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
+def test_weighted_optimum_is_exact(name, kind):
+    """To 1e-12: the exact score has one sign on either side."""
+    rng = np.random.default_rng(7)
+    x, weight = DISTRIBUTIONS[name](rng, 300), WEIGHTS[kind](rng, 300)
+    family = BOX_COX if x.min() > 0.0 else YEO_JOHNSON
+    row = fitted_with_weights(x, family, weight)
+    assert row[ROUTE] == Route.ONE_PASS
+    with mpmath.workdps(40):
+        below, above = (
+            oracles.likelihood(FAMILIES[family], mpmath.mpf(float(row[LMBDA])) + step, x, weight, 40)[1]
+            for step in (mpmath.mpf("-1e-12"), mpmath.mpf("1e-12"))
+        )
+    assert below < 0.0 < above
+
+
+@pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
+def test_weights_are_repetitions(family):
+    rng = np.random.default_rng(8)
+    x, weight = rng.lognormal(size=700) - (0.0 if family == BOX_COX else 1.0), rng.integers(0, 5, 700)
+    repeated = np.repeat(x, weight)
+    one, other = fitted_with_weights(x, family, weight), fitted(repeated, family)
+    assert one[ROUTE] == other[ROUTE] == Route.ONE_PASS
+    assert one[N_OBS] == repeated.size
+    assert abs(one[LMBDA] - other[LMBDA]) <= 1e-12
+    assert abs(one[NLL] - other[NLL]) <= 1e-13
+    assert one[SCALE] == pytest.approx(other[SCALE], rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["lognormal", "normal", "counts", "wide lognormal"])
+def test_a_power_of_two_in_all_weights_changes_their_sum_only(name):
+    rng = np.random.default_rng(9)
+    x, weight = DISTRIBUTIONS[name](rng, 900), rng.exponential(size=900)
+    expected = fitted_with_weights(x, YEO_JOHNSON, weight)
+    for power in (-300, -1, 7, 60, 300):
+        row = fitted_with_weights(x, YEO_JOHNSON, np.ldexp(weight, power))
+        assert row[N_OBS] == np.ldexp(expected[N_OBS], power)
+        row[[N_OBS, N_KEPT]] = expected[[N_OBS, N_KEPT]]
+        np.testing.assert_array_equal(row, expected)
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, -3.0, 0.0, 1e300])
+def test_values_without_weight_are_absent(odd):
+    rng = np.random.default_rng(10)
+    x, weight = rng.lognormal(size=800), rng.exponential(size=800)
+    seen = rng.random(800) < 0.9
+    x[~seen], weight[~seen] = odd, 0.0
+    row = fitted_with_weights(x, BOX_COX, weight)
+    np.testing.assert_array_equal(row, fitted_with_weights(x[seen], BOX_COX, weight[seen]))
+    assert row[ROUTE] == Route.ONE_PASS
+
+
+def test_missing_values_have_no_weight():
+    rng = np.random.default_rng(11)
+    x, weight = rng.normal(size=800), rng.exponential(size=800)
+    seen = rng.random(800) < 0.7
+    missing = np.where(seen, x, np.nan)
+    row, expected = (fitted_with_weights(*columns) for columns in (
+        (missing, YEO_JOHNSON, weight), (x[seen], YEO_JOHNSON, weight[seen])
+    ))  # fmt: skip
+    row[N_EVAL] = expected[N_EVAL]  # the missing ones were met on the way
+    np.testing.assert_array_equal(row, expected)
+
+
+@pytest.mark.parametrize("lmbda", [-1.5, 0.0, 1e-9, 0.3, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("name", ["normal", "lognormal", "negative", "exponential", "far normal"])
+def test_moments_at_a_given_lambda(name, lmbda):
+    n = 1000
+    rng = np.random.default_rng(12)
+    x, weight = DISTRIBUTIONS[name](rng, n), rng.exponential(size=n)
+    for row, two_pass in (
+        (fitted(x, YEO_JOHNSON, lmbda=lmbda), fitted(x, YEO_JOHNSON, np.ones(n), lmbda)),
+        (fitted_with_weights(x, YEO_JOHNSON, weight, lmbda), fitted(x, YEO_JOHNSON, weight, lmbda)),
+    ):
+        assert row[STATUS] == two_pass[STATUS] == Status.FIXED
+        assert row[LMBDA] == lmbda
+        for k in (LOC, SCALE):
+            assert abs(row[k] - two_pass[k]) <= 1e-12 * max(abs(two_pass[LOC]), two_pass[SCALE])
+        assert row[NLL] == pytest.approx(two_pass[NLL], rel=1e-12, abs=1e-12)
+        assert row[CURVATURE] == pytest.approx(two_pass[CURVATURE], rel=1e-8)
+        assert row[ROUTE] == (Route.TWO_PASS if name == "far normal" else Route.ONE_PASS)
+        assert name == "far normal" or row[N_EVAL] == 1
+
+
 # --- the sums themselves ------------------------------------------------------------------------------
 
 
@@ -137,13 +284,13 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     """Logs, sums and score of a column: in float64, and from float32 logs into the second row."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     if both_signs:
-        total, squares, _, _ = ps.signed_logs(x, d, d32)
+        total, squares, _, _ = ps.signed_logs(x, None, d, d32)
     else:
-        total, squares, _, _ = ps.logs_of_one_sign(x, 0, -1, base, per_ref, d, d32)
+        total, squares, _, _ = ps.logs_of_one_sign(x, None, 0, -1, base, per_ref, d, d32)
     moments[:] = 0.0
     for start in range(0, x.size, ps.CHUNK):
-        ps.add_sums(d[start : start + ps.CHUNK], exponent, both_signs, moments[0])
-        ps.add_sums(d32[start : start + ps.CHUNK], exponent, both_signs, moments[1])
+        ps.add_sums(d[start : start + ps.CHUNK], None, exponent, both_signs, moments[0])
+        ps.add_sums(d32[start : start + ps.CHUNK], None, exponent, both_signs, moments[1])
     good, good32 = ps.center(moments[0]), ps.center(moments[1])
     mean = total / x.size
     score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
