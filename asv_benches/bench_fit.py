@@ -83,6 +83,49 @@ class OneThread(InTurns):
         return self.ratio("one thread", "two threads")
 
 
+#: Fits that are compared with the plain one.
+REGIMES = ["weights", "counts", "half zero weights", "1 % missing", "30 % missing", "given lambda", "given, weights"]
+
+
+class Regimes(InTurns):
+    """A fit with weights, with missing values or at a given lambda beside the plain fit of the same matrix."""
+
+    params = (FAMILIES, [256, 1000, 10_000, 100_000, 1_000_000], REGIMES, [1, 2])
+    param_names = ("family", "n", "regime", "n_threads")
+
+    def setup(self, family: str, n: int, regime: str, n_threads: int) -> None:
+        self.plain = self.x = matrix(family, n, VALUES // n, "F")
+        self.options: dict[str, Any] = {"lmbda": 0.5} if "given" in regime else {}
+        rng = np.random.default_rng(1)
+        if "missing" in regime:
+            share = float(regime.split()[0]) / 100.0
+            self.x = np.where(rng.random(self.plain.shape) < share, np.nan, self.plain)
+        elif regime == "counts":
+            self.options["sample_weight"] = rng.integers(1, 6, n)
+        elif "weights" in regime:
+            zeros = rng.random(n) < 0.5 * regime.startswith("half")
+            self.options["sample_weight"] = np.where(zeros, 0.0, rng.exponential(size=n))
+
+    def fit(self, x: np.ndarray, family: str, n_threads: int, options: dict[str, Any]) -> pk.PowerFit:
+        return pk.fit(x, family, standardize=False, n_threads=n_threads, **options)
+
+    def track_cost(self, family: str, n: int, regime: str, n_threads: int) -> float:
+        """CPU time over that of the plain fit."""
+        calls = {
+            regime: lambda: self.fit(self.x, family, n_threads, self.options),
+            "plain": lambda: self.fit(self.plain, family, n_threads, {}),
+        }
+        for call in calls.values():
+            call()  # compiles
+        self.compare(calls)
+        return self.laps[regime].cpu / self.laps["plain"].cpu
+
+    def track_nanoseconds_a_value(self, family: str, n: int, regime: str, n_threads: int) -> float:
+        """CPU time."""
+        self.track_cost(family, n, regime, n_threads)
+        return 1e9 * self.laps[regime].cpu / self.x.size
+
+
 class Shift(InTurns):
     """What a shift costs, on one thread: a shifted Box-Cox beside Box-Cox of sums that were made beforehand."""
 
