@@ -30,27 +30,20 @@ _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 
 
 @kernel
-def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
+def fit_column(
+    x: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: float,
+    work: Work,
+    row: FloatArray,
+    weighted: bool | None = None,
+) -> None:
     """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found).
 
-    With weights in two passes at once: the sums of one pass are compiled without them. `fit_weighted_column` has both.
+    The sums of one pass are compiled without weights, or with them where `weighted` is True, by its type. Weights that
+    they are not compiled for are not lost: the column is fitted in two passes.
     """
-    _fit_column(x, weight, None, family, lmbda, work, row)
-
-
-@kernel
-def fit_weighted_column(
-    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray
-) -> None:
-    """Fit one column into `row`, with weights in one pass too."""
-    _fit_column(x, weight, True, family, lmbda, work, row)
-
-
-@kernel
-def _fit_column(
-    x: FloatArray, weight: FloatArray, weighted: bool | None, family: int, lmbda: float, work: Work, row: FloatArray
-) -> None:
-    """Fit one column; `weighted` is None or True, a type, to compile the sums of one pass without or with weights."""
     try_one_pass = (weight.size == 0) == (weighted is None)
     column = unscanned(x, weight, family)
     weights = weights_of(column, weighted)
@@ -147,7 +140,7 @@ def fit_weighted_columns(
     """Fit the rows of `columns` with a weight for each value of a row: an entry of its own, compiled where used."""
     each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_weighted_column(columns[j], weight, family, lmbda[j], each, out[j])
+        fit_column(columns[j], weight, family, lmbda[j], each, out[j], True)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

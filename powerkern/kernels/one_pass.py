@@ -436,7 +436,8 @@ def _walk(column: _Column, logs: _Logs, start: float, stage: _Stage, moments: Fl
             break
         moments[:] = 0.0
         for i in range(0, logs.d.size, CHUNK):
-            add_sums(logs.d[i : i + CHUNK], _chunk_of(logs.weight, i), at, column.sign == 0.0, moments)
+            end = i + CHUNK
+            add_sums(logs.d[i:end], _part_of(logs.weight, i, end), at, column.sign == 0.0, moments)
         if not center(moments):
             break
         if stage.step == math.inf:
@@ -499,9 +500,10 @@ def _logs_and_sums(
     d = work.spare[: x.size]
     moments[:] = 0.0
     for i in range(0, x.size, CHUNK):
-        part, chunk = _chunk_of(weights.values, i), d[i : i + CHUNK]
+        end = i + CHUNK
+        part, chunk = _part_of(weights.values, i, end), d[i:end]
         d32 = work.d32[: chunk.size]
-        sums = _logs_of_chunk(column, x[i : i + CHUNK], part, ahead, chunk, d32, sums)
+        sums = _logs_of_chunk(column, x[i:end], part, ahead, chunk, d32, sums)
         if max(sums.low, sums.high) >= INF_BITS or (column.sign != 0.0 and sums.low < 0):
             break
         if exponent == exponent:
@@ -558,11 +560,6 @@ def _part_of(weight: F | None, start: int, end: int) -> F | None:
     if weight is None:
         return None
     return weight[start:end]  # type: ignore[return-value]
-
-
-@kernel
-def _chunk_of(weight: F | None, start: int) -> F | None:
-    return _part_of(weight, start, start + CHUNK)
 
 
 @kernel
