@@ -549,9 +549,8 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
     if values.shape != (n_rows,):
         raise ValueError(f"sample_weight has shape {values.shape}, X has {n_rows} rows; pass one weight per row")
     weights = np.ascontiguousarray(values, dtype=np.float64)
-    bad = ~((weights >= 0.0) & (weights < np.inf))
-    if bad.any():
-        i = int(np.argmax(bad))
+    if weights.size and not (weights.min() >= 0.0 and weights.max() < np.inf):
+        i = int(np.argmin((weights >= 0.0) & (weights < np.inf)))
         raise ValueError(f"sample_weight, row {i}: the weight is {weights[i]}; weights must be finite and not negative")
     with np.errstate(over="ignore"):
         total = weights.sum()
