@@ -60,9 +60,11 @@ class _Patch(NamedTuple):
 
     def put(self, target: NDArray[Any]) -> None:
         """Replace them."""
-        with np.errstate(over="ignore"):
-            for j, image, mask in zip(self.columns, self.images, self.mask, strict=True):
-                target[mask, j] = image[mask]
+        if self.columns.size:
+            values = target[:, self.columns]
+            with np.errstate(over="ignore"):
+                np.copyto(values, self.images.T, where=self.mask.T, casting="same_kind")
+            target[:, self.columns] = values
 
 
 class _Transform:
