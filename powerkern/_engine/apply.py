@@ -21,7 +21,7 @@ from powerkern.kernels.results import CENTER, DIVISOR
 #: Instead of a family: columns that are gathered.
 _GATHERED = -1
 #: float64 is transformed along lines where at least this fraction of the columns can be, judged by a sample of them.
-_ORDINARY = 0.9
+_ORDINARY = 0.5
 _SAMPLE = 64
 
 #: Given a column's number, its values and their images, repair the latter; returns how many cannot be repaired.
