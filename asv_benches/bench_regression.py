@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import scipy.optimize
+import scipy.special
 
 import powerkern as pk
 from powerkern.regression import fit_regression
@@ -29,11 +30,10 @@ def scipy_loop(Y: np.ndarray, X: np.ndarray) -> list[float]:
     Q = np.linalg.qr(np.column_stack([np.ones(len(X)), X]))[0]
 
     def fit(y: np.ndarray) -> float:
-        logs = np.log(y)
-        mean = logs.mean()
+        mean = np.log(y).mean()
 
         def g(lmbda: float) -> float:
-            psi = logs if lmbda == 0.0 else np.expm1(lmbda * logs) / lmbda
+            psi = scipy.special.boxcox(y, lmbda)
             rest = psi - Q @ (Q.T @ psi)
             return float(0.5 * np.log(rest @ rest / y.size) - (lmbda - 1.0) * mean)
 
