@@ -1,4 +1,4 @@
-"""The command line: ``python -m powerkern demo | fit | transform | inverse``."""
+"""The command line: ``python -m powerkern demo | fit | summary | transform | inverse``."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         prog="powerkern", description="Fit and apply Box-Cox and Yeo-Johnson transforms, column by column."
     )
     parser.add_argument("--version", action="version", version=f"powerkern {pk.__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,fit,transform,inverse}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="{demo,fit,summary,transform,inverse}")
 
     demo = commands.add_parser("demo", help="fit simulated data with known lambdas; show error and speed")
     demo.set_defaults(run=_run_demo)
@@ -134,25 +134,15 @@ def _parser() -> argparse.ArgumentParser:
 
     fit = commands.add_parser("fit", help="fit the numeric columns of a table")
     fit.set_defaults(run=_run_fit)
-    fit.add_argument("data", type=Path, help=".csv, .tsv (also gzipped), .parquet or .npy")
     fit.add_argument("-o", "--output", type=Path, metavar="FIT.json", help="where to write the fit")
-    fit.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
-    fit.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
-    fit.add_argument("--estimator", default="mle", help="default: %(default)s")
-    fit.add_argument(
-        "--no-standardize", action="store_true", help="do not standardise to mean 0 and standard deviation 1"
+    _add_fit(fit)
+
+    summary = commands.add_parser(
+        "summary", help="fit a table; show intervals, tests and how normal its columns become"
     )
-    fit.add_argument(
-        "--shift",
-        type=_numbers,
-        default=0.0,
-        metavar="C[,C...]",
-        help="of Box-Cox: what is added to all columns, or to each (default: 0); --shift=-1,2 where a minus leads",
-    )
-    fit.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
-    fit.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
-    _add_delimiter(fit)
-    _add_common(fit)
+    summary.set_defaults(run=_run_summary)
+    summary.add_argument("--level", type=_level, default=0.95, help="of the intervals (default: %(default)s)")
+    _add_fit(summary)
 
     for command, run, what in (
         ("transform", _run_transform, "apply a fit to a table"),
@@ -175,6 +165,28 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_fit(parser: argparse.ArgumentParser) -> None:
+    """The table to fit, and how."""
+    parser.add_argument("data", type=Path, help=".csv, .tsv (also gzipped), .parquet or .npy")
+    parser.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
+    parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
+    parser.add_argument("--estimator", default="mle", help="default: %(default)s")
+    parser.add_argument(
+        "--no-standardize", action="store_true", help="do not standardise to mean 0 and standard deviation 1"
+    )
+    parser.add_argument(
+        "--shift",
+        type=_numbers,
+        default=0.0,
+        metavar="C[,C...]",
+        help="of Box-Cox: what is added to all columns, or to each (default: 0); --shift=-1,2 where a minus leads",
+    )
+    parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
+    parser.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
+    _add_delimiter(parser)
+    _add_common(parser)
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--n-threads", type=_positive, metavar="N", help="threads (default: all cores)")
     parser.add_argument("--json", action="store_true", help="print JSON for programs in place of the table")
@@ -188,6 +200,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
     return int(text)
+
+
+def _level(text: str) -> float:
+    level = _numbers(text)
+    if isinstance(level, list) or not 0.0 < level < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+    return level
 
 
 def _numbers(text: str) -> float | list[float]:
@@ -210,6 +229,33 @@ def _character(text: str) -> str:
 
 def _run_fit(args: argparse.Namespace) -> None:
     _tables.check_folder(args.output)
+    fit, table = _fitted(args)
+    if args.output:
+        _write_text(args.output, fit.to_json() + "\n")
+    records = _records(fit, table)
+    if args.json:
+        _print_json({"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "columns": records})
+        return
+    _print_fit(records)
+    _print_left_out(args, table)
+
+
+def _run_summary(args: argparse.Namespace) -> None:
+    fit, table = _fitted(args)
+    summary = fit.summary(level=args.level, n_threads=args.n_threads)
+    summary.names = np.array(table.matrix_names)
+    if args.json:
+        entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
+        columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
+        about = {"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "level": args.level}
+        _print_json({**about, "columns": columns})
+        return
+    print(summary.to_text(None))
+    _print_left_out(args, table)
+
+
+def _fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+    """The table that was asked for, or its columns, and their fit."""
     wanted = list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
     table = _tables.read(args.data, _by_name(wanted, args.data), keep_rest=False, delimiter=args.delimiter)
     with _blame(args.data, table):
@@ -224,14 +270,11 @@ def _run_fit(args: argparse.Namespace) -> None:
             progress=args.progress,
             column_names=table.matrix_names if table.named else None,
         )
-    if args.output:
-        _write_text(args.output, fit.to_json() + "\n")
-    records = _records(fit, table)
-    if args.json:
-        _print_json({"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "columns": records})
-        return
-    _print_fit(records)
-    if table.other_names and wanted is None:
+    return fit, table
+
+
+def _print_left_out(args: argparse.Namespace, table: Table) -> None:
+    if table.other_names and args.columns is None:
         print(f"\nleft out, not numeric: {', '.join(table.other_names)}")
 
 
@@ -528,6 +571,11 @@ def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[i
             for j, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join(cells).rstrip())
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it."""
+    return _finite(value) if isinstance(value, float) else value
 
 
 def _finite(value: float) -> float | None:

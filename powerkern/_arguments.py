@@ -42,16 +42,16 @@ def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
 
 
-def repeated_rows(values: NDArray[Any], weight: FloatArray, estimator: str) -> NDArray[Any]:
-    """Rows repeated as their weights say, for estimators that use order statistics."""
+def repeated_rows(values: NDArray[Any], weight: FloatArray, what: str) -> NDArray[Any]:
+    """Rows repeated as their weights say, for `what` uses order statistics."""
     if not weight.size:
         return values
     broken = weight != np.floor(weight)
     if broken.any():
         i = int(np.argmax(broken))
         raise ValueError(
-            f"sample_weight, row {i}: the weight is {weight[i]}; estimator={estimator!r} takes whole numbers, by which "
-            "it repeats the rows"
+            f"sample_weight, row {i}: the weight is {weight[i]}; {what} takes whole numbers, by which it "
+            "repeats the rows"
         )
     return np.repeat(values, weight.astype(np.int64), axis=0)
 

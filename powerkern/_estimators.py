@@ -100,7 +100,7 @@ class NearestNormal(NamedTuple):
         def search(block: FloatArray, group: slice) -> FloatArray:
             n = block.shape[1]
             block.sort(axis=1)  # NaN last
-            quantiles = _normal_quantiles(block) if self.criterion == normality_search.PPCC else block
+            quantiles = normal_quantiles_of(block) if self.criterion == normality_search.PPCC else block
             out = np.empty((block.shape[0], width))
             normality_search.criterion_columns(
                 block, family, self.criterion, start[group], quantiles, np.empty((2, n)), out
@@ -116,7 +116,7 @@ class NearestNormal(NamedTuple):
         return results
 
 
-def _normal_quantiles(block: FloatArray) -> FloatArray:
+def normal_quantiles_of(block: FloatArray) -> FloatArray:
     """`normality_search.normal_quantiles` for the values of each row, NaN last."""
     quantiles = np.zeros_like(block)
     counts = block.shape[1] - np.isnan(block).sum(axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,12 @@ from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
 CONVENIENT = (1.0, 0.0, -1.0, 1.0 / 2.0, 1.0 / 3.0, -1.0 / 2.0, -1.0 / 3.0, 2.0, -2.0)
+
+#: Lambdas that summaries test: the logarithm, and no transform.
+TESTED = (0.0, 1.0)
+
+#: Of an interval: from the profile likelihood, or from its curvature.
+Method = Literal["profile", "wald"]
 
 
 class Interval(NamedTuple):
@@ -46,6 +52,14 @@ def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> Likelihood
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
     return LikelihoodRatio(np.asarray(statistic), df, np.asarray(chdtrc(df, statistic)))
+
+
+def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> FloatArray:
+    """The lambdas of a hypothesis: one for all, of shape (), or one for each of `n`; or the error."""
+    given = as_reals("lmbda0", lmbda0)
+    if given.ndim > 1 or given.size not in (1, n) or not np.isfinite(given).all():
+        raise ValueError(f"lmbda0 must be one finite number, or one per {each} ({n})")
+    return given.reshape(()) if given.size == 1 else given
 
 
 def checked_level(level: float) -> float:

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _fit_json, _frames
-from powerkern import _power_sums as power_sums
-from powerkern._arguments import as_reals, domain_error_in, weights_of
+from powerkern._arguments import domain_error_in
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
-from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import QUANTILE, cutoff_of
-from powerkern._likelihood_tests import Interval, checked_level
-from powerkern._status import Route, Status, is_failed
+from powerkern._estimators import cutoff_of
+from powerkern._inference import Inference
+from powerkern._likelihood_tests import Interval
+from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
 from powerkern.kernels import columnwise
-from powerkern.kernels.family import FAMILIES, is_mirrored, lowest
-from powerkern.kernels.results import (
-    CURVATURE,
-    FIELDS,
-    INTERCEPT,
-    KEPT_HIGH,
-    KEPT_LOW,
-    N_EVAL,
-    NLL,
-    ROUTE,
-    STATUS,
-)
+from powerkern.kernels.family import FAMILIES, lowest
+from powerkern.kernels.results import INTERCEPT, KEPT_HIGH, KEPT_LOW, STATUS
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
@@ -43,28 +32,7 @@ FIT_FAMILIES = (*FAMILIES, BEST)
 _KEEPS = ("rewml", "rewml-nr", "mtl")
 
 
-class _Figure:
-    """A field of `kernels.results.ColumnFit` as an attribute of a fit: one number per column, read-only."""
-
-    def __init__(self, field: str, doc: str) -> None:
-        self._position = FIELDS.index(field)
-        self.__doc__ = doc
-
-    @overload
-    def __get__(self, fit: None, owner: type) -> _Figure: ...
-
-    @overload
-    def __get__(self, fit: PowerFit, owner: type) -> FloatArray: ...
-
-    def __get__(self, fit: PowerFit | None, owner: type) -> FloatArray | _Figure:
-        if fit is None:
-            return self
-        view = fit._results[:, self._position]
-        view.flags.writeable = False
-        return view
-
-
-class PowerFit:
+class PowerFit(Inference):
     """Power transforms fitted to the columns of a matrix.
 
     Made by `fit`; `from_json` reads one back. All arrays have one entry per column.
@@ -124,114 +92,76 @@ class PowerFit:
     (lambda = -361) or all its values agree to 15 digits (years, tight clusters).
     """
 
-    def __init__(
-        self,
-        family: str,
-        results: FloatArray,
-        *,
-        estimator: str = "mle",
-        families: IntArray | None = None,
-        quantile: float = QUANTILE,
-        standardize: bool = True,
-        column_names: list[str] | None = None,
-        data: tuple[NDArray[Any], FloatArray] | None = None,
-        sums: power_sums.PowerSums | None = None,
-        was_vector: bool = False,
-    ) -> None:
-        self.family = family
-        self.estimator = estimator
-        self.quantile = quantile
-        self.standardize = standardize
-        self.column_names = column_names
-        self._results = results
-        self._families = np.full(len(results), FAMILIES[family]) if families is None else families
-        self._was_vector = was_vector
-        self._data = data
-        self._sums = sums
-
-    lmbda = _Figure("lmbda", "The transformation parameter of each column.")
-    loc = _Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
-    scale = _Figure("scale", "Their standard deviation, a factor ``exp(log_factor)`` apart.")
-    log_factor = _Figure("log_factor", "Log of the factor that `loc` and `scale` leave out; mostly 0.")
-    n_obs = _Figure("n_obs", "Number (or total weight) of the values that are not missing.")
-    x_min = _Figure("x_min", "Smallest value of the fitted data.")
-    x_max = _Figure("x_max", "Largest value of the fitted data.")
-    lmbda0 = _Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
-    n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
-    center = _Figure("center", "What is subtracted before values are transformed.")
-    divisor = _Figure("divisor", "What they are then divided by.")
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return int(self._results.shape[0])
-
-    @property
-    def shift(self) -> FloatArray:
-        """What Box-Cox adds to each column before it is transformed; 0 under Yeo-Johnson."""
-        mirrored = np.array([is_mirrored(code) for code in FAMILIES.values()])
-        return np.where(mirrored[self._families], 0.0, 0.0 - self.center)
-
-    @property
-    def nll(self) -> FloatArray:
-        """Negative log-likelihood at `lmbda`."""
-        return self._results[:, NLL] * self.n_kept
-
-    @property
-    def information(self) -> FloatArray:
-        """Second derivative of `nll` in lambda."""
-        return self._results[:, CURVATURE] * self.n_kept
-
-    @property
-    def n_iter(self) -> IntArray:
-        """Evaluations of the likelihood or its derivatives."""
-        return self._results[:, N_EVAL].astype(np.int64)
-
-    @property
-    def status(self) -> IntArray:
-        """A `powerkern.Status` for each column."""
-        return self._results[:, STATUS].astype(np.int64)
-
-    @property
-    def status_text(self) -> list[str]:
-        """The status of each column in words."""
-        return [Status(code).sentence for code in self.status]
-
-    @property
-    def route(self) -> list[str]:
-        """How the optimum of each column was found: "one pass", "two pass", "power sums", "moments", "refit" or ""."""
-        return [Route(code).label for code in self._results[:, ROUTE].astype(np.int64)]
-
-    @property
-    def families(self) -> list[str]:
-        """The transform of each column."""
-        names = {code: name for name, code in FAMILIES.items()}
-        return [names[code] for code in self._families.tolist()]
-
     def __repr__(self) -> str:
         fitted = np.count_nonzero(~is_failed(self.status))
         fitted_text = f"{fitted} of {self.n_features} columns fitted"
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_data": None, "_sums": None}  # a fit travels without the data it came from
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
-        self.__dict__.update(state, _results=np.array(state["_results"]))
-
     def part(self, columns: slice) -> PowerFit:
         """The fit of some of the columns, without data."""
         names = None if self.column_names is None else self.column_names[columns]
+        return self._with(self._results[columns].copy(), self._families[columns].copy(), names)
+
+    def _with(self, results: FloatArray, families: IntArray, names: list[str] | None) -> PowerFit:
+        """A fit of the same kind with other results, without data."""
         return PowerFit(
             self.family,
-            self._results[columns].copy(),
+            results,
             estimator=self.estimator,
-            families=self._families[columns].copy(),
+            families=families,
             quantile=self.quantile,
             standardize=self.standardize,
             column_names=names,
         )
+
+    def rounded_fit(
+        self,
+        level: float = 0.95,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> PowerFit:
+        """The fit with convenient powers: `rounded` in place of `lmbda`, and means and scales that go with it.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of the intervals in which powers are sought.
+        X, sample_weight, n_threads
+            As in `profile`: without data, fits of sketches answer from their power sums.
+
+        Returns
+        -------
+        PowerFit
+            Columns whose lambda has changed have the status `Status.ROUNDED`, the others what they had. `ymax` is not
+            applied again. Rounding it once more changes nothing.
+
+        Raises
+        ------
+        ValueError
+            Robust fits, which have no such intervals; a fit without its data.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=200)
+        >>> fit = pk.fit(x, family="box-cox").rounded_fit()
+        >>> fit.lmbda, fit.status_text
+        (array([0.]), ['lambda rounded to a convenient power inside the interval of its optimum'])
+        >>> bool(np.allclose(fit.transform(x), (np.log(x) - np.log(x).mean()) / np.log(x).std()))
+        True
+        """
+        rounded = self.rounded(level)
+        results = self._results_at(rounded, X, sample_weight, thread_count(n_threads))
+        results[results[:, STATUS] == Status.FIXED, STATUS] = Status.ROUNDED
+        same = rounded == self.lmbda
+        results[same] = self._results[same]
+        fit = self._with(results, self._families, self.column_names)
+        fit._was_vector, fit._data, fit._sums = self._was_vector, self._data, self._sums
+        if not self.standardize:
+            warn_overflow(fit)
+        return fit
 
     # --- applying ---------------------------------------------------------------------------------------
 
@@ -491,136 +421,6 @@ class PowerFit:
         failed = is_failed(self.status)
         low[failed] = high[failed] = np.nan
         return Interval(low, high)
-
-    # --- likelihood -------------------------------------------------------------------------------------
-
-    def profile(
-        self,
-        lmbdas: ArrayLike,
-        X: object = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        n_threads: int | None = None,
-    ) -> FloatArray:
-        """Negative log-likelihood of every column at given lambdas.
-
-        Parameters
-        ----------
-        lmbdas : float or (k,) array-like
-            Where to evaluate.
-        X : array-like, optional
-            The fitted data. Not needed right after `fit`, which remembers its data without copying them (so they
-            must not be changed in between), until the fit is used to overwrite them. A fit that was pickled or read
-            from JSON has none.
-        sample_weight : (n,) array-like, optional
-            Weights that go with `X`.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process.
-
-        Returns
-        -------
-        (n_features, k) ndarray
-            In the units of `nll`; NaN for columns that could not be fitted. For a scalar, (n_features,).
-
-        Examples
-        --------
-        >>> import numpy as np, powerkern as pk
-        >>> fit = pk.fit(np.arange(1.0, 50.0), family="box-cox")
-        >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
-        True
-        """
-        points = as_reals("lmbdas", lmbdas)
-        self._refuse_robust("the profile likelihood")
-        if points.ndim > 1 or not np.isfinite(points).all():
-            raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
-        threads, points_1d = thread_count(n_threads), np.atleast_1d(points)
-        if X is None and sample_weight is None and self._sums is not None:
-            g = self._sums.profile(points_1d, threads)
-        else:
-            values, weight = self._remembered(X, sample_weight)
-            g = np.empty((self.n_features, points_1d.size))
-            for code, chosen in self._by_family():
-                g[chosen] = power_sums.profile_matrix(values[:, chosen], code, points_1d, weight, threads)
-        g *= self.n_obs[:, None]
-        return g[:, 0] if points.ndim == 0 else g
-
-    def confint(
-        self,
-        level: float = 0.95,
-        X: object = None,
-        *,
-        sample_weight: ArrayLike | None = None,
-        n_threads: int | None = None,
-    ) -> Interval:
-        """Likelihood intervals for lambda: where `nll` exceeds its minimum by half a chi-square quantile.
-
-        Parameters
-        ----------
-        level : float, default 0.95
-            Confidence level, between 0 and 1.
-        X, sample_weight, n_threads
-            As in `profile`.
-
-        Returns
-        -------
-        Interval
-            Arrays `low` and `high`; NaN for columns whose lambda was not found by maximum likelihood (given, at a
-            bound, not fitted).
-
-        Examples
-        --------
-        >>> import numpy as np, powerkern as pk
-        >>> low, high = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox").confint()
-        >>> bool(low[0] < 0.0 < high[0])
-        True
-        """
-        self._refuse_robust("a likelihood interval")
-        level = checked_level(level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
-        threads = thread_count(n_threads)
-        with np.errstate(divide="ignore"):
-            drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
-        if X is None and sample_weight is None and self._sums is not None:
-            ends = self._sums.interval(self.lmbda, drop, threads)
-        else:
-            values, weight = self._remembered(X, sample_weight)
-            ends = np.empty((self.n_features, 2))
-            for code, chosen in self._by_family():
-                args = values[:, chosen], code, self.lmbda[chosen], drop[chosen], weight, threads
-                ends[chosen] = power_sums.interval_matrix(*args)
-        ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
-        ends[self.status != Status.OK] = np.nan
-        return Interval(ends[:, 0], ends[:, 1])
-
-    def _by_family(self) -> list[tuple[int, slice | NDArray[np.intp]]]:
-        """Each family in use, and its columns."""
-        codes = np.unique(self._families).tolist()
-        return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self._families == code)) for code in codes]
-
-    def _refuse_robust(self, what: str) -> None:
-        if self.estimator != "mle":
-            raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
-
-    def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[Columns, FloatArray]:
-        if X is not None:
-            matrix = as_matrix(_frames.columns_named(X, self.column_names))
-            check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
-            weight = weights_of(sample_weight, matrix.values.shape[0])
-            weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
-            counts = count_outside(weighted, self._families, self._results, 1)
-            if counts.any():
-                j = int(np.argmax(counts > 0))
-                raise domain_error_in(matrix, j, matrix.names or self.column_names, weight, self.shift[j])
-            return shifted(matrix.values, self.shift), weight
-        if sample_weight is not None:
-            raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
-        if self._data is None:
-            raise ValueError(
-                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten); pass X"
-            )
-        values, weight = self._data
-        return shifted(values, self.shift), weight
 
     # --- JSON -------------------------------------------------------------------------------------------
 

@@ -335,6 +335,18 @@ class PowerSums:
         for_each_group(job, self._shape, n_threads)
         return out
 
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """g of every column at a lambda of its own."""
+        out = np.empty((len(self.cells), 1))
+
+        def job(group: slice) -> None:
+            for j in range(group.start, group.stop):
+                one = slice(j, j + 1)
+                sketch.profile_sums(*self._columns(one), lmbda[one], *self._scratch(one), out[one])
+
+        for_each_group(job, self._shape, n_threads)
+        return out[:, 0]
+
     def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
         """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
         out = np.empty((len(self.cells), 2))

@@ -40,6 +40,8 @@ class Status(IntEnum):
     EXACT = 12
     #: No regression: no more values than coefficients. The transform is the identity.
     TOO_FEW = 13
+    #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
+    ROUNDED = 14
 
     @property
     def sentence(self) -> str:
@@ -67,6 +69,7 @@ _SENTENCES = {
     Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
+    Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
 }
 
 

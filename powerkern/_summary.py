@@ -14,6 +14,9 @@ from powerkern._typing import FloatArray
 #: Rows that are printed.
 _SHOWN = 30
 
+#: What the entries of `estimates` are.
+NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
+
 #: Entries of a table by their names, each an array with a row for each column.
 Entries = Mapping[str, "NDArray[Any]"]
 
@@ -120,6 +123,11 @@ def estimates(
     for hypothesis, test in tests.items():
         entries[f"lr_{hypothesis}"], entries[f"p_{hypothesis}"] = test.statistic, test.pvalue
     return entries
+
+
+def note_on_intervals(level: float) -> str:
+    """What the ends of the intervals, and rounded powers, are in the entries of `estimates`."""
+    return f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"
 
 
 def _first(n: int, entries: Entries) -> Entries:

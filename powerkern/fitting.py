@@ -17,16 +17,29 @@ from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, Robust, other_estimator
 from powerkern._lambda_limit import apply_limit
-from powerkern._likelihood_tests import Interval
+from powerkern._likelihood_tests import Interval, LikelihoodRatio
+from powerkern._normality import Normality, NormalityFigures
 from powerkern._power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
 from powerkern._shift import extremes, given_shift, to_own_units
+from powerkern._summary import Summary
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 
-__all__ = ["Interval", "OutOfRange", "PowerFit", "fit", "inverse_transform", "transform"]
+__all__ = [
+    "Interval",
+    "LikelihoodRatio",
+    "Normality",
+    "NormalityFigures",
+    "OutOfRange",
+    "PowerFit",
+    "Summary",
+    "fit",
+    "inverse_transform",
+    "transform",
+]
 
 
 def fit(
@@ -186,7 +199,7 @@ def fit(
     limit = output_limit(ymax, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    repeated = repeated_rows(matrix.values, weight, estimator) if other else matrix.values
+    repeated = repeated_rows(matrix.values, weight, f"{estimator=}") if other else matrix.values
     columns = shifted(repeated, shift)
 
     def fitted_as(code: int) -> FloatArray:

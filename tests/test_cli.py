@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import inspect
 import json
 import os
 import signal
@@ -290,10 +291,47 @@ def test_progress(run, table):
     json.loads(out)  # the bar goes to standard error
 
 
+def test_summary(run, table, numbers):
+    code, out, err = run("summary", table, "--family", "yeo-johnson", "--level", 0.9)
+    assert (code, err) == (0, "")
+    names = ["income", "length, cm", "z"]
+    fit = pk.fit(numbers, column_names=names)
+    assert out.startswith(f"{fit.summary(level=0.9)}\n")
+    assert out.endswith("left out, not numeric: id, note\n")
+    code, out, _ = run("summary", table, "--json")
+    said = json.loads(out)
+    assert (code, said["rows"], said["estimator"], said["level"]) == (0, ROWS, "mle", 0.95)
+    for name, entry in fit.summary().to_dict().items():
+        assert [column[name] for column in said["columns"]] == entry.tolist()
+
+
+def test_summary_of_an_array(run, tmp_path, numbers):
+    np.save(tmp_path / "x.npy", numbers)
+    code, out, _ = run("summary", tmp_path / "x.npy", "--columns", "2,0")
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()[2:5]] == ["column", "2", "0"]
+    code, out, _ = run("summary", tmp_path / "x.npy", "--estimator", "rewml", "--json")
+    assert code == 0
+    assert "low" not in json.loads(out)["columns"][0]
+
+
+def test_summary_of_many_columns_is_whole(run, tmp_path):
+    np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(12, 50)))
+    assert "\n49 " in run("summary", tmp_path / "x.npy")[1]
+
+
+def test_a_column_that_is_not_fitted_has_no_tests(run, tmp_path):
+    (tmp_path / "x.csv").write_text("a,b\n1,3\n2,3\n4,3\n")
+    code, out, err = run("summary", tmp_path / "x.csv", "--json")
+    assert code == 0
+    assert "not fitted" in err
+    assert json.loads(out)["columns"][1]["p_0"] is None
+
+
 def test_help_names_the_commands(run):
     code, out, _ = run("--help")
     assert code == 0
-    for command in ("demo", "fit", "transform", "inverse"):
+    for command in ("demo", "fit", "summary", "transform", "inverse"):
         assert command in out
 
 
@@ -598,7 +636,7 @@ def test_every_attribute_of_a_fit_is_taken_once(run, tmp_path, monkeypatch):
         return wrapper
 
     for name in ("families", "status_text", "nll", "n_iter", "lmbda", "loc", "scale", "n_obs", "n_kept", "log_factor"):
-        monkeypatch.setattr(pk.PowerFit, name, property(counted(name, vars(pk.PowerFit)[name])))
+        monkeypatch.setattr(pk.PowerFit, name, property(counted(name, inspect.getattr_static(pk.PowerFit, name))))
     counts = []
     for p in (3, 30):
         np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(5, p)))

@@ -383,7 +383,8 @@ def test_functions_are_the_methods():
 
 
 def test_every_public_name_is_documented():
-    methods = [f for name, f in vars(PowerFit).items() if not name.startswith("_") and inspect.isfunction(f)]
+    members = inspect.getmembers(PowerFit, inspect.isfunction)
+    methods = [function for name, function in members if not name.startswith("_")]
     for function in [fitting.fit, fitting.transform, fitting.inverse_transform, *methods]:
         assert inspect.getdoc(function), function
     assert {"transform", "inverse_transform", "profile", "confint", "to_json"} <= {f.__name__ for f in methods}

@@ -27,6 +27,7 @@ def test_codes_are_those_of_stored_fits():
         "AT_END": 11,
         "EXACT": 12,
         "TOO_FEW": 13,
+        "ROUNDED": 14,
     }
 
 

@@ -89,6 +89,18 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Flo
     return _on_columns(profile, values, lmbdas.size, n_threads)
 
 
+def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+    """g of every column at a lambda of its own: (p,)."""
+
+    def evaluate(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
+        own = lmbda[group]
+        for j in range(own.size):
+            one = slice(j, j + 1)
+            mle.profile_columns(columns[one], weight, family, own[one], work, out[one])
+
+    return _on_columns(evaluate, values, 1, n_threads)[:, 0]
+
+
 def interval_matrix(
     values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
 ) -> FloatArray:

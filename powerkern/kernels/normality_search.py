@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, reduction, widest_vectors
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, expm1
@@ -19,7 +19,7 @@ from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
 from powerkern.kernels.moments import moments_of
-from powerkern.kernels.normality import ks_of, n_present
+from powerkern.kernels.normality import decorrelation_of, ks_of, n_present
 
 #: Criteria.
 KS, PPCC = 0, 1
@@ -120,16 +120,6 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 # --- the criteria -------------------------------------------------------------------------------------
 
 
-@reduction
-def _block_squares(y: FloatArray, q: FloatArray, mean: float, scale: float) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(y.size):
-        difference = (y[i] - mean) * scale - q[i]
-        total += difference * difference
-    return total
-
-
 @kernel
 def _criterion(logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray) -> float:
     """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`."""
@@ -139,7 +129,7 @@ def _criterion(logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: 
         return _WORST
     if which == KS:
         return ks_of(y, sample.mean, math.sqrt(sample.m2 / (y.size - 1.0)))
-    return 0.5 * _block_squares(y, q, sample.mean, 1.0 / math.sqrt(sample.m2))  # 1 - r, without cancellation
+    return decorrelation_of(y, q, sample.mean, 1.0 / math.sqrt(sample.m2))
 
 
 @kernel

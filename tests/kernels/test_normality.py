@@ -61,3 +61,41 @@ def test_units_whose_squares_are_out_of_range(factor):
     x = np.sort(rng.normal(size=30))
     assert distance(factor * x) == pytest.approx(distance(x), rel=1e-12)
     assert distance(factor * x, loc=0.5 * factor) == pytest.approx(distance(x, loc=0.5), rel=1e-12)
+
+
+# --- moments and the QQ plot --------------------------------------------------------------------------
+
+
+def figures(x):
+    block = np.sort(np.array([x], dtype=float), axis=1)
+    q = np.zeros_like(block)
+    n = int(np.isfinite(block).sum())
+    q[0, :n] = stats.probplot(block[0, :n], fit=False)[0] if n > 1 else 0.0
+    q /= max(np.sqrt(np.sum(q**2)), 1.0)
+    out = np.empty((1, normality.N_NORMALITY))
+    normality.normality_columns(block, q, np.empty((2, block.shape[1])), out)
+    return out[0]
+
+
+@pytest.mark.parametrize("n", [3, 8, 50, 600])
+@pytest.mark.parametrize("scale", [1.0, 1e-290, 1e290])
+def test_moments_and_correlation(n, scale):
+    x = rng.gamma(2.0, size=n)
+    expected = [stats.skew(x), stats.kurtosis(x), stats.probplot(x)[1][2], n]
+    np.testing.assert_allclose(figures(scale * x), expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(figures([*(scale * x), math.nan]), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_moments_about_a_mean_that_is_rounded():
+    """Adjacent numbers: the mean is off by a part of their spread."""
+    steps = rng.integers(0, 5, 40)
+    steps[:2] = 0, 4
+    x = 1.0 + steps * 2.0**-52
+    expected = [stats.skew(steps), stats.kurtosis(steps), stats.probplot(steps)[1][2], 40]
+    np.testing.assert_allclose(figures(x), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("x", [[math.nan], [1.0], [2.0, 2.0, 2.0], [1.0, 2.0, math.inf], [-math.inf, 1.0, 2.0]])
+def test_no_moments(x):
+    assert np.isnan(figures(x)[: normality.COUNT]).all()
+    assert figures(x)[normality.COUNT] == np.count_nonzero(~np.isnan(x))

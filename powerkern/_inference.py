@@ -1,0 +1,433 @@
+"""What the likelihood of a fit says beyond the estimate: profiles, intervals, tests, rounded powers, a summary."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern import _frames
+from powerkern import _power_sums as power_sums
+from powerkern._arguments import as_reals, domain_error_in, repeated_rows, weights_of
+from powerkern._engine.apply import count_outside
+from powerkern._engine.by_column import likelihoods
+from powerkern._engine.shifted import Columns, shifted
+from powerkern._engine.threads import thread_count
+from powerkern._fitted_columns import FittedColumns
+from powerkern._likelihood_tests import (
+    TESTED,
+    Interval,
+    LikelihoodRatio,
+    Method,
+    checked_level,
+    hypothesis_lambdas,
+    likelihood_ratio,
+    rounded_power,
+    standard_error,
+    wald_interval,
+)
+from powerkern._normality import Normality, moments_matrix, normality_figures
+from powerkern._shift import to_own_units
+from powerkern._status import Status
+from powerkern._summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
+from powerkern._typing import FloatArray
+from powerkern._validate import as_choice, as_matrix, check_n_features
+from powerkern.kernels.normality import N_NORMALITY
+from powerkern.kernels.results import X_MAX, X_MIN
+
+#: Names of figures in a summary.
+_SHORTER = {"pvalue": "p_normal"}
+
+
+class Inference(FittedColumns):
+    """Methods of a fit that look at its likelihood."""
+
+    # --- likelihood -------------------------------------------------------------------------------------
+
+    def profile(
+        self,
+        lmbdas: ArrayLike,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> FloatArray:
+        """Negative log-likelihood of every column at given lambdas.
+
+        Parameters
+        ----------
+        lmbdas : float or (k,) array-like
+            Where to evaluate.
+        X : array-like, optional
+            The fitted data. Not needed right after `fit`, which remembers its data without copying them (so they
+            must not be changed in between), until the fit is used to overwrite them. A fit that was pickled or read
+            from JSON has none.
+        sample_weight : (n,) array-like, optional
+            Weights that go with `X`.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        (n_features, k) ndarray
+            In the units of `nll`; NaN for columns that could not be fitted. For a scalar, (n_features,).
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.arange(1.0, 50.0), family="box-cox")
+        >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
+        True
+        """
+        points = as_reals("lmbdas", lmbdas)
+        self._refuse_robust("the profile likelihood")
+        if points.ndim > 1 or not np.isfinite(points).all():
+            raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
+        threads, points_1d = thread_count(n_threads), np.atleast_1d(points)
+        if X is None and sample_weight is None and self._sums is not None:
+            g = self._sums.profile(points_1d, threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            g = np.empty((self.n_features, points_1d.size))
+            for code, chosen in self._by_family():
+                g[chosen] = power_sums.profile_matrix(values[:, chosen], code, points_1d, weight, threads)
+        g *= self.n_obs[:, None]
+        return g[:, 0] if points.ndim == 0 else g
+
+    def confint(
+        self,
+        level: float = 0.95,
+        X: object = None,
+        *,
+        method: Method = "profile",
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Interval:
+        """Intervals for lambda: where `nll` exceeds its minimum by half a chi-square quantile, or from its curvature.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level, between 0 and 1.
+        X, sample_weight, n_threads
+            As in `profile`.
+        method : {"profile", "wald"}, default "profile"
+            Where the profile likelihood ends, or ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car
+            prints it. That needs no data; the other has better coverage in short columns.
+
+        Returns
+        -------
+        Interval
+            Arrays `low` and `high`; NaN for columns whose lambda was not found by maximum likelihood (given, at a
+            bound, not fitted).
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
+        >>> np.ravel(fit.confint()).round(4)
+        array([-0.0534, 0.2082])
+        >>> np.ravel(fit.confint(method="wald")).round(4)
+        array([-0.0543, 0.2071])
+        """
+        self._refuse_robust("a likelihood interval")
+        level = checked_level(level)
+        if as_choice("method", method, get_args(Method)) == "wald":
+            return wald_interval(self.lmbda, self._standard_error(), level)
+        from scipy.special import chdtri  # costs a third of the time to import powerkern
+
+        threads = thread_count(n_threads)
+        with np.errstate(divide="ignore"):
+            drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
+        if X is None and sample_weight is None and self._sums is not None:
+            ends = self._sums.interval(self.lmbda, drop, threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            ends = np.empty((self.n_features, 2))
+            for code, chosen in self._by_family():
+                args = values[:, chosen], code, self.lmbda[chosen], drop[chosen], weight, threads
+                ends[chosen] = power_sums.interval_matrix(*args)
+        ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
+        ends[self.status != Status.OK] = np.nan
+        return Interval(ends[:, 0], ends[:, 1])
+
+    def lr_test(
+        self,
+        lmbda0: ArrayLike,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> LikelihoodRatio:
+        """Likelihood ratio tests of given lambdas, column by column.
+
+        ``2 (nll(lmbda0) - nll)`` is chi-square with one degree of freedom, up to O(1/n), if `lmbda0` is true.
+
+        Parameters
+        ----------
+        lmbda0 : float or (n_features,) array-like
+            The lambda to test, or one for each column.
+        X, sample_weight, n_threads
+            As in `profile`: without data, fits of sketches answer from their power sums.
+
+        Returns
+        -------
+        LikelihoodRatio
+            Arrays `statistic` and `pvalue`, and `df`, which is 1. NaN for columns whose lambda was not found by
+            maximum likelihood (given, at a bound, rounded, not fitted).
+
+        Raises
+        ------
+        ValueError
+            Robust fits, which have no likelihood ratio; a fit without its data; lambdas that are not finite.
+
+        Notes
+        -----
+        The statistic is a difference of two sums over the rows: it is accurate to about 1e-15 times `nll`.
+
+        References
+        ----------
+        .. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252, eq. (10).
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> X = np.random.default_rng(0).lognormal(size=(200, 2))
+        >>> test = pk.fit(X, family="box-cox").lr_test(0.0)
+        >>> test.pvalue.round(2)
+        array([0.6 , 0.98])
+        """
+        self._refuse_robust("a likelihood ratio test")
+        given = hypothesis_lambdas(lmbda0, self.n_features)
+        if given.ndim == 0:
+            nll0 = self.profile(given, X, sample_weight=sample_weight, n_threads=n_threads)
+        else:
+            nll0 = self.n_obs * self._likelihoods(given, X, sample_weight, thread_count(n_threads))
+        return likelihood_ratio(nll0, self._optimal_nll())
+
+    def rounded(self, level: float = 0.95) -> FloatArray:
+        """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of the interval, between 0 and 1.
+
+        Returns
+        -------
+        (n_features,) ndarray
+            `lmbda` itself where no such power is inside, and for columns whose lambda was not found by maximum
+            likelihood. As R's ``car::powerTransform(x)$roundlam``, where 1/3 is written .33.
+
+        Raises
+        ------
+        ValueError
+            Robust fits, which have no such interval.
+
+        See Also
+        --------
+        PowerFit.rounded_fit : the fit with these powers.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
+        >>> fit.lmbda.round(3), fit.rounded()
+        (array([0.076]), array([0.]))
+        """
+        return rounded_power(self.lmbda, self.confint(level, method="wald"))
+
+    def normality(
+        self, X: object = None, *, sample_weight: ArrayLike | None = None, n_threads: int | None = None
+    ) -> Normality:
+        """How close to normal the columns are before and after their transform.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, optional
+            The fitted data, or others; not needed right after `fit`, see `profile`. NaN is missing.
+        sample_weight : (n,) array-like, optional
+            Whole numbers, by which rows are repeated.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        Normality
+            `before` and `after`, each with arrays `skewness`, `kurtosis`, `ppcc` and `pvalue`
+            (`scipy.stats.skew`, `kurtosis`, `probplot`, `normaltest`). NaN for columns without two distinct values;
+            p-values also for fewer than 8 values.
+
+        Raises
+        ------
+        ValueError
+            Values outside the domain, weights that are not whole numbers, a wrong shape.
+
+        Notes
+        -----
+        The data are read once; a column is sorted, measured, transformed in place and measured again. Moments are
+        taken about the mean, of values scaled by a power of 2: they neither overflow nor lose digits to an offset.
+        The p-value after a fit is too large by a little, as lambda was chosen to make it so.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> before, after = pk.fit(np.random.default_rng(0).lognormal(size=200), "box-cox").normality()
+        >>> before.skewness.round(2), after.skewness.round(2)
+        (array([1.69]), array([-0.01]))
+        """
+        values, weight = self._as_they_are(X, sample_weight)
+        rows = repeated_rows(values, weight, "normality")
+        found = np.empty((self.n_features, 2, N_NORMALITY))
+        for code, chosen in self._by_family():
+            found[chosen] = moments_matrix(rows[:, chosen], code, self._results[chosen], thread_count(n_threads))
+        return Normality(normality_figures(found[:, 0]), normality_figures(found[:, 1]))
+
+    def summary(
+        self,
+        X: object = None,
+        *,
+        level: float = 0.95,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> Summary:
+        """A table of what was found, to print or as arrays or a data frame.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like, optional
+            The fitted data; not needed right after `fit`, see `profile`.
+        level : float, default 0.95
+            Confidence level of intervals and rounded powers.
+        sample_weight : (n,) array-like, optional
+            Weights that go with `X`.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        Summary
+            For each column: `lmbda`, the `rounded` power, standard error `se`, ends `low` and `high` of the Wald
+            interval, likelihood ratio tests of lambda = 0 (`lr_0`, p-value `p_0`) and 1 (`lr_1`, `p_1`); skewness,
+            kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. What needs
+            the data is left out where the fit no longer has them, and tests and intervals for robust fits. A note
+            says so.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> summary = pk.fit(np.random.default_rng(0).lognormal(size=200), "box-cox").summary()
+        >>> for line in str(summary).splitlines()[2:4]:
+        ...     print(line)
+        column  family      lmbda  rounded        se        low    high    lr_0      p_0    lr_1         p_1
+        0       box-cox  0.076378        0  0.066698  -0.054349  0.2071  1.3231  0.25003  164.89  9.6708e-38
+        >>> sorted(summary.to_dict())[:5]
+        ['column', 'family', 'high', 'kurtosis', 'kurtosis_after']
+        """
+        names = self.column_names or map(str, range(self.n_features))
+        first: dict[str, NDArray[Any]] = {"family": np.array(self.families)}
+        last: dict[str, NDArray[Any]] = {"n_obs": self.n_obs, "status": np.array(self.status_text)}
+        if self.estimator == "mle":
+            found, notes = self._estimates(level, X, sample_weight, n_threads)
+        else:
+            found = {"lmbda": self.lmbda, "n_kept": self.n_kept}
+            notes = [f"no tests, no intervals: estimator={self.estimator!r} is not maximum likelihood"]
+        shape, note = self._shape_entries(X, sample_weight, n_threads)
+        return Summary(repr(self), names, [first | found, *shape, last], notes=[*notes, *note])
+
+    def _estimates(
+        self, level: float, X: object, sample_weight: ArrayLike | None, n_threads: int | None
+    ) -> tuple[dict[str, FloatArray], list[str]]:
+        """The entries of a summary that follow from the likelihood, and what there is to say of them."""
+        interval = self.confint(level, method="wald")
+        tests, notes = {}, [note_on_intervals(level)]
+        if X is not None or self._data is not None or self._sums is not None:
+            nll0 = self.profile(list(TESTED), X, sample_weight=sample_weight, n_threads=n_threads)
+            tests = {f"{at:g}": likelihood_ratio(nll0[:, k], self._optimal_nll()) for k, at in enumerate(TESTED)}
+            notes.append(NOTE_ON_TESTS)
+        else:
+            notes.append("no likelihood ratio tests: the fit no longer has its data; pass X")
+        rounded = rounded_power(self.lmbda, interval)
+        return estimates(self.lmbda, rounded, self._standard_error(), interval, tests), notes
+
+    def _shape_entries(
+        self, X: object, sample_weight: ArrayLike | None, n_threads: int | None
+    ) -> tuple[list[dict[str, FloatArray]], list[str]]:
+        """The entries of a summary that say how normal columns are, or what stands in their way."""
+        if X is None and self._data is None:
+            return [], ["no figures of normality: the fit no longer has its data; pass X"]
+        _, weight = self._as_they_are(X, sample_weight)
+        if (weight != np.floor(weight)).any():
+            return [], ["no figures of normality: weights are not whole numbers"]
+        before, after = self.normality(X, sample_weight=sample_weight, n_threads=n_threads)
+        entries = {}
+        for name, x, z in zip(before._fields, before, after, strict=True):
+            short = _SHORTER.get(name, name)
+            entries[short], entries[f"{short}_after"] = x, z
+        return [entries], ["p_normal: D'Agostino and Pearson's test, before and after the transform"]
+
+    def _optimal_nll(self) -> FloatArray:
+        """`nll` of the columns whose lambda was found by maximum likelihood."""
+        return np.where(self.status == Status.OK, self.nll, np.nan)
+
+    def _standard_error(self) -> FloatArray:
+        """Of the columns whose lambda was found by maximum likelihood."""
+        return np.where(self.status == Status.OK, standard_error(self.information), np.nan)
+
+    def _by_family(self) -> list[tuple[int, slice | NDArray[np.intp]]]:
+        """Each family in use, and its columns."""
+        codes = np.unique(self._families).tolist()
+        return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self._families == code)) for code in codes]
+
+    def _refuse_robust(self, what: str) -> None:
+        if self.estimator != "mle":
+            raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
+
+    def _likelihoods(self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | None, n_threads: int) -> FloatArray:
+        """Negative log-likelihood per observation of every column at a lambda of its own."""
+        if X is None and sample_weight is None and self._sums is not None:
+            return self._sums.likelihood(lmbda, n_threads)
+        values, weight = self._remembered(X, sample_weight)
+        g = np.empty(self.n_features)
+        for code, chosen in self._by_family():
+            g[chosen] = likelihoods(values[:, chosen], code, lmbda[chosen], weight, n_threads)
+        return g
+
+    def _results_at(self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | None, n_threads: int) -> FloatArray:
+        """Results of every column with these lambdas."""
+        if X is None and sample_weight is None and self._sums is not None:
+            results, _ = self._sums.fit(lmbda, n_threads)
+        else:
+            values, weight = self._remembered(X, sample_weight)
+            results = np.empty_like(self._results)
+            for code, chosen in self._by_family():
+                results[chosen] = power_sums.fit_matrix(values[:, chosen], code, lmbda[chosen], weight, n_threads)
+        to_own_units(results, self.shift)
+        results[:, [X_MIN, X_MAX]] = self._results[:, [X_MIN, X_MAX]]
+        return results
+
+    def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[Columns, FloatArray]:
+        """The data as they are transformed, with weights."""
+        values, weight = self._as_they_are(X, sample_weight)
+        return shifted(values, self.shift), weight
+
+    def _as_they_are(self, X: object, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray]:
+        """The data, in their own units, with weights."""
+        if X is not None:
+            matrix = as_matrix(_frames.columns_named(X, self.column_names))
+            check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
+            weight = weights_of(sample_weight, matrix.values.shape[0])
+            weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
+            counts = count_outside(weighted, self._families, self._results, 1)
+            if counts.any():
+                j = int(np.argmax(counts > 0))
+                raise domain_error_in(matrix, j, matrix.names or self.column_names, weight, self.shift[j])
+            return matrix.values, weight
+        if sample_weight is not None:
+            raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
+        if self._data is None:
+            raise ValueError(
+                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten); pass X"
+            )
+        return self._data
