@@ -640,9 +640,9 @@ class RegressionFit:
         --------
         >>> import numpy as np
         >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(1.0, 9.0)
-        >>> fit = fit_regression(np.exp(x), x, lmbda=0.0)
-        >>> bool(np.allclose(fit.fitted_values([10.0]), 10.0))
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
         True
         """
         with np.errstate(over="ignore", invalid="ignore"):
