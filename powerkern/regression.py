@@ -6,7 +6,7 @@ import json
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,9 +19,12 @@ from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import ESTIMATORS
 from powerkern._likelihood_tests import (
+    TESTED,
     Interval,
     LikelihoodRatio,
+    Method,
     checked_level,
+    hypothesis_lambdas,
     likelihood_ratio,
     rounded_power,
     standard_error,
@@ -30,7 +33,7 @@ from powerkern._likelihood_tests import (
 from powerkern._power_fit import BEST, FIT_FAMILIES, PowerFit, warn_unfitted
 from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._status import Status, is_failed
-from powerkern._summary import Summary, estimates
+from powerkern._summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_matrix
 from powerkern.kernels import regression as kernel
@@ -39,12 +42,8 @@ from powerkern.kernels.results import N_RESULTS, NLL, STATUS, X_MAX, X_MIN
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
 
-Method = Literal["profile", "wald"]
-
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
-#: Lambdas that a summary tests: the logarithm, and no transform.
-_TESTED = (0.0, 1.0)
 _FORMAT, _VERSION = "powerkern.RegressionFit", 1
 #: Figures that JSON keeps besides the results.
 _FIGURES = ("scanned", "gamma", "rank", "one")
@@ -646,9 +645,9 @@ class RegressionFit:
         --------
         >>> import numpy as np
         >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(1.0, 9.0)
-        >>> fit = fit_regression(np.exp(x), x, lmbda=0.0)
-        >>> bool(np.allclose(fit.fitted_values([10.0]), 10.0))
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
         True
         """
         with np.errstate(over="ignore", invalid="ignore"):
@@ -861,9 +860,7 @@ class RegressionFit:
         >>> bool(test.pvalue[0] > 0.05)
         True
         """
-        given = as_reals("lmbda0", lmbda0)
-        if given.ndim > 1 or given.size not in (1, self.n_responses) or not np.isfinite(given).all():
-            raise ValueError(f"lmbda0 must be one finite number, or one per response ({self.n_responses})")
+        given = hypothesis_lambdas(lmbda0, self.n_responses, "response")
         nll0 = self._profile(np.broadcast_to(given.reshape(-1, 1), (self.n_responses, 1)), n_threads, True)
         return likelihood_ratio(nll0, np.where(self._was_found, self.nll, np.nan))
 
@@ -906,12 +903,12 @@ class RegressionFit:
         ['column', 'family', 'high', 'lmbda']
         """
         has_data = self._problem is not None
-        tests = {f"{at:g}": self.lr_test(at, n_threads=n_threads) for at in _TESTED} if has_data else {}
+        tests = {f"{at:g}": self.lr_test(at, n_threads=n_threads) for at in TESTED} if has_data else {}
         found = estimates(self.lmbda, self.rounded(level), self.se, self.confint(level, method="wald"), tests)
         rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
         names = self.column_names or [str(j) for j in range(self.n_responses)]
         title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"
-        notes = [] if has_data else ["no tests: the fit no longer has its data"]
+        notes = [note_on_intervals(level), NOTE_ON_TESTS if has_data else "no tests: the fit no longer has its data"]
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
 
     def _figures_at(self, entry: Callable[..., None], at: FloatArray, width: int, n_threads: int | None) -> FloatArray:
