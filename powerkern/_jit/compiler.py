@@ -77,21 +77,22 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
     def _get_module_for_linking(self) -> Any:
         """The code of the kernel and of all that it calls, directly or not, each once."""
         self._ensure_finalized()
-        found: dict[int, Any] = {}
-        self._find_callees(found)
+        callees: dict[int, Any] = {}
+        self._find_callees(callees)
         module = self._own_module().clone()
-        for library in found.values():
+        # callers first: the linker leaves out what nothing that is there refers to
+        for library in reversed(callees.values()):
             own = library._own_module if isinstance(library, KernelLibrary) else library._get_module_for_linking
             module.link_in(own(), preserve=True)
         return module
 
     def _find_callees(self, found: dict[int, Any]) -> None:
-        """Add the libraries of all that is called; those of numba's own functions hold what they call already."""
+        """Add all that is called, after what it calls itself; numba's own functions hold what they call already."""
         for library in self._linking_libraries:
             if id(library) not in found:
-                found[id(library)] = library
                 if isinstance(library, KernelLibrary):
                     library._find_callees(found)
+                found[id(library)] = library
 
     def _own_module(self) -> Any:
         return super()._get_module_for_linking()
