@@ -19,7 +19,7 @@ def correlated(n: int, p: int) -> np.ndarray:
     """Columns that Box-Cox makes normal and equally correlated, lambda between -0.5 and 1.2."""
     rng = np.random.default_rng(20240601)
     z = np.sqrt(0.5) * (rng.normal(size=(n, p)) + rng.normal(size=(n, 1)))
-    return np.asarray(scipy.special.inv_boxcox(0.2 * z, np.linspace(-0.5, 1.2, p)))
+    return np.asarray(scipy.special.inv_boxcox(0.2 * np.clip(z, -4.0, 4.0), np.linspace(-0.5, 1.2, p)))
 
 
 def peer(x: np.ndarray) -> np.ndarray:

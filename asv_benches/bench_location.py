@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.stats
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry
+from powerkern._jit import COLUMN, ROWS, entry
 from powerkern.kernels import huber, loc_scale, order_statistics, proposal2
 from powerkern.location import location_scale
 
@@ -131,39 +131,42 @@ class Short:
 # --- kernels ------------------------------------------------------------------------------------------
 
 
-@entry((COLUMN, COLUMN, ROWS, INTEGER))
-def _estimate(y: np.ndarray, w: np.ndarray, table: np.ndarray, which: int) -> loc_scale.LocScale:
-    if which == 0:
-        return huber.huber(y, w, table, 1.5)
-    if which == 1:
-        return huber.huber_one_step(y, w, table, 1.5, huber.CELLWISE_BETA)
+@entry((COLUMN, COLUMN, ROWS))
+def _huber(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
+    return huber.huber(y, w, table, 1.5)
+
+
+@entry((COLUMN, COLUMN, ROWS))
+def _one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
+    return huber.huber_one_step(y, w, table, 1.5, huber.CELLWISE_BETA)
+
+
+@entry((COLUMN, COLUMN, ROWS))
+def _proposal2(y: np.ndarray, w: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
     return proposal2.huber_proposal2_of(y, w, table, 1.5, 1.5)
 
 
-ESTIMATORS = ["huber", "huber_one_step", "huber_proposal2"]
+#: Each compiled by itself: asv runs every parameter in a process of its own.
+ESTIMATORS = {"huber": _huber, "huber_one_step": _one_step, "huber_proposal2": _proposal2}
+
+
+def _estimate(estimator: str, y: np.ndarray) -> loc_scale.LocScale:
+    return ESTIMATORS[estimator](y, y[:0], np.empty((6, order_statistics.table_width(y.size))))
 
 
 class Sorted:
     """Huber's estimators on one column that is sorted already, in passes of np.exp; the call from Python included."""
 
-    params = (ESTIMATORS, [180, 10_000])
+    params = (list(ESTIMATORS), [10_000])
     param_names = ("estimator", "n")
 
     def setup(self, estimator: str, n: int) -> None:
         self.y = np.sort(contaminated(n, 1)[:, 0])
-        self.table = np.empty((6, order_statistics.table_width(n)))
-        self.run(estimator)
-
-    def run(self, estimator: str) -> loc_scale.LocScale:
-        return _estimate(self.y, self.y[:0], self.table, ESTIMATORS.index(estimator))
 
     def track_exp_passes(self, estimator: str, n: int) -> float:
-        return exp_units(lambda: self.run(estimator), n)
+        return exp_units(lambda: _estimate(estimator, self.y), n)
 
     track_exp_passes.unit = "np.exp passes"  # type: ignore[attr-defined]
-
-    def track_iterations(self, estimator: str, n: int) -> float:
-        return float(self.run(estimator).n_iter)
 
 
 # --- accuracy -----------------------------------------------------------------------------------------
@@ -236,7 +239,7 @@ class OneStep:
         worst = 0.0
         for record in self.records:
             y = np.sort(record["x"])
-            found = _estimate(y, y[:0], np.empty((6, order_statistics.table_width(y.size))), 1)
+            found = _estimate("huber_one_step", y)
             for value, expected in zip(found[:2], (record["huber_loc"], record["huber_scale"]), strict=True):
                 worst = max(worst, abs(value / expected - 1.0))
         return worst

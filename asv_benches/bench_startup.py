@@ -18,7 +18,7 @@ FIRST = {
 class Import:
     """Seconds of an import in a new process."""
 
-    params = ["powerkern", "powerkern.stats", "numba", "scipy.stats", "sklearn.preprocessing"]
+    params = ["powerkern", "powerkern.stats"]
     param_names = ("module",)
     laps: dict[str, Lap]
 

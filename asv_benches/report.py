@@ -1,6 +1,6 @@
 """Every figure that powerkern is meant to reach, measured in one run by the benchmark classes of this folder.
 
-python -m asv_benches.report [--only WORD] [--write docs/benchmarks/figures.inc]
+python -m asv_benches.report [--only WORD] [--seconds S] [--write docs/benchmarks/figures.inc]
 """
 
 from __future__ import annotations
@@ -62,6 +62,13 @@ class Result(NamedTuple):
         value = "" if self.value is None else f"{self.value:.3g} {self.figure.unit}".strip()
         laps = "; ".join(f"{name} {lap.wall:.3g} s, {lap.cpu / lap.wall:.2f} cores" for name, lap in self.laps.items())
         return self.figure.name, self.figure.target, value, self.verdict, laps
+
+    @property
+    def cell(self) -> str:
+        """The value, with the target that it misses."""
+        if self.value is None:
+            return ""
+        return f"{self.value:.3g}" + f" (not {self.figure.target})" * (self.verdict == "NO")
 
 
 HEADINGS = ("figure", "target", "measured", "reached", "fastest lap of each, by the clock, and CPU time over it")
@@ -154,10 +161,10 @@ def identity() -> Iterator[Figure]:
         yield Figure(name, "<= 0", bench_fit.Identity, "track_differences_at_once", parameters)
 
 
-def measure(figure: Figure) -> Result:
-    """Run one benchmark as asv would."""
+def measure(figure: Figure, seconds: float) -> Result:
+    """Run one benchmark as asv would, laps in turns for so long."""
     benchmark = figure.benchmark()
-    benchmark.seconds = 3.0
+    benchmark.seconds = seconds
     try:
         if hasattr(benchmark, "setup"):
             benchmark.setup(*figure.parameters)
@@ -198,6 +205,17 @@ def as_rst(results: Iterable[Result], conditions: str, command: str) -> str:
     return list_table(f"Measured by ``{command}`` on: {conditions}", HEADINGS, (result.row() for result in results))
 
 
+def crossed(results: Iterable[Result], conditions: str, command: str) -> str:
+    """A table for many figures: a row for what stands before the colon of their names, a column for what follows it."""
+    table: dict[str, dict[str, str]] = {}
+    for result in results:
+        row, column = result.figure.name.split(": ")
+        table.setdefault(row, {})[column] = result.cell
+    columns = list(dict.fromkeys(column for cells in table.values() for column in cells))
+    rows = ([row, *(cells.get(column, "") for column in columns)] for row, cells in table.items())
+    return list_table(f"Measured by ``{command}`` on: {conditions}", ["", *columns], rows)
+
+
 def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A sentence and a table as reStructuredText."""
     lines = [caption, "", ".. list-table::", "   :header-rows: 1", ""]
@@ -207,26 +225,29 @@ def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[st
     return "\n".join(lines) + "\n"
 
 
-def main(wanted: Callable[[], Iterable[Figure]] = figures, arguments: list[str] | None = None) -> None:
+def main(
+    wanted: Callable[[], Iterable[Figure]] = figures, table: Callable[[Iterable[Result], str, str], str] = as_rst
+) -> None:
     """Measure the figures wanted, print a line a figure as it is measured, write the table."""
     command = f"python -m asv_benches.{Path(sys.argv[0]).stem}"
     parser = argparse.ArgumentParser(prog=command, description=sys.modules["__main__"].__doc__)
     parser.add_argument("--only", default="", help="measure figures whose name has this word")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long the laps of a figure take turns")
     parser.add_argument("--write", type=Path, help="write the table as reStructuredText to this file")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args()
     conditions = f"{machine()}; before the run {cores()}"
     print(conditions, " | ".join(HEADINGS), sep="\n")
     results, begin = [], time.perf_counter()
     for figure in wanted():
         if options.only in figure.name:
-            results.append(measure(figure))
+            results.append(measure(figure, options.seconds))
             print(" | ".join(results[-1].row()), flush=True)
     conditions += f", after it {cores()}."
     missed = sum(result.verdict == "NO" for result in results)
     print(conditions, f"{len(results)} figures, {missed} missed, in {time.perf_counter() - begin:.0f} s", sep="\n")
     if options.write:
         options.write.parent.mkdir(parents=True, exist_ok=True)
-        options.write.write_text(as_rst(results, conditions, " ".join([command, *sys.argv[1:]])))
+        options.write.write_text(table(results, conditions, command + f' --only "{options.only}"' * bool(options.only)))
 
 
 if __name__ == "__main__":

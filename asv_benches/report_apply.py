@@ -1,6 +1,6 @@
 """What transforms cost in every shape, type and order, and on two threads, measured in one run.
 
-python -m asv_benches.report_apply [--only WORD]
+python -m asv_benches.report_apply [--only WORD] [--seconds S] [--write FILE]
 
 Restricted to AVX2: NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= python -m asv_benches.report_apply
 """
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from . import bench_apply
 from .bench_apply import DTYPES, JOBS, OUTPUTS, SHAPES
-from .report import FAMILIES, Figure, main
+from .report import FAMILIES, Figure, crossed, main
 
 
 def figures() -> Iterator[Figure]:
@@ -24,16 +24,16 @@ def figures() -> Iterator[Figure]:
         for dtype in DTYPES:
             if shape != best:
                 target = "<= 2" if shape.startswith("20 x") else "<= 1.3"
-                figure = f"{name}, {dtype}: cost a value over {best}"
+                figure = f"{name}: {dtype}, cost a value over {best}"
                 yield Figure(figure, target, bench_apply.Shape, "track_over_best", (*where, dtype))
-            figure = f"{name}, {dtype}: two threads over one"
+            figure = f"{name}: {dtype}, two threads over one"
             yield Figure(figure, ">= 1.6 x", bench_apply.Threads, "track_two_over_one", (*where, dtype))
         figure = f"{name}: float32 over float64"
         yield Figure(figure, "<= 0.8", bench_apply.Float32, "track_over_float64", where)
-    for family, order, shape in itertools.product(*bench_apply.Fit32.params):
+    for family, order, shape in itertools.product(FAMILIES, ("C", "F"), ((10_000, 100), (200, 5_000))):
         figure = f"fit {family}, {shape[0]} x {shape[1]}, order {order}: float32 over float64"
         yield Figure(figure, "<= 1.2", bench_apply.Fit32, "track_over_float64", (family, order, shape))
 
 
 if __name__ == "__main__":
-    main(figures)
+    main(figures, crossed)

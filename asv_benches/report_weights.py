@@ -1,6 +1,6 @@
 """What weights, missing values and a given lambda cost, each beside the plain fit of the same matrix, in one run.
 
-python -m asv_benches.report_weights [--only WORD]
+python -m asv_benches.report_weights [--only WORD] [--seconds S] [--write FILE]
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from . import bench_fit
-from .report import FAMILIES, Figure, main
+from .report import FAMILIES, Figure, crossed, main
 
 #: Rows.
 SIZES = (256, 500, 1000, 10_000, 100_000, 500_000, 1_000_000)
@@ -19,9 +19,9 @@ def figures() -> Iterator[Figure]:
     """All figures, in their full sizes."""
     for family, n, regime, n_threads in itertools.product(FAMILIES, SIZES, bench_fit.REGIMES, (1, 2)):
         if n_threads == 1 or regime == "weights":
-            name = f"fit {family}, {n} rows, {n_threads} thread{'s' * (n_threads > 1)}: {regime}, CPU time over plain"
+            name = f"CPU time over plain, fit {family}, {n} rows: {regime}{', two threads' * (n_threads > 1)}"
             yield Figure(name, "<= 1.5 x", bench_fit.Regimes, "track_cost", (family, n, regime, n_threads))
 
 
 if __name__ == "__main__":
-    main(figures)
+    main(figures, crossed)

@@ -93,3 +93,14 @@ def test_every_benchmark_and_report_is_on_the_page() -> None:
         assert f"``{path.name}``" in page, path
     for path in sorted((ROOT / "asv_benches").glob("report_*.py")):
         assert f"python -m asv_benches.{path.stem}" in page, path
+
+
+def test_tables_of_benchmarks_name_no_path_of_a_machine() -> None:
+    for table in sorted((ROOT / "docs" / "benchmarks").glob("*.inc")):
+        assert not re.search(r"[ `]/\w+/", table.read_text(encoding="utf-8")), table
+
+
+def test_every_table_of_benchmarks_is_on_a_page() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.rst"))
+    tables = {path.name for path in (ROOT / "docs" / "benchmarks").glob("*.inc")}
+    assert tables == set(re.findall(r"include:: benchmarks/(\w+\.inc)", pages))
