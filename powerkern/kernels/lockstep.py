@@ -8,7 +8,7 @@ there again, to the same bits, until all have. A result depends on its own colum
 The sums are those of `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
 without weight, has a log of 0, which adds nothing to any sum. Columns that need more care are left to
 `powerkern.kernels.two_pass`: those of less than three values, with infinities, a narrow spread or an enormous range,
-outside the domain, whose sums lose digits, or whose optimum is not certified.
+outside the domain, whose sums lose digits, whose optimum is not certified, or with powers near the ends of float64.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import exp_less, log_normal, rounder_of
+from powerkern.kernels.branch import LINEAR
+from powerkern.kernels.elementary import exp_less, exp_minus, log_normal, rounder_of
 from powerkern.kernels.family import is_mirrored, log_offset
 from powerkern.kernels.floats import SMALLEST_NORMAL
 from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
@@ -58,7 +59,27 @@ from powerkern.kernels.one_pass import (
     shifted_score,
     terms,
 )
-from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, Optimum, write_fit, write_range
+from powerkern.kernels.results import (
+    CURVATURE,
+    INTERCEPT,
+    LEFT,
+    LMBDA,
+    LMBDA0,
+    LOC,
+    LOG_FACTOR,
+    N_EVAL,
+    N_OBS,
+    N_RESULTS,
+    NLL,
+    REF,
+    ROUTE,
+    SCALE,
+    SLOPE,
+    STATUS,
+    X_MAX,
+    X_MIN,
+    write_range,
+)
 
 _OK, _FIXED, _LOCKSTEP = int(Status.OK), int(Status.FIXED), int(Route.LOCKSTEP)
 
@@ -70,6 +91,10 @@ BAND = 8
 _FEWEST = 3.0
 #: Values beyond have logs, but not all that is made of them.
 _LARGEST = 1e300
+#: A power of the `base` within e to minus and plus this is a factor that mean and standard deviation can take.
+_LARGEST_LOG = 600.0
+#: e^t - 1 rounds to -1 below.
+_EXPM1_MIN = -50.0
 _MAX_EVAL = 12
 #: Rounding errors of the sums count times the square of the rate at which moments grow over the curvature of g.
 _MAX_GROWTH_TO_CURVATURE = 100.0
@@ -80,10 +105,8 @@ _LONGEST, _EXPANSION = 2.0, 4.0
 #: A tuple of vectors, in the order of the moments of `powerkern.kernels.likelihood`.
 Sums: TypeAlias = Any
 
-# what is found of eight columns, a row of lanes each
-(_EXPONENT, _MEAN, _SD, _BASE, _LOG_BASE, _NLL, _CURVATURE, _EVALUATED, _GOOD) = range(9)
-(_SIGN, _TOTAL, _LOW, _HIGH, _GIVEN) = range(9, 14)
-_N_FIELDS = 14
+#: A row of lanes after those of the results: the given lambdas, or NaN.
+_GIVEN = N_RESULTS
 
 
 class LockstepWork(NamedTuple):
@@ -99,7 +122,7 @@ LOCKSTEP_WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
 
 def new_lockstep_work(n: int) -> LockstepWork:
     """The arrays of `LockstepWork` for columns of `n` values."""
-    return LockstepWork(np.empty((BAND, n, LANES)), np.empty((_N_FIELDS, LANES)))
+    return LockstepWork(np.empty((BAND, n, LANES)), np.empty((N_RESULTS + 1, LANES)))
 
 
 class _Data(NamedTuple):
@@ -324,42 +347,51 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray
     ordinary = _in_domain(data, family)
     logs = _take_logs(x, weight, data, log_offset(family))
     ordinary = ordinary & (logs.spread >= ONE_PASS_SPREAD) & (logs.farthest <= ONE_PASS_REACH)
-    sign = select(logs.both, 0.0, select(data.high < 0.0, -1.0, 1.0))
     given = load(found, (_GIVEN, 0))
-    walk = _walk(x, weight, logs, select(sign < 0.0, 2.0 - given, given), ordinary)
-    mean, variance, curvature = moments_at(walk.moments, walk.x - walk.evaluated_at)
-    good = walk.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD)
-    log_base = log_normal(logs.base)
-    store(found, (_EXPONENT, 0), walk.x)
-    store(found, (_MEAN, 0), mean)
-    store(found, (_SD, 0), square_root(variance))
-    store(found, (_BASE, 0), logs.base)
-    store(found, (_LOG_BASE, 0), log_base)
-    store(found, (_NLL, 0), 0.5 * log_normal(variance) + log_base - (walk.x - 1.0) * logs.jacobian)
-    store(found, (_CURVATURE, 0), curvature)
-    store(found, (_EVALUATED, 0), walk.n_eval)
-    store(found, (_GOOD, 0), select(good, 1.0, 0.0))
-    store(found, (_SIGN, 0), sign)
-    store(found, (_TOTAL, 0), data.weight)
-    store(found, (_LOW, 0), data.low + 0.0)  # 0 for -0
-    store(found, (_HIGH, 0), data.high + 0.0)
+    walk = _walk(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
+    _store_fits(found, data, logs, walk, log_offset(family))
 
 
 @kernel
-def _write(found: FloatArray, lane: int, offset: float, row: FloatArray) -> None:
+def _store_fits(found: FloatArray, data: _Data, logs: _Logs, walk: _Walk, offset: float) -> None:
+    """The fields of results of all lanes, as `results.write_fit` makes them of one optimum."""
+    mean, variance, curvature = moments_at(walk.moments, walk.x - walk.evaluated_at)
+    m, sd, log_base = walk.x, square_root(variance), log_normal(logs.base)
+    t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
+    good = walk.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
+    searched = select(side < 0.0, 2.0 - m, m)
+    factor = exp_less(t, rounder_of(0.0), 0.0)
+    ref = logs.base - offset
+    store(found, (STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
+    store(found, (N_EVAL, 0), walk.n_eval)
+    store(found, (LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
+    store(found, (LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
+    store(found, (SCALE, 0), sd * factor)
+    store(found, (LOG_FACTOR, 0), in_all_lanes(0.0))
+    store(found, (REF, 0), side * select(ref > 0.0, ref, 0.0))
+    store(found, (SLOPE, 0), 1.0 / sd)
+    store(found, (INTERCEPT, 0), -side * mean / sd)
+    store(found, (NLL, 0), 0.5 * log_normal(variance) + log_base - (m - 1.0) * logs.jacobian)
+    store(found, (CURVATURE, 0), curvature)
+    store(found, (N_OBS, 0), data.weight)
+    store(found, (X_MIN, 0), data.low + 0.0)  # 0 for -0
+    store(found, (X_MAX, 0), data.high + 0.0)
+
+
+@kernel
+def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
+    """b_m(a) for t = m a of moderate size, as `likelihood.b`."""
+    head, tail = exp_minus(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, rounder_of(-1.0), 0.5)
+    return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
+
+
+@kernel
+def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
     """The row of results of one lane."""
-    f = found[:, lane]
-    row[STATUS], row[N_EVAL] = LEFT, f[_EVALUATED]
-    if f[_GOOD] == 0.0:
-        return
-    given, n_eval = f[_GIVEN], int(f[_EVALUATED])
-    status = _FIXED if given == given else _OK
-    ref = max(f[_BASE] - offset, 0.0)
-    write_range(row, f[_TOTAL], f[_LOW], f[_HIGH])
-    best = Optimum(f[_EXPONENT], f[_MEAN], f[_SD], 0.0, ref, f[_LOG_BASE], f[_NLL], f[_CURVATURE], n_eval, status)
-    write_fit(row, best, f[_SIGN], _LOCKSTEP)
-    if row[STATUS] == _FIXED:
-        row[LMBDA] = row[LMBDA0] = given  # without the rounding of 2 - (2 - lambda)
+    for k in range(N_RESULTS):
+        row[k] = found[k, lane]
+    write_range(row, row[N_OBS], row[X_MIN], row[X_MAX])
+    row[LMBDA0], row[ROUTE] = row[LMBDA], _LOCKSTEP
 
 
 # --- a matrix ---------------------------------------------------------------------------------------
@@ -389,7 +421,7 @@ def fit_in_lockstep(
 ) -> None:
     """Fit the columns of `x`, with a weight for each row, into the rows of `out`; LEFT is the status of those left."""
     x, weight, out = borrowed(x), borrowed(weight), borrowed(out)
-    block, found, offset = borrowed(work.block), borrowed(work.found), log_offset(family)
+    block, found = borrowed(work.block), borrowed(work.found)
     for j in range(0, x.shape[1], LANES):
         k = j // LANES % BAND
         if k == 0:
@@ -399,4 +431,4 @@ def fit_in_lockstep(
             found[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
         _fit_lanes(block[k], weight, family, found)
         for lane in range(width):
-            _write(found, lane, offset, out[j + lane])
+            _write(found, lane, out[j + lane])

@@ -199,6 +199,15 @@ def test_given_lambda_near_0_where_outliers_dominate(n):
     assert fit.information[0] / fit.n_obs[0] == pytest.approx(curvature, rel=1e-7)
 
 
+def test_powers_near_the_ends_of_float64_are_left():
+    x = 1e250 * np.random.default_rng(4).gamma(4.0, size=(20, 3))
+    for lmbda, status in ((-2.0, LEFT), (-1.0, Status.FIXED), (1.0, Status.FIXED), (2.0, LEFT)):
+        assert (fitted(x, BOX_COX, lmbda=lmbda)[:, STATUS] == status).all()
+    fit = pk.fit(x, "box-cox", lmbda=2.0)
+    np.testing.assert_allclose(fit.transform(x).std(axis=0), 1.0, rtol=1e-12)
+    assert (fit.log_factor > 600.0).all()
+
+
 @pytest.mark.parametrize("n", [20, 600])
 @pytest.mark.parametrize("lmbda", [5e-324, -5e-324, 1e-310])
 def test_given_lambda_is_subnormal(n, lmbda):
