@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, get_args
@@ -545,20 +546,29 @@ class JointFit:
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> JointLikelihood:
         """The likelihood of the fitted data, remembered or given once more."""
-        rows, shift = self._rows, self.columns.shift
-        if X is not None:
-            matrix = self._matrix(X)
-            given = self._covariates_of(covariates, len(matrix.values))
-            rows = _rows_of(matrix, given, sample_weight, self.family, shift, stacklevel=4)
-        elif covariates is not None or sample_weight is not None:
-            raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
-        if rows is None:
-            raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
-        with warnings.catch_warnings():  # what is left out of the design was said when it was fitted
+        with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
+            rows = self._fitted_rows(X, covariates, sample_weight)
             design = design_of(rows.covariates, rows.weight)
         _refuse_few(rows, design)
-        return _likelihood_of(rows, design, FAMILIES[self.family], shift, thread_count(n_threads))
+        return _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+
+    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> _Rows:
+        if X is None:
+            if covariates is not None or sample_weight is not None:
+                raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
+            if self._rows is None:
+                raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
+            return self._rows
+        matrix = self._matrix(X)
+        given = self._covariates_of(covariates, len(matrix.values))
+        rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift, stacklevel=2)
+        if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
+            raise ValueError(
+                f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
+                "fitted data, and their weights if they had any"
+            )
+        return rows
 
     # --- JSON -------------------------------------------------------------------------------------------
 

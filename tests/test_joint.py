@@ -368,6 +368,19 @@ def test_rows_with_missing_values_are_left_out_with_one_warning() -> None:
         np.testing.assert_allclose(fit_joint(X, Z, "box-cox", sample_weight=weight).lmbda, fit.lmbda, atol=1e-12)
 
 
+def test_the_fitted_data_given_again() -> None:
+    X = correlated(60, 2)
+    X[3, 0] = np.nan
+    with pytest.warns(UserWarning, match="1 of 60 rows"):
+        fit = fit_joint(X, family="box-cox")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the rows that are left out were counted when it was fitted
+        assert fit.summary(X).tests == fit.summary().tests
+    for data, weight in ((X[:50], None), (X, np.full(60, 2.0))):
+        with pytest.raises(ValueError, match=r"complete rows .*, the fit had 59; pass the fitted data"):
+            fit.lr_test(0.0, data, sample_weight=weight)
+
+
 @pytest.mark.parametrize("p", [2, 5])
 def test_as_few_rows_as_it_takes(p: int) -> None:
     X = correlated(p + 1, p, seed=p)
