@@ -24,16 +24,14 @@ def back_transformed(
 ) -> FloatArray:
     """Medians, means or quantiles of values whose standardised transforms are normal about `z`, (m, p), with `sd`."""
     as_choice("kind", kind, get_args(Kind))
-    if kind == "mean":
-        return _means(power, z, sd, n_threads)
     if kind == "quantile":
         z = z + sd * _normal_quantile(quantile)
-    found = _inverse(power, z, n_threads)
+    found = _means(power, z, sd, n_threads) if kind == "mean" else _inverse(power, z, n_threads)
     return np.where(np.isnan(found) & ~np.isnan(z), _end_of_domain(power), found)
 
 
 def _means(power: PowerFit, z: FloatArray, sd: float | FloatArray, n_threads: int) -> FloatArray:
-    """Means by Gauss and Hermite's rule, given that values are in the range of psi."""
+    """Means by Gauss and Hermite's rule, given that values are in the range of psi; NaN where no node is."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     total, mass = np.zeros_like(z), np.zeros_like(z)
     for node, weight in zip(nodes, weights / weights.sum(), strict=True):

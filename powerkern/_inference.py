@@ -30,7 +30,7 @@ from powerkern._likelihood_tests import (
 from powerkern._normality import Normality, moments_matrix, normality_figures
 from powerkern._shift import to_own_units
 from powerkern._status import Status
-from powerkern._summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
+from powerkern._summary import NOTE_ON_TESTS, NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, check_n_features
 from powerkern.kernels.normality import N_NORMALITY
@@ -347,7 +347,7 @@ class Inference(FittedColumns):
             tests = {f"{at:g}": likelihood_ratio(nll0[:, k], self._optimal_nll()) for k, at in enumerate(TESTED)}
             notes.append(NOTE_ON_TESTS)
         else:
-            notes.append("no likelihood ratio tests: the fit no longer has its data; pass X")
+            notes.append(NOTE_WITHOUT_DATA)
         rounded = rounded_power(self.lmbda, interval)
         return estimates(self.lmbda, rounded, self._standard_error(), interval, tests), notes
 

@@ -142,6 +142,11 @@ class JointStatus(IntEnum):
     NOT_CONVERGED = 2
 
     @property
+    def label(self) -> str:
+        """The status in a word or two."""
+        return self.name.lower().replace("_", " ")
+
+    @property
     def sentence(self) -> str:
         """The status in words."""
         return _JOINT_SENTENCES[self]

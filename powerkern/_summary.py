@@ -17,6 +17,9 @@ _SHOWN = 30
 #: What the entries of `estimates` are.
 NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
 
+#: Instead of them.
+NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data; pass X"
+
 #: Entries of a table by their names, each an array with a row for each column.
 Entries = Mapping[str, "NDArray[Any]"]
 
@@ -136,9 +139,9 @@ def _first(n: int, entries: Entries) -> Entries:
 
 
 def _texts(entry: NDArray[Any]) -> list[str]:
-    """The cells of an entry; numbers in five digits, empty for NaN."""
+    """The cells of an entry, a line each; numbers in five digits, empty for NaN."""
     if entry.dtype.kind != "f":
-        return [str(value) for value in entry.tolist()]
+        return [" ".join(str(value).splitlines()) for value in entry.tolist()]
     return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]
 
 

@@ -9,9 +9,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, _fit_context, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -80,7 +83,8 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
     Notes
     -----
     Means and quantiles take the residuals on the transformed scale as normal, with one standard deviation for all rows;
-    what happens where the range of psi is finite is said in `powerkern.regression.RegressionFit.predict`.
+    what happens where the range of psi is finite is said in `powerkern.regression.RegressionFit.predict`: a prediction
+    beyond it is the end of the domain, which may be infinite.
     A response whose lambda could not be found (constant, exactly linear in the features) is not transformed.
 
     References
@@ -147,7 +151,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         y : (n_samples,) or (n_samples, n_outputs) array-like
             Responses on their own scale.
         sample_weight : (n_samples,) array-like, optional
-            Non-negative weights, for lambda and for the regressor, which must take them.
+            Non-negative weights, for lambda and for the regressor (of a pipeline, its last step), which must take them.
         **fit_params
             Further arguments of the regressor's `fit`.
 
@@ -164,18 +168,16 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         Y = _responses(y)
         design = self._design(X, len(Y))
         self._is_vector = Y.ndim == 1
+        regressor = LinearRegression() if self.regressor is None else self.regressor
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, np.empty((len(Y), 1)))
-            fit_params = {**fit_params, "sample_weight": sample_weight}
+            fit_params = {**fit_params, _name_of_weights(regressor): sample_weight}
         fit = fit_regression(
             Y, design, self.family, intercept=not (design == design[0]).all(), sample_weight=sample_weight,
             lmbda=self.lmbda, shift=self.shift, n_threads=self.n_threads,
         )  # fmt: skip
         self.regression_fit_ = copy.copy(fit)  # the copy leaves the data behind
         Z = np.asarray(self.regression_fit_.power_fit.transform(Y))
-        regressor = LinearRegression() if self.regressor is None else self.regressor
-        if sample_weight is not None and not _takes_weights(regressor):
-            raise ValueError(f"{type(regressor).__name__} takes no sample_weight; fit without")
         self.regressor_ = clone(regressor).fit(X, Z, **fit_params)
         self._scale = self._residual_scale(regressor, X, Z, sample_weight, fit_params)
         return self
@@ -229,7 +231,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
             f"{design.shape[1]} features and a constant fit any {n} responses exactly, so lambda is estimated without "
             "features; pass covariates=, a transformer that makes fewer",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return np.ones((n, 1))
 
@@ -261,6 +263,14 @@ def _responses(y: object) -> FloatArray:
     return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
 
 
-def _takes_weights(regressor: Any) -> bool:
-    """Whether a regressor, or a pipeline's or search's final one, takes `sample_weight`."""
-    return bool(has_fit_parameter(regressor, "sample_weight"))
+def _name_of_weights(regressor: Any) -> str:
+    """By which argument of its `fit` a regressor, a search for one, or the last step of a pipeline takes weights."""
+    if isinstance(regressor, BaseSearchCV):
+        return _name_of_weights(regressor.estimator)
+    if isinstance(regressor, Pipeline):
+        step, last = regressor.steps[-1]
+        name = _name_of_weights(last)
+        return name if get_config()["enable_metadata_routing"] else f"{step}__{name}"
+    if not has_fit_parameter(regressor, "sample_weight"):
+        raise ValueError(f"{type(regressor).__name__} takes no sample_weight; fit without")
+    return "sample_weight"

@@ -163,8 +163,8 @@ def fit(
     The Kolmogorov-Smirnov distance is ``max_i max(i/n - Phi(z_i), Phi(z_i) - (i - 1)/n)`` of the ascending transformed
     values, less their mean, over their standard deviation (with n - 1), see `powerkern.outliers.ks_distance`. The
     correlation is that of the ascending transformed values with normal quantiles at Filliben's median ranks, as in
-    `scipy.stats.boxcox_normmax(x, method="pearsonr")`; tied values share their quantiles. Neither depends on how lambda
-    was found, and neither resists outliers: a value far out moves the mean and the standard deviation.
+    `scipy.stats.boxcox_normmax(x, method="pearsonr")`; those of tied values are not averaged. Neither depends on how
+    lambda was found, and neither resists outliers: a value far out moves the mean and the standard deviation.
 
     Both can have several minima, and the distance has kinks. They are scanned on both sides of the most likely lambda,
     as far as 4/sd(logs) and on as long as they fall; around the lowest point Brent's method finds lambda to about 1e-8.

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import as_reals, domain_error_in, weights_of
+from powerkern._arguments import domain_error_in, weights_of
 from powerkern._covariates import Design, as_covariates, design_of
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
@@ -28,14 +29,16 @@ from powerkern._joint_likelihood import (
 from powerkern._likelihood_tests import (
     Interval,
     LikelihoodRatio,
+    Method,
     checked_level,
+    hypothesis_lambdas,
     likelihood_ratio,
     rounded_power,
     wald_interval,
 )
 from powerkern._shift import given_shift
 from powerkern._status import JointStatus, Status, is_failed
-from powerkern._summary import Summary, estimates
+from powerkern._summary import NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
 from powerkern._typing import FloatArray, IntArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
 from powerkern.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
@@ -44,8 +47,6 @@ from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
 from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
-
-Method = Literal["profile", "wald"]
 
 _FORMAT, _VERSION = "powerkern.JointFit", 1
 #: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
@@ -177,7 +178,8 @@ def fit_joint(
         raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
     matrix = as_matrix(X, column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
-    rows = _rows_of(matrix, covariates, sample_weight, family, shifts, stacklevel=3)
+    given = _covariates(covariates, len(matrix.values))
+    rows = _rows_of(matrix, given, sample_weight, family, shifts, stacklevel=3)
     design = design_of(rows.covariates, rows.weight, rows.covariate_names, stacklevel=3)
     _refuse_few(rows, design)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
@@ -283,8 +285,8 @@ class JointFit:
         return self.status.sentence
 
     def __repr__(self) -> str:
-        given = f", {len(self.coef) - 1} covariates" if len(self.coef) > 1 else ""
-        return f"JointFit(family={self.family!r}, {self.n_features} columns{given}, {self.status.name})"
+        given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
+        return f"JointFit(family={self.family!r}, {_counted(self.n_features, 'column')}{given}, {self.status.label})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_rows": None}  # a fit travels without the data it came from
@@ -340,18 +342,24 @@ class JointFit:
         matrix = self._matrix(X)
         values = np.asarray(matrix.values, dtype=np.float64)
         residuals = self.columns.transform(values, n_threads=n_threads)
-        residuals -= combine(self.coef.T, self._design_columns(covariates, len(values))).T
+        coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
+        residuals -= combine(coef, self._design_columns(covariates, len(values))).T
         return mahalanobis(residuals, np.zeros(self.n_features), self.cov)
 
     def _design_columns(self, covariates: object, n_rows: int) -> FloatArray:
         """The design of new rows, (rank, n)."""
+        given = self._covariates_of(covariates, n_rows)
+        return np.vstack([np.ones(n_rows), np.asarray(given.values[:, self._found.kept]).T])
+
+    def _covariates_of(self, covariates: object, n_rows: int) -> Matrix:
+        """Covariates, checked to be as many as those of the fit."""
         given = _covariates(covariates, n_rows)
         q = given.values.shape[1]
         if q != self._found.n_covariates:
             raise ValueError(
-                f"covariates has {q} columns, the fit has {self._found.n_covariates}; pass those of the fit"
+                f"covariates has {_counted(q, 'column')}, the fit has {self._found.n_covariates}; pass those of the fit"
             )
-        return np.vstack([np.ones(n_rows), np.asarray(given.values[:, self._found.kept]).T])
+        return given
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -460,9 +468,7 @@ class JointFit:
         >>> bool(joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue)
         True
         """
-        given = as_reals("lmbda0", lmbda0)
-        if given.ndim > 1 or given.size not in (1, self.n_features) or not np.isfinite(given).all():
-            raise ValueError(f"lmbda0 must be one finite number, or one per column ({self.n_features})")
+        given = hypothesis_lambdas(lmbda0, self.n_features)
         likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
         try:
             f = likelihood.evaluate(np.broadcast_to(given, (self.n_features,))[likelihood.order]).f
@@ -527,7 +533,7 @@ class JointFit:
                 tests[name] = self.lr_test(at, X, covariates, sample_weight=sample_weight, n_threads=n_threads)
         names = self.column_names or [str(j) for j in range(self.n_features)]
         table = estimates(self.lmbda, rounded, self.se, self.confint(level, method="wald"), {})
-        notes = [f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"]
+        notes = [note_on_intervals(level)] if tests else [note_on_intervals(level), NOTE_WITHOUT_DATA]
         return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status_text])
 
     def _matrix(self, X: object) -> Matrix:
@@ -540,18 +546,29 @@ class JointFit:
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> JointLikelihood:
         """The likelihood of the fitted data, remembered or given once more."""
-        rows, shift = self._rows, self.columns.shift
-        if X is not None:
-            rows = _rows_of(self._matrix(X), covariates, sample_weight, self.family, shift, stacklevel=4)
-        elif covariates is not None or sample_weight is not None:
-            raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
-        if rows is None:
-            raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
-        with warnings.catch_warnings():  # what is left out of the design was said when it was fitted
+        with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
+            rows = self._fitted_rows(X, covariates, sample_weight)
             design = design_of(rows.covariates, rows.weight)
         _refuse_few(rows, design)
-        return _likelihood_of(rows, design, FAMILIES[self.family], shift, thread_count(n_threads))
+        return _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+
+    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> _Rows:
+        if X is None:
+            if covariates is not None or sample_weight is not None:
+                raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
+            if self._rows is None:
+                raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
+            return self._rows
+        matrix = self._matrix(X)
+        given = self._covariates_of(covariates, len(matrix.values))
+        rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift, stacklevel=2)
+        if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
+            raise ValueError(
+                f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
+                "fitted data, and their weights if they had any"
+            )
+        return rows
 
     # --- JSON -------------------------------------------------------------------------------------------
 
@@ -663,6 +680,11 @@ def _covariance(record: dict[str, Any], key: str, p: int) -> FloatArray:
 # --- from the user's data to a likelihood -----------------------------------------------------------------
 
 
+def _counted(n: int, noun: str) -> str:
+    """A number of things in words."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def _covariates(covariates: object, n_rows: int) -> Matrix:
     """Covariates, checked; without columns where there are none."""
     return Matrix(np.empty((n_rows, 0)), None, False) if covariates is None else as_covariates(covariates, n_rows)
@@ -670,15 +692,15 @@ def _covariates(covariates: object, n_rows: int) -> Matrix:
 
 def _rows_of(
     matrix: Matrix,
-    covariates: object,
+    given: Matrix,
     sample_weight: ArrayLike | None,
     family: str,
     shift: FloatArray,
     stacklevel: int,
 ) -> _Rows:
-    """The rows that count, with all their values inside the domain."""
+    """The rows that count, with the covariates given, and with all their values inside the domain."""
     values = matrix.values
-    weight, given = weights_of(sample_weight, len(values)), _covariates(covariates, len(values))
+    weight = weights_of(sample_weight, len(values))
     complete = ~np.isnan(values).any(axis=1)
     n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
     if n_left_out:
@@ -726,7 +748,8 @@ def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) ->
     failed = np.flatnonzero(is_failed(results[:, STATUS]))
     if failed.size:
         why = Status(int(results[failed[0], STATUS])).sentence
-        raise ValueError(f"{column_labels(failed, rows.names)}: {why} in complete rows; leave out such columns")
+        why = why.removeprefix("not fitted: ").removesuffix(" (identity transform)")
+        raise ValueError(f"{column_labels(failed, rows.names)}: {why}, in complete rows; leave out such columns")
     flat = np.flatnonzero(~(results[:, CURVATURE] > _FLAT))
     if flat.size:
         raise ValueError(

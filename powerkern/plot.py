@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtri, ndtri
 
 from powerkern import _frames
-from powerkern._status import Status
+from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
 from powerkern.fitting import PowerFit, fit
@@ -135,6 +135,8 @@ def profile_plot(
 
     Raises
     ------
+    TypeError
+        A JointFit, whose likelihood is a function of all lambdas: `JointFit.confint` has its profile intervals.
     ValueError
         The column could not be fitted, or its lambda is not the maximum of the likelihood and `lmbdas` is not given.
 
@@ -280,7 +282,7 @@ def cell_map(
         raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
     matrix = _matrix(X, fit)
     z = fit.transform(matrix.values).astype(np.float64)
-    z[:, _failed(fit)] = np.nan  # not on a standardised scale
+    z[:, is_failed(fit.status)] = np.nan  # not on a standardised scale
     excess = np.clip((np.abs(z) - cutoff) / cutoff, 0.0, 1.0) * np.sign(z)
     rows, columns = (-(-size // limit) for size, limit in zip(excess.shape, max_shape, strict=True))
     ax = _axes(ax)
@@ -467,7 +469,12 @@ class _Likelihood(NamedTuple):
     profile: Callable[[FloatArray], FloatArray]
 
 
-def _likelihood_of(fit: PowerFit | RegressionFit, X: object) -> _Likelihood:
+def _likelihood_of(fit: PowerFit | RegressionFit | JointFit, X: object) -> _Likelihood:
+    if isinstance(fit, JointFit):
+        raise TypeError(
+            "profile_plot takes a PowerFit or a RegressionFit; of a JointFit, whose likelihood is a function of all "
+            "lambdas, confint has the profile intervals"
+        )
     if not isinstance(fit, RegressionFit):
         values = None if X is None else _matrix(X, fit).values
         return _Likelihood(lambda level: fit.confint(level, values), lambda lmbdas: fit.profile(lmbdas, values))
@@ -506,10 +513,6 @@ def _standardized(values: FloatArray) -> FloatArray:
     spread = float(values.std())
     standardized: FloatArray = (values - values.mean()) / (spread or 1.0)
     return standardized
-
-
-def _failed(fit: PowerFit) -> NDArray[np.bool_]:
-    return np.array([Status(code).failed for code in fit.status])
 
 
 def _block_means(values: FloatArray, rows: int, columns: int) -> FloatArray:

@@ -368,6 +368,19 @@ def test_rows_with_missing_values_are_left_out_with_one_warning() -> None:
         np.testing.assert_allclose(fit_joint(X, Z, "box-cox", sample_weight=weight).lmbda, fit.lmbda, atol=1e-12)
 
 
+def test_the_fitted_data_given_again() -> None:
+    X = correlated(60, 2)
+    X[3, 0] = np.nan
+    with pytest.warns(UserWarning, match="1 of 60 rows"):
+        fit = fit_joint(X, family="box-cox")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # the rows that are left out were counted when it was fitted
+        assert fit.summary(X).tests == fit.summary().tests
+    for data, weight in ((X[:50], None), (X, np.full(60, 2.0))):
+        with pytest.raises(ValueError, match=r"complete rows .*, the fit had 59; pass the fitted data"):
+            fit.lr_test(0.0, data, sample_weight=weight)
+
+
 @pytest.mark.parametrize("p", [2, 5])
 def test_as_few_rows_as_it_takes(p: int) -> None:
     X = correlated(p + 1, p, seed=p)
@@ -388,7 +401,7 @@ BAD: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "not positive": ({"X": correlated(9, 2) - 5.0}, ValueError, "column 0, row 0: .* strictly positive"),
     "shift": ({"X": correlated(9, 2) - 5.0, "shift": 1.0}, ValueError, "column 0, row 0: .* not above -shift"),
     "shift of yeo-johnson": ({"family": "yeo-johnson", "shift": 1.0}, ValueError, "shift goes with family='box-cox'"),
-    "constant": ({"X": np.column_stack([correlated(9, 2), np.ones(9)])}, ValueError, "column 2: not fitted: fewer"),
+    "constant": ({"X": np.column_stack([correlated(9, 2), np.ones(9)])}, ValueError, "column 2: fewer than two"),
     "none complete": ({"X": [[1.0, np.nan], [np.nan, 2.0]]}, ValueError, "no row without missing values"),
     "missing covariate": ({"covariates": [1.0] * 8 + [np.nan]}, ValueError, "column 0, row 8: the value is missing"),
     "infinite covariate": ({"covariates": [1.0] * 8 + [np.inf]}, ValueError, "column 0, row 8: the value is infinite"),
@@ -483,6 +496,8 @@ def test_summary() -> None:
     assert "likelihood ratio test" in str(summary)
     read = JointFit.from_json(fit.to_json())
     assert read.summary().tests == {}
+    assert "no likelihood ratio tests" in str(read.summary())
+    assert "no likelihood ratio tests" not in str(summary)
     assert read.summary(correlated(200, 2)).tests == summary.tests
 
 
@@ -501,7 +516,13 @@ def test_json_and_pickle(with_covariates: bool) -> None:
             other.confint()
         assert np.array_equal(other.confint(X=X, covariates=Z), fit.confint())
         assert other.lr_test(0.0, X, Z) == fit.lr_test(0.0)
-    assert repr(fit) == f"JointFit(family='box-cox', 3 columns{', 2 covariates' * with_covariates}, CONVERGED)"
+        wrong = None if with_covariates else X[:, :2]
+        for method, argument in ((other.lr_test, 0.0), (other.confint, 0.95)):
+            with pytest.raises(ValueError, match=r"covariates has \d columns, the fit has \d; pass those of the fit"):
+                method(argument, X, wrong)
+    fit.coef.flags.writeable = False  # as joblib's workers have it
+    assert np.array_equal(fit.mahalanobis(X, Z), other.mahalanobis(X, Z))
+    assert repr(fit) == f"JointFit(family='box-cox', 3 columns{', 2 covariates' * with_covariates}, converged)"
 
 
 DAMAGE: dict[str, Any] = {

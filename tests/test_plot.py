@@ -329,6 +329,8 @@ def test_profile_of_a_regression_fit_has_the_interval():
     assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((low, high))
     with pytest.raises(ValueError, match="X goes with a PowerFit"):
         profile_plot(fit, x)
+    with pytest.raises(TypeError, match="of a JointFit"):
+        profile_plot(fit_joint(Y))
 
 
 def test_residuals_are_those_of_least_squares_before_and_after():

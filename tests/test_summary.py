@@ -92,6 +92,12 @@ def test_one_column():
     assert "\n0       box-cox" in text
 
 
+def test_names_of_several_lines_stay_on_one():
+    fit = pk.fit(np.arange(1.0, 40.0), column_names=["height\r\nin m"])
+    assert sum(line.startswith("height in m") for line in str(fit.summary()).splitlines()) == 3
+    assert fit.summary().to_dict()["column"] == ["height\r\nin m"]
+
+
 def test_frame(x):
     pandas = pytest.importorskip("pandas")
     fit = pk.fit(pandas.DataFrame(x, columns=["a", "b", "c"]))

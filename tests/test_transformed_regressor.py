@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -9,6 +11,7 @@ import scipy.stats
 
 pytest.importorskip("sklearn")
 
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor, make_column_transformer
 from sklearn.ensemble import RandomForestRegressor
@@ -16,7 +19,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, PowerTransformer, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, PowerTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from powerkern.regression import fit_regression
@@ -106,6 +109,52 @@ def test_weights_are_repetitions():
     assert np.allclose(weighted.predict(X), repeated.predict(X), rtol=1e-8)
     with pytest.raises(ValueError, match="KNeighborsRegressor takes no sample_weight"):
         PowerTransformedRegressor(KNeighborsRegressor()).fit(X, y, sample_weight=weight)
+    with pytest.raises(ValueError, match="KNeighborsRegressor takes no sample_weight"):
+        PowerTransformedRegressor(make_pipeline(StandardScaler(), KNeighborsRegressor())).fit(X, y, weight)
+
+
+@pytest.mark.parametrize("cv", [None, 3])
+@pytest.mark.parametrize(
+    "regressor",
+    [
+        make_pipeline(PolynomialFeatures(1), Ridge()),
+        GridSearchCV(Ridge(), {"alpha": [1.0]}, cv=2),
+        GridSearchCV(make_pipeline(PolynomialFeatures(1), Ridge()), {"ridge__alpha": [1.0]}, cv=2),
+    ],
+)
+def test_weights_reach_the_last_step_of_a_pipeline(regressor, cv):
+    X, y = skewed_features(60)
+    weight = np.random.default_rng(0).exponential(size=60)
+    inside = PowerTransformedRegressor(regressor, cv=cv, kind="mean").fit(X, y, sample_weight=weight)
+    plain = PowerTransformedRegressor(Ridge(), cv=cv, kind="mean").fit(X, y, sample_weight=weight)
+    assert np.allclose(inside.predict(X), plain.predict(X), rtol=1e-10)
+
+
+def test_weights_are_routed():
+    X, y = skewed_features(60)
+    weight = np.random.default_rng(0).exponential(size=60)
+    plain = PowerTransformedRegressor(Ridge()).fit(X, y, sample_weight=weight)
+    with config_context(enable_metadata_routing=True):
+        last = Ridge().set_fit_request(sample_weight=True)
+        routed = PowerTransformedRegressor(make_pipeline(PolynomialFeatures(1), last)).fit(X, y, sample_weight=weight)
+    assert np.allclose(routed.predict(X), plain.predict(X), rtol=1e-10)
+
+
+def test_kind_may_change_after_the_fit():
+    X, y = skewed_features()
+    model = PowerTransformedRegressor(family="box-cox").fit(X, y)
+    mean = PowerTransformedRegressor(family="box-cox", kind="mean").fit(X, y)
+    assert np.array_equal(model.set_params(kind="mean").predict(X), mean.predict(X))
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), mean.predict(X))
+
+
+@pytest.mark.parametrize("lmbda, end", [(0.5, 0.0), (-1.5, np.inf)])
+def test_means_far_beyond_the_range_are_the_end_of_the_domain(lmbda, end):
+    x = np.linspace(1.0, 2.0, 50)
+    y = (1.0 + lmbda * (x - 1.5 + 0.01 * np.random.default_rng(0).normal(size=50))) ** (1.0 / lmbda)
+    model = PowerTransformedRegressor(family="box-cox", lmbda=lmbda, kind="mean").fit(x[:, np.newaxis], y)
+    far = [[-1e3 * lmbda]]
+    assert model.predict(far)[0] == model.set_params(kind="median").predict(far)[0] == end
 
 
 def test_categories_and_grids():
