@@ -166,13 +166,13 @@ class Peers(InTurns):
 
 
 class ByLength(InTurns):
-    """What a value costs in columns of n rows, on one thread; `n_values` are fitted, some of them weighted."""
+    """What a value costs in columns of n rows, on one thread, beside those of 10,000 in a row-major matrix."""
 
     params = (FAMILIES, ["C"], [20, 50, 255], ["unweighted"], [300_000])
     param_names = ("family", "order", "n", "weights", "n_values")
 
     def setup(self, family: str, order: str, n: int, weights: str, n_values: int) -> None:
-        self.x, self.long = (matrix(family, rows, n_values // rows, order) for rows in (n, 10_000))
+        self.x, self.long = matrix(family, n, n_values // n, order), matrix(family, 10_000, n_values // 10_000)
         self.weight = np.random.default_rng(0).uniform(0.5, 2.0, n) if weights == "weighted" else None
         for x, weight in ((self.x, self.weight), (self.long, None)):
             pk.fit(x[:, :8], family, sample_weight=weight)  # compiles

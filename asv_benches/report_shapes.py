@@ -29,7 +29,7 @@ def figures() -> Iterator[Figure]:
 def fitting(cpu: str) -> Iterator[Figure]:
     """Maximum likelihood, one thread; scikit-learn against two."""
     for family, (n, limit), order in itertools.product(FAMILIES, OVER_LONG.items(), ("C", "F")):
-        name = f"fit {family}, n = {n}, order {order}, {cpu}: cost a value over that at n = 10000"
+        name = f"fit {family}, n = {n}, order {order}, {cpu}: cost a value over that at n = 10000, order C"
         parameters = (family, order, n, "unweighted", VALUES)
         yield Figure(name, f"<= {limit}", bench_fit.ByLength, "track_over_long", parameters)
     for family, n in itertools.product(FAMILIES, (50, 255)):

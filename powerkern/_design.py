@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from powerkern import _frames
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import as_flag, as_matrix, frame_library
-from powerkern.kernels import regression
+from powerkern.kernels import residual_likelihood
 
 INTERCEPT = "Intercept"
 
@@ -167,7 +167,7 @@ class Basis(NamedTuple):
     Coefficients refer to covariates less `center`.
     """
 
-    design: regression.Design
+    design: residual_likelihood.Design
     center: FloatArray
     #: (k, q): zero in the rows of columns left out.
     to_coef: FloatArray
@@ -221,7 +221,7 @@ def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: B
     if intercept:
         one = np.eye(k)[0]
     sample_basis, sample_root = _sample_of(basis, root)
-    design = regression.Design(basis, root, sample_basis, sample_root, float(is_spanned))
+    design = residual_likelihood.Design(basis, root, sample_basis, sample_root, float(is_spanned))
     return Basis(design, center, to_coef, used, one)
 
 

@@ -114,7 +114,7 @@ class FittedColumns:
 
     @property
     def route(self) -> list[str]:
-        """How the optimum of each column was found: "one pass", "two pass", "power sums", "moments", "refit" or ""."""
+        """How each optimum was found: "lockstep", "one pass", "two pass", "power sums", "moments", "refit" or ""."""
         return [Route(code).label for code in self._results[:, ROUTE].astype(np.int64)]
 
     @property

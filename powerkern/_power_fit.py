@@ -70,9 +70,9 @@ class PowerFit(Inference):
     status : ndarray of int
         A `powerkern.Status` each; `status_text` has them in words.
     route : list of str
-        How the optimum was found: from sums of "one pass" over the values, from moments about means ("two pass"),
-        from "power sums" of a sketch, from "moments" that sites sent, or by a "refit" of the values that a robust
-        estimator kept; "" where there is none.
+        How the optimum was found: from sums over short columns, many in "lockstep", or of "one pass" over a long one,
+        from moments about means ("two pass"), from "power sums" of a sketch, from "moments" that sites sent, or by a
+        "refit" of the values that a robust estimator kept; "" where there is none.
     x_min, x_max : ndarray
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray

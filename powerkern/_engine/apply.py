@@ -21,7 +21,7 @@ from powerkern.kernels.results import CENTER, DIVISOR
 #: Instead of a family: columns that are gathered.
 _GATHERED = -1
 #: float64 is transformed along lines where at least this fraction of the columns can be, judged by a sample of them.
-_ORDINARY = 0.9
+_ORDINARY = 0.5
 _SAMPLE = 64
 
 #: Given a column's number, its values and their images, repair the latter; returns how many cannot be repaired.
@@ -60,9 +60,11 @@ class _Patch(NamedTuple):
 
     def put(self, target: NDArray[Any]) -> None:
         """Replace them."""
-        with np.errstate(over="ignore"):
-            for j, image, mask in zip(self.columns, self.images, self.mask, strict=True):
-                target[mask, j] = image[mask]
+        if self.columns.size:
+            values = target[:, self.columns]
+            with np.errstate(over="ignore"):
+                np.copyto(values, self.images.T, where=self.mask.T, casting="same_kind")
+            target[:, self.columns] = values
 
 
 class _Transform:

@@ -57,7 +57,7 @@ def _gather(part: NDArray[Any], block: FloatArray) -> None:
     """block = part.T, as float64."""
     if is_native(part):
         columnwise.gather(part, block)
-    elif is_native(part, np.float32):
+    elif is_native(part, np.float32) and not _is_turned(part):
         columnwise.gather_widened(part, block)
     else:
         with np.errstate(over="ignore"):  # long doubles beyond float64 are infinite

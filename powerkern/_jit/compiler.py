@@ -3,8 +3,7 @@
 numba optimises every function by itself, translates it for the CPU, and does both again with all that its caller has
 inlined. A kernel of ours is only ever run inside an entry (or a user's jitted function), so the optimisation and the
 translation are the entry's: once, over everything that it calls. Kernels have no closures, generators, ``with``
-blocks, parallel loops or Python objects either, and the passes that handle them are left out. Together this takes
-half of the time of compiling; the code is as fast.
+blocks, parallel loops or Python objects either, and the passes that handle them are left out.
 
 The libraries of numba 0.63 to 0.68 have what `KernelLibrary` builds on; with any other, kernels are compiled as any
 function is.
@@ -22,6 +21,9 @@ from numba.core.compiler_machinery import LoweringPass, register_pass
 
 #: Releases of numba whose libraries are known.
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
+
+#: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
+_MANGLED = "_ZN"
 
 #: Passes that would find nothing to do in a kernel.
 _NEEDLESS = {
@@ -77,24 +79,33 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
     def _get_module_for_linking(self) -> Any:
         """The code of the kernel and of all that it calls, directly or not, each once."""
         self._ensure_finalized()
-        found: dict[int, Any] = {}
-        self._find_callees(found)
+        callees: dict[int, Any] = {}
+        self._find_callees(callees)
         module = self._own_module().clone()
-        for library in found.values():
+        # callers first: the linker leaves out what nothing that is there refers to
+        for library in reversed(callees.values()):
             own = library._own_module if isinstance(library, KernelLibrary) else library._get_module_for_linking
             module.link_in(own(), preserve=True)
+        _check_complete(module)
         return module
 
     def _find_callees(self, found: dict[int, Any]) -> None:
-        """Add the libraries of all that is called; those of numba's own functions hold what they call already."""
+        """Add all that is called, after what it calls itself; numba's own functions hold what they call already."""
         for library in self._linking_libraries:
             if id(library) not in found:
-                found[id(library)] = library
                 if isinstance(library, KernelLibrary):
                     library._find_callees(found)
+                found[id(library)] = library
 
     def _own_module(self) -> Any:
         return super()._get_module_for_linking()
+
+
+def _check_complete(module: Any) -> None:
+    """Every compiled function that is called must be there: one that is not would end the process when it is run."""
+    missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(_MANGLED)]
+    if missing:
+        raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from powerkern._jit import kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.branch import LINEAR
 from powerkern.kernels.elementary import exp, expm1, expm1_excess, log
 
 #: Values in a block: its derivatives and weights stay in the first-level cache.
@@ -121,8 +122,8 @@ class _Origin(NamedTuple):
 
 @kernel
 def b(m: float, a: float) -> float:
-    """The branch b_m(a) = (e^(m a) - 1)/m, and its limit a for m = 0."""
-    return a if m == 0.0 else expm1(m * a) / m
+    """The branch b_m(a) = (e^(m a) - 1)/m, and its limit a where m a is tiny, or even subnormal."""
+    return a if abs(m * a) < LINEAR else expm1(m * a) / m
 
 
 @kernel

@@ -51,6 +51,7 @@ from powerkern.kernels.one_pass import (
     ONE_PASS_REACH,
     ONE_PASS_SD,
     ONE_PASS_SPREAD,
+    TAYLOR_REACH,
     derivatives,
     growth,
     moments_at,
@@ -213,11 +214,12 @@ def _scan(x: FloatArray, weight: FloatArray) -> _Data:
 
 @kernel
 def _in_domain(data: _Data, family: int) -> Mask:
-    """Whether all values have ordinary logarithms, and not all are equal."""
+    """Whether all values, and their ratios, have ordinary logarithms, and not all are equal."""
     least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
+    largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
     both = (data.low < 0.0) & (data.high >= 0.0)
     inside = both if is_mirrored(family) else data.low > math.inf
-    inside = inside | (least >= SMALLEST_NORMAL)
+    inside = inside | ((least >= SMALLEST_NORMAL) & (least / largest >= SMALLEST_NORMAL))
     if not is_mirrored(family):
         inside = inside & (data.low > 0.0)
     moderate = (data.low > -_LARGEST) & (data.high < _LARGEST)
@@ -309,7 +311,7 @@ def _walk(d: FloatArray, weight: FloatArray, logs: _Logs, given: Lanes, ordinary
             break
         longest = select(going, longest * _EXPANSION, longest)
         x = select(going, x + _limited(step, longest), x)
-    good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2)
+    good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
     near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
     return _Walk(x + step, at, n_eval, good & arrived & near, t)
 

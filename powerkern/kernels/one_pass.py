@@ -73,6 +73,9 @@ ONE_PASS_REACH = 600.0
 #: The effective number of values, (sum w)^2/sum w^2 (Kish), must be at least this: a few that carry nearly all of the
 #: weight need a reference among them, as two passes have it.
 MIN_EFFECTIVE = 32.0
+#: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
+#: exponent from 0 and outliers dominate the higher moments, what is left out would count.
+TAYLOR_REACH = 1e-4
 _MAX_ONE_PASS_EVAL = 20
 #: Logs are taken in short runs, between which values are prefetched, a cache line at a time: those of the next column,
 #: which follows this one in memory, or later ones of this column where it is longer than that.
@@ -615,8 +618,10 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     logs = _Logs(work.spare[:n], weights.values, farthest, jacobian, spread)
     walk = _walk(wanted, logs, exponent if given else start, _GIVEN if given else FINE, moments)
     n_eval += walk.n_eval
-    mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
-    if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
+    moved = walk.x - walk.evaluated_at
+    near = abs(moved) * math.sqrt(growth(moments)) <= TAYLOR_REACH
+    mean, variance, curvature = moments_at(moments, moved)
+    if not (walk.good and near and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _declined(n_eval, False)
     status = _FIXED if given else _OK
     nll = 0.5 * log(variance) + wanted.log_ref - (walk.x - 1.0) * jacobian

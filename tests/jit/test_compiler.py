@@ -67,3 +67,44 @@ def test_both_ways_compute_alike(tmp_path):
         environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(tmp_path / way)}
         results.append(np.array(processes.run(code.format(before=before), **environment).split(), float))
     np.testing.assert_allclose(*results, rtol=4e-16, atol=0.0)
+
+
+def test_what_is_not_linked_is_an_error_not_a_crash(monkeypatch):
+    """A linker that leaves a callee out is noticed before the code can run."""
+    monkeypatch.setattr(compiler.KernelLibrary, "_find_callees", lambda library, found: None)
+
+    @kernel
+    def callee(x):
+        return x + 1.0
+
+    @kernel
+    def caller(x):
+        return callee(x)
+
+    with pytest.raises(RuntimeError, match=r"left out of the compiled code: _ZN\S*callee"):
+        numba.njit(lambda x: caller(x))(1.0)
+
+
+def test_a_kernel_that_its_first_caller_no_longer_calls_is_linked():
+    """It follows all of its callers: not the first alone, which may have lost the call when it was simplified."""
+
+    @kernel
+    def base(x):
+        return x + 1.0
+
+    @kernel
+    def first(x):
+        two = 2
+        if two * two > 5:
+            return base(x)
+        return x
+
+    @kernel
+    def last(x):
+        return base(-x)
+
+    @kernel
+    def top(x):
+        return first(x) + last(x)
+
+    assert numba.njit(lambda x: top(x))(1.0) == 1.0

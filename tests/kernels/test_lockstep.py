@@ -179,6 +179,36 @@ def test_given_lambda():
                 np.testing.assert_allclose(rows[done, k], expected[done, k], rtol=1e-11, atol=1e-13)
 
 
+def test_given_lambda_of_values_whose_ratios_underflow():
+    """lambda = 0 asks nothing of the likelihood: these logs would be as good as any, were they right."""
+    x = 10.0 ** np.random.default_rng(1).uniform(-300.0, 300.0, (50, 8))
+    assert (fitted(x, BOX_COX, lmbda=0.0)[:, STATUS] == LEFT).all()
+    fit = pk.fit(x, "box-cox", lmbda=0.0)
+    np.testing.assert_allclose(fit.loc, np.log(x).mean(axis=0), rtol=1e-13)
+    np.testing.assert_allclose(fit.scale, np.log(x).std(axis=0), rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [9, 600])
+def test_given_lambda_near_0_where_outliers_dominate(n):
+    """Sums are taken at a lambda that is not 0; their Taylor series must not be asked to go too far."""
+    x = np.where(np.arange(n) % 9 < 5, 1e-5, 1e5) * np.random.default_rng(2).uniform(0.99, 1.01, n)
+    weight = np.where(x > 1.0, 1e-6, 1.0)
+    fit = pk.fit(x, lmbda=1e-17, sample_weight=weight)
+    g, _, curvature = (float(v) for v in oracles.likelihood("yeo-johnson", 1e-17, x, weight)[:3])
+    assert fit.nll[0] / fit.n_obs[0] == pytest.approx(g, rel=1e-13)
+    assert fit.information[0] / fit.n_obs[0] == pytest.approx(curvature, rel=1e-7)
+
+
+@pytest.mark.parametrize("n", [20, 600])
+@pytest.mark.parametrize("lmbda", [5e-324, -5e-324, 1e-310])
+def test_given_lambda_is_subnormal(n, lmbda):
+    """psi is the log: no digit of its mean is lost in lambda times a log, which is subnormal too."""
+    x = np.random.default_rng(3).gamma(4.0, size=n)
+    fit = pk.fit(x, "box-cox", lmbda=lmbda)
+    assert fit.loc[0] == pytest.approx(np.log(x).mean(), rel=1e-13)
+    assert fit.scale[0] == pytest.approx(np.log(x).std(), rel=1e-13)
+
+
 # --- what is missing, and weights ---------------------------------------------------------------------
 
 
