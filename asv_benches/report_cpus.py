@@ -1,6 +1,6 @@
 """What fits and transforms cost with code for each instruction set that this computer has, a process for each.
 
-python -m asv_benches.report_cpus
+python -m asv_benches.report_cpus [> docs/benchmarks/cpus.inc]
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from .report import list_table, machine
 #: A matrix of 10,000 rows; ns a value of CPU time on one thread, and the units.
 _JOBS = """
 import json, powerkern as pk
-from asv_benches._measure import best_of, matrix, units
-figures = {}
+from asv_benches._measure import InTurns, matrix, units
+figures, turns = {}, InTurns()
+turns.seconds = 1.0
 for family in %r:
     x = matrix(family, 10_000, 20)
     fit = pk.fit(x, family, n_threads=1)
@@ -28,7 +29,7 @@ for family in %r:
         "transform": lambda: fit.transform(x, n_threads=1),
         "inverse": lambda: fit.inverse_transform(z, n_threads=1),
     }
-    figures |= {f"{job}, {family}": best_of(call, 0.3) / x.size * 1e9 for job, call in calls.items()}
+    figures |= {f"{job}, {family}": lap.cpu / x.size * 1e9 for job, lap in turns.compare(calls).items()}
 print(json.dumps([units(), figures]))
 """
 
@@ -54,4 +55,5 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 if __name__ == "__main__":
     jobs = (f"{job}, {family}" for family in FAMILIES for job in ("fit", "rewml", "transform", "inverse"))
-    print(list_table(f"ns a value, one thread, on: {machine()}", ("code for", *jobs, "units"), rows()))
+    conditions = f"Measured by ``python -m asv_benches.report_cpus`` on: {machine()}."
+    print(list_table(conditions, ("code for", *jobs, "units"), rows()), end="")
