@@ -282,7 +282,7 @@ class _Part:
             terms = columns - mean[:, np.newaxis]
             terms *= terms
             terms /= -2.0 * variance[:, np.newaxis]
-        terms += constant[:, np.newaxis]
+            terms += constant[:, np.newaxis]
         return terms, constant
 
 

@@ -11,7 +11,7 @@ from powerkern._jit import JIT_DISABLED, Entry, cpu_levels, writable_folder
 __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "writable_folder"]
 
 #: The modules of what is compiled unless all is asked for: fit (mle and robust), transform and inverse.
-USUAL = ("mle", "robust", "columnwise", "rowwise", "lambda_bounds")
+USUAL = ("lockstep", "mle", "robust", "columnwise", "rowwise", "lambda_bounds")
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
