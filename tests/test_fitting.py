@@ -158,13 +158,15 @@ def test_round_trip(family, seed, n, spread, standardize):
 @both_families
 @given(seed=seeds, n=sizes)
 def test_float32_is_close_to_float64(family, seed, n):
-    """float32 data are fitted as the float64 numbers they are; only the output is rounded."""
+    """float32 data are fitted as the float64 numbers they are; only the output is rounded, to within 0.53 ulp."""
     x = column(family, seed, n, 1.0).astype(np.float32)
     fit, exact = pk.fit(x, family), pk.fit(x.astype(np.float64), family)
     np.testing.assert_array_equal(fit._results, exact._results)
     z = fit.transform(x)
     assert z.dtype == np.float32
-    np.testing.assert_array_equal(z, exact.transform(x.astype(np.float64)).astype(np.float32))
+    wanted = exact.transform(x.astype(np.float64))
+    ulp = np.spacing(np.abs(wanted).astype(np.float32)).astype(np.float64)
+    assert (np.abs(z - wanted) <= 0.53 * ulp).all()
     assert fit.inverse_transform(z, out_of_range="clip").dtype == np.float32
 
 

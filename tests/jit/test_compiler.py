@@ -44,7 +44,7 @@ def test_a_kernel_is_inlined_into_its_caller():
 
 
 def test_installed_numba_is_known():
-    """Otherwise kernels take half as long again to compile: see whether `KernelLibrary` still fits, and add the release."""
+    """Otherwise kernels take half as long again to compile: see whether `KernelLibrary` fits, and add the release."""
     assert compiler.compiler_options()
 
 
