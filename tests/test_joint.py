@@ -566,3 +566,17 @@ def test_oracle_of_one_column_is_that_of_the_plain_likelihood() -> None:
     with mpmath.workdps(60):
         joint = oracles.joint_nll("box-cox", [mpmath.mpf(0.5)], x)
         assert abs(joint - oracles.likelihood("box-cox", 0.5, x[:, 0].tolist())[0]) < mpmath.mpf(10) ** -50
+
+
+def test_formulas() -> None:
+    X, z = correlated(60, 2), np.random.default_rng(0).normal(size=60)
+    frame = pd.DataFrame({"z": z, "kind": np.tile(list("abc"), 20)})
+    fit = fit_joint(X, frame, "box-cox", formula="~ z + C(kind)")
+    assert fit.coef_names == ["Intercept", "z", "C(kind)[T.b]", "C(kind)[T.c]"]
+    dummies = np.column_stack([z, frame["kind"] == "b", frame["kind"] == "c"]).astype(np.float64)
+    assert np.array_equal(fit.lmbda, fit_joint(X, dummies, "box-cox").lmbda)
+    assert np.array_equal(fit.mahalanobis(X[:5], frame[:5]), fit.mahalanobis(X, frame)[:5])
+    with pytest.raises(ValueError, match="fit again, or pickle the fit"):
+        JointFit.from_json(fit.to_json()).mahalanobis(X, frame)
+    with pytest.raises(ValueError, match="formula '~ 0 \\+ z' has no intercept"):
+        fit_joint(X, frame, "box-cox", formula="~ 0 + z")

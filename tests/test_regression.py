@@ -613,7 +613,7 @@ def test_bad_calls_of_a_fit():
     y, X = simulated(26)
     fit = fit_regression(y, X)
     for call, message in (
-        (lambda: fit.predict(X[:, :1]), "X has 1 columns, the fit has 2 covariates"),
+        (lambda: fit.predict(X[:, :1]), "X has 1 columns, the fit has 2; pass those of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
         (lambda: fit.residuals(y), "Y and X go together"),
