@@ -648,14 +648,10 @@ class RegressionFit:
         >>> bool((RegressionFit.from_json(fit.to_json()).coef == fit.coef).all())
         True
         """
-        covariates = self._covariates
         head = {
             "format": _FORMAT,
             "version": _VERSION,
-            "covariates": covariates.names,
-            "columns": covariates.columns,
-            "intercept": covariates.intercept,
-            "formula": covariates.formula,
+            "covariates": self._covariates.to_record(),
             "center": self._center.tolist(),
         }
         figures = {name: _written(getattr(self._figures, name)) for name in _FIGURES}
@@ -673,9 +669,8 @@ class RegressionFit:
         record = _loaded(text)
         try:
             power = PowerFit.from_json(json.dumps(record["power"]))
-            names, p = [str(name) for name in record["covariates"]], power.n_features
-            covariates = Covariates(names, record["columns"], bool(record["intercept"]), record["formula"], None)
-            k = len(names)
+            covariates = Covariates.from_record(record["covariates"])
+            p, k = power.n_features, len(covariates.names)
             scanned, gamma, one = (
                 _read(record[name], (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
             )

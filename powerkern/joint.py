@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern._arguments import domain_error_in, weights_of
-from powerkern._covariates import Design, as_covariates, design_of
+from powerkern._design import Basis, Covariates, basis_of, intercept_alone, read_covariates
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
@@ -58,13 +58,12 @@ _FLAT = 1e-250
 class _Rows(NamedTuple):
     """The rows that count: complete, and of positive weight."""
 
-    #: (n, p) and (n, q), any real dtype and float64.
+    #: (n, p) and (n, k), any real dtype and float64; the intercept is among the covariates.
     values: NDArray[Any]
     covariates: FloatArray
     #: Empty: all one.
     weight: FloatArray
     names: list[str] | None
-    covariate_names: list[str] | None
 
     @property
     def n_obs(self) -> float:
@@ -80,10 +79,9 @@ class _Found(NamedTuple):
     llf: float
     coef: FloatArray
     cov: FloatArray
-    #: Of the covariates: their names, or positions, those that were not left out, and how many there were.
-    coef_names: list[str]
+    covariates: Covariates
+    #: The covariates that were not left out.
     kept: IntArray
-    n_covariates: int
     n_iter: int
     status: JointStatus
 
@@ -93,6 +91,7 @@ def fit_joint(
     covariates: object = None,
     family: str = "yeo-johnson",
     *,
+    formula: str | None = None,
     sample_weight: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     n_starts: int = 1,
@@ -111,9 +110,12 @@ def fit_joint(
         Numbers. Rows with a missing value (NaN, null) in any column are left out, with one warning that counts them.
     covariates : (n, q) or (n,) array-like, optional
         What the means of the transformed columns depend on, linearly; an intercept is added. Columns that depend
-        linearly on those before them are left out, with a warning that names them.
+        linearly on those before them are left out, with a warning that names them. With a `formula`, a data frame.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
+    formula : str, optional
+        The right-hand side of a model formula, such as ``"~ weight + C(group)"``, that `formulaic` evaluates in the
+        data frame `covariates`.
     sample_weight : (n,) array-like, optional
         Non-negative weights of the rows; integer weights act as if rows were repeated.
     shift : float or (p,) array-like, default 0
@@ -138,7 +140,9 @@ def fit_joint(
     ValueError
         Values outside the domain and infinite ones (naming column and row), missing or infinite covariates (the same),
         columns without two distinct values, no more complete rows than columns and coefficients, and transformed
-        columns that are linearly dependent (naming them): f has no minimum then.
+        columns that are linearly dependent (naming them): f has no minimum then; a formula without a constant.
+    ImportError
+        A formula where formulaic is not installed.
 
     Warns
     -----
@@ -178,10 +182,10 @@ def fit_joint(
         raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
     matrix = as_matrix(X, column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
-    given = _covariates(covariates, len(matrix.values))
+    terms, given = _read_covariates(covariates, formula, len(matrix.values))
     rows = _rows_of(matrix, given, sample_weight, family, shifts, stacklevel=3)
-    design = design_of(rows.covariates, rows.weight, rows.covariate_names, stacklevel=3)
-    _refuse_few(rows, design)
+    design = _basis_of(rows, terms)
+    terms.warn_dropped(design.used)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
     likelihood = _likelihood_of(rows, design, FAMILIES[family], shifts, threads)
     singles = singles[likelihood.order]
@@ -196,7 +200,7 @@ def fit_joint(
     columns = fit(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
     )
-    return JointFit(_found(columns, likelihood, best, rows, design, threads), rows)
+    return JointFit(_found(columns, likelihood, best, rows, terms, design, threads), rows)
 
 
 class JointFit:
@@ -224,7 +228,7 @@ class JointFit:
     coef : (rank, p) ndarray
         Coefficients of the standardised transformed columns: their means, or intercepts and slopes of covariates.
     coef_names : list of str
-        "intercept" and the covariates; their positions where they have no names.
+        "Intercept" and the covariates that were not left out; "x0", "x1", ... where they have no names.
     cov : (p, p) ndarray
         Covariance (1/n) of the standardised transformed columns, or of their residuals given the covariates: without
         covariates, the correlations.
@@ -239,7 +243,8 @@ class JointFit:
     def __init__(self, found: _Found, rows: _Rows | None = None) -> None:
         self.columns = found.columns
         self.lmbda_cov, self.llf = found.lmbda_cov, found.llf
-        self.coef, self.cov, self.coef_names = found.coef, found.cov, found.coef_names
+        self.coef, self.cov = found.coef, found.cov
+        self.coef_names = [found.covariates.names[k] for k in found.kept.tolist()]
         self.n_iter, self.status = found.n_iter, found.status
         self._found = found
         self._rows = rows
@@ -348,18 +353,8 @@ class JointFit:
 
     def _design_columns(self, covariates: object, n_rows: int) -> FloatArray:
         """The design of new rows, (rank, n)."""
-        given = self._covariates_of(covariates, n_rows)
-        return np.vstack([np.ones(n_rows), np.asarray(given.values[:, self._found.kept]).T])
-
-    def _covariates_of(self, covariates: object, n_rows: int) -> Matrix:
-        """Covariates, checked to be as many as those of the fit."""
-        given = _covariates(covariates, n_rows)
-        q = given.values.shape[1]
-        if q != self._found.n_covariates:
-            raise ValueError(
-                f"covariates has {_counted(q, 'column')}, the fit has {self._found.n_covariates}; pass those of the fit"
-            )
-        return given
+        found = self._found
+        return np.ascontiguousarray(found.covariates.matrix(covariates, n_rows)[:, found.kept].T)
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -549,8 +544,7 @@ class JointFit:
         with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
-            design = design_of(rows.covariates, rows.weight)
-        _refuse_few(rows, design)
+        design = _basis_of(rows, self._found.covariates)
         return _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> _Rows:
@@ -561,7 +555,7 @@ class JointFit:
                 raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
             return self._rows
         matrix = self._matrix(X)
-        given = self._covariates_of(covariates, len(matrix.values))
+        given = self._found.covariates.matrix(covariates, len(matrix.values))
         rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift, stacklevel=2)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
@@ -592,9 +586,8 @@ class JointFit:
             "llf": found.llf,
             "coef": found.coef.tolist(),
             "cov": found.cov.tolist(),
-            "coef_names": found.coef_names,
+            "covariates": found.covariates.to_record(),
             "kept": found.kept.tolist(),
-            "n_covariates": found.n_covariates,
             "n_iter": found.n_iter,
             "status": int(found.status),
         }
@@ -628,22 +621,22 @@ def _read(text: str) -> _Found:
         )
     columns = PowerFit.from_json(json.dumps(record.get("columns")))
     p = columns.n_features
-    names, kept = record.get("coef_names"), record.get("kept")
-    n_covariates = _count(record, "n_covariates")
-    if not (isinstance(names, list) and all(isinstance(name, str) for name in names) and names):
-        raise _damaged("coef_names is not a list of names")
-    if not (isinstance(kept, list) and len(kept) == len(names) - 1 and all(k in range(n_covariates) for k in kept)):
-        raise _damaged("kept does not name the covariates of coef_names")
+    try:
+        covariates = Covariates.from_record(record["covariates"])
+    except (KeyError, TypeError) as error:
+        raise _damaged(f"covariates: {error}") from None
+    kept = record.get("kept")
+    if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
+        raise _damaged("kept does not say which of the covariates")
     unknown = record.get("lmbda_cov") is None
     return _Found(
         columns,
         np.full((p, p), np.nan) if unknown else _covariance(record, "lmbda_cov", p),
         float(_numbers(record, "llf", ())),
-        _numbers(record, "coef", (len(names), p)),
+        _numbers(record, "coef", (len(kept), p)),
         _covariance(record, "cov", p),
-        names,
+        covariates,
         np.array(kept, dtype=np.int64),
-        n_covariates,
         _count(record, "n_iter"),
         JointStatus(_count(record, "status", len(JointStatus) - 1)),
     )
@@ -685,14 +678,25 @@ def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _covariates(covariates: object, n_rows: int) -> Matrix:
-    """Covariates, checked; without columns where there are none."""
-    return Matrix(np.empty((n_rows, 0)), None, False) if covariates is None else as_covariates(covariates, n_rows)
+def _read_covariates(covariates: object, formula: str | None, n_rows: int) -> tuple[Covariates, FloatArray]:
+    """Covariates, and their values; the intercept alone where there are none."""
+    if covariates is None and formula is None:
+        return intercept_alone(n_rows, "covariates")
+    return read_covariates(covariates, formula, True, n_rows, "covariates")
+
+
+def _basis_of(rows: _Rows, covariates: Covariates) -> Basis:
+    """The basis of the design, refused if it has no constant, or too few rows."""
+    basis = basis_of(rows.covariates, covariates.intercept, rows.weight)
+    if not basis.design.constant:
+        raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
+    _refuse_few(rows, basis)
+    return basis
 
 
 def _rows_of(
     matrix: Matrix,
-    given: Matrix,
+    given: FloatArray,
     sample_weight: ArrayLike | None,
     family: str,
     shift: FloatArray,
@@ -716,9 +720,9 @@ def _rows_of(
         effective = np.where(counts, weight if weight.size else 1.0, 0.0)
         raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
     if counts.all():
-        return _Rows(values, given.values, weight, matrix.names, given.names)
+        return _Rows(values, given, weight, matrix.names)
     kept = weight[counts] if weight.size else weight
-    return _Rows(values[counts], given.values[counts], kept, matrix.names, given.names)
+    return _Rows(values[counts], given[counts], kept, matrix.names)
 
 
 def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
@@ -731,7 +735,7 @@ def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
     return np.flatnonzero(outside.any(axis=0))
 
 
-def _refuse_few(rows: _Rows, design: Design) -> None:
+def _refuse_few(rows: _Rows, design: Basis) -> None:
     n, p = rows.values.shape
     if n < p + design.rank:
         means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
@@ -759,11 +763,11 @@ def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) ->
     return results
 
 
-def _likelihood_of(rows: _Rows, design: Design, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
+def _likelihood_of(rows: _Rows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
     columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
     if shift.any():
         columns = columns + shift[:, np.newaxis]
-    basis = design.basis if design.rank > 1 else design.basis[:0]  # columns come about their means
+    basis = design.design.basis if design.rank > 1 else design.design.basis[:0]  # columns come about their means
     return JointLikelihood(columns, family, rows.weight, basis, n_threads)
 
 
@@ -773,7 +777,7 @@ def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[Flo
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
-def _singular(error: Singular, rows: _Rows, design: Design) -> ValueError:
+def _singular(error: Singular, rows: _Rows, design: Basis) -> ValueError:
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:
@@ -784,25 +788,30 @@ def _singular(error: Singular, rows: _Rows, design: Design) -> ValueError:
 
 
 def _found(
-    columns: PowerFit, likelihood: JointLikelihood, best: Optimum, rows: _Rows, design: Design, n_threads: int
+    columns: PowerFit,
+    likelihood: JointLikelihood,
+    best: Optimum,
+    rows: _Rows,
+    covariates: Covariates,
+    design: Basis,
+    n_threads: int,
 ) -> _Found:
     """The optimum, with the normal distribution of the standardised transformed rows."""
     inverse, p = inverse_hessian(best.at.hessian), len(best.lmbda)
     root = np.sqrt(rows.weight) if rows.weight.size else np.ones(len(rows.values))
     z = np.ascontiguousarray(columns.transform(rows.values, n_threads=n_threads).T, dtype=np.float64) * root
     z = z[likelihood.order]
-    products = cross(design.basis, z, n_threads)
-    z -= combine(products.T, design.basis, n_threads=n_threads)
-    names = rows.covariate_names
+    products = cross(design.design.basis, z, n_threads)
+    z -= combine(products.T, design.design.basis, n_threads=n_threads)
+    kept = np.flatnonzero(design.used)
     return _Found(
         columns,
         np.full((p, p), np.nan) if inverse is None else likelihood.restored(inverse) / rows.n_obs,
         -rows.n_obs * best.at.f,
-        design.coefficients(products)[:, np.argsort(likelihood.order)],
+        design.coefficients(products)[np.ix_(kept, np.argsort(likelihood.order))],
         likelihood.restored(cross(z, z, n_threads)) / rows.n_obs,
-        ["intercept", *(str(j) if names is None else names[j] for j in design.kept.tolist())],
-        design.kept,
-        rows.covariates.shape[1],
+        covariates,
+        kept,
         best.n_eval,
         best.status,
     )

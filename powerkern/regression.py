@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._arguments import domain_error_in, given_lambdas, weights_of
-from powerkern._design import Basis, read_covariates, warn_dropped
+from powerkern._design import Basis, read_covariates
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import ESTIMATORS
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
@@ -136,9 +136,7 @@ def fit_regression(
         raise ValueError("lmbda cannot be given with family='best'")
     matrix = as_matrix(Y, what="Y")
     n, p = matrix.values.shape
-    covariates, design = read_covariates(X, formula, intercept)
-    if len(design) != n:
-        raise ValueError(f"Y has {n} rows, X has {len(design)}; pass the same rows")
+    covariates, design = read_covariates(X, formula, intercept, n)
     weight = weights_of(sample_weight, n)
     given = given_lambdas(lmbda, p)
     threads = thread_count(n_threads)
@@ -154,7 +152,7 @@ def fit_regression(
     if shift.any():
         to_own_units(figures.results, shift)
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
-    warn_dropped(covariates.names, problem.basis.used)
+    covariates.warn_dropped(problem.basis.used)
     warn_unfitted(figures.results[:, STATUS], matrix.names)
     power = PowerFit(
         family, figures.results, families=families, column_names=matrix.names, was_vector=matrix.was_vector

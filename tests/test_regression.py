@@ -562,7 +562,7 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
         ((GOOD - 1.0, GOOD), {}, r"row 0: the value is 0.0, and the Box-Cox"),
         ((np.column_stack([GOOD, GOOD - 3.0]), GOOD), {}, r"column 1, row 0: the value is -2.0"),
         ((np.append(GOOD[1:], np.inf), GOOD), {}, r"row 7: the value is inf; replace infinite"),
-        ((GOOD[:5], GOOD), {}, r"Y has 5 rows, X has 8"),
+        ((GOOD[:5], GOOD), {}, r"X has 8 rows, the data have 5; pass the same rows"),
         ((GOOD[:2], GOOD[:2]), {}, r"2 rows \(of positive weight\) and 2 coefficients"),
         (
             (GOOD, np.random.default_rng(0).normal(size=(8, 12))),
@@ -613,7 +613,7 @@ def test_bad_calls_of_a_fit():
     y, X = simulated(26)
     fit = fit_regression(y, X)
     for call, message in (
-        (lambda: fit.predict(X[:, :1]), "X has 1 columns, the fit has 2 covariates"),
+        (lambda: fit.predict(X[:, :1]), "X has 1 columns, the fit has 2; pass those of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
         (lambda: fit.residuals(y), "Y and X go together"),
