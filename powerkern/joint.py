@@ -17,6 +17,7 @@ from powerkern._design import Basis, Covariates, basis_of, intercept_alone, read
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
+from powerkern._joint_json import count_in, covariance_in, damaged, numbers_in
 from powerkern._joint_likelihood import (
     JointLikelihood,
     Optimum,
@@ -624,50 +625,22 @@ def _read(text: str) -> _Found:
     try:
         covariates = Covariates.from_record(record["covariates"])
     except (KeyError, TypeError) as error:
-        raise _damaged(f"covariates: {error}") from None
+        raise damaged(f"covariates: {error}") from None
     kept = record.get("kept")
     if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
-        raise _damaged("kept does not say which of the covariates")
+        raise damaged("kept does not say which of the covariates")
     unknown = record.get("lmbda_cov") is None
     return _Found(
         columns,
-        np.full((p, p), np.nan) if unknown else _covariance(record, "lmbda_cov", p),
-        float(_numbers(record, "llf", ())),
-        _numbers(record, "coef", (len(kept), p)),
-        _covariance(record, "cov", p),
+        np.full((p, p), np.nan) if unknown else covariance_in(record, "lmbda_cov", p),
+        float(numbers_in(record, "llf", ())),
+        numbers_in(record, "coef", (len(kept), p)),
+        covariance_in(record, "cov", p),
         covariates,
         np.array(kept, dtype=np.int64),
-        _count(record, "n_iter"),
-        JointStatus(_count(record, "status", len(JointStatus) - 1)),
+        count_in(record, "n_iter"),
+        JointStatus(count_in(record, "status", len(JointStatus) - 1)),
     )
-
-
-def _damaged(what: str) -> ValueError:
-    return ValueError(f"not a joint fit: the JSON text is damaged ({what})")
-
-
-def _count(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
-    value = record.get(key)
-    if not is_whole(value) or not 0 <= value <= largest:
-        raise _damaged(f"{key} is not a whole number up to {largest}")
-    return int(value)
-
-
-def _numbers(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
-    try:
-        numbers = np.array(record.get(key), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise _damaged(f"{key} does not hold numbers") from None
-    if numbers.shape != shape or not np.isfinite(numbers).all():
-        raise _damaged(f"{key} is not of shape {shape}, or not finite")
-    return numbers
-
-
-def _covariance(record: dict[str, Any], key: str, p: int) -> FloatArray:
-    matrix = _numbers(record, key, (p, p))
-    if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
-        raise _damaged(f"{key} is not a covariance matrix")
-    return matrix
 
 
 # --- from the user's data to a likelihood -----------------------------------------------------------------

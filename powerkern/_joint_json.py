@@ -1,0 +1,42 @@
+"""Numbers in the JSON text of a joint fit, checked as they are read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from powerkern._typing import FloatArray
+from powerkern._validate import is_whole
+
+
+def damaged(what: str) -> ValueError:
+    """The error for a text that says so, but is no joint fit."""
+    return ValueError(f"not a joint fit: the JSON text is damaged ({what})")
+
+
+def count_in(record: dict[str, Any], key: str, largest: int = 2**53) -> int:
+    """A whole number of at least 0."""
+    value = record.get(key)
+    if not is_whole(value) or not 0 <= value <= largest:
+        raise damaged(f"{key} is not a whole number up to {largest}")
+    return int(value)
+
+
+def numbers_in(record: dict[str, Any], key: str, shape: tuple[int, ...]) -> FloatArray:
+    """Finite numbers, in an array of this shape."""
+    try:
+        numbers = np.array(record.get(key), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise damaged(f"{key} does not hold numbers") from None
+    if numbers.shape != shape or not np.isfinite(numbers).all():
+        raise damaged(f"{key} is not of shape {shape}, or not finite")
+    return numbers
+
+
+def covariance_in(record: dict[str, Any], key: str, p: int) -> FloatArray:
+    """A symmetric (p, p) matrix with a positive diagonal."""
+    matrix = numbers_in(record, key, (p, p))
+    if not (np.allclose(matrix, matrix.T, atol=0.0) and (np.diag(matrix) > 0.0).all()):
+        raise damaged(f"{key} is not a covariance matrix")
+    return matrix
