@@ -32,6 +32,7 @@ from powerkern._jit import (
     kernel,
     widest_vectors,
 )
+from powerkern._jit.lanes import Lanes, choose, lanes_of, shifted_to_exponent
 from powerkern._typing import FloatArray
 from powerkern.kernels.floats import SMALLEST_NORMAL
 
@@ -123,8 +124,7 @@ def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
 @inlined
 def _exp_tail(r: float) -> float:
     """(e^r - 1 - r)/r**2 for |r| <= ln(2)/2."""
-    q = _Q[10]
-    q = q * r + _Q[9]
+    q = r * _Q[10] + _Q[9]
     q = q * r + _Q[8]
     q = q * r + _Q[7]
     q = q * r + _Q[6]
@@ -269,6 +269,17 @@ def expm1_excess(t: float) -> float:
     r = (t - k * _LN2_HI) - k * _LN2_LO
     s = float_of(bits_of(shifted) << 52)
     return s * (r * r * _exp_tail(r)) + (s * r + ((s - 1.0) - t))
+
+
+@inlined
+def expm1_lanes(t: Lanes) -> Lanes:
+    """e**t - 1 to within a few ulp; beyond |t| = 700, and for NaN, that of the nearest bound."""
+    t = choose(t < 700.0, choose(t > -700.0, t, lanes_of(-700.0)), lanes_of(700.0))
+    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    k = shifted - (_ROUND + _EXPONENT_BIAS)
+    r = (t - k * _LN2_HI) - k * _LN2_LO
+    s = shifted_to_exponent(shifted)
+    return s * (r + r * r * _exp_tail(r)) + (s - 1.0)
 
 
 # --- logarithms -------------------------------------------------------------------------------------

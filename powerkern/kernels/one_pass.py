@@ -46,7 +46,7 @@ from powerkern.kernels.scratch import SAMPLE, Work
 AnyFloats = npt.NDArray[np.floating]
 Sums = tuple[float, float, float, float, float, float, float, float, float, float]
 
-_OK, _NOT_CERTIFIED = int(Status.OK), int(Status.NOT_CERTIFIED)
+_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
 #: Values summed in their own precision before they enter float64 accumulators; two arrays of it fit the L1 cache.
 CHUNK = 2048
@@ -517,3 +517,53 @@ def _logs_wanted(column: Prepared, known: bool) -> _Column:
     offset, both_signs = column.offset, column.sign == 0.0
     ref = 0.0 if both_signs else exp(_rough_log(column.x, offset)) - offset
     return _Column(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
+
+
+class LogUnits(NamedTuple):
+    """What logs stand for: ``unit`` times them are those of the column, relative to that of ``ref`` (signed: 0)."""
+
+    unit: float
+    ref: float
+    log_ref: float
+
+
+@kernel
+def optimum_of_logs(
+    d: FloatArray, both_signs: bool, units: LogUnits, start: float, given: float, moments: FloatArray
+) -> Optimum:
+    """Optimum of ascending logs, of one sign or signed, searched for from `start`; or moments at a `given` exponent.
+
+    NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
+    """
+    n, farthest, unit = d.size, max(-d[0], d[-1]), units.unit
+    total, squares = _sum_and_squares(d)
+    column = _Column(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
+    jacobian, spread = total / n, _spread(column, n, LogSums(total, squares, 0, 0))
+    if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+        return _no_optimum(0)
+    is_given, x = given == given, given * unit
+    walk = _Walk(x, _off_the_floor(x, both_signs, _FINE.floor / spread), 1, _in_reach(column, x, farthest, _FINE.reach))
+    if not is_given:
+        walk = _walk(column, d, farthest, jacobian, spread, start * unit, _FINE, moments)
+    elif walk.good:
+        moments[:] = 0.0
+        add_sums(d, walk.evaluated_at, both_signs, moments)
+        walk = _Walk(x, walk.evaluated_at, 1, center(moments))
+    mean, variance, curvature = _moments_at(moments, walk.x - walk.evaluated_at)
+    if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
+        return _no_optimum(walk.n_eval)
+    sd, exponent = math.sqrt(variance) * unit, given if is_given else walk.x / unit
+    nll = log(sd) + units.log_ref - (exponent - 1.0) * (jacobian * unit)
+    curvature *= unit * unit
+    status = _FIXED if is_given else _OK
+    return Optimum(exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature, walk.n_eval, status)
+
+
+@reduction
+def _sum_and_squares(d: FloatArray) -> tuple[float, float]:
+    widest_vectors()
+    total = squares = 0.0
+    for i in range(d.size):
+        total += d[i]
+        squares += d[i] * d[i]
+    return total, squares
