@@ -28,8 +28,9 @@ _VECTOR = ir.VectorType(ir.DoubleType(), N_LANES)
 _BITS = ir.VectorType(ir.IntType(64), N_LANES)
 _CONTRACT = ("contract",)
 
-Lanes = npt.NDArray[np.float64]  #: what stands for them in plain Python
-Mask = npt.NDArray[np.bool_]
+# arrays in plain Python, vectors of LLVM in compiled code
+Lanes = Any
+Mask = Any
 
 
 # --- in plain Python ----------------------------------------------------------------------------------
@@ -73,11 +74,11 @@ def shifted_to_exponent(x: Lanes) -> Lanes:
 # --- in compiled code ---------------------------------------------------------------------------------
 
 
-class _LanesType(types.Type):
+class _LanesType(types.Type):  # type: ignore[misc]
     pass
 
 
-class _MaskType(types.Type):
+class _MaskType(types.Type):  # type: ignore[misc]
     pass
 
 
@@ -85,13 +86,13 @@ _LANES, _MASK = _LanesType("Lanes"), _MaskType("Mask")
 
 
 @register_model(_LanesType)
-class _LanesModel(models.PrimitiveModel):
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, _VECTOR)
 
 
 @register_model(_MaskType)
-class _MaskModel(models.PrimitiveModel):
+class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, fe_type: Any) -> None:
         super().__init__(manager, fe_type, ir.VectorType(ir.IntType(1), N_LANES))
 
@@ -101,11 +102,8 @@ Build = Callable[[Any, list[Any]], Any]
 
 def _implement(function: Callable[..., Any], result: Any, *arguments: Any) -> Callable[[Build], Build]:
     """Let jitted code that calls a function with arguments of these types run what is built here."""
-
-    class Template(ConcreteTemplate):  # type: ignore[misc]
-        cases = [signature(result, *arguments)]
-
-    infer_global(function, typing_key=function)(Template)
+    template = type("Template", (ConcreteTemplate,), {"cases": [signature(result, *arguments)]})
+    infer_global(function, typing_key=function)(template)
 
     def register(build: Build) -> Build:
         @lower_builtin(function, *arguments)  # type: ignore[untyped-decorator]

@@ -244,7 +244,7 @@ def _is_moderate(logs: ScaledLogs, low: float, high: float) -> bool:
     n = logs.d.size
     if logs.n_negative in (0, n):
         return True
-    return max(high * logs.d[n - 1], (2.0 * logs.scale - low) * logs.d[0]) <= _MODERATE
+    return bool(max(high * logs.d[n - 1], (2.0 * logs.scale - low) * logs.d[0]) <= _MODERATE)
 
 
 @kernel

@@ -99,8 +99,10 @@ CELLWISE_XTOL = 0.0001220703125
 SAMPLE, _ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
-#: Points of both grids where N_LANES of them are evaluated at once.
-_SCAN_LANES, _SECOND_LANES = 32, 16
+#: Points of both grids where N_LANES of them are evaluated at once, and up to which length the first has _MAX_SCAN.
+_SCAN_LANES, _SECOND_LANES, _SHORT = 32, 16, 32
+#: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
+_WIDE = 0.25
 #: Where such a search looks about the minimum of a parabola: parts of the way to the ends of the interval, and of the
 #: tolerance; and what is left of an interval by points that are evenly spaced.
 _PARTS, _CLOSE, _EVENLY = (0.5, 0.125, 1.0 / 64.0, 1.0 / 128.0), 0.4, 2.0 / (N_LANES + 1.0)
@@ -381,7 +383,9 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
     R's conventions take the interval as it is.
     """
     by_lanes = _by_lanes(at, options)
-    count = _SCAN_LANES if by_lanes else min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1) + 1
+    count = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1) + 1
+    if by_lanes:
+        count = _SCAN_LANES if at.column.n > _SHORT else _MAX_SCAN
     step = (high - low) / (count - 1)
     points, values = work.grid[0, :count], work.grid[1, :count]
     for k in range(count):
@@ -548,7 +552,7 @@ def _narrowed(at: _Sorted, cell: FloatArray, xtol: float, options: Options, grid
     around = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
     if not abs(around.value) < math.inf:
         around = _Bracket(cell[LOW], cell[LOW], cell[HIGH], math.inf, math.inf, math.inf)
-    n_eval, parabolic = 0, around.at_low + around.at_high < math.inf
+    n_eval, parabolic = 0, around.at_low + around.at_high < math.inf and around.high - around.low <= _WIDE
     while n_eval < _MAX_EVAL and around.high - around.low > 2.0 * xtol:
         width = around.high - around.low
         if parabolic:
