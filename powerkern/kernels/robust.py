@@ -100,7 +100,7 @@ SAMPLE, _ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
 #: Points of both grids where N_LANES of them are evaluated at once, and up to which length the first has _MAX_SCAN.
-_SCAN_LANES, _SECOND_LANES, _SHORT = 32, 16, 32
+_SCAN_LANES, _SECOND_LANES, _SHORT = 48, 16, 32
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
 _WIDE = 0.25
 #: Where such a search looks about the minimum of a parabola: parts of the way to the ends of the interval, and of the
@@ -399,6 +399,8 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
     for k in range(n_second):
         if outwards:
             points[k] = origin + step * (2.0**k * 0.5 - 1.0)
+            if by_lanes:  # from the neighbour inside on: the lowest may be between
+                points[k] = origin + step * (2.0**k * 0.25 - 1.0 if k > 0 else -1.0)
         else:
             points[k] = min(max(origin + step * (k - n_second // 2) / _FINER, low), high)
     best = _evaluate(at, points, values, options)
