@@ -100,7 +100,7 @@ SAMPLE, _ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
 #: Into how many parts its steps are divided where LANES points are evaluated at once: up to a length twice as many.
-_PARTS_OF_STEP, _SHORT = 4, 16
+_PARTS_OF_STEP, _SHORT = 4, 32
 #: Points of the second grid there, outwards from an end.
 _OUTWARD_LANES = 16
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -383,8 +383,8 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
     """Local minima of the objective on a grid, as cells after the first, and on a second one.
 
     That is finer, about the lowest point (where steps are not divided: all of it is in a grid of divided steps); or it
-    goes on outwards from the end of the interval where the lowest is, in doubling steps: but R's conventions take the
-    interval as it is.
+    goes on outwards from the end of the interval where the lowest of the steps is, in doubling steps: but R's
+    conventions take the interval as it is.
     """
     by_lanes = _by_lanes(at, options)
     n_steps = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
@@ -396,10 +396,11 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
         points[k] = low + wide / n_parts * min(k, last)
     best = _evaluate(at, points, values, options)
     n_cells = _add_minima(points[: last + 1], values, options.cellwise, work.cells, 1)
-    outwards = not options.cellwise and best in (0, last)
+    lowest, end = values[best], _lowest_step(values, n_parts, n_steps)
+    outwards = not options.cellwise and end in (0, n_steps)
     if by_lanes and not outwards:
         return GridScan(n_cells, n_points, True)
-    origin, step = points[best], wide if best > 0 else -wide
+    origin, step = points[end * n_parts], wide if end > 0 else -wide
     n_second = _OUTWARD_LANES if by_lanes else _N_SECOND
     points, values = work.grid[0, :n_second], work.grid[1, :n_second]
     for k in range(n_second):
@@ -411,7 +412,18 @@ def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWo
             points[k] = min(max(origin + step * (k - n_second // 2) / _FINER, low), high)
     best = _evaluate(at, points, values, options)
     n_cells = _add_minima(points, values, False, work.cells, n_cells)
-    return GridScan(n_cells, n_points + n_second, not outwards or 0 < best < n_second - 1)
+    inside = not outwards or 0 < best < n_second - 1 or values[best] > lowest
+    return GridScan(n_cells, n_points + n_second, inside)
+
+
+@kernel
+def _lowest_step(values: FloatArray, n_parts: int, n_steps: int) -> int:
+    """Which of the undivided steps is lowest."""
+    best = 0
+    for k in range(1, n_steps + 1):
+        if values[k * n_parts] < values[best * n_parts]:
+            best = k
+    return best
 
 
 @kernel
