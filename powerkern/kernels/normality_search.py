@@ -298,7 +298,9 @@ def _search(
         else:
             i = (k - low * fine) % LANES
             if i == 0:
-                _block(logs, origin + k * step, step, which, q, y, min(known, lowest), work)
+                # a bound will do where the whole steps, of which minima are counted, are known
+                enough = min(known, lowest) if (k + LANES - 1) // fine - low < n_whole else math.inf
+                _block(logs, origin + k * step, step, which, q, y, enough, work)
             value = work.values[i]
             if k % fine == 0 and k // fine - low < n_whole:
                 value = work.coarse[k // fine - low]
