@@ -69,6 +69,34 @@ class OneThread(InTurns):
         return self.ratio("one thread", "two threads")
 
 
+class ShortColumns(InTurns):
+    """CPU time a value of short columns over that of columns of 10,000, on one thread, sort and gather included."""
+
+    params = ([*ESTIMATORS, "ks", "ppcc"], [20, 50, 300])
+    param_names = ("estimator", "n")
+    values = 100_000
+
+    def setup(self, estimator: str, n: int) -> None:
+        self.short, self.long = contaminated(n, self.values // n), contaminated(10_000, self.values // 10_000)
+        fit(self.short[:, :8], "yeo-johnson", estimator)  # compiles
+
+    def track_over_long(self, estimator: str, n: int) -> float:
+        laps = self.compare(
+            {
+                "short": lambda: fit(self.short, "yeo-johnson", estimator, n_threads=1),
+                "long": lambda: fit(self.long, "yeo-johnson", estimator, n_threads=1),
+            }
+        )
+        return laps["short"].cpu / self.short.size / (laps["long"].cpu / self.long.size)
+
+    def track_ns(self, estimator: str, n: int) -> float:
+        """Nanoseconds of CPU time a value."""
+        self.track_over_long(estimator, n)
+        return 1e9 * self.laps["short"].cpu / self.short.size
+
+    track_ns.unit = "ns"  # type: ignore[attr-defined]
+
+
 class Spectra(InTurns):
     """Milliseconds of 180 x 500: many short columns."""
 

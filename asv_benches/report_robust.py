@@ -21,6 +21,7 @@ def figures() -> Iterator[Figure]:
     yield from behaviour()
     yield from simulation()
     yield from speed()
+    yield from short()
 
 
 def agreement() -> Iterator[Figure]:
@@ -84,6 +85,13 @@ def simulation() -> Iterator[Figure]:
         for share, k in bench_robust.SETTINGS:
             name = f"{case[0]} {case[1]}, {share:.0%} at k = {k:g}: MSE of RewML over that by R's rules, same samples"
             yield Figure(name, "<= 1.05 x", bench_robust.BesideR, "track_mse_over_rs", (case, (share, k), REPLICATES))
+
+
+def short() -> Iterator[Figure]:
+    for estimator in ("rewml", "ks", "ppcc"):
+        for n, target in ((20, "<= 6"), (50, "<= 3"), (300, "<= 2")):
+            name = f"{estimator}, columns of {n}: cost a value over that of columns of 10,000"
+            yield Figure(name, target, bench_robust.ShortColumns, "track_over_long", (estimator, n))
 
 
 def speed() -> Iterator[Figure]:

@@ -96,14 +96,15 @@ class NearestNormal(NamedTuple):
             return likely
         start = np.where(usable, likely[:, LMBDA], np.nan)
         width = normality_search.N_FOUND
+        room = normality_search.room_of_lanes(values.shape[0])
 
         def search(block: FloatArray, group: slice) -> FloatArray:
             n = block.shape[1]
             block.sort(axis=1)  # NaN last
             quantiles = normal_quantiles_of(block) if self.criterion == normality_search.PPCC else block
-            out = np.empty((block.shape[0], width))
+            out, lanes = np.empty((block.shape[0], width)), np.empty(room)
             normality_search.criterion_columns(
-                block, family, self.criterion, start[group], quantiles, np.empty((2, n)), out
+                block, family, self.criterion, start[group], quantiles, np.empty((2, n)), lanes, out
             )
             return out
 

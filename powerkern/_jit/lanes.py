@@ -105,6 +105,7 @@ def _spread_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
 
 _ARITHMETIC = {
     operator.add: {FLOAT_LANES: "fadd", BIT_LANES: "add"},
+    operator.iadd: {FLOAT_LANES: "fadd", BIT_LANES: "add"},
     operator.sub: {FLOAT_LANES: "fsub", BIT_LANES: "sub"},
     operator.mul: {FLOAT_LANES: "fmul"},
     operator.truediv: {FLOAT_LANES: "fdiv"},

@@ -22,14 +22,17 @@ import math
 import numpy as np
 
 from powerkern._jit import (
+    Lanes,
     bits32_of,
     bits_of,
     by_dtype,
     float32_of,
     float_of,
     fma,
+    in_all_lanes,
     inlined,
     kernel,
+    select,
     widest_vectors,
 )
 from powerkern._typing import FloatArray
@@ -123,8 +126,7 @@ def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
 @inlined
 def _exp_tail(r: float) -> float:
     """(e^r - 1 - r)/r**2 for |r| <= ln(2)/2."""
-    q = _Q[10]
-    q = q * r + _Q[9]
+    q = r * _Q[10] + _Q[9]
     q = q * r + _Q[8]
     q = q * r + _Q[7]
     q = q * r + _Q[6]
@@ -269,6 +271,17 @@ def expm1_excess(t: float) -> float:
     r = (t - k * _LN2_HI) - k * _LN2_LO
     s = float_of(bits_of(shifted) << 52)
     return s * (r * r * _exp_tail(r)) + (s * r + ((s - 1.0) - t))
+
+
+@inlined
+def expm1_lanes(t: Lanes) -> Lanes:
+    """e**t - 1 to within a few ulp; beyond |t| = 700, and for NaN, that of the nearest bound."""
+    t = select(t < 700.0, select(t > -700.0, t, in_all_lanes(-700.0)), in_all_lanes(700.0))
+    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    k = shifted - (_ROUND + _EXPONENT_BIAS)
+    r = (t - k * _LN2_HI) - k * _LN2_LO
+    s = float_of(bits_of(shifted) << 52)
+    return s * (r + r * r * _exp_tail(r)) + (s - 1.0)
 
 
 # --- logarithms -------------------------------------------------------------------------------------

@@ -11,10 +11,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel, widest_vectors
+from powerkern._jit import (
+    COLUMN,
+    INTEGER,
+    LANES,
+    ROWS,
+    Lanes,
+    any_lane,
+    borrowed,
+    entry,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    select,
+    square_root,
+    store,
+    widest_vectors,
+)
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import exp, expm1
+from powerkern.kernels.elementary import exp, expm1, expm1_lanes
+from powerkern.kernels.erf import erf_lanes
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
@@ -44,6 +62,11 @@ _XTOL = 2.5e-10
 #: Exponents of values of both signs need no common factor up to here.
 _MODERATE = 300.0
 _WORST = 2.0
+#: An exponent closer to 0 counts as this: it can be divided by.
+_TINY = 1e-290
+#: Longer columns are transformed at one exponent at a time; and most whole steps that are looked at beforehand.
+_MOST_LANES, _MOST_WHOLE = 512, 64
+_SQRT_HALF = 0.7071067811865476
 
 
 # --- the transform ------------------------------------------------------------------------------------
@@ -132,8 +155,128 @@ def _criterion(logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: 
     return decorrelation_of(y, q, sample.mean, 1.0 / math.sqrt(sample.m2))
 
 
+class _Lanes(NamedTuple):
+    """A column at LANES exponents: room for the transforms, exponents and their criteria, those of whole steps.
+
+    `order` is where the distribution function was last found farthest from normal, at each.
+    """
+
+    y: FloatArray
+    exponents: FloatArray
+    values: FloatArray
+    order: FloatArray
+    coarse: FloatArray
+
+
+@inlined
+def _greater(x: Lanes, y: Lanes) -> Lanes:
+    return select(x > y, x, y)
+
+
 @kernel
-def _search(logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatArray, out: FloatArray) -> None:
+def _transform_lanes(logs: ScaledLogs, exponent: Lanes, y: FloatArray) -> tuple[Lanes, Lanes]:
+    """`_transform` for powers that need no common factor; returns mean and sum of squares about it."""
+    d, border, n = logs.d, logs.n_negative, logs.d.size
+    one_sign = border in (0, n)
+    total = in_all_lanes(0.0)
+    for side in range(2):
+        m = exponent if side else 2.0 * logs.scale - exponent
+        m = select(abs(m) < _TINY, in_all_lanes(_TINY), m)
+        sign = 1.0 if side else -1.0
+        top = in_all_lanes(0.0)
+        if one_sign:
+            ends = in_all_lanes(d[n - 1]), in_all_lanes(d[0])
+            top = select(m > 0.0, ends[0], ends[1]) if side else select(m > 0.0, ends[1], ends[0])
+        factor = sign / m
+        for i in range(border if side else 0, n if side else border):
+            value = expm1_lanes(m * (d[i] - top)) * factor
+            store(y, (LANES * i,), value)
+            total += value
+    mean, squares = total * (1.0 / n), in_all_lanes(0.0)
+    for i in range(n):
+        difference = load(y, (LANES * i,)) - mean
+        squares += difference * difference
+    return mean, squares
+
+
+@inlined
+def _departure(y: FloatArray, i: int, mean: Lanes, per_scale: Lanes, per_n: float) -> Lanes:
+    """How far the distribution function of order statistic i is from the normal one."""
+    z = (load(y, (LANES * i,)) - mean) * per_scale
+    return abs(0.5 + 0.5 * erf_lanes(z) - (i + 0.5) * per_n)
+
+
+@kernel
+def _evaluate_lanes(logs: ScaledLogs, which: int, q: FloatArray, known: float, work: _Lanes) -> None:
+    """`_criterion` at all `work.exponents`; of the KS distance a bound from below where all exceed `known`."""
+    y, n, per_n = work.y, logs.d.size, 1.0 / logs.d.size
+    mean, squares = _transform_lanes(logs, load(work.exponents, (0,)), y)
+    worst = in_all_lanes(0.0)
+    if which == KS:
+        per_scale = _SQRT_HALF / square_root(squares * (1.0 / (n - 1.0)))
+        bound = _departure(y, int(work.order[0]), mean, per_scale, per_n)
+        bound = _greater(bound, _departure(y, int(work.order[LANES - 1]), mean, per_scale, per_n))
+        worst = bound + 0.5 * per_n
+        if any_lane(worst < known):
+            worst, order = in_all_lanes(0.0), in_all_lanes(0.0)
+            for i in range(n):
+                departure = _departure(y, i, mean, per_scale, per_n)
+                order = select(departure > worst, in_all_lanes(float(i)), order)
+                worst = _greater(departure, worst)
+            store(work.order, (0,), order)
+            worst += in_all_lanes(0.5 * per_n)
+    else:
+        per_scale = 1.0 / square_root(squares)
+        for i in range(n):
+            difference = (load(y, (LANES * i,)) - mean) * per_scale - q[i]
+            worst += difference * difference
+        worst = 0.5 * worst
+    usable = select(squares < math.inf, squares, in_all_lanes(0.0))
+    store(work.values, (0,), select(usable > 0.0, worst, in_all_lanes(_WORST)))
+
+
+@kernel
+def _is_moderate(logs: ScaledLogs, low: float, high: float) -> bool:
+    """Whether no power needs a common factor at exponents between these."""
+    n = logs.d.size
+    if logs.n_negative in (0, n):
+        return True
+    return bool(max(high * logs.d[n - 1], (2.0 * logs.scale - low) * logs.d[0]) <= _MODERATE)
+
+
+@kernel
+def _block(
+    logs: ScaledLogs, first: float, step: float, which: int, q: FloatArray, y: FloatArray, known: float, work: _Lanes
+) -> None:
+    """`_criterion` at LANES exponents from `first` on; of the KS distance a bound where all exceed `known`."""
+    for i in range(LANES):
+        work.exponents[i] = first + i * step
+    if logs.d.size <= _MOST_LANES and _is_moderate(logs, first, work.exponents[LANES - 1]):
+        _evaluate_lanes(logs, which, q, known, work)
+        return
+    for i in range(LANES):
+        work.values[i] = _criterion(logs, work.exponents[i], which, q, y)
+
+
+@kernel
+def _whole_steps(
+    logs: ScaledLogs, first: float, count: int, which: int, q: FloatArray, y: FloatArray, work: _Lanes
+) -> float:
+    """The criterion at `count` whole steps, to `work.coarse`; returns the lowest."""
+    lowest = math.inf
+    for k in range(0, count, LANES):
+        _block(logs, first + k * _STEP, _STEP, which, q, y, math.inf, work)
+        for i in range(LANES):
+            work.coarse[k + i] = work.values[i]
+            if k + i < count:
+                lowest = min(lowest, work.values[i])
+    return lowest
+
+
+@kernel
+def _search(
+    logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatArray, work: _Lanes, out: FloatArray
+) -> None:
     """`out` = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends, and Brent's method between the neighbours of its lowest point.
@@ -145,8 +288,22 @@ def _search(logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatA
     lowest, highest = math.inf, 0.0
     first, second = math.inf, math.inf  # the two lowest minima
     before, last = math.inf, math.inf
+    n_whole, known = 0, math.inf
+    if fine > 1 and _STEPS - low < _MOST_WHOLE:
+        n_whole = _STEPS - low + 1
+        known = _whole_steps(logs, origin + low * _STEP, n_whole, which, q, y, work)
     while k <= _STEPS * fine or (best == k - 1 and k < _FARTHEST * fine):
-        value = _criterion(logs, origin + k * step, which, q, y)
+        if fine == 1:
+            value = _criterion(logs, origin + k * step, which, q, y)
+        else:
+            i = (k - low * fine) % LANES
+            if i == 0:
+                # a bound will do where the whole steps, of which minima are counted, are known
+                enough = min(known, lowest) if (k + LANES - 1) // fine - low < n_whole else math.inf
+                _block(logs, origin + k * step, step, which, q, y, enough, work)
+            value = work.values[i]
+            if k % fine == 0 and k // fine - low < n_whole:
+                value = work.coarse[k // fine - low]
         if k % fine == 0:
             if before > last < value:
                 first, second = min(first, last), max(first, min(second, last))
@@ -205,7 +362,12 @@ def criterion_at(
         out[k] = _criterion(logs, lmbdas[k] * logs.scale, which, quantiles, work[1, : x.size])
 
 
-@entry((ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS, ROWS))
+def room_of_lanes(n: int) -> int:
+    """Length of the scratch array of that name that columns of up to `n` values need."""
+    return LANES * min(n, _MOST_LANES) + 3 * LANES + _MOST_WHOLE
+
+
+@entry((ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS, COLUMN, ROWS))
 def criterion_columns(
     block: FloatArray,
     family: int,
@@ -213,6 +375,7 @@ def criterion_columns(
     start: FloatArray,
     quantiles: FloatArray,
     work: FloatArray,
+    lanes: FloatArray,
     out: FloatArray,
 ) -> None:
     """The lambda of each row, sorted with NaN last, that minimises a criterion.
@@ -228,11 +391,20 @@ def criterion_columns(
     quantiles : (p, n)
         For PPCC: normal quantiles of the positions of each row's values, as a vector of unit length.
     work : (2, n)
+    lanes : (room_of_lanes(n),)
         Scratch.
     out : (p, N_FOUND)
         Receives lambda, the criterion there, the number of evaluations, and a `powerkern.Status`. Where all lambdas
         are equally good, as for two distinct values, lambda is the start.
     """
+    block, quantiles, work, lanes, out = (
+        borrowed(block), borrowed(quantiles), borrowed(work), borrowed(lanes), borrowed(out)
+    )  # fmt: skip
+    small, n = lanes[: 3 * LANES + _MOST_WHOLE], block.shape[1]
+    each = _Lanes(
+        lanes[small.size :], small[:LANES], small[LANES : 2 * LANES], small[2 * LANES : 3 * LANES],
+        small[3 * LANES :],
+    )  # fmt: skip
     for j in range(block.shape[0]):
         if math.isnan(start[j]):
             out[j] = math.nan
@@ -240,4 +412,5 @@ def criterion_columns(
             n = n_present(block[j])
             y = work[1, :n]
             logs = _logs_of(block[j, :n], family, work[0, :n], y)
-            _search(logs, start[j], which, quantiles[j, :n], y, out[j])
+            each.order[:] = 0.0
+            _search(logs, start[j], which, quantiles[j, :n], y, each, out[j])

@@ -683,3 +683,47 @@ def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool) -> _C
     offset, both_signs = column.offset, column.sign == 0.0
     ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset)) - offset
     return _Column(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
+
+
+class LogUnits(NamedTuple):
+    """What logs stand for: ``unit`` times them are those of the column, relative to that of ``ref`` (signed: 0)."""
+
+    unit: float
+    ref: float
+    log_ref: float
+
+
+@kernel
+def optimum_of_logs(
+    d: FloatArray, both_signs: bool, units: LogUnits, start: float, given: float, moments: FloatArray
+) -> Optimum:
+    """Optimum of ascending logs, of one sign or signed, searched for from `start`; or moments at a `given` exponent.
+
+    NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
+    """
+    n, farthest, unit = d.size, max(-d[0], d[-1]), units.unit
+    total, squares = _sum_and_squares(d)
+    column = _Column(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
+    jacobian, spread = total / n, _spread(column, n, LogSums(total, squares, 0, 0))
+    if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+        return _no_optimum(0)
+    is_given, logs = given == given, _Logs(d, None, farthest, jacobian, spread)
+    walk = _walk(column, logs, (given if is_given else start) * unit, _GIVEN if is_given else FINE, moments)
+    mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
+    if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
+        return _no_optimum(walk.n_eval)
+    sd, exponent = math.sqrt(variance) * unit, given if is_given else walk.x / unit
+    nll = log(sd) + units.log_ref - (exponent - 1.0) * (jacobian * unit)
+    curvature *= unit * unit
+    status = _FIXED if is_given else _OK
+    return Optimum(exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature, walk.n_eval, status)
+
+
+@reduction
+def _sum_and_squares(d: FloatArray) -> tuple[float, float]:
+    widest_vectors()
+    total = squares = 0.0
+    for i in range(d.size):
+        total += d[i]
+        squares += d[i] * d[i]
+    return total, squares

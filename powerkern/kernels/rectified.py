@@ -339,6 +339,12 @@ def value_at(log: float, below: float) -> float:
 
 
 @kernel
+def quartile_rank(n: int) -> int:
+    """Which order statistic, from 0, is the first quartile, and how many from the last the third one is."""
+    return (n + 3) // 4 - 1
+
+
+@kernel
 def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     """The change point of a sorted column.
 
@@ -346,7 +352,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     R's takes C = psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range and C inside the data.
     """
     n = column.n
-    rank = (n + 3) // 4 - 1
+    rank = quartile_rank(n)
     k = n - 1 - rank if lmbda < 1.0 else rank
     if rule == QUARTILES:
         return ChangePoint(column.x[k], column.logs[k], k)

@@ -22,7 +22,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import COLUMN, COUNTS, INTEGER, ROWS, entry, kernel, named_tuple, reduction, widest_vectors
+from powerkern._jit import (
+    COLUMN,
+    COUNTS,
+    INTEGER,
+    LANES,
+    ROWS,
+    borrowed,
+    entry,
+    kernel,
+    named_tuple,
+    reduction,
+    widest_vectors,
+)
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, log, log1p
@@ -33,9 +45,11 @@ from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.mle import fit_column
+from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import mad_of, median_of, position_of
 from powerkern.kernels.qq import bisquare_objective_of, normal_scores
-from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
+from powerkern.kernels.qq_lanes import qq_objectives
+from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -55,6 +69,7 @@ from powerkern.kernels.results import (
     SLOPE,
     STATUS,
     is_identity,
+    write_fit,
     write_identity,
     write_range,
 )
@@ -71,7 +86,7 @@ _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.C
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _NO_SPREAD = int(Status.MULTIMODAL), int(Status.NO_SPREAD)
 
-_REFIT = int(Route.REFIT)
+_ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
 
 #: The constant of R's mad(), which prestandardises.
 _MAD_FACTOR = 1.4826
@@ -84,12 +99,22 @@ CELLWISE_XTOL = 0.0001220703125
 SAMPLE, _ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
-#: Maximum number of points of a scan.
+#: Into how many parts its steps are divided where LANES points are evaluated at once: up to a length twice as many.
+_PARTS_OF_STEP, _SHORT = 4, 32
+#: Points of the second grid there, outwards from an end.
+_OUTWARD_LANES = 16
+#: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
+_WIDE = 0.1
+#: Where such a search looks about the minimum of a parabola: parts of the way to the ends of the interval, and of the
+#: tolerance; and what is left of an interval by points that are evenly spaced.
+_PARTS, _CLOSE, _EVENLY = (0.5, 0.125, 1.0 / 64.0, 1.0 / 128.0), 0.4, 2.0 / (LANES + 1.0)
+#: Maximum number of points of a scan before its steps are divided, and room for them afterwards.
 _MAX_SCAN = 64
+_ROOM_FOR_SCAN = 2 * _PARTS_OF_STEP * _MAX_SCAN
 #: Points of the second grid: about the lowest point, or outwards in doubling steps.
 _N_SECOND = 13
 #: Local minima that are followed up.
-_MAX_CELLS = 8
+_MAX_CELLS = 16
 #: Local minima this close to the lowest make the objective multimodal if they are that far from it in lambda; those on
 #: the sample are refined on all values.
 _MARGIN, _APART = 0.02, 0.25
@@ -105,8 +130,9 @@ _MAX_FITS, _MAX_WINDOWS = 20, 50
 _END = 0.05
 
 
-# a cell: its ends, the least value known in it, and where its minimum was found (NaN: not searched)
-LOW, HIGH, VALUE, MINIMISER = range(4)
+# a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there, and where its
+# minimum was found (NaN: not searched)
+LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER = range(7)
 
 
 class Options(NamedTuple):
@@ -134,8 +160,9 @@ class RobustWork(NamedTuple):
     scores: FloatArray
     scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
     sample: FloatArray  #: (4, SAMPLE + ROOM): values, logs, scores, y
-    grid: FloatArray  #: (2, _MAX_SCAN): points of the scan and values there
-    cells: FloatArray  #: (_MAX_CELLS, 4): where local minima are, see LOW ...
+    grid: FloatArray  #: (2, _ROOM_FOR_SCAN): points of the scan and values there
+    cells: FloatArray  #: (_MAX_CELLS, 7): where local minima are, see LOW ...
+    lanes: FloatArray  #: LANES * SAMPLE: transforms of a short column at LANES lambdas
 
 
 class _Sorted(NamedTuple):
@@ -145,6 +172,7 @@ class _Sorted(NamedTuple):
     scores: FloatArray
     jacobian: float
     y: FloatArray  #: as long as the arrays of `column`
+    lanes: FloatArray  #: see `RobustWork`
     outward: tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -347,42 +375,78 @@ def _sampled(every: _Sorted, work: RobustWork) -> _Sorted:
         values[k], logs[k], scores[k] = every.column.x[i], every.column.logs[i], every.scores[i]
         n_negative += i < every.column.n_negative
     column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below)
-    return _Sorted(column, scores[:SAMPLE], _mean(logs[:SAMPLE]), y, every.outward)
+    return _Sorted(column, scores[:SAMPLE], _mean(logs[:SAMPLE]), y, every.lanes, every.outward)
 
 
 @kernel
 def _scan(at: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
-    """Local minima of the objective on a grid and on a finer one about its lowest point, as cells after the first.
+    """Local minima of the objective on a grid, as cells after the first, and on a second one.
 
-    Where the lowest value is at an end of the interval, the second grid goes on outwards from there in doubling steps;
-    R's conventions take the interval as it is.
+    That is finer, about the lowest point (where steps are not divided: all of it is in a grid of divided steps); or it
+    goes on outwards from the end of the interval where the lowest of the steps is, in doubling steps: but R's
+    conventions take the interval as it is.
     """
-    count = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1) + 1
-    step = (high - low) / (count - 1)
-    points, values = work.grid[0, :count], work.grid[1, :count]
-    for k in range(count):
-        points[k] = low + step * k
+    by_lanes = _by_lanes(at, options)
+    n_steps = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
+    wide, n_parts = (high - low) / n_steps, _parts_of_step(at, options)
+    last = n_steps * n_parts
+    n_points = (last // LANES + 1) * LANES if by_lanes else last + 1
+    points, values = work.grid[0, :n_points], work.grid[1, :n_points]
+    for k in range(n_points):
+        points[k] = low + wide / n_parts * min(k, last)
     best = _evaluate(at, points, values, options)
-    n_cells = _add_minima(points, values, options.cellwise, work.cells, 1)
-    outwards = not options.cellwise and best in (0, count - 1)
-    origin, step = points[best], step if best > 0 else -step
-    points, values = work.grid[0, :_N_SECOND], work.grid[1, :_N_SECOND]
-    for k in range(_N_SECOND):
-        if outwards:
+    n_cells = _add_minima(points[: last + 1], values, options.cellwise, work.cells, 1)
+    lowest, end = values[best], _lowest_step(values, n_parts, n_steps)
+    outwards = not options.cellwise and end in (0, n_steps)
+    if by_lanes and not outwards:
+        return GridScan(n_cells, n_points, True)
+    origin, step = points[end * n_parts], wide if end > 0 else -wide
+    n_second = _OUTWARD_LANES if by_lanes else _N_SECOND
+    points, values = work.grid[0, :n_second], work.grid[1, :n_second]
+    for k in range(n_second):
+        if by_lanes:  # from the neighbour inside on: the lowest may be between
+            points[k] = origin + step * (2.0**k * 0.25 - 1.0 if k > 0 else -1.0)
+        elif outwards:
             points[k] = origin + step * (2.0**k * 0.5 - 1.0)
         else:
-            points[k] = min(max(origin + step * (k - _N_SECOND // 2) / _FINER, low), high)
+            points[k] = min(max(origin + step * (k - n_second // 2) / _FINER, low), high)
     best = _evaluate(at, points, values, options)
     n_cells = _add_minima(points, values, False, work.cells, n_cells)
-    return GridScan(n_cells, count + _N_SECOND, not outwards or 0 < best < _N_SECOND - 1)
+    inside = not outwards or 0 < best < n_second - 1 or values[best] > lowest
+    return GridScan(n_cells, n_points + n_second, inside)
+
+
+@kernel
+def _lowest_step(values: FloatArray, n_parts: int, n_steps: int) -> int:
+    """Which of the undivided steps is lowest."""
+    best = 0
+    for k in range(1, n_steps + 1):
+        if values[k * n_parts] < values[best * n_parts]:
+            best = k
+    return best
+
+
+@kernel
+def _parts_of_step(at: _Sorted, options: Options) -> int:
+    if not _by_lanes(at, options):
+        return 1
+    return _PARTS_OF_STEP if at.column.n > _SHORT else 2 * _PARTS_OF_STEP
+
+
+@kernel
+def _by_lanes(at: _Sorted, options: Options) -> bool:
+    """Whether the objective is evaluated at LANES lambdas at once."""
+    return at.column.n <= SAMPLE and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
 
 
 @kernel
 def _evaluate(at: _Sorted, points: FloatArray, values: FloatArray, options: Options) -> int:
     """The objective at all points, infinite where it is not defined; returns where it is lowest."""
-    best = 0
+    best, by_lanes = 0, _by_lanes(at, options)
+    if by_lanes:
+        qq_objectives(at.column, at.scores, options.rule, _HUBER_K, points, at.lanes, values)
     for k in range(points.size):
-        value = _objective(at, points[k], options)
+        value = values[k] if by_lanes else _objective(at, points[k], options)
         values[k] = value if value == value else math.inf
         if values[k] < values[best]:
             best = k
@@ -403,39 +467,47 @@ def _add_minima(points: FloatArray, values: FloatArray, ends: bool, cells: Float
                 place = 1 + int(np.argmax(cells[1:, VALUE]))
                 if not values[k] < cells[place, VALUE]:
                     continue
-            _write_cell(cells[place], points[before], points[after], values[k])
+            if points[before] > points[after]:
+                before, after = after, before
+            _write_cell(cells[place], points[before], points[after], points[k], values[k])
+            cells[place, AT_LOW] = values[before] if before != k else math.inf
+            cells[place, AT_HIGH] = values[after] if after != k else math.inf
     return n_cells
 
 
 @kernel
-def _write_cell(cell: FloatArray, one_end: float, other_end: float, value: float) -> None:
-    cell[LOW], cell[HIGH] = min(one_end, other_end), max(one_end, other_end)
-    cell[VALUE], cell[MINIMISER] = value, math.nan
+def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
+    cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
+    cell[LOWEST], cell[VALUE], cell[MINIMISER] = lowest, value, math.nan
 
 
 @kernel
 def _search(every: _Sorted, low: float, high: float, options: Options, work: RobustWork) -> Start:
     """The minimiser of the objective: the best of the local minima that the scan saw, or where Brent's method ends.
 
-    The first cell is the full interval: the answer is never worse than Brent's method alone would find. In long
-    columns the minima are found on the sample, and those that may be the lowest are refined on all values.
+    The first cell is the full interval. It is searched where the scan is coarse (and the answer never worse than
+    Brent's method alone would find), or has seen no minimum. In long columns the minima are found on the sample, and
+    those that may be the lowest are refined on all values.
     """
-    cells, n = work.cells, every.column.n
-    _write_cell(cells[0], low, high, -math.inf)
+    cells, n, first = work.cells, every.column.n, 0
+    _write_cell(cells[0], low, high, low, -math.inf)
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
         sample = _sampled(every, work) if n > SAMPLE else every
         scan = _scan(sample, low, high, options, work)
+        first = int(scan.n_cells > 1 and _by_lanes(every, options))
         if n > _ALL:
-            coarse = _descend(sample, cells[: scan.n_cells], _COARSE_XTOL, limit, widest, options)
-            _close_in(cells[: scan.n_cells])
+            coarse = _descend(sample, cells[first : scan.n_cells], _COARSE_XTOL, limit, widest, options, work.grid)
+            _close_in(cells[first : scan.n_cells])
             scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
             limit, widest = coarse.value + _MARGIN, _WIDEST
-    cells = cells[: scan.n_cells]
-    best = _descend(every, cells, xtol, limit, widest, options)
+    cells = cells[first : scan.n_cells]
+    if first:
+        limit = np.min(cells[:, VALUE]) + _RIVAL
+    best = _descend(every, cells, xtol, limit, widest, options, work.grid)
     n_rivals = 0
-    for k in range(scan.n_cells):
+    for k in range(cells.shape[0]):
         n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
     return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
 
@@ -445,23 +517,31 @@ def _close_in(cells: FloatArray) -> None:
     """Cells around the minima found in them."""
     for k in range(cells.shape[0]):
         x = cells[k, MINIMISER]
-        _write_cell(cells[k], x - _REACH, x + _REACH, cells[k, VALUE] if x == x else math.inf)
+        _write_cell(cells[k], x - _REACH, x + _REACH, x, cells[k, VALUE] if x == x else math.inf)
 
 
 @kernel
 def _descend(
-    at: _Sorted, cells: FloatArray, xtol: float, limit: float, widest: float, options: Options
+    at: _Sorted, cells: FloatArray, xtol: float, limit: float, widest: float, options: Options, grid: FloatArray
 ) -> LocalMinimum:
     """The lowest of the minima in the cells that are not higher than `limit`, nor much higher than one found."""
     best = LocalMinimum(math.nan, math.inf, 0)
-    n_eval = 0
+    n_eval, lowest = 0, -1
     for k in range(cells.shape[0]):
         if cells[k, VALUE] <= min(limit, best.value + _RIVAL) and not _is_known(cells, k):
-            found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
+            narrowed = _by_lanes(at, options) and cells[k, VALUE] > -math.inf
+            if narrowed:
+                found = _narrowed(at, cells[k], max(xtol, _COARSE_XTOL), options, grid)
+            else:
+                found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
             cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
             n_eval += found.n_eval
             if found.value < best.value or best.lmbda != best.lmbda:
-                best = found
+                best, lowest = found, k if narrowed else -1
+    if lowest >= 0:  # the coarse search was cheap, and tells which cell is worth the fine one
+        best = _narrowed(at, cells[lowest], xtol, options, grid)
+        cells[lowest, VALUE], cells[lowest, MINIMISER] = best.value, best.lmbda
+        n_eval += best.n_eval
     return LocalMinimum(best.lmbda, best.value, n_eval)
 
 
@@ -478,6 +558,75 @@ def _minimum(at: _Sorted, low: float, high: float, xtol: float, widest: float, o
         if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
             return LocalMinimum(state.x, state.fun, n_eval)
         low, high = low - width, high + width
+
+
+class _Bracket(NamedTuple):
+    """The lowest point known, its neighbours, and the objective there."""
+
+    low: float
+    x: float
+    high: float
+    at_low: float
+    value: float
+    at_high: float
+
+
+@kernel
+def _narrowed(at: _Sorted, cell: FloatArray, xtol: float, options: Options, grid: FloatArray) -> LocalMinimum:
+    """A minimum in a cell, LANES points at a time: evenly spaced, or about the minimum of a parabola.
+
+    Where the parabola misleads, as at a kink, it is taken every other time only.
+    """
+    points, values = grid[0, :LANES], grid[1, :LANES]
+    around = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
+    if not abs(around.value) < math.inf:
+        around = _Bracket(cell[LOW], cell[LOW], cell[HIGH], math.inf, math.inf, math.inf)
+    n_eval, parabolic = 0, around.at_low + around.at_high < math.inf and around.high - around.low <= _WIDE
+    while n_eval < _MAX_EVAL and around.high - around.low > 2.0 * xtol:
+        width = around.high - around.low
+        if parabolic:
+            _points_about_vertex(around, xtol, points)
+        else:
+            for k in range(LANES):
+                points[k] = around.low + width * (k + 1.0) / (LANES + 1.0)
+        best = _evaluate(at, points, values, options)
+        n_eval += LANES
+        around = _tightened(around, points, values, best)
+        quick = around.high - around.low <= _EVENLY * width
+        parabolic = (quick or not parabolic) and around.at_low + around.at_high < math.inf
+    cell[LOW], cell[LOWEST], cell[HIGH] = around.low, around.x, around.high
+    cell[AT_LOW], cell[VALUE], cell[AT_HIGH] = around.at_low, around.value, around.at_high
+    return LocalMinimum(around.x, around.value, n_eval)
+
+
+@kernel
+def _points_about_vertex(around: _Bracket, xtol: float, points: FloatArray) -> None:
+    """Points on both sides of the minimum of the parabola through three points, ever closer to it."""
+    from_low, from_high = around.x - around.low, around.x - around.high
+    p, q = from_low * (around.value - around.at_high), from_high * (around.value - around.at_low)
+    vertex = around.x - 0.5 * (from_low * p - from_high * q) / (p - q) if p != q else around.x
+    left, right = vertex - around.low, around.high - vertex
+    for k in range(3):
+        points[k], points[LANES - 1 - k] = vertex - _PARTS[k] * left, vertex + _PARTS[k] * right
+    points[3], points[4] = vertex - min(_CLOSE * xtol, _PARTS[3] * left), vertex + min(_CLOSE * xtol, _PARTS[3] * right)
+
+
+@kernel
+def _tightened(around: _Bracket, points: FloatArray, values: FloatArray, best: int) -> _Bracket:
+    """The lowest of the old and the new points, and the nearest on both sides."""
+    low, x, high, at_low, value, at_high = around
+    if values[best] <= value:
+        if x < points[best] and value < math.inf:
+            low, at_low = x, value
+        elif x > points[best] and value < math.inf:
+            high, at_high = x, value
+        x, value = points[best], values[best]
+    for k in range(points.size):
+        if low < points[k] < x:
+            low, at_low = points[k], values[k]
+        elif x < points[k] < high:
+            high, at_high = points[k], values[k]
+    return _Bracket(low, x, high, at_low, value, at_high)
 
 
 @kernel
@@ -516,7 +665,7 @@ def _refitted(
     at: _Sorted,
     values: FloatArray,
     family: int,
-    power: float,
+    prescaling: _Prescaling,
     lmbda0: float,
     options: Options,
     work: RobustWork,
@@ -527,7 +676,7 @@ def _refitted(
     `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made on
     the rectified transform, on which outliers stand out. Every round raises the trimmed likelihood.
     """
-    trimmed = options.criterion == TRIMMED
+    trimmed, power = options.criterion == TRIMMED, prescaling.power
     n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
     last = Kept(0, 0, math.nan, math.nan)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
@@ -539,7 +688,8 @@ def _refitted(
             break
         part = values[kept.start : kept.stop]
         given = row[LMBDA] if turn == n_turns and not trimmed else math.nan
-        fit_column(part, part[:0], family, given, work.mle, row)
+        if not _fit_logs(at.column, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
+            fit_column(part, part[:0], family, given, work.mle, row)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:
             break
@@ -547,6 +697,34 @@ def _refitted(
         lmbda, last = row[LMBDA] * power, kept
     row[N_EVAL] = n_eval
     return kept
+
+
+@kernel
+def _fit_logs(
+    column: SortedColumn,
+    kept: Kept,
+    prescaling: _Prescaling,
+    start: float,
+    given: float,
+    moments: FloatArray,
+    row: FloatArray,
+) -> bool:
+    """Fit values of a short column by the logs there are, from `start` (of the prestandardised column), or at `given`.
+
+    False where their sums would lose digits, or were not meant for so many values: they are to be fitted otherwise.
+    """
+    mirrored, power, first, last = column.below > 0.0, prescaling.power, kept.start, kept.stop
+    if last - first >= ONE_PASS_MIN or (mirrored and not first < column.n_negative < last):
+        return False
+    units = LogUnits(1.0, 0.0, 0.0)
+    if not mirrored:
+        units = LogUnits(power, prescaling.divisor, log(prescaling.divisor))
+    best = optimum_of_logs(column.logs[first:last], mirrored, units, start / power, given, moments)
+    if best.status == _NOT_CERTIFIED:
+        return False
+    write_range(row, float(last - first), column.x[first], column.x[last - 1])
+    write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
+    return True
 
 
 @kernel
@@ -585,13 +763,13 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
         normal_scores(scores)
         work.scores_of[0] = n
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = _Sorted(column, scores, _mean(column.logs[:n]), work.y[: n + ROOM], outward)
+    every = _Sorted(column, scores, _mean(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
     values = column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
     found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
     for _ in range(_MAX_FITS):
         found = _search(every, low, high, options, work)
-        kept = _refitted(every, values, family, prescaling.power, found.lmbda, options, work, row)
+        kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2:  # overflowed when prestandardised
             _write_unfitted(x, _UNREPRESENTABLE, row)
@@ -702,7 +880,7 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 
 # --- entry --------------------------------------------------------------------------------------------
 
-_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS)
+_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN)
 
 
 @entry((ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
@@ -710,9 +888,10 @@ def fit_sorted_columns(
     columns: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
 ) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
-    w = work
+    w, columns, out = work, borrowed(columns), borrowed(out)
     each = RobustWork(
-        borrowed_work(w.mle), w.values, w.logs, w.y, w.scores, w.scores_of, w.sample, w.grid, w.cells
+        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
+        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
     )  # fmt: skip
     o = options
     asked = Options(
@@ -725,5 +904,11 @@ def fit_sorted_columns(
 def new_robust_work(n: int) -> RobustWork:
     """The arrays of `RobustWork` for columns of up to `n` values."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
-    sample, grid, cells = np.ones((4, SAMPLE + ROOM)), np.empty((2, _MAX_SCAN)), np.empty((_MAX_CELLS, 4))
-    return RobustWork(new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells)
+    sample, grid, cells = (
+        np.ones((4, SAMPLE + ROOM)),
+        np.empty((2, _ROOM_FOR_SCAN)),
+        np.empty((_MAX_CELLS, 7)),
+    )
+    return RobustWork(
+        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * SAMPLE)
+    )

@@ -25,6 +25,8 @@ VALUES = np.array([-2.5, -1.0, -0.0, 0.0, 0.5, 3.0, np.inf, np.nan])
 
 
 def arithmetic(x, y, out):
+    total = in_all_lanes(1.5)
+    total += 0.0 * y
     store(out, (0, 0), x + y)
     store(out, (1, 0), 2.0 - x)
     store(out, (2, 0), x * y * 3)
@@ -32,7 +34,7 @@ def arithmetic(x, y, out):
     store(out, (4, 0), -x)
     store(out, (5, 0), abs(x))
     store(out, (6, 0), square_root(x))
-    store(out, (7, 0), in_all_lanes(1.5) + 0.0 * y)
+    store(out, (7, 0), total)
 
 
 def comparisons(x, y, out):

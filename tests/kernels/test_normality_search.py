@@ -13,7 +13,7 @@ from scipy import stats
 from powerkern._jit import JIT_DISABLED
 from powerkern._status import Status
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.normality_search import KS, PPCC, criterion_columns
+from powerkern.kernels.normality_search import KS, PPCC, criterion_columns, room_of_lanes
 
 rng = np.random.default_rng(20240601)
 N = 40 if JIT_DISABLED else 300
@@ -35,7 +35,9 @@ def found(x, family, which, start=1.0):
     q = np.zeros(x.size)
     q[:n] = oracles.filliben_quantiles(n)
     out = np.empty((1, 4))
-    criterion_columns(x[None], family, which, np.array([start]), q[None], np.empty((2, x.size)), out)
+    criterion_columns(
+        x[None], family, which, np.array([start]), q[None], np.empty((2, x.size)), np.empty(room_of_lanes(x.size)), out
+    )
     return out[0]
 
 

@@ -1,0 +1,138 @@
+"""The robust QQ objective of a short sorted column, at eight lambdas at once.
+
+What `powerkern.kernels.robust` minimises, for the plain transform and the one rectified at the quartiles: transform,
+one step of Huber's estimators from median and MAD (`powerkern.kernels.huber.one_step_of`), bisquare distance
+(`powerkern.kernels.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the sums stay in
+registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import LANES, Lanes, any_lane, in_all_lanes, inlined, kernel, load, select, square_root, store
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import expm1_lanes
+from powerkern.kernels.huber import CELLWISE_BETA
+from powerkern.kernels.loc_scale import MAD_FACTOR
+from powerkern.kernels.qq import C
+from powerkern.kernels.rectified import QUARTILES, SortedColumn, quartile_rank
+
+#: An exponent closer to 0 counts as this: it can be divided by.
+_FLAT = 1e-290
+
+
+@inlined
+def _lesser(x: Lanes, y: Lanes) -> Lanes:
+    """The smaller one; y if one of them is NaN."""
+    return select(x < y, x, y)
+
+
+@inlined
+def _greater(x: Lanes, y: Lanes) -> Lanes:
+    return select(x > y, x, y)
+
+
+@inlined
+def _at(y: FloatArray, i: int) -> Lanes:
+    """Order statistic number i, from 0."""
+    return load(y, (LANES * i,))
+
+
+@kernel
+def qq_objectives(
+    column: SortedColumn, scores: FloatArray, rule: int, k: float, lmbdas: FloatArray, y: FloatArray, out: FloatArray
+) -> None:
+    """out = the objective at `lmbdas`, LANES at a time; NaN where it is not defined.
+
+    `k` is Huber's constant; `y` has room for LANES times the column.
+    """
+    for i in range(0, lmbdas.size, LANES):
+        _transform(column, load(lmbdas, (i,)), y)
+        store(out, (i,), _objective(column, scores, rule, k, load(lmbdas, (i,)), y))
+
+
+@kernel
+def _transform(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
+    for side in range(2):
+        m = _off_0(lmbda if side else lmbda - column.below)
+        inverse = 1.0 / m
+        for i in range(column.n_negative if side else 0, column.n if side else column.n_negative):
+            store(y, (LANES * i,), expm1_lanes(m * column.logs[i]) * inverse)
+
+
+@inlined
+def _off_0(m: Lanes) -> Lanes:
+    """An exponent that can be divided by."""
+    return select(abs(m) < _FLAT, in_all_lanes(_FLAT), m)
+
+
+@kernel
+def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
+    """Tangents beyond the quartile on the side that lambda flattens."""
+    n, rank, one = column.n, quartile_rank(column.n), in_all_lanes(1.0)
+    for side in range(2):
+        k, first, last = (n - 1 - rank, n - rank, n) if side else (rank, 0, rank)
+        at, slope = _at(y, k), expm1_lanes((lmbda - 1.0) * column.logs[k]) + 1.0
+        flattened = lmbda < one if side else lmbda > one
+        for i in range(first, last):
+            store(y, (LANES * i,), select(flattened, at + slope * (column.x[i] - column.x[k]), _at(y, i)))
+
+
+@kernel
+def _objective(column: SortedColumn, scores: FloatArray, rule: int, k: float, lmbda: Lanes, y: FloatArray) -> Lanes:
+    if rule == QUARTILES:
+        _rectify(column, lmbda, y)
+    n = column.n
+    one, center = in_all_lanes(1.0), _at(y, (n - 1) >> 1)
+    median = center + 0.5 * (_at(y, n >> 1) - center)
+    reach = (k * MAD_FACTOR) * _mad(y, n, median)
+    total, weight, first, last = in_all_lanes(0.0), in_all_lanes(0.0), 0, n
+    while first < last and any_lane(median - _at(y, first) > reach):
+        pull, w = _clipped(_at(y, first) - median, reach)
+        total, weight, first = total + pull, weight + w, first + 1
+    while first < last and any_lane(_at(y, last - 1) - median > reach):
+        last -= 1
+        pull, w = _clipped(_at(y, last) - median, reach)
+        total, weight = total + pull, weight + w
+    for i in range(first, last):
+        total += _at(y, i) - median
+    weight += in_all_lanes(float(last - first))
+    loc = median + total / weight
+    reach = (k * MAD_FACTOR) * _mad(y, n, loc)
+    squares = in_all_lanes(0.0)
+    for i in range(n):
+        d = _lesser(abs(_at(y, i) - loc), reach)
+        squares += d * d
+    scale = square_root(squares * (1.0 / (n * CELLWISE_BETA)))
+    inverse, near = 1.0 / (C * scale), in_all_lanes(0.0)
+    for i in range(n):
+        t = (_at(y, i) - loc) * inverse - scores[i] * (1.0 / C)
+        u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
+        near += u * u * u
+    return select(scale > 0.0, 1.0 - near * (1.0 / n), in_all_lanes(math.nan))
+
+
+@inlined
+def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
+    """d within +-reach, and Huber's weight of it."""
+    far, one = abs(d) > reach, in_all_lanes(1.0)
+    return select(far, select(d < 0.0, 0.0 - reach, reach), d), select(far, reach / abs(d), one)
+
+
+@kernel
+def _mad(y: FloatArray, n: int, point: Lanes) -> Lanes:
+    """Median distance from a point.
+
+    The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
+    """
+    rank = (n + 1) >> 1
+    nearest, following = in_all_lanes(math.inf), in_all_lanes(math.inf)
+    last = _at(y, rank - 1)
+    for low in range(n - rank):
+        below = point - _at(y, low)
+        nearest = _lesser(_greater(below, last - point), nearest)
+        last = _at(y, low + rank)
+        following = _lesser(_greater(below, last - point), following)
+    nearest = _lesser(_greater(point - _at(y, n - rank), last - point), nearest)
+    return nearest if n & 1 else 0.5 * (nearest + following)

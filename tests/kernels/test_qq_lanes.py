@@ -1,0 +1,72 @@
+"""The robust objective at eight lambdas at once, beside that of the oracles."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import oracles
+import pytest
+
+from powerkern._jit import COLUMN, INTEGER, REAL, entry
+from powerkern.kernels.qq_lanes import qq_objectives
+from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn
+
+LMBDAS = np.array([-4.0, -1.3, 0.0, 0.4, 1.0, 1.7, 2.0, 6.0])
+
+
+@entry((COLUMN, COLUMN, INTEGER, REAL, COLUMN, INTEGER, COLUMN, COLUMN))
+def _objectives(
+    x: np.ndarray,
+    logs: np.ndarray,
+    n_negative: int,
+    below: float,
+    scores: np.ndarray,
+    rule: int,
+    lmbdas: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    column = SortedColumn(x, logs, x.size, n_negative, below)
+    qq_objectives(column, scores, rule, 1.5, lmbdas, np.empty(8 * x.size), out)
+
+
+def objectives(family: str, x: np.ndarray, rule: int, lmbdas: np.ndarray = LMBDAS) -> np.ndarray:
+    x = np.sort(x)
+    mirrored = family == "yeo-johnson"
+    logs = np.copysign(np.log1p(np.abs(x)), x) if mirrored else np.log(x)
+    out = np.empty_like(lmbdas)
+    n_negative = int((x < 0.0).sum()) if mirrored else 0
+    _objectives(x, logs, n_negative, 2.0 * mirrored, oracles.normal_scores(x.size), rule, lmbdas, out)
+    return out
+
+
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+@pytest.mark.parametrize(("rule", "name"), [(QUARTILES, "paper"), (NOT_RECTIFIED, "none")])
+@pytest.mark.parametrize("n", [3, 4, 7, 20, 51, 128])
+def test_objective_is_that_of_the_oracle(family, rule, name, n):
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=n)
+    x[: n // 8] = 6.0
+    if family == "box-cox":
+        x = np.exp(x)
+    expected = [oracles.qq_objective(family, np.sort(x), v, name, oracles.normal_scores(n)) for v in LMBDAS]
+    np.testing.assert_allclose(objectives(family, x, rule), np.asarray(expected, dtype=float), atol=1e-12)
+
+
+def test_a_lambda_depends_on_its_neighbours_by_rounding_only():
+    x = np.random.default_rng(1).normal(size=30)
+    together = objectives("yeo-johnson", x, QUARTILES)
+    for k, lmbda in enumerate(LMBDAS):
+        alone = objectives("yeo-johnson", x, QUARTILES, np.full(8, lmbda))
+        np.testing.assert_allclose(alone, together[k], rtol=0.0, atol=1e-15)
+
+
+def test_not_defined_without_scale():
+    assert np.isnan(objectives("yeo-johnson", np.array([0.0, 1.0, 1.0, 1.0, 1.0, 2.0]), QUARTILES)).all()
+
+
+def test_far_values_count_1():
+    x = np.append(np.random.default_rng(2).normal(size=40), [1e150, -1e200])
+    found = objectives("yeo-johnson", x, QUARTILES)
+    assert (found[np.isfinite(found)] <= 1.0).all()
+    assert math.isfinite(found[4])
