@@ -24,7 +24,8 @@ from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
-from powerkern.kernels.robust import (
+from powerkern.kernels.robust import fit_sorted_columns
+from powerkern.kernels.robust_search import (
     BRENT,
     CARROLL,
     GLOBAL,
@@ -34,7 +35,6 @@ from powerkern.kernels.robust import (
     RAW,
     TRIMMED,
     Options,
-    fit_sorted_columns,
     new_robust_work,
 )
 
@@ -76,7 +76,7 @@ class Robust(NamedTuple):
 
 
 class _RobustScratch(threading.local):
-    """Each thread's arrays of `kernels.robust.RobustWork`."""
+    """Each thread's arrays of `kernels.robust_search.RobustWork`."""
 
     def __init__(self, n: int) -> None:
         self.work = new_robust_work(n)

@@ -10,7 +10,7 @@ import numpy as np
 from powerkern._engine.by_column import fit_part
 from powerkern._engine.gather import FitScratch
 from powerkern._typing import FloatArray
-from powerkern.kernels import mle, robust
+from powerkern.kernels import mle, robust, robust_search
 from powerkern.kernels.results import N_RESULTS, ColumnFit
 from powerkern.kernels.scratch import new_work
 
@@ -25,9 +25,9 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatA
 
 
 def fit_vector_robustly(x: FloatArray, family: int, options: FloatArray) -> ColumnFit:
-    """`fit_vector` by a robust estimator: `options` is the array of `kernels.robust.Options`."""
+    """`fit_vector` by a robust estimator: `options` is the array of `kernels.robust_search.Options`."""
     out = np.empty((1, N_RESULTS))
-    work = robust.new_robust_work(x.size)
+    work = robust_search.new_robust_work(x.size)
     robust.fit_sorted_columns(np.sort(x).reshape(1, -1), family, options, work, out)
     return ColumnFit(*out[0].tolist())
 

@@ -1,9 +1,9 @@
 """The robust QQ objective of a short sorted column, at eight lambdas at once.
 
-What `powerkern.kernels.robust` minimises, for the plain transform and the one rectified at the quartiles: transform,
-one step of Huber's estimators from median and MAD (`powerkern.kernels.huber.one_step_of`), bisquare distance
-(`powerkern.kernels.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the sums stay in
-registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
+What `powerkern.kernels.robust_search` minimises, for the plain transform and the one rectified at the quartiles:
+transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.huber.one_step_of`), bisquare
+distance (`powerkern.kernels.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the
+sums stay in registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
 """
 
 from __future__ import annotations
