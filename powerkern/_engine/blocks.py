@@ -22,9 +22,10 @@ LONG_COLUMN = 8_000_000
 _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
-#: The same along lines: each value is read once, so larger is better, but not so large that threads would idle. More
-#: columns are not taken at once, unless they are short.
+#: The same along lines: each value is read once, and each block makes the constants of its columns anew, so larger is
+#: better, but a thread is to have _LINE_TURNS of them. More columns are not taken at once, unless they are short.
 _LINE_VALUES = 524_288
+_LINE_TURNS = 2
 _SMALLEST_PART = 65_536
 _LINE_COLUMNS = 1024
 
@@ -61,7 +62,7 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
     """Rows and columns of the parts of a matrix that are transformed along its lines, or `copied` and transformed."""
     n, p = values.shape
-    size = min(_CACHE_VALUES if copied else _LINE_VALUES, max(_SMALLEST_PART, n * p // (2 * _TURNS * n_threads)))
+    size = min(_CACHE_VALUES if copied else _LINE_VALUES, max(_SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
     if abs(values.strides[0]) < abs(values.strides[1]):
         height = min(n, size)
         width = min(p, size // height)

@@ -20,7 +20,7 @@ from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.logs import prepare, total_weight, unscanned
-from powerkern.kernels.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
+from powerkern.kernels.one_pass import ONE_PASS_MIN, Weights, one_pass_optimum, weights_of
 from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
 from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
@@ -30,38 +30,35 @@ _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
 
 
 @kernel
-def fit_column(
-    x: FloatArray,
-    weight: FloatArray,
-    family: int,
-    lmbda: float,
-    work: Work,
-    row: FloatArray,
-    weighted: bool | None = None,
-) -> None:
-    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found).
-
-    The sums of one pass are compiled without weights, or with them where `weighted` is True, by its type. Weights that
-    they are not compiled for are not lost: the column is fitted in two passes.
-    """
+def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
+    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
     row[STATUS], row[N_EVAL] = LEFT, 0.0
-    if (weight.size == 0) == (weighted is None):
-        one_pass_column(x, weight, family, lmbda, work, row, weighted)
+    if weight.size == 0:
+        one_pass_column(x, weight, weights_of(weight, x.size, None), family, lmbda, work, row, None)
     if row[STATUS] == LEFT:
         two_pass_column(x, weight, family, lmbda, work, row)
 
 
 @kernel
 def one_pass_column(
-    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray, weighted: bool | None
+    x: FloatArray,
+    weight: FloatArray,
+    weights: Weights,
+    family: int,
+    lmbda: float,
+    work: Work,
+    row: FloatArray,
+    weighted: bool | None,
 ) -> None:
-    """Fit one column from the sums of one pass, or leave it."""
+    """Fit one column from the sums of one pass, or leave it; `weights` is `weights_of` all of its values.
+
+    The sums are compiled without weights, or with them where `weighted` is True, by its type.
+    """
     column, n_eval = unscanned(x, weight, family), 0
-    weights = weights_of(column, weighted)
     for known in range(0 if weights.smallest > 0.0 else 1, 2):
         if known:
             column = prepare(x, weight, family, work)
-            weights = weights_of(column, weighted)
+            weights = weights_of(column.weight, column.x.size, weighted)
         if column.status == _OK:
             exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
             quick = one_pass_optimum(column, weights, known > 0, exponent, work)
@@ -147,8 +144,9 @@ def one_pass_columns(
 ) -> None:
     """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT."""
     each, columns, none, out = borrowed_work(work), borrowed(columns), borrowed(none), borrowed(out)
+    weights = weights_of(none, columns.shape[1], None)
     for j in range(columns.shape[0]):
-        one_pass_column(columns[j], none, family, lmbda[j], each, out[j], None)
+        one_pass_column(columns[j], none, weights, family, lmbda[j], each, out[j], None)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
@@ -157,8 +155,9 @@ def weighted_columns(
 ) -> None:
     """`one_pass_columns` with a weight for each value of a row."""
     each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
+    weights = weights_of(weight, columns.shape[1], True)
     for j in range(columns.shape[0]):
-        one_pass_column(columns[j], weight, family, lmbda[j], each, out[j], True)
+        one_pass_column(columns[j], weight, weights, family, lmbda[j], each, out[j], True)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

@@ -339,11 +339,11 @@ class Weights(NamedTuple):
 
 
 @kernel
-def weights_of(column: Prepared, weighted: bool | None) -> Weights:
-    """The weights of a column; `weighted` is None, a type, for columns without weights, else True."""
+def weights_of(weight: FloatArray, n: int, weighted: bool | None) -> Weights:
+    """The weights of a column of `n` values; `weighted` is None, a type, for columns without weights, else True."""
     if weighted is None:
-        return Weights(None, float(column.x.size), float(column.x.size), 1.0, 1.0)
-    return _measured(column.weight)
+        return Weights(None, float(n), float(n), 1.0, 1.0)
+    return _measured(weight)
 
 
 @reduction

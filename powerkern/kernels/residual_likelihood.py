@@ -19,9 +19,10 @@ import numpy as np
 
 from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import exp, expm1_excess, log
+from powerkern.kernels.elementary import exp, log
 from powerkern.kernels.floats import EPS
 from powerkern.kernels.likelihood import BLOCK
+from powerkern.kernels.one_pass import terms
 
 # products of the residuals of psi, psi', psi'', psi'''
 R00, R01, R11, R02, R03, R12 = range(6)
@@ -153,7 +154,7 @@ def _log_factor(rows: Rows, mu: float) -> float:
 
 @kernel
 def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray) -> None:
-    """Y_0 = e^t - 1, Y_j = t^j e^t - j Y_(j-1), t = m d; y^(j) = Y_j/m^(j+1). For |t| up to `_REACH`.
+    """y^(j) = Y_j/m^(j+1) with the `terms` Y_j at t = m d. For |t| up to `_REACH`.
 
     Y_2 and Y_3 lose one and two powers of a small t: m is kept off 0.
     """
@@ -164,16 +165,12 @@ def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray)
         below = d[i] < 0.0
         t = (lower if below else mu) * d[i]
         r = lower_inverse if below else inverse
-        excess = expm1_excess(t)
-        f0 = t + excess
-        f1 = t * f0 - excess
-        square = t * t + t * t * f0
-        f2 = square - 2.0 * f1
+        f0, f1, f2, f3 = terms(t, 1.0)
         r2 = r * r
         y0[i] = f0 * r
         y1[i] = f1 * r2
         y2[i] = f2 * (r2 * r)
-        y3[i] = (t * square - 3.0 * f2) * (r2 * r2)
+        y3[i] = f3 * (r2 * r2)
 
 
 @kernel
