@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators import ESTIMATORS, QUANTILE
+from powerkern._json_records import written
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.family import FAMILIES
@@ -65,7 +66,7 @@ def write(fit: Record) -> str:
         "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
         "quantile": fit.quantile,
     }
-    table = {name: [_written(v) for v in column] for name, column in zip(FIELDS, fit.results.T.tolist(), strict=True)}
+    table = {name: [written(v) for v in column] for name, column in zip(FIELDS, fit.results.T.tolist(), strict=True)}
     return json.dumps({**head, "columns": table}, allow_nan=False)
 
 
@@ -162,12 +163,6 @@ def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
 
 
 # --- the figures --------------------------------------------------------------------------------------
-
-
-def _written(value: float) -> float | str | None:
-    if math.isnan(value):
-        return None
-    return value if math.isfinite(value) else repr(value)
 
 
 def _results(record: dict[str, Any]) -> FloatArray:

@@ -14,6 +14,7 @@ from powerkern._arguments import as_reals
 from powerkern._back_transform import Kind, back_transformed
 from powerkern._design import Basis, Covariates
 from powerkern._engine.threads import thread_count
+from powerkern._json_records import loaded, written
 from powerkern._likelihood_tests import (
     TESTED,
     Interval,
@@ -37,7 +38,7 @@ from powerkern.kernels.residual_likelihood import Design, RegressionWork
 
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
-_FORMAT, _VERSION = "powerkern.RegressionFit", 1
+_MAKER, _VERSION = "RegressionFit", 1
 #: Figures that JSON keeps besides the results.
 _FIGURES = ("scanned", "gamma", "rank", "one")
 
@@ -649,7 +650,7 @@ class RegressionFit:
         True
         """
         head = {
-            "format": _FORMAT,
+            "format": f"powerkern.{_MAKER}",
             "version": _VERSION,
             "covariates": self._covariates.to_record(),
             "center": self._center.tolist(),
@@ -666,7 +667,7 @@ class RegressionFit:
         ValueError
             The text is not JSON, not such a fit, of a later version, or damaged.
         """
-        record = _loaded(text)
+        record = loaded(text, "fit", _MAKER, _VERSION)
         try:
             power = PowerFit.from_json(json.dumps(record["power"]))
             covariates = Covariates.from_record(record["covariates"])
@@ -681,23 +682,11 @@ class RegressionFit:
         return cls(power, covariates, Figures(power._results, scanned, gamma, rank, one, np.zeros(p, np.bool_)), center)
 
 
-def _loaded(text: str) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"not a fit: the text is not JSON ({error})") from None
-    if not isinstance(record, dict) or record.get("format") != _FORMAT:
-        raise ValueError("not a fit: the JSON text was not written by RegressionFit.to_json")
-    if record.get("version") != _VERSION:
-        raise ValueError(f"the fit has version {record.get('version')!r}, this powerkern reads version {_VERSION}")
-    return record
-
-
 def _written(values: NDArray[Any]) -> Any:
-    """An array as nested lists; None for NaN, words for infinities."""
+    """An array as nested lists."""
     if values.ndim > 1:
         return [_written(row) for row in values]
-    return [None if math.isnan(v) else v if math.isfinite(v) else repr(v) for v in values.tolist()]
+    return [written(value) for value in values.tolist()]
 
 
 def _read(values: Any, shape: tuple[int, ...]) -> FloatArray:

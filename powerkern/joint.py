@@ -17,7 +17,6 @@ from powerkern._design import Basis, Covariates, basis_of, intercept_alone, read
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
-from powerkern._joint_json import count_in, covariance_in, damaged, numbers_in
 from powerkern._joint_likelihood import (
     JointLikelihood,
     Optimum,
@@ -27,6 +26,7 @@ from powerkern._joint_likelihood import (
     profile_ends,
     start_of,
 )
+from powerkern._json_records import count_in, covariance_in, damaged, loaded, numbers_in
 from powerkern._likelihood_tests import (
     Interval,
     LikelihoodRatio,
@@ -49,7 +49,7 @@ from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
 
-_FORMAT, _VERSION = "powerkern.JointFit", 1
+_MAKER, _VERSION = "JointFit", 1
 #: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
 #: Curvatures below this underflow in products.
@@ -580,7 +580,7 @@ class JointFit:
         """
         found = self._found
         record = {
-            "format": _FORMAT,
+            "format": f"powerkern.{_MAKER}",
             "version": _VERSION,
             "columns": json.loads(found.columns.to_json()),
             "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov.tolist(),
@@ -610,16 +610,7 @@ class JointFit:
 
 
 def _read(text: str) -> _Found:
-    try:
-        record = json.loads(text)
-    except (json.JSONDecodeError, RecursionError, TypeError) as error:
-        raise ValueError(f"not a joint fit: the text is not JSON ({error})") from None
-    if not isinstance(record, dict) or record.get("format") != _FORMAT:
-        raise ValueError("not a joint fit: the JSON text was not written by JointFit.to_json")
-    if record.get("version") != _VERSION:
-        raise ValueError(
-            f"the joint fit has version {record.get('version')!r}, this powerkern reads version {_VERSION}"
-        )
+    record = loaded(text, "joint fit", _MAKER, _VERSION)
     columns = PowerFit.from_json(json.dumps(record.get("columns")))
     p = columns.n_features
     try:

@@ -1,13 +1,35 @@
-"""Numbers in the JSON text of a joint fit, checked as they are read."""
+"""The JSON text of fits of several columns: read, its numbers checked; what JSON has no number for."""
 
 from __future__ import annotations
 
+import json
+import math
 from typing import Any
 
 import numpy as np
 
 from powerkern._typing import FloatArray
 from powerkern._validate import is_whole
+
+
+def loaded(text: str, kind: str, maker: str, version: int) -> dict[str, Any]:
+    """The record that the `to_json` of the class `maker` wrote; a `kind` is what messages call such a fit."""
+    try:
+        record = json.loads(text)
+    except (json.JSONDecodeError, RecursionError, TypeError) as error:
+        raise ValueError(f"not a {kind}: the text is not JSON ({error})") from None
+    if not isinstance(record, dict) or record.get("format") != f"powerkern.{maker}":
+        raise ValueError(f"not a {kind}: the JSON text was not written by {maker}.to_json")
+    if record.get("version") != version:
+        raise ValueError(f"the {kind} has version {record.get('version')!r}, this powerkern reads version {version}")
+    return record
+
+
+def written(value: float) -> float | str | None:
+    """A number as JSON takes it: None for NaN, a word for an infinite one."""
+    if math.isnan(value):
+        return None
+    return value if math.isfinite(value) else repr(value)
 
 
 def damaged(what: str) -> ValueError:
