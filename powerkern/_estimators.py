@@ -34,6 +34,7 @@ from powerkern.kernels.robust_search import (
     QQ,
     RAW,
     TRIMMED,
+    UNTIL_SETTLED,
     Options,
     new_robust_work,
 )
@@ -134,7 +135,7 @@ def _rewml(rectified: bool) -> Callable[..., Robust]:
         convention: str = "paper",
         search: str | None = None,
         quantile: float = QUANTILE,
-        n_reweight: int = 2,
+        n_reweight: int | None = 2,
         prestandardize: str | None = None,
     ) -> Robust:
         cellwise = as_choice("convention", convention, _CONVENTIONS) == "cellwise"
@@ -143,8 +144,8 @@ def _rewml(rectified: bool) -> Callable[..., Robust]:
             search = "brent" if cellwise else "global"
         if prestandardize is None:
             prestandardize = "median" if cellwise else "mad"
-        if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
-            raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+        if n_reweight is not None and (not is_whole(n_reweight) or not 0 <= n_reweight <= 100):
+            raise ValueError(f"n_reweight must be a whole number from 0 to 100, or None, got {n_reweight!r}")
         return _robust(
             QQ,
             rule if rectified else NOT_RECTIFIED,
@@ -152,7 +153,7 @@ def _rewml(rectified: bool) -> Callable[..., Robust]:
             quantile,
             search=_SEARCHES[as_choice("search", search, _SEARCHES)],
             cellwise=cellwise,
-            n_reweight=int(n_reweight),
+            n_reweight=UNTIL_SETTLED if n_reweight is None else int(n_reweight),
         )
 
     return rewml

@@ -785,7 +785,10 @@ def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, f
 def reweighted(
     family: str, u: np.ndarray, lmbda0: float, rule: str, n_reweight: int = 2, cutoff: float = CUTOFF, ddof: int = 0
 ) -> RobustFit:
-    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021)."""
+    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
+
+    R chooses once more what it keeps, at the lambda found; else that is what the last fit was to.
+    """
 
     def within(y: np.ndarray) -> np.ndarray:
         loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
@@ -796,7 +799,8 @@ def reweighted(
         kept.append(within(rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none")))
         lmbdas.append(likeliest_lambda(family, u[kept[-1]], lmbdas[-1]))
     y = power_transforms(family, u, lmbdas[-1])
-    kept.append(within(y))
+    if rule == "cellwise" or n_reweight == 0:
+        kept.append(within(y))
     part = y[kept[-1]]
     return RobustFit(
         kept, lmbdas, float(part.mean()), float(part.std(ddof=ddof)), huber_one_step(y, HUBER_K, HUBER_BETA)
