@@ -10,7 +10,7 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -251,6 +251,19 @@ def other_estimator(
     return None if function is None else function(**options)
 
 
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an estimator in types that JSON has."""
+    return {name: _plain(value) for name, value in options.items()}
+
+
+def _plain(value: Any) -> Any:
+    if is_whole(value):
+        return int(value)
+    if is_real(value):
+        return float(value)
+    return [_plain(part) for part in value] if _is_sequence(value) else value
+
+
 def _robust(
     criterion: int,
     prestandardize: str,
@@ -302,8 +315,12 @@ def _number(what: str, value: object) -> float:
     return float(value)
 
 
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+
+
 def _pair(what: str, value: object) -> tuple[float, float]:
-    numbers = list(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else []
+    numbers = list(value) if _is_sequence(value) else []
     if len(numbers) != 2:
         raise TypeError(f"{what} must be two numbers, got {value!r}")
     return _number(what, numbers[0]), _number(what, numbers[1])

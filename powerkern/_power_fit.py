@@ -45,6 +45,8 @@ class PowerFit(Inference):
         The transform of each column.
     estimator : str
         "mle", "rewml", "rewml-nr", "carroll", "mtl", "ks" or "ppcc".
+    estimator_options : dict
+        The options given to the estimator, by name.
     quantile : float
         Quantile of the normal distribution that is the cut-off for outliers.
     standardize : bool
@@ -111,6 +113,7 @@ class PowerFit(Inference):
             self.family,
             results,
             estimator=self.estimator,
+            estimator_options=self.estimator_options,
             families=families,
             quantile=self.quantile,
             standardize=self.standardize,
@@ -443,6 +446,7 @@ class PowerFit(Inference):
                 self.family,
                 self._results,
                 self.estimator,
+                self.estimator_options,
                 self._families,
                 self.quantile,
                 self.standardize,

@@ -15,7 +15,7 @@ from powerkern._arguments import domain_error_in, given_lambdas, output_limit, r
 from powerkern._best_family import best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import QUANTILE, Robust, other_estimator
+from powerkern._estimators import QUANTILE, Robust, other_estimator, plain_options
 from powerkern._lambda_limit import apply_limit
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._normality import Normality, NormalityFigures
@@ -233,6 +233,7 @@ def fit(
         family,
         results,
         estimator=estimator,
+        estimator_options=plain_options(estimator_options),
         families=families,
         quantile=QUANTILE if other is None else other.quantile,
         standardize=standardize,

@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit, Status
+from powerkern._estimators import plain_options
 
 FAMILIES = ("yeo-johnson", "box-cox")
 #: Estimators with options that differ from the defaults.
@@ -571,6 +572,7 @@ def test_json_and_pickle(family, name):
     for copy in (PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
         assert_same(copy, fit)
         assert (copy.estimator, copy.quantile, copy.standardize) == (fit.estimator, fit.quantile, fit.standardize)
+        assert copy.estimator_options == fit.estimator_options == plain_options(ESTIMATORS[name][1])
         assert_array_equal(copy.transform(x), fit.transform(x))
         assert_array_equal(copy.weights(x), fit.weights(x))
         assert_array_equal(copy.outliers(x), fit.outliers(x))
