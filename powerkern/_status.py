@@ -27,7 +27,7 @@ class Status(IntEnum):
     UNREPRESENTABLE = 5
     #: The search stopped at its cap of evaluations without a certificate.
     NOT_CERTIFIED = 6
-    #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest one seen was taken.
+    #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest seen was taken.
     MULTIMODAL = 7
     #: No robust fit: more than half of the values are equal. The transform is the identity.
     NO_SPREAD = 8

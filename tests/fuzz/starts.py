@@ -1,7 +1,7 @@
 """Starts of robust fits beside brute force: columns made to have many minima, objectives on grids of all lambdas.
 
-``python -m tests.fuzz.starts --columns 2000 --seed 1`` says how many starts are not the global minimum, by estimator and
-status. The objectives are written down once more here, a row of a matrix for each lambda, and import nothing of the
+``python -m tests.fuzz.starts --columns 2000 --seed 1`` says how many starts are not the global minimum, by estimator
+and status. The objectives are written down once more here, a row of a matrix for each lambda, and import nothing of the
 package but its public interface.
 """
 
@@ -67,7 +67,13 @@ def columns(n_columns: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
                 x = list(_shapes(rng, int(rng.choice(LENGTHS))))[shape]
                 if family == "box-cox":
                     is_positive = x.min() > 0.0 and rng.random() < 0.5
-                    x = x if is_positive else x - x.min() + 1.0 if rng.random() < 0.3 else np.exp(np.clip(x, -30.0, 30.0))
+                    x = (
+                        x
+                        if is_positive
+                        else x - x.min() + 1.0
+                        if rng.random() < 0.3
+                        else np.exp(np.clip(x, -30.0, 30.0))
+                    )
                 if np.median(abs(x - np.median(x))) > 0.0:
                     count += 1
                     yield family, x
@@ -246,7 +252,9 @@ def main() -> None:
                 missed[status.name] += 1
                 excesses.append(excess)
                 if asked.list:
-                    print(f"  {k:5d} {family:11s} n={x.size:3d} {found:9.4f} for {best:9.4f} +{excess:.2e} {status.name}")
+                    print(
+                        f"  {k:5d} {family:11s} n={x.size:3d} {found:9.4f} for {best:9.4f} +{excess:.2e} {status.name}"
+                    )
         counts = ", ".join(f"{missed[name]} of {seen[name]} {name}" for name in sorted(seen))
         print(f"{estimator}: higher than brute force by {EXCESS:g}: {counts}; by up to {max(excesses):.2e}")
 
