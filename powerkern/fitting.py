@@ -135,7 +135,13 @@ def fit(
         * n_reweight (2, RewML): number of reweighting steps.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
+        * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
+        * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
+        * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
+          the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.
+        * search_range ((-4, 6), all that resist outliers): of lambda of the prestandardised column. Where the scan's
+          lowest point is an end of it, it goes on beyond.
 
     Returns
     -------

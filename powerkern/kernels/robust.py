@@ -27,6 +27,7 @@ from powerkern._jit import (
     entry,
     kernel,
     named_tuple,
+    numbers_of,
     widest_vectors,
 )
 from powerkern._status import Route, Status
@@ -74,6 +75,7 @@ from powerkern.kernels.robust_search import (
     Sorted,
     Start,
     best_window,
+    change_ranks,
     find_start,
     huber_of,
     mean_of,
@@ -117,9 +119,12 @@ class Kept(NamedTuple):
 
 
 @kernel
-def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> tuple[_Prescaling, SortedColumn]:
+def _prestandardized(
+    x: FloatArray, family: int, options: Options, work: RobustWork
+) -> tuple[_Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
-    n = x.size
+    n, how = x.size, options.prestandardize
+    lower, upper = change_ranks(n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
     values[n:] = 1.0
     logs[n:] = 0.0
@@ -133,12 +138,12 @@ def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> 
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
         _exponentials(logs[:n], values)
-        return _Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0)
+        return _Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0, lower, upper)
     center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
     _standardize(x, center, divisor, values)
     _signed_logs(values[:n], logs)
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
-    return _Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
+    return _Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
 
 
 @kernel
@@ -206,8 +211,8 @@ def _refitted(
 ) -> Kept:
     """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
-    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made on
-    the rectified transform, on which outliers stand out. Every round raises the trimmed likelihood.
+    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made by
+    `options.first_rule`: on the rectified transform outliers stand out. Every round raises the trimmed likelihood.
     """
     trimmed, power = options.criterion == TRIMMED, prescaling.power
     n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
@@ -215,8 +220,8 @@ def _refitted(
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
     for turn in range(n_turns + 1):
-        rectified = turn == 0 and n_turns > 0 and not trimmed
-        kept = _kept(at, lmbda, options.rule if rectified else NOT_RECTIFIED, options)
+        rule = options.first_rule if turn == 0 and n_turns > 0 else NOT_RECTIFIED
+        kept = _kept(at, lmbda, rule, options)
         if kept.stop - kept.start < 2 or (kept.start == last.start and kept.stop == last.stop):
             break
         part = values[kept.start : kept.stop]
@@ -287,7 +292,7 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if status != _OK:
         _write_unfitted(x, status, row)
         return
-    prescaling, column = _prestandardized(x, family, options.prestandardize, work)
+    prescaling, column = _prestandardized(x, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, prescaling.status, row)
         return
@@ -416,19 +421,13 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 _ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN)
 
 
-@entry((ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
-def fit_sorted_columns(
-    columns: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
-) -> None:
-    """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
+@entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
+def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
+    """Fit the rows of `columns`, each a sorted column of the user's matrix."""
     w, columns, out = work, borrowed(columns), borrowed(out)
     each = RobustWork(
         borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
         borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
     )  # fmt: skip
-    o = options
-    asked = Options(
-        int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
-    )  # fmt: skip
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j], family, asked, each, out[j])
+        fit_sorted(columns[j], family, options, each, out[j])
