@@ -131,7 +131,7 @@ def test_threads_order_and_json() -> None:
 
 def test_no_intervals_nor_tests_at_a_bound() -> None:
     X = matrix(100)
-    fit = pk.fit(X, bounds=(pk.fit(X).lmbda + [0.1, -0.1, 0.1, -0.1], None))
+    fit = pk.fit(X, bounds=(pk.fit(X).lmbda + 0.1 * np.array([1.0, -1.0, 1.0, -1.0]), None))
     held = fit.status == Status.AT_BOUND
     assert held.tolist() == [True, False, True, False]
     for method in ("profile", "wald"):
