@@ -10,7 +10,7 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from powerkern.kernels.robust_search import (
     QQ,
     RAW,
     TRIMMED,
+    UNTIL_SETTLED,
     Options,
     new_robust_work,
 )
@@ -126,7 +127,7 @@ def rewml(
     convention: str = "paper",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int = 2,
+    n_reweight: int | None = 2,
     prestandardize: str | None = None,
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
@@ -159,7 +160,7 @@ def rewml_nr(
     convention: str = "paper",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int = 2,
+    n_reweight: int | None = 2,
     prestandardize: str | None = None,
     c: float = C,
     search_range: Sequence[float] = SEARCH_RANGE,
@@ -170,8 +171,8 @@ def rewml_nr(
         search = "brent" if cellwise else "global"
     if prestandardize is None:
         prestandardize = "median" if cellwise else "mad"
-    if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
-        raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+    if n_reweight is not None and (not is_whole(n_reweight) or not 0 <= n_reweight <= 100):
+        raise ValueError(f"n_reweight must be a whole number from 0 to 100, or None, got {n_reweight!r}")
     if not 0.0 < _number("c", c) < math.inf:
         raise ValueError(f"c, the constant of the bisquare, must be positive and finite, got {c!r}")
     robust = _robust(
@@ -181,7 +182,7 @@ def rewml_nr(
         search_range,
         search=_SEARCHES[as_choice("search", search, _SEARCHES)],
         cellwise=cellwise,
-        n_reweight=int(n_reweight),
+        n_reweight=UNTIL_SETTLED if n_reweight is None else int(n_reweight),
         c=float(c),
     )
     if cellwise and not robust.options.low < 1.0 < robust.options.high:
@@ -250,6 +251,19 @@ def other_estimator(
     return None if function is None else function(**options)
 
 
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an estimator in types that JSON has."""
+    return {name: _plain(value) for name, value in options.items()}
+
+
+def _plain(value: Any) -> Any:
+    if is_whole(value):
+        return int(value)
+    if is_real(value):
+        return float(value)
+    return [_plain(part) for part in value] if _is_sequence(value) else value
+
+
 def _robust(
     criterion: int,
     prestandardize: str,
@@ -301,8 +315,12 @@ def _number(what: str, value: object) -> float:
     return float(value)
 
 
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+
+
 def _pair(what: str, value: object) -> tuple[float, float]:
-    numbers = list(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else []
+    numbers = list(value) if _is_sequence(value) else []
     if len(numbers) != 2:
         raise TypeError(f"{what} must be two numbers, got {value!r}")
     return _number(what, numbers[0]), _number(what, numbers[1])
