@@ -15,7 +15,7 @@ from powerkern._arguments import domain_error_in, given_lambdas, output_limit, r
 from powerkern._best_family import best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import QUANTILE, Robust, other_estimator
+from powerkern._estimators import QUANTILE, Robust, other_estimator, plain_options
 from powerkern._lambda_limit import apply_limit
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._normality import Normality, NormalityFigures
@@ -125,10 +125,16 @@ def fit(
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
           at the logs, less their median, over their MAD. "median": Box-Cox looks at ``x/median``. "none": both look
           at x. `lmbda` of Box-Cox is always that of the data.
-        * n_reweight (2, RewML): number of reweighting steps.
+        * n_reweight (2, RewML): number of reweighting steps; None: until the values kept no longer change.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
+        * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
+        * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
+        * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
+          the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.
+        * search_range ((-4, 6), all that resist outliers): of lambda of the prestandardised column. Where the scan's
+          lowest point is an end of it, it goes on beyond.
 
     Returns
     -------
@@ -227,6 +233,7 @@ def fit(
         family,
         results,
         estimator=estimator,
+        estimator_options=plain_options(estimator_options),
         families=families,
         quantile=QUANTILE if other is None else other.quantile,
         standardize=standardize,

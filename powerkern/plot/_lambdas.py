@@ -1,0 +1,175 @@
+"""Pictures of lambda: its likelihood, its sensitivity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import chdtri
+
+from powerkern._typing import FloatArray
+from powerkern._validate import column_label
+from powerkern.fitting import PowerFit, fit
+from powerkern.joint import JointFit
+from powerkern.plot._drawing import axes_of, matrix_of, position
+from powerkern.regression import RegressionFit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def profile_plot(
+    fit: PowerFit | RegressionFit,
+    X: object = None,
+    *,
+    column: int | str = 0,
+    level: float = 0.95,
+    lmbdas: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Profile log-likelihood of one column's lambda, with its likelihood interval.
+
+    The horizontal line lies half a chi-square quantile below the maximum; it cuts the curve at the ends of the
+    interval that `PowerFit.confint` gives. It is the picture that R's ``MASS::boxcox`` draws.
+
+    Parameters
+    ----------
+    fit : PowerFit or RegressionFit
+        The fit, of columns alone or given covariates.
+    X : array-like, optional
+        The fitted data, where a `PowerFit` no longer has them; see `PowerFit.profile`. A `RegressionFit` takes none.
+    column : int or str, default 0
+        Which column, or response, by position or by name.
+    level : float, default 0.95
+        Confidence level of the interval.
+    lmbdas : (k,) array-like, optional
+        Where to evaluate; default: 101 points, twice as wide as the interval.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first line is the curve.
+
+    Raises
+    ------
+    TypeError
+        A JointFit, whose likelihood is a function of all lambdas: `JointFit.confint` has its profile intervals.
+    ValueError
+        The column could not be fitted, or its lambda is not the maximum of the likelihood and `lmbdas` is not given.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import profile_plot
+    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
+    >>> curve = profile_plot(fit).lines[0]
+    >>> bool(np.isclose(curve.get_ydata().max(), -fit.nll[0], rtol=1e-4))
+    True
+    """
+    likelihood = _likelihood_of(fit, X)
+    power = fit.power_fit if isinstance(fit, RegressionFit) else fit
+    j = position(column, None, power)
+    low, high = (float(end[j]) for end in likelihood.confint(level))
+    if lmbdas is None:
+        if not np.isfinite(high - low):
+            label = column_label(j, fit.column_names)
+            raise ValueError(f"{label} has no likelihood interval ({fit.status_text[j]}); pass lmbdas")
+        lmbdas = np.linspace(low - 0.5 * (high - low), high + 0.5 * (high - low), 101)
+    points = np.asarray(lmbdas, dtype=np.float64)
+    ax = axes_of(ax)
+    ax.plot(points, -likelihood.profile(points)[j], color="C0")
+    ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
+    if np.isfinite(high - low):
+        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color="0.4", linewidth=0.8, linestyle="--")
+        ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
+    ax.locator_params(axis="x", nbins=6)
+    ax.set(xlabel="lambda", ylabel="log-likelihood", title=column_label(j, fit.column_names))
+    ax.legend()
+    return ax
+
+
+def sensitivity_plot(
+    x: ArrayLike,
+    points: ArrayLike,
+    *,
+    family: str = "yeo-johnson",
+    estimators: Sequence[str] = ("mle", "rewml"),
+    ax: Axes | None = None,
+) -> Axes:
+    """Sensitivity curves of lambda: what one more value does, depending on where it lies.
+
+    ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, unbounded
+    for maximum likelihood.
+
+    Parameters
+    ----------
+    x : (n,) array-like
+        The sample; missing values are left out.
+    points : (k,) array-like
+        Values of z.
+    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform.
+    estimators : sequence of str, default ("mle", "rewml")
+        Estimators to compare, as for `powerkern.fit`.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        One line for each estimator.
+
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975, Section 2.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.plot import sensitivity_plot
+    >>> x = np.random.default_rng(0).normal(size=100)
+    >>> ax = sensitivity_plot(x, np.linspace(-8.0, 8.0, 33))
+    >>> for line in ax.lines[:2]:
+    ...     print(line.get_label(), abs(line.get_ydata()[-1]).round())
+    mle 42.0
+    rewml 0.0
+    """
+    sample, z = np.asarray(x, dtype=np.float64), np.asarray(points, dtype=np.float64)
+    if sample.ndim != 1 or z.ndim != 1:
+        raise ValueError(f"x and points must be one-dimensional, got shapes {sample.shape} and {z.shape}")
+    sample = sample[~np.isnan(sample)]
+    contaminated = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
+    ax = axes_of(ax)
+    for estimator in estimators:
+        base = fit(sample, family, estimator).lmbda
+        ax.plot(z, (sample.size + 1) * (fit(contaminated, family, estimator).lmbda - base), label=estimator)
+    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    ax.set(xlabel="added value z", ylabel="sensitivity of lambda")
+    ax.legend()
+    return ax
+
+
+class _Likelihood(NamedTuple):
+    """The functions of a fit that a picture of its likelihood needs."""
+
+    confint: Callable[[float], tuple[FloatArray, FloatArray]]
+    profile: Callable[[FloatArray], FloatArray]
+
+
+def _likelihood_of(fit: PowerFit | RegressionFit | JointFit, X: object) -> _Likelihood:
+    if isinstance(fit, JointFit):
+        raise TypeError(
+            "profile_plot takes a PowerFit or a RegressionFit; of a JointFit, whose likelihood is a function of all "
+            "lambdas, confint has the profile intervals"
+        )
+    if not isinstance(fit, RegressionFit):
+        values = None if X is None else matrix_of(X, fit).values
+        return _Likelihood(lambda level: fit.confint(level, values), lambda lmbdas: fit.profile(lmbdas, values))
+    if X is not None:
+        raise ValueError("X goes with a PowerFit; a RegressionFit has its data, or is to be fitted again")
+    return _Likelihood(lambda level: fit.confint(level), lambda lmbdas: fit.profile(lmbdas))
