@@ -115,7 +115,8 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
     rows, columns = np.nonzero(np.abs(excess) == 1.0)
     x = left + (columns + 0.5) * (right - left) / excess.shape[1]
     y = top + (rows + 0.5) * (bottom - top) / excess.shape[0]
-    ax.scatter(x, y, s=25.0, marker="s", c=excess[rows, columns], cmap=_cell_colors(), vmin=-1.0, vmax=1.0, linewidths=0)
+    colors = _cell_colors()(0.5 + 0.5 * excess[rows, columns])
+    ax.scatter(x, y, s=25.0, marker="s", color=colors, linewidths=0)
 
 
 def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
