@@ -51,7 +51,8 @@ def qq_objectives(
 ) -> None:
     """out = the objective at `lmbdas`, LANES at a time; NaN where it is not defined.
 
-    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column.
+    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column. It holds what rho is
+    taken of afterwards, in units of c, at the last of the lambdas.
     """
     for i in range(0, lmbdas.size, LANES):
         _transform(column, load(lmbdas, (i,)), y)
@@ -116,6 +117,7 @@ def _objective(
     inverse, near = 1.0 / (c * scale), in_all_lanes(0.0)
     for i in range(n):
         t = (_at(y, i) - loc) * inverse - scores[i] * (1.0 / c)
+        store(y, (LANES * i,), t)
         u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
         near += u * u * u
     return select(scale > 0.0, 1.0 - near * (1.0 / n), in_all_lanes(math.nan))

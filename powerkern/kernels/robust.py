@@ -32,6 +32,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.qq_search import CELL_WORK, borrowed_cells
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
@@ -446,7 +447,7 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 
 # --- entry --------------------------------------------------------------------------------------------
 
-_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN)
+_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, CELL_WORK)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
@@ -456,6 +457,7 @@ def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work:
     each = RobustWork(
         borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
         borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
+        borrowed_cells(w.search),
     )  # fmt: skip
     for j in range(columns.shape[0]):
         fit_sorted(columns[j], family, options, each, out[j])
