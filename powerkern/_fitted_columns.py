@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, overload
 
 import numpy as np
@@ -45,6 +46,7 @@ class FittedColumns:
         results: FloatArray,
         *,
         estimator: str = "mle",
+        estimator_options: Mapping[str, Any] | None = None,
         families: IntArray | None = None,
         quantile: float = QUANTILE,
         standardize: bool = True,
@@ -55,6 +57,7 @@ class FittedColumns:
     ) -> None:
         self.family = family
         self.estimator = estimator
+        self.estimator_options = dict(estimator_options or {})
         self.quantile = quantile
         self.standardize = standardize
         self.column_names = column_names

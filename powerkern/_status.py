@@ -14,7 +14,7 @@ class Status(IntEnum):
 
     #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich).
     OK = 0
-    #: A bound on lambda is active: that of ``ymax``, or of the policies of a federated fit's sites.
+    #: lambda is at a bound: of ``bounds=``, of ``ymax=``, or of the policies of a federated fit's sites.
     AT_BOUND = 1
     #: lambda was given, not fitted.
     FIXED = 2
@@ -42,6 +42,8 @@ class Status(IntEnum):
     TOO_FEW = 13
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14
+    #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
+    NOT_SETTLED = 16
 
     @property
     def sentence(self) -> str:
@@ -56,7 +58,7 @@ class Status(IntEnum):
 
 _SENTENCES = {
     Status.OK: "optimum found and certified",
-    Status.AT_BOUND: "a bound on lambda is active, set by ymax or by the policy of a federated site",
+    Status.AT_BOUND: "at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site",
     Status.FIXED: "lambda as given",
     Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
     Status.EMPTY: "not fitted: no values (identity transform)",
@@ -70,6 +72,7 @@ _SENTENCES = {
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
+    Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 
 

@@ -59,6 +59,7 @@ from powerkern._jit.signatures import (
     WRITE_MATRIX,
     WRITE_MATRIX32,
     named_tuple,
+    numbers_of,
 )
 
 __all__ = [
@@ -99,6 +100,7 @@ __all__ = [
     "kernel",
     "load",
     "named_tuple",
+    "numbers_of",
     "prefetch",
     "reduction",
     "select",

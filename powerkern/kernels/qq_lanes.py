@@ -15,8 +15,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import expm1_lanes
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
-from powerkern.kernels.qq import C
-from powerkern.kernels.rectified import QUARTILES, SortedColumn, quartile_rank
+from powerkern.kernels.rectified import QUARTILES, SortedColumn
 
 #: An exponent closer to 0 counts as this: it can be divided by.
 _FLAT = 1e-290
@@ -41,15 +40,22 @@ def _at(y: FloatArray, i: int) -> Lanes:
 
 @kernel
 def qq_objectives(
-    column: SortedColumn, scores: FloatArray, rule: int, k: float, lmbdas: FloatArray, y: FloatArray, out: FloatArray
+    column: SortedColumn,
+    scores: FloatArray,
+    rule: int,
+    k: float,
+    c: float,
+    lmbdas: FloatArray,
+    y: FloatArray,
+    out: FloatArray,
 ) -> None:
     """out = the objective at `lmbdas`, LANES at a time; NaN where it is not defined.
 
-    `k` is Huber's constant; `y` has room for LANES times the column.
+    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column.
     """
     for i in range(0, lmbdas.size, LANES):
         _transform(column, load(lmbdas, (i,)), y)
-        store(out, (i,), _objective(column, scores, rule, k, load(lmbdas, (i,)), y))
+        store(out, (i,), _objective(column, scores, rule, k, c, load(lmbdas, (i,)), y))
 
 
 @kernel
@@ -69,10 +75,10 @@ def _off_0(m: Lanes) -> Lanes:
 
 @kernel
 def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
-    """Tangents beyond the quartile on the side that lambda flattens."""
-    n, rank, one = column.n, quartile_rank(column.n), in_all_lanes(1.0)
+    """Tangents beyond the change point on the side that lambda flattens."""
+    n, one = column.n, in_all_lanes(1.0)
     for side in range(2):
-        k, first, last = (n - 1 - rank, n - rank, n) if side else (rank, 0, rank)
+        k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
         at, slope = _at(y, k), expm1_lanes((lmbda - 1.0) * column.logs[k]) + 1.0
         flattened = lmbda < one if side else lmbda > one
         for i in range(first, last):
@@ -80,7 +86,9 @@ def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
 
 
 @kernel
-def _objective(column: SortedColumn, scores: FloatArray, rule: int, k: float, lmbda: Lanes, y: FloatArray) -> Lanes:
+def _objective(
+    column: SortedColumn, scores: FloatArray, rule: int, k: float, c: float, lmbda: Lanes, y: FloatArray
+) -> Lanes:
     if rule == QUARTILES:
         _rectify(column, lmbda, y)
     n = column.n
@@ -105,9 +113,9 @@ def _objective(column: SortedColumn, scores: FloatArray, rule: int, k: float, lm
         d = _lesser(abs(_at(y, i) - loc), reach)
         squares += d * d
     scale = square_root(squares * (1.0 / (n * CELLWISE_BETA)))
-    inverse, near = 1.0 / (C * scale), in_all_lanes(0.0)
+    inverse, near = 1.0 / (c * scale), in_all_lanes(0.0)
     for i in range(n):
-        t = (_at(y, i) - loc) * inverse - scores[i] * (1.0 / C)
+        t = (_at(y, i) - loc) * inverse - scores[i] * (1.0 / c)
         u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
         near += u * u * u
     return select(scale > 0.0, 1.0 - near * (1.0 / n), in_all_lanes(math.nan))

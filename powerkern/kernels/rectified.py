@@ -280,18 +280,25 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 # --- a sorted column ----------------------------------------------------------------------------------
 
 
+#: A tail's share of the values is a whole number of them where it is that near to one.
+_ROUNDING = 1e-9
 #: Arrays of a sorted column have room for this many more values: loops over whole vectors need no scalar remainder.
 ROOM = 8
 
 
 class SortedColumn(NamedTuple):
-    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`, 2 (Box-Cox: 0)."""
+    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`, 2 (Box-Cox: 0).
+
+    The rectified transform changes at order statistics number `lower` and `upper`, from 0: the quartiles.
+    """
 
     x: FloatArray  #: at least n + ROOM values, like the logs
     logs: FloatArray
     n: int
     n_negative: int
     below: float
+    lower: int
+    upper: int
 
 
 class ChangePoint(NamedTuple):
@@ -339,9 +346,9 @@ def value_at(log: float, below: float) -> float:
 
 
 @kernel
-def quartile_rank(n: int) -> int:
-    """Which order statistic, from 0, is the first quartile, and how many from the last the third one is."""
-    return (n + 3) // 4 - 1
+def rank_of(n: int, share: float) -> int:
+    """Which of n order statistics, from 0, ends a tail of that share; that of a quarter is the first quartile."""
+    return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 
 
 @kernel
@@ -352,8 +359,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     R's takes C = psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range and C inside the data.
     """
     n = column.n
-    rank = quartile_rank(n)
-    k = n - 1 - rank if lmbda < 1.0 else rank
+    k = column.upper if lmbda < 1.0 else column.lower
     if rule == QUARTILES:
         return ChangePoint(column.x[k], column.logs[k], k)
     target = 1.5 * psi_at(column.logs[k], lmbda, column.below)

@@ -25,7 +25,7 @@ from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.qq import bisquare_objective_of
 from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, transform_sorted
+from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, rank_of, transform_sorted
 from powerkern.kernels.scratch import Work, new_work
 
 # what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
@@ -34,6 +34,8 @@ QQ, CARROLL, TRIMMED = range(3)
 RAW, MEDIAN, MAD = range(3)
 # how lambda is searched for
 GLOBAL, BRENT = range(2)
+#: Number of reweighting steps: as many as it takes until the values kept no longer change.
+UNTIL_SETTLED = -1
 
 #: Huber's constant for location and scale.
 _HUBER_K = 1.5
@@ -89,6 +91,10 @@ class Options(NamedTuple):
     cutoff: float  #: values further from the center are left out
     n_reweight: int
     fraction: float  #: of the values that the trimmed likelihood keeps
+    c: float  #: constant of the bisquare distance
+    lower_tail: float  #: shares of the values beyond the change points
+    upper_tail: float
+    first_rule: int  #: change points where the first weights are set
 
 
 class RobustWork(NamedTuple):
@@ -155,6 +161,12 @@ def new_robust_work(n: int) -> RobustWork:
     )
 
 
+@kernel
+def change_ranks(n: int, options: Options) -> tuple[int, int]:
+    """Which of n order statistics, from 0, the change points are, or are found from."""
+    return rank_of(n, options.lower_tail), n - 1 - rank_of(n, options.upper_tail)
+
+
 @reduction
 def mean_of(x: FloatArray) -> float:
     """The mean of the values."""
@@ -191,7 +203,7 @@ def _objective(at: Sorted, lmbda: float, options: Options) -> float:
         return math.nan
     if options.criterion == CARROLL:
         return log(estimate.scale) - (lmbda - 1.0) * at.jacobian
-    return bisquare_objective_of(y, at.scores, estimate.loc, estimate.scale)
+    return bisquare_objective_of(y, at.scores, estimate.loc, estimate.scale, options.c)
 
 
 @kernel
@@ -245,7 +257,7 @@ def best_window(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
 
 
 @kernel
-def _sampled(every: Sorted, work: RobustWork) -> Sorted:
+def _sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
     n = every.column.n
     values, logs, scores, y = work.sample[0], work.sample[1], work.sample[2], work.sample[3]
@@ -254,7 +266,8 @@ def _sampled(every: Sorted, work: RobustWork) -> Sorted:
         i = ((2 * k + 1) * n) // (2 * SAMPLE)
         values[k], logs[k], scores[k] = every.column.x[i], every.column.logs[i], every.scores[i]
         n_negative += i < every.column.n_negative
-    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below)
+    lower, upper = change_ranks(SAMPLE, options)
+    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, lower, upper)
     return Sorted(column, scores[:SAMPLE], mean_of(logs[:SAMPLE]), y, every.lanes, every.outward)
 
 
@@ -324,7 +337,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Optio
     """The objective at all points, infinite where it is not defined; returns where it is lowest."""
     best, by_lanes = 0, _by_lanes(at, options)
     if by_lanes:
-        qq_objectives(at.column, at.scores, options.rule, _HUBER_K, points, at.lanes, values)
+        qq_objectives(at.column, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
         value = values[k] if by_lanes else _objective(at, points[k], options)
         values[k] = value if value == value else math.inf
@@ -374,7 +387,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = _sampled(every, work) if n > SAMPLE else every
+        sample = _sampled(every, options, work) if n > SAMPLE else every
         scan = _scan(sample, low, high, options, work)
         first = int(scan.n_cells > 1 and _by_lanes(every, options))
         if n > _ALL:
