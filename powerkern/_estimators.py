@@ -34,6 +34,7 @@ from powerkern.kernels.robust_search import (
     QQ,
     RAW,
     TRIMMED,
+    UNTIL_SETTLED,
     Options,
     new_robust_work,
 )
@@ -153,7 +154,7 @@ def rewml(
     convention: str = "paper",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int = 2,
+    n_reweight: int | None = 2,
     prestandardize: str | None = None,
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
@@ -186,7 +187,7 @@ def rewml_nr(
     convention: str = "paper",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int = 2,
+    n_reweight: int | None = 2,
     prestandardize: str | None = None,
     c: float = C,
     search_range: Sequence[float] = SEARCH_RANGE,
@@ -197,8 +198,8 @@ def rewml_nr(
         search = "brent" if cellwise else "global"
     if prestandardize is None:
         prestandardize = "median" if cellwise else "mad"
-    if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
-        raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+    if n_reweight is not None and (not is_whole(n_reweight) or not 0 <= n_reweight <= 100):
+        raise ValueError(f"n_reweight must be a whole number from 0 to 100, or None, got {n_reweight!r}")
     if not 0.0 < _number("c", c) < math.inf:
         raise ValueError(f"c, the constant of the bisquare, must be positive and finite, got {c!r}")
     robust = _robust(
@@ -208,7 +209,7 @@ def rewml_nr(
         search_range,
         search=_SEARCHES[as_choice("search", search, _SEARCHES)],
         cellwise=cellwise,
-        n_reweight=int(n_reweight),
+        n_reweight=UNTIL_SETTLED if n_reweight is None else int(n_reweight),
         c=float(c),
     )
     if cellwise and not robust.options.low < 1.0 < robust.options.high:

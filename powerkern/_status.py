@@ -42,6 +42,8 @@ class Status(IntEnum):
     TOO_FEW = 13
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14
+    #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
+    NOT_SETTLED = 16
 
     @property
     def sentence(self) -> str:
@@ -70,6 +72,7 @@ _SENTENCES = {
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
+    Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 
 

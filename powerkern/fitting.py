@@ -125,7 +125,7 @@ def fit(
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
           at the logs, less their median, over their MAD. "median": Box-Cox looks at ``x/median``. "none": both look
           at x. `lmbda` of Box-Cox is always that of the data.
-        * n_reweight (2, RewML): number of reweighting steps.
+        * n_reweight (2, RewML): number of reweighting steps; None: until the values kept no longer change.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
         * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.

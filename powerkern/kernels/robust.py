@@ -45,6 +45,7 @@ from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
     CENTER,
+    CURVATURE,
     DIVISOR,
     INTERCEPT,
     KEPT_HIGH,
@@ -54,6 +55,7 @@ from powerkern.kernels.results import (
     LOC,
     N_EVAL,
     N_KEPT,
+    N_RESULTS,
     NLL,
     OBJECTIVE,
     ROUTE,
@@ -71,6 +73,7 @@ from powerkern.kernels.robust_search import (
     QQ,
     RAW,
     TRIMMED,
+    UNTIL_SETTLED,
     Options,
     RobustWork,
     Sorted,
@@ -87,14 +90,14 @@ from powerkern.kernels.scratch import WORK, borrowed_work
 
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
-_MULTIMODAL, _NO_SPREAD = int(Status.MULTIMODAL), int(Status.NO_SPREAD)
+_MULTIMODAL, _NO_SPREAD, _NOT_SETTLED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.NOT_SETTLED)
 
 _ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
 
 #: The constant of R's mad(), which prestandardises.
 _MAD_FACTOR = 1.4826
-#: Fits in ever wider intervals (convention "cellwise"), and windows tried by the trimmed likelihood.
-_MAX_FITS, _MAX_WINDOWS = 20, 50
+#: Fits in ever wider intervals (convention "cellwise"), and reweighting steps until the values kept settle.
+_MAX_FITS, _MAX_TURNS = 20, 50
 #: R widens the interval where lambda is that near to an end, as a fraction of its length.
 _END = 0.05
 
@@ -109,12 +112,14 @@ class _Prescaling(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The consecutive values within the cut-off, and the location and scale that set it."""
+    """The consecutive values within the cut-off, the location and scale that set it, and of which transform."""
 
     start: int
     stop: int
     loc: float
     scale: float
+    lmbda: float
+    rule: int
 
 
 # --- prestandardisation -------------------------------------------------------------------------------
@@ -189,15 +194,15 @@ def _kept(at: Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     if options.criterion == TRIMMED:
         size = window_size(y.size, options.fraction)
         start = best_window(at, lmbda, size)[0]
-        return Kept(start, start + size, math.nan, math.nan)
+        return Kept(start, start + size, math.nan, math.nan, lmbda, rule)
     estimate = huber_of(y, options.criterion)
     reach = options.cutoff * estimate.scale
     if not 0.0 < reach < math.inf:
-        return Kept(0, 0, estimate.loc, estimate.scale)
+        return Kept(0, 0, estimate.loc, estimate.scale, lmbda, rule)
     start = position_of(y, estimate.loc, -reach, 0)
     # the smallest number above reach: those at the cut-off itself are kept
     stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
-    return Kept(start, stop, estimate.loc, estimate.scale)
+    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule)
 
 
 @kernel
@@ -214,20 +219,26 @@ def _refitted(
     """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
     `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made by
-    `options.first_rule`: on the rectified transform outliers stand out. Every round raises the trimmed likelihood.
+    `options.first_rule`: on the rectified transform outliers stand out. The values kept are those of the last fit;
+    where there is none, and in R's conventions, those within the cut-off at the last lambda. Every round raises the
+    trimmed likelihood.
     """
     trimmed, power = options.criterion == TRIMMED, prescaling.power
-    n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
-    last = Kept(0, 0, math.nan, math.nan)
+    to_the_end = trimmed or options.n_reweight == UNTIL_SETTLED
+    n_fits = _MAX_TURNS if to_the_end else options.n_reweight
+    n_turns = n_fits + 1 if options.cellwise or n_fits == 0 else n_fits
+    last, settled = _nothing_kept(), False
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
-    for turn in range(n_turns + 1):
-        rule = options.first_rule if turn == 0 and n_turns > 0 else NOT_RECTIFIED
+    kept = last
+    for turn in range(n_turns):
+        rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
         kept = _kept(at, lmbda, rule, options)
-        if kept.stop - kept.start < 2 or (kept.start == last.start and kept.stop == last.stop):
+        settled = kept.start == last.start and kept.stop == last.stop
+        if kept.stop - kept.start < 2 or settled:
             break
         part = values[kept.start : kept.stop]
-        given = row[LMBDA] if turn == n_turns and not trimmed else math.nan
+        given = row[LMBDA] if turn == n_fits else math.nan
         if not _fit_logs(at.column, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
             fit_column(part, part[:0], family, given, work.mle, row)
         n_eval += row[N_EVAL]
@@ -236,7 +247,14 @@ def _refitted(
         row[STATUS] = status = status if given == given else row[STATUS]
         lmbda, last = row[LMBDA] * power, kept
     row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and to_the_end and not settled:
+        row[STATUS] = _NOT_SETTLED
     return kept
+
+
+@kernel
+def _nothing_kept() -> Kept:
+    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED)
 
 
 @kernel
@@ -265,6 +283,15 @@ def _fit_logs(
     write_range(row, float(last - first), column.x[first], column.x[last - 1])
     write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
     return True
+
+
+@kernel
+def _likelihood_of_all(values: FloatArray, family: int, work: RobustWork, row: FloatArray) -> None:
+    """The likelihood of all values, of an estimator that leaves none out, in a row from those within the cut-off."""
+    whole = work.sample[0, :N_RESULTS]
+    fit_column(values, values[:0], family, row[LMBDA], work.mle, whole)
+    row[NLL], row[CURVATURE] = whole[NLL], whole[CURVATURE]
+    row[N_EVAL] += whole[N_EVAL]
 
 
 @kernel
@@ -300,7 +327,7 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
         return
     values = every.column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), Kept(0, 0, math.nan, math.nan), True
+    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), _nothing_kept(), True
     for _ in range(_MAX_FITS):
         found = find_start(every, low, high, options, work)
         kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
@@ -314,6 +341,8 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
         row[STATUS] = _NOT_CERTIFIED
+    if options.criterion == CARROLL:
+        _likelihood_of_all(values, family, work, row)
     _finish(x, every, prescaling, found, kept, options, row)
 
 
@@ -397,13 +426,11 @@ def _finish(
         row[SCALE] *= correction
         row[INTERCEPT] /= correction
         row[SLOPE] /= correction
-    if options.criterion == QQ:
-        reach = options.cutoff * kept.scale
-        lmbda = row[LMBDA] * prescaling.power
-        row[KEPT_LOW] = _limit(x, kept.start, _original(kept.loc - reach, lmbda, every.column.below, prescaling), -1.0)
-        row[KEPT_HIGH] = _limit(
-            x, kept.stop - 1, _original(kept.loc + reach, lmbda, every.column.below, prescaling), 1.0
-        )
+    if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
+        reach, below = options.cutoff * kept.scale, every.column.below
+        low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
+        high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
+        row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 
 @kernel

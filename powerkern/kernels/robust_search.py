@@ -34,6 +34,8 @@ QQ, CARROLL, TRIMMED = range(3)
 RAW, MEDIAN, MAD = range(3)
 # how lambda is searched for
 GLOBAL, BRENT = range(2)
+#: Number of reweighting steps: as many as it takes until the values kept no longer change.
+UNTIL_SETTLED = -1
 
 #: Huber's constant for location and scale.
 _HUBER_K = 1.5
