@@ -14,7 +14,7 @@ class Status(IntEnum):
 
     #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich).
     OK = 0
-    #: A bound on lambda is active: that of ``ymax``, or of the policies of a federated fit's sites.
+    #: lambda is at a bound: of ``bounds=``, of ``ymax=``, or of the policies of a federated fit's sites.
     AT_BOUND = 1
     #: lambda was given, not fitted.
     FIXED = 2
@@ -58,7 +58,7 @@ class Status(IntEnum):
 
 _SENTENCES = {
     Status.OK: "optimum found and certified",
-    Status.AT_BOUND: "a bound on lambda is active, set by ymax or by the policy of a federated site",
+    Status.AT_BOUND: "at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site",
     Status.FIXED: "lambda as given",
     Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
     Status.EMPTY: "not fitted: no values (identity transform)",

@@ -14,9 +14,11 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
+from powerkern.cellwise import wrapped_pca  # noqa: E402
 from powerkern.joint import fit_joint  # noqa: E402
 from powerkern.plot import (  # noqa: E402
     cell_map,
+    outlier_map,
     profile_plot,
     qq_plot,
     reliability_plot,
@@ -356,3 +358,39 @@ def test_residuals_of_a_fit_by_formula():
     plain = residual_plot(Y, x, fit_regression(Y, x))
     assert np.allclose(by_formula.lines[0].get_ydata(), plain.lines[0].get_ydata())
     assert np.allclose(by_formula.lines[1].get_ydata(), plain.lines[1].get_ydata())
+
+
+# --- outlier maps ---------------------------------------------------------------------------------------
+
+
+def _with_outliers():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2)) @ rng.normal(size=(2, 5)) + 0.1 * rng.normal(size=(100, 5))
+    X[[7, 9]] = [[9.0] * 5, [-20.0] * 5]
+    return X
+
+
+def test_outlier_map_draws_every_row_once_and_the_cutoffs():
+    fit = wrapped_pca(_with_outliers(), 2)
+    ax = outlier_map(fit)
+    regular, outlying, vertical, horizontal = ax.lines
+    assert regular.get_xdata().size + outlying.get_xdata().size == 100
+    assert outlying.get_xdata().size == fit.outliers.sum()
+    assert vertical.get_xdata()[0] == fit.score_cutoff
+    assert horizontal.get_ydata()[0] == fit.orthogonal_cutoff
+
+
+def test_outlier_map_labels():
+    fit = wrapped_pca(_with_outliers(), 2)
+    assert [text.get_text() for text in outlier_map(fit, labels=2).texts] == ["9", "7"]
+    names = [f"row {i}" for i in range(100)]
+    texts = {text.get_text() for text in outlier_map(fit, labels=names).texts}
+    assert texts == {names[i] for i in np.flatnonzero(fit.outliers)}
+    with pytest.raises(ValueError, match="99 entries"):
+        outlier_map(fit, labels=names[1:])
+
+
+def test_outlier_map_of_new_rows():
+    fit = wrapped_pca(_with_outliers(), 2)
+    ax = outlier_map(fit, _with_outliers()[:20])
+    assert sum(line.get_xdata().size for line in ax.lines[:2]) == 20

@@ -5,11 +5,13 @@ Each function draws on the axes given as `ax`, or on those of a new figure, and 
 
 from powerkern.plot._cells import cell_map
 from powerkern.plot._lambdas import profile_plot, sensitivity_plot
+from powerkern.plot._outliers import outlier_map
 from powerkern.plot._qq import qq_plot, residual_plot
 from powerkern.plot._scores import reliability_plot, search_plot
 
 __all__ = [
     "cell_map",
+    "outlier_map",
     "profile_plot",
     "qq_plot",
     "reliability_plot",
