@@ -48,7 +48,7 @@ estimators = pytest.mark.parametrize("name", ESTIMATORS)
 #: Minima narrower than the steps of the scan may be missed, if they are no deeper than this.
 CLOSE = 0.02
 #: Good or fair; nothing else should become of a column that can be fitted.
-FITTED = (Status.OK, Status.MULTIMODAL, Status.NOT_CERTIFIED)
+FITTED = (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
 
 
 @cache

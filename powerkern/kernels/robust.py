@@ -90,7 +90,8 @@ from powerkern.kernels.scratch import WORK, borrowed_work
 
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
-_MULTIMODAL, _NO_SPREAD, _NOT_SETTLED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.NOT_SETTLED)
+_MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
+_NOT_SETTLED = int(Status.NOT_SETTLED)
 
 _ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
 
@@ -414,8 +415,8 @@ def _finish(
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
-    if row[STATUS] == _OK and found.n_rivals > 0:
-        row[STATUS] = _MULTIMODAL
+    if row[STATUS] == _OK:
+        row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
         return
