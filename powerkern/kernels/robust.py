@@ -57,6 +57,7 @@ from powerkern.kernels.results import (
     N_KEPT,
     N_RESULTS,
     NLL,
+    OBJECTIVE,
     ROUTE,
     SCALE,
     SLOPE,
@@ -82,13 +83,15 @@ from powerkern.kernels.robust_search import (
     find_start,
     huber_of,
     mean_of,
+    objective,
     window_size,
 )
 from powerkern.kernels.scratch import WORK, borrowed_work
 
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
-_MULTIMODAL, _NO_SPREAD, _NOT_SETTLED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.NOT_SETTLED)
+_MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
+_NOT_SETTLED = int(Status.NOT_SETTLED)
 
 _ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
 
@@ -319,19 +322,13 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if status != _OK:
         _write_unfitted(x, status, row)
         return
-    prescaling, column = _prestandardized(x, family, options, work)
+    prescaling, every = _prepared(x, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, prescaling.status, row)
         return
-    scores = work.scores[:n]
-    if work.scores_of[0] != n:  # one table serves all columns of a length
-        normal_scores(scores)
-        work.scores_of[0] = n
-    outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
-    values = column.x[:n] if is_mirrored(family) else x
+    values = every.column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False), _nothing_kept(), True
+    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), _nothing_kept(), True
     for _ in range(_MAX_FITS):
         found = find_start(every, low, high, options, work)
         kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
@@ -348,6 +345,19 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if options.criterion == CARROLL:
         _likelihood_of_all(values, family, work, row)
     _finish(x, every, prescaling, found, kept, options, row)
+
+
+@kernel
+def _prepared(x: FloatArray, family: int, options: Options, work: RobustWork) -> tuple[_Prescaling, Sorted]:
+    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    n = x.size
+    prescaling, column = _prestandardized(x, family, options, work)
+    scores = work.scores[:n]
+    if work.scores_of[0] != n:  # one table serves all columns of a length
+        normal_scores(scores)
+        work.scores_of[0] = n
+    outward = (work.mle.spare, work.mle.split, work.mle.weight)
+    return prescaling, Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel
@@ -403,9 +413,10 @@ def _finish(
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
+    row[OBJECTIVE] = found.value
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
-    if row[STATUS] == _OK and found.n_rivals > 0:
-        row[STATUS] = _MULTIMODAL
+    if row[STATUS] == _OK:
+        row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
         return
@@ -443,7 +454,35 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
     return bound
 
 
-# --- entry --------------------------------------------------------------------------------------------
+# --- the objective on a grid --------------------------------------------------------------------------
+
+
+@kernel
+def _objectives(
+    x: FloatArray, family: int, options: Options, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
+    x = x[: _count(x)]
+    out[:] = math.nan
+    if _refusal(x, family) != _OK:
+        return
+    prescaling, every = _prepared(x, family, options, work)
+    if prescaling.status != _OK:
+        return
+    for k in range(lmbdas.size):
+        out[k] = objective(every, lmbdas[k] * prescaling.power, options)
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+@kernel
+def _borrowed(w: RobustWork) -> RobustWork:
+    return RobustWork(
+        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
+        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
+    )  # fmt: skip
+
 
 _ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN)
 
@@ -451,10 +490,16 @@ _ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COU
 @entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
 def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix."""
-    w, columns, out = work, borrowed(columns), borrowed(out)
-    each = RobustWork(
-        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
-        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
-    )  # fmt: skip
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
         fit_sorted(columns[j], family, options, each, out[j])
+
+
+@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, _ROBUST_WORK, ROWS))
+def objective_columns(
+    columns: FloatArray, family: int, options: Options, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda."""
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], family, options, lmbdas, each, out[j])
