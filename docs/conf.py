@@ -81,7 +81,7 @@ html_theme_options = {
     "check_switcher": False,
     "show_toc_level": 2,
 }
-html_sidebars = dict.fromkeys(["index", "faq", "citing", "migrating", "quickstart", "changelog"], [])
+html_sidebars = {page: [] for page in ("index", "faq", "citing", "migrating", "quickstart", "changelog")}
 html_show_sourcelink = False
 
 

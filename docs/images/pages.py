@@ -1,4 +1,4 @@
-"""Draws pictures of pages, for light ones and dark ones, also from the tables beside them: python docs/images/pages.py."""
+"""Draws pictures of pages, for light and dark ones, from the tables beside them: python docs/images/pages.py."""
 
 import csv
 import re
@@ -19,7 +19,7 @@ OVER_PEERS = {
     "fit yeo-johnson, row-major": "Yeo-Johnson fit, the same / scikit-learn",
     "stats.boxcox of 1,000": "boxcox of 1,000 values / SciPy",
     "proposal 2 of 10000": "Huber's proposal 2, 200 columns, one thread / statsmodels",
-    "estimator=\"ppcc\", columns of 200": "straightest QQ plot, columns of 200 / SciPy",
+    'estimator="ppcc", columns of 200': "straightest QQ plot, columns of 200 / SciPy",
     "transform yeo-johnson, standardized": "Yeo-Johnson transform / scikit-learn",
     "biweight": "biweight, 100 columns, one thread / astropy",
     "inverse_transform yeo-johnson, standardized": "Yeo-Johnson inverse / scikit-learn",
@@ -51,7 +51,7 @@ def before_after():
 def speed():
     """What a fit costs, from `cost_by_length.csv`."""
     with (HERE / "cost_by_length.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(line for line in file if not line.startswith("#"))]
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
     rows = [row for row in rows if row["job"] == "fit" and row["family"] == "yeo-johnson" and row["n"] == "10000"]
     cost = {row["library"].split(",")[0]: float(row["ns"]) for row in reversed(rows)}
     names = ["powerkern", "scikit-learn", "SciPy"]
