@@ -1,4 +1,4 @@
-"""Every lambda of a range at which the robust QQ objective may be lowest: cells are divided until the others are higher.
+"""Every lambda of a range at which the robust QQ objective may be lowest: cells are divided until others are higher.
 
 Between two lambdas the residual of every value, its standardised transform less its quantile, is taken to lie between
 those at both. What the objective then is at least (`_floor_of`) says whether the cell between them is worth a closer

@@ -32,7 +32,6 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.qq_search import CELL_WORK, borrowed_cells
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
@@ -41,6 +40,7 @@ from powerkern.kernels.mle import fit_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import mad_of, median_of, position_of
 from powerkern.kernels.qq import normal_scores
+from powerkern.kernels.qq_search import CELL_WORK, borrowed_cells
 from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 from powerkern.kernels.results import (
     BAD_INFINITE,
@@ -58,6 +58,7 @@ from powerkern.kernels.results import (
     N_KEPT,
     N_RESULTS,
     NLL,
+    OBJECTIVE,
     ROUTE,
     SCALE,
     SLOPE,
@@ -83,6 +84,7 @@ from powerkern.kernels.robust_search import (
     find_start,
     huber_of,
     mean_of,
+    objective,
     window_size,
 )
 from powerkern.kernels.scratch import WORK, borrowed_work
@@ -321,19 +323,13 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if status != _OK:
         _write_unfitted(x, status, row)
         return
-    prescaling, column = _prestandardized(x, family, options, work)
+    prescaling, every = _prepared(x, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, prescaling.status, row)
         return
-    scores = work.scores[:n]
-    if work.scores_of[0] != n:  # one table serves all columns of a length
-        normal_scores(scores)
-        work.scores_of[0] = n
-    outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
-    values = column.x[:n] if is_mirrored(family) else x
+    values = every.column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False), _nothing_kept(), True
+    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), _nothing_kept(), True
     for _ in range(_MAX_FITS):
         found = find_start(every, low, high, options, work)
         kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
@@ -350,6 +346,19 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if options.criterion == CARROLL:
         _likelihood_of_all(values, family, work, row)
     _finish(x, every, prescaling, found, kept, options, row)
+
+
+@kernel
+def _prepared(x: FloatArray, family: int, options: Options, work: RobustWork) -> tuple[_Prescaling, Sorted]:
+    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    n = x.size
+    prescaling, column = _prestandardized(x, family, options, work)
+    scores = work.scores[:n]
+    if work.scores_of[0] != n:  # one table serves all columns of a length
+        normal_scores(scores)
+        work.scores_of[0] = n
+    outward = (work.mle.spare, work.mle.split, work.mle.weight)
+    return prescaling, Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel
@@ -405,6 +414,7 @@ def _finish(
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
+    row[OBJECTIVE] = found.value
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
@@ -445,19 +455,54 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
     return bound
 
 
-# --- entry --------------------------------------------------------------------------------------------
+# --- the objective on a grid --------------------------------------------------------------------------
 
-_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, CELL_WORK)
+
+@kernel
+def _objectives(
+    x: FloatArray, family: int, options: Options, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
+    x = x[: _count(x)]
+    out[:] = math.nan
+    if _refusal(x, family) != _OK:
+        return
+    prescaling, every = _prepared(x, family, options, work)
+    if prescaling.status != _OK:
+        return
+    for k in range(lmbdas.size):
+        out[k] = objective(every, lmbdas[k] * prescaling.power, options)
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+@kernel
+def _borrowed(w: RobustWork) -> RobustWork:
+    return RobustWork(
+        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
+        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes), borrowed_cells(w.search),
+    )  # fmt: skip
+
+
+_ROBUST_WORK = named_tuple(
+    RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, CELL_WORK
+)  # fmt: skip
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
 def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix."""
-    w, columns, out = work, borrowed(columns), borrowed(out)
-    each = RobustWork(
-        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
-        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
-        borrowed_cells(w.search),
-    )  # fmt: skip
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
         fit_sorted(columns[j], family, options, each, out[j])
+
+
+@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, _ROBUST_WORK, ROWS))
+def objective_columns(
+    columns: FloatArray, family: int, options: Options, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda."""
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], family, options, lmbdas, each, out[j])

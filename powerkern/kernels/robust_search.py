@@ -19,13 +19,13 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.qq_search import MOST_POINTS, CellWork, QQObjective, new_cell_work, search_cells
 from powerkern.kernels.elementary import log
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.qq import bisquare_objective_of
 from powerkern.kernels.qq_lanes import qq_objectives
+from powerkern.kernels.qq_search import MOST_POINTS, CellWork, QQObjective, new_cell_work, search_cells
 from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, rank_of, transform_sorted
 from powerkern.kernels.scratch import Work, new_work
 
@@ -43,12 +43,10 @@ _HUBER_K = 1.5
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
 CELLWISE_XTOL = 0.0001220703125
 
-#: Order statistics used by the scan; longer columns than _ALL are searched on them, too, before all values are.
-SAMPLE, _ALL = 128, 512
+#: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
+SAMPLE, ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
-#: Columns of up to this length are searched at LANES lambdas at once, longer ones on the sample.
-MOST_IN_LANES = 256
 #: Points of the second grid there, outwards from an end.
 _OUTWARD_LANES = 16
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -109,8 +107,8 @@ class RobustWork(NamedTuple):
     sample: FloatArray  #: (4, SAMPLE + ROOM): values, logs, scores, y
     grid: FloatArray  #: (3, MOST_POINTS): points of the scan, values there, and what they are likely near them at least
     cells: FloatArray  #: (_MAX_CELLS, 8): where local minima are, see LOW ...
-    lanes: FloatArray  #: LANES * MOST_IN_LANES: transforms of a short column at LANES lambdas
-    search: CellWork  #: for columns of up to MOST_IN_LANES values
+    lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas
+    search: CellWork  #: for columns of up to ALL values
 
 
 class Sorted(NamedTuple):
@@ -147,6 +145,7 @@ class Start(NamedTuple):
     n_eval: int
     n_rivals: int
     inside: bool
+    value: float  #: of the objective
 
 
 def new_robust_work(n: int) -> RobustWork:
@@ -167,8 +166,8 @@ def new_robust_work(n: int) -> RobustWork:
         sample,
         grid,
         cells,
-        np.ones(LANES * MOST_IN_LANES),
-        new_cell_work(MOST_IN_LANES),
+        np.ones(LANES * ALL),
+        new_cell_work(ALL),
     )
 
 
@@ -203,7 +202,7 @@ def huber_of(y: FloatArray, criterion: int) -> LocScale:
 
 
 @kernel
-def _objective(at: Sorted, lmbda: float, options: Options) -> float:
+def objective(at: Sorted, lmbda: float, options: Options) -> float:
     """What the estimator minimises; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
@@ -286,8 +285,8 @@ def _sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
 def _scan(at: Sorted, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima of the objective on a grid, as cells after the first, and on a second one.
 
-    That is finer, about the lowest point (where cells are divided, there is no need of it); or it goes on outwards from
-    the end of the interval where the lowest point is, in doubling steps: but R's conventions take the interval as it is.
+    That is finer, about the lowest point (where cells are divided there is no need of it); or it goes on outwards from
+    the end of the interval where the lowest point is, in doubling steps: R's conventions take the interval as it is.
     """
     by_lanes = _by_lanes(at, options)
     n_points = _in_cells(at, low, high, options, work) if by_lanes else _on_grid(at, low, high, options, work)
@@ -354,18 +353,17 @@ def _in_cells(at: Sorted, low: float, high: float, options: Options, work: Robus
 @kernel
 def _by_lanes(at: Sorted, options: Options) -> bool:
     """Whether the objective is evaluated at LANES lambdas at once."""
-    is_short = at.column.n <= MOST_IN_LANES
-    return is_short and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
+    return at.column.n <= ALL and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
 
 
 @kernel
 def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatArray, options: Options) -> int:
-    """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest one."""
+    """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest."""
     best, by_lanes = 0, _by_lanes(at, options)
     if by_lanes:
         qq_objectives(at.column, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
-        value = values[k] if by_lanes else _objective(at, points[k], options)
+        value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf
         floors[k] = values[k] - _RIVAL
         if values[k] < values[best]:
@@ -419,11 +417,10 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
         xtol = _FINE_XTOL
         sample = every if n <= SAMPLE or _by_lanes(every, options) else _sampled(every, options, work)
         scan = _scan(sample, low, high, options, work)
-        by_lanes = _by_lanes(sample, options)
-        first = int(scan.n_cells > 1 and by_lanes)
+        first = int(scan.n_cells > 1 and _by_lanes(sample, options))
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
-        if n > (MOST_IN_LANES if by_lanes else _ALL):
+        if n > ALL:
             coarse = _descend(sample, cells[first : scan.n_cells], _COARSE_XTOL, limit, _MARGIN, widest, options, work)
             _close_in(cells[first : scan.n_cells])
             scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
@@ -434,7 +431,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     for k in range(cells.shape[0]):
         where = cells[k, MINIMISER] if cells[k, MINIMISER] == cells[k, MINIMISER] else cells[k, LOWEST]
         n_rivals += abs(where - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
-    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
+    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
 @kernel
@@ -486,7 +483,7 @@ def _minimum(at: Sorted, low: float, high: float, xtol: float, widest: float, op
     while True:
         state = brent_start(low, high, xtol, _MAX_EVAL)
         while state.status == RUNNING:
-            state = brent_step(state, _objective(at, state.x, options))
+            state = brent_step(state, objective(at, state.x, options))
         n_eval += state.n_eval
         width = high - low
         if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
