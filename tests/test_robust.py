@@ -194,7 +194,7 @@ def test_start_is_the_global_minimum(family, name):
             return oracles.qq_objective(family, u, lmbda, rule, scores, *more)
 
         excess.append(objective(fit.lmbda0[0] * power) - oracles.lowest(objective, step=0.05))
-        assert excess[-1] <= CLOSE, key
+        assert excess[-1] <= (CLOSE if rule == "cellwise" else 1e-6), key
     assert np.mean(np.array(excess) <= 1e-6) >= 0.75
 
 
