@@ -22,7 +22,7 @@ from powerkern._validate import as_choice, is_real, is_whole
 from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.qq import C
-from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
 from powerkern.kernels.robust import fit_sorted_columns
 from powerkern.kernels.robust_search import (
@@ -48,6 +48,7 @@ _CONVENTIONS = ("paper", "cellwise")
 _SEARCHES = {"global": GLOBAL, "brent": BRENT}
 _PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 _FIRST_WEIGHTS = ("rectified", "plain")
+_RECTIFY = {"one": QUARTILES, "both": BOTH}
 #: Where lambda of the prestandardised column is sought, and quantiles beyond which its transforms are rectified.
 SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 
@@ -132,6 +133,7 @@ def rewml(
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
     first_weights: str = "rectified",
+    rectify: str | None = None,
     search_range: Sequence[float] = SEARCH_RANGE,
 ) -> Robust:
     """Reweighted maximum likelihood."""
@@ -144,7 +146,7 @@ def rewml(
         c=c,
         search_range=search_range,
     )
-    rule = CELLWISE if start.options.cellwise else QUARTILES
+    rule = _rule(rectify, start.options.cellwise)
     plain = as_choice("first_weights", first_weights, _FIRST_WEIGHTS) == "plain"
     lower, upper = _pair("change_points", change_points)
     if not 0.0 < lower < 0.5 < upper < 1.0:
@@ -153,6 +155,16 @@ def rewml(
         rule=rule, first_rule=NOT_RECTIFIED if plain else rule, lower_tail=lower, upper_tail=1.0 - upper
     )
     return Robust(options, start.quantile)
+
+
+def _rule(rectify: str | None, cellwise: bool) -> int:
+    """Change points by `rectify` and the convention."""
+    if rectify is None:
+        rectify = "one" if cellwise else "both"
+    rule = _RECTIFY[as_choice("rectify", rectify, _RECTIFY)]
+    if cellwise and rule == BOTH:
+        raise ValueError("convention='cellwise' rectifies on one side: rectify='both' is of convention='paper'")
+    return CELLWISE if cellwise else rule
 
 
 def rewml_nr(

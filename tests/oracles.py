@@ -644,7 +644,7 @@ def change_point(
     R: psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range of psi, and the result inside the data.
     """
     quartile = quartiles(x, points)[int(lmbda < 1)]
-    if rule == "paper":
+    if rule in ("paper", "both"):
         return quartile
     m = np.longdouble(lmbda)
     target = np.longdouble(1.5) * power_transforms(family, np.longdouble(quartile), lmbda)[()]
@@ -673,11 +673,19 @@ def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: flo
 def rectified_by_rule(
     family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
 ) -> np.ndarray:
-    """The rectified transform with the change point of a rule; "none" for the plain transform."""
-    if rule == "none" or lmbda == 1:
+    """The rectified transform with the change point of a rule; "none" for the plain transform.
+
+    "both": as "paper", but small values go on in ln x below the lower quartile, for lambda > 0 under Box-Cox.
+    """
+    if rule == "none" or (lmbda == 1 and rule != "both"):
         return power_transforms(family, x, lmbda)
     c = change_point(family, x, lmbda, rule, points)
-    return rectified(family, x, lmbda, c, c)
+    y = rectified(family, x, lmbda, c, c)
+    if rule != "both" or family == "yeo-johnson" or lmbda <= 0:
+        return y
+    low = np.longdouble(quartiles(x, points)[0])
+    tail = power_transforms(family, low, lmbda) + low**lmbda * np.log(np.asarray(x, dtype=np.longdouble) / low)
+    return np.where(x < low, tail, power_transforms(family, x, lmbda) if lmbda >= 1 else y)
 
 
 def normal_scores(n: int) -> np.ndarray:
