@@ -23,8 +23,8 @@ from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.qq import C
 from powerkern.kernels.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
-from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
-from powerkern.kernels.robust import fit_sorted_columns
+from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, OBJECTIVE, STATUS
+from powerkern.kernels.robust import fit_sorted_columns, objective_columns
 from powerkern.kernels.robust_search import (
     BRENT,
     CARROLL,
@@ -71,6 +71,20 @@ class Robust(NamedTuple):
 
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
 
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """What is minimised, of every column, fitted by its route, at every lambda: (p, len(lmbdas))."""
+        scratch = _RobustScratch(values.shape[0])
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            out = np.empty((block.shape[0], lmbdas.size))
+            block.sort(axis=1)
+            objective_columns(block, family, self.options, routes[group], lmbdas, scratch.work, out)
+            return out
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
+
 
 class _RobustScratch(threading.local):
     """Each thread's arrays of `kernels.robust_search.RobustWork`."""
@@ -111,7 +125,24 @@ class NearestNormal(NamedTuple):
         done = results[:, STATUS] == Status.FIXED
         results[done, STATUS] = found[done, normality_search.FOUND_STATUS]
         results[usable, N_EVAL] = likely[usable, N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
+        results[usable, OBJECTIVE] = found[usable, normality_search.FOUND_VALUE]
         return results
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """What is minimised, of every column, whatever the route of its fit, at every lambda: (p, len(lmbdas))."""
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
+            block.sort(axis=1)
+            counts, quantiles = block.shape[1] - np.isnan(block).sum(axis=1), normal_quantiles_of(block)
+            for x, n, q, curve in zip(block, counts, quantiles, out, strict=True):
+                if n > 1 and x[0] < x[n - 1]:
+                    normality_search.criterion_at(x[:n], family, self.criterion, lmbdas, q[:n], work, curve)
+            return out
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 def normal_quantiles_of(block: FloatArray) -> FloatArray:

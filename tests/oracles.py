@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import mpmath
 import numpy as np
+from scipy import stats
 
 # --- solvers ------------------------------------------------------------------------------------------
 
@@ -814,11 +815,8 @@ def reweighted(
 ) -> RobustFit:
     """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
 
-    <<<<<<< HEAD
-        R chooses once more what it keeps, at the lambda found; else that is what the last fit was to.
-    =======
-        `rule` is that of the first weights.
-    >>>>>>> int
+    `rule` is that of the first weights. R chooses once more what it keeps, at the lambda found; else that is what the
+    last fit was to.
     """
 
     def within(y: np.ndarray) -> np.ndarray:
@@ -836,6 +834,20 @@ def reweighted(
     return RobustFit(
         kept, lmbdas, float(part.mean()), float(part.std(ddof=ddof)), huber_one_step(y, HUBER_K, HUBER_BETA)
     )
+
+
+def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: float = 0.5) -> float:
+    """Share of the values that a fit from lambda0 brings to the quantiles of a normal distribution cut at +-CUTOFF.
+
+    Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
+    distance from the quantile of its rank among them.
+    """
+    fit = reweighted(family, u, lmbda0, rule)
+    y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
+    cut = stats.truncnorm(-CUTOFF, CUTOFF)
+    z = cut.ppf((np.arange(1, y.size + 1) - 1 / 3) / (y.size + 1 / 3))
+    d = (y - y.mean()) / y.std() * cut.std() - z
+    return float(np.sum(np.clip(1 - (d / c) ** 2, 0, None) ** 3) / u.size)
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:

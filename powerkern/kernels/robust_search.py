@@ -148,6 +148,7 @@ class Start(NamedTuple):
     n_eval: int
     n_rivals: int
     inside: bool
+    value: float  #: of the objective
 
 
 def new_robust_work(n: int) -> RobustWork:
@@ -205,7 +206,7 @@ def huber_of(y: FloatArray, criterion: int) -> LocScale:
 
 
 @kernel
-def _objective(at: Sorted, lmbda: float, options: Options) -> float:
+def objective(at: Sorted, lmbda: float, options: Options) -> float:
     """What the estimator minimises; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
@@ -352,7 +353,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Optio
     if by_lanes:
         qq_objectives(at.column, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
-        value = values[k] if by_lanes else _objective(at, points[k], options)
+        value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf
         if values[k] < values[best]:
             best = k
@@ -415,7 +416,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     n_rivals = 0
     for k in range(cells.shape[0]):
         n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
-    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
+    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
 @kernel
@@ -458,7 +459,7 @@ def _minimum(at: Sorted, low: float, high: float, xtol: float, widest: float, op
     while True:
         state = brent_start(low, high, xtol, _MAX_EVAL)
         while state.status == RUNNING:
-            state = brent_step(state, _objective(at, state.x, options))
+            state = brent_step(state, objective(at, state.x, options))
         n_eval += state.n_eval
         width = high - low
         if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:
