@@ -159,7 +159,7 @@ class Inference(FittedColumns):
         columns = shifted(repeated_rows(values, weight, f"estimator={self.estimator!r}"), self.shift)
 
         def objective(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
-            return other.objective(columns[:, chosen], code, at, threads, self._results[chosen, ROUTE])
+            return other.objective(columns[:, chosen], code, at, threads, self._results[chosen, ROUTE].copy())
 
         found = self._curves(objective, np.atleast_1d(points))
         return found[:, 0] if points.ndim == 0 else found

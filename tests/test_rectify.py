@@ -72,7 +72,8 @@ def test_the_start_is_the_one_that_leaves_more_values_at_their_quantiles(n, shar
         if both.route[j] == "refit":
             assert (both.lmbda[j], both.lmbda0[j], both.n_kept[j]) == (one.lmbda[j], one.lmbda0[j], one.n_kept[j])
         else:
-            assert 0.0 < at and rival < at
+            assert rival < at
+            assert at > 0.0
 
 
 def test_both_starts_were_taken():
