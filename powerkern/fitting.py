@@ -60,13 +60,18 @@ def fit(
     progress: bool = False,
     **estimator_options: Any,
 ) -> PowerFit:
-    """Fit a power transform to every column, by maximum likelihood or robustly.
+    r"""Fit a power transform to every column, by maximum likelihood or robustly.
 
-    lambda minimises ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` with
+    lambda minimises
 
-    * Box-Cox (x > 0): ``psi = (x**lambda - 1)/lambda``, ``ln x`` for lambda = 0; ``J = ln x``;
-    * Yeo-Johnson: ``psi = ((1 + x)**lambda - 1)/lambda`` for x >= 0, ``-((1 - x)**(2 - lambda) - 1)/(2 - lambda)`` for
-      x < 0; ``J = sign(x) log1p|x|``;
+    .. math:: g(\lambda) = \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J
+
+    with
+
+    * Box-Cox (x > 0): :math:`\psi_\lambda(x) = (x^\lambda - 1)/\lambda`, :math:`\ln x` for lambda = 0;
+      :math:`J = \ln x`;
+    * Yeo-Johnson: :math:`\psi_\lambda(x) = ((1 + x)^\lambda - 1)/\lambda` for x >= 0,
+      :math:`-((1 - x)^{2 - \lambda} - 1)/(2 - \lambda)` for x < 0; :math:`J = \operatorname{sign}(x) \ln(1 + |x|)`;
     * shifted Box-Cox (x > -shift), the two-parameter transform with a given shift: Box-Cox of ``x + shift``
       ([1]_, eq. (2)).
 

@@ -141,11 +141,10 @@ def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float,
 
 @compiled_as(bisquare_objective_of)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
-    """Bisquare distance between standardised order statistics and normal scores.
+    r"""Bisquare distance between standardised order statistics and normal scores.
 
-    ::
-
-        1/n sum_i rho((y_i - loc)/scale - scores_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
+    .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
+              \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)
 
     Parameters
     ----------

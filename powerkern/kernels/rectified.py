@@ -81,15 +81,17 @@ def _rectified_boxcox_entry(x: float, lmbda: float, lower: float, upper: float) 
 
 @compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Rectified Box-Cox transform.
+    r"""Rectified Box-Cox transform.
 
     The Box-Cox transform psi, continued along its tangent where it would flatten outliers.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -134,15 +136,17 @@ def _inv_rectified_boxcox_entry(y: float, lmbda: float, lower: float, upper: flo
 
 @compiled_as(_inv_rectified_boxcox)
 def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
-    """Inverse of the rectified Box-Cox transform.
+    r"""Inverse of the rectified Box-Cox transform.
 
     The x whose rectified transform is y.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -186,15 +190,17 @@ def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: flo
 
 @compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Rectified Yeo-Johnson transform.
+    r"""Rectified Yeo-Johnson transform.
 
     The Yeo-Johnson transform psi, continued along its tangent where it would flatten outliers.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -238,15 +244,17 @@ def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper:
 
 @compiled_as(_inv_rectified_yeojohnson)
 def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
-    """Inverse of the rectified Yeo-Johnson transform.
+    r"""Inverse of the rectified Yeo-Johnson transform.
 
     The x whose rectified transform is y.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
