@@ -142,6 +142,10 @@ def fit(
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
         * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
         * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
+        * rectify ("both", "rewml"): Box-Cox starts from the transform rectified on the side that lambda flattens, and
+          from that rectified on both sides; what counts is the fit that leaves more values at the quantiles of a
+          normal distribution. "one": from the first alone, as the paper and `convention="cellwise"` do. Yeo-Johnson
+          is its own mirror image, and starts from the first.
         * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
           the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.

@@ -26,7 +26,8 @@ from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.qq import bisquare_objective_of
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.qq_search import MOST_POINTS, CellWork, QQObjective, new_cell_work, search_cells
-from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, rank_of, transform_sorted
+from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, rank_of, transform_sorted
+from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.scratch import Work, new_work
 
 # what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
@@ -80,7 +81,7 @@ class Options(NamedTuple):
     """What `fit_sorted` is asked to do; `low`, `high` bound the search in lambda of the prestandardised column."""
 
     criterion: int
-    rule: int  #: change points of `powerkern.kernels.rectified`
+    rule: int  #: change points of `powerkern.kernels.rectified`; BOTH: those, or the quartile that lambda flattens
     prestandardize: int
     search: int
     cellwise: bool  #: R's conventions: the interval is searched as it is and widened afterwards; n - 1
@@ -108,6 +109,7 @@ class RobustWork(NamedTuple):
     grid: FloatArray  #: (3, MOST_POINTS): points of the scan, values there, and what they are likely near them at least
     cells: FloatArray  #: (_MAX_CELLS, 8): where local minima are, see LOW ...
     lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas
+    trial: FloatArray  #: N_RESULTS: a fit beside that of the column
     search: CellWork  #: for columns of up to ALL values
 
 
@@ -157,18 +159,19 @@ def new_robust_work(n: int) -> RobustWork:
         np.empty((_MAX_CELLS, 8)),
     )
     return RobustWork(
-        new_work(n),
-        values,
-        logs,
-        y,
-        scores,
-        np.full(1, -1),
-        sample,
-        grid,
-        cells,
-        np.ones(LANES * ALL),
-        new_cell_work(ALL),
-    )
+        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
+        np.empty(N_RESULTS), new_cell_work(ALL),
+    )  # fmt: skip
+
+
+@kernel
+def with_rule(o: Options, rule: int) -> Options:
+    """The same with other change points."""
+    first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
+    return Options(
+        o.criterion, rule, o.prestandardize, o.search, o.cellwise, o.low, o.high, o.cutoff, o.n_reweight, o.fraction,
+        o.c, o.lower_tail, o.upper_tail, first_rule,
+    )  # fmt: skip
 
 
 @kernel
@@ -267,7 +270,7 @@ def best_window(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
 
 
 @kernel
-def _sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
+def sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
     n = every.column.n
     values, logs, scores, y = work.sample[0], work.sample[1], work.sample[2], work.sample[3]
@@ -415,7 +418,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = every if n <= SAMPLE or _by_lanes(every, options) else _sampled(every, options, work)
+        sample = every if n <= SAMPLE or _by_lanes(every, options) else sampled(every, options, work)
         scan = _scan(sample, low, high, options, work)
         first = int(scan.n_cells > 1 and _by_lanes(sample, options))
         for k in range(1, scan.n_cells):

@@ -26,6 +26,9 @@ LENGTHS = (5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 127, 129, 150, 2
 LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
 _HUBER_K, _HUBER_BETA, _MAD_FACTOR, _C = 1.5, 1.556931 / 2.0, 1.0 / float(ndtri(0.75)), 0.5
 
+#: A fit that rectifies both sides may start from the minimum of either of two objectives, found by the same search.
+OPTIONS = {"rewml": {"rectify": "one"}}
+
 #: Two columns of which a scan in steps of 0.5 misses the minimum.
 EXAMPLES = (
     ("box-cox", np.array([1.21, 1.06, 234.0, 2.94, 4.74, 0.556, 2e-6, 0.369, 0.0273, 1.41, 0.722, 102.0])),
@@ -229,7 +232,7 @@ def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
     """Where the package starts beside the global minimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        fit = pk.fit(x, family, estimator, n_threads=1)
+        fit = pk.fit(x, family, estimator, n_threads=1, **OPTIONS.get(estimator, {}))
     u, power = prestandardized(family, x)
     status, objective = pk.Status(int(fit.status[0])), OBJECTIVES[estimator]
     if estimator in ("ks", "ppcc"):  # of the column as it is, about the likeliest lambda
