@@ -179,7 +179,7 @@ def test_reweighting_that_goes_to_and_fro():
 
 
 @families
-@pytest.mark.parametrize("name", ["rewml", "rewml-nr", "rewml as R", "rewml, own choices"])
+@pytest.mark.parametrize("name", ["rewml, one side", "rewml-nr", "rewml as R", "rewml, own choices"])
 def test_start_is_the_global_minimum(family, name):
     estimator, options = ESTIMATORS[name]
     rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
