@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
+from powerkern.cellwise import DDCFit
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, by_column, matrix_of
@@ -21,24 +22,27 @@ if TYPE_CHECKING:
 
 def cell_map(
     X: object,
-    fit: PowerFit | JointFit,
+    fit: PowerFit | JointFit | DDCFit,
     *,
     cutoff: float | None = None,
     max_shape: tuple[int, int] = (200, 100),
     ax: Axes | None = None,
 ) -> Axes:
-    """Map of the cells of a matrix on the transformed, standardised scale: outlying ones are coloured.
+    """Map of the cells of a matrix: outlying ones are coloured.
 
-    A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out; missing cells are
-    blank. Of a large matrix each block of cells is drawn in the mean of its colours.
+    What is drawn of a cell is its transformed, standardised value, or its residual from what the other cells of its row
+    predict (`powerkern.cellwise.ddc`). A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the
+    further out; missing cells are blank. Of a large matrix each block of cells is drawn in the mean of its colours.
+    A mark on the right is beside each row that deviates as a whole.
 
     Parameters
     ----------
     X : (n, p) array-like
         The data.
-    fit : PowerFit or JointFit
-        The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
-        in a maximum likelihood fit hide themselves.
+    fit : PowerFit, JointFit or DDCFit
+        The fit. Transforms are made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since
+        outliers in a maximum likelihood fit hide themselves. Of a `powerkern.cellwise.DDCFit` the columns that it
+        kept are drawn, and all rows of `X`, judged by `powerkern.cellwise.DDCFit.predict`.
     cutoff : float, optional
         How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
         one normal value in a hundred.
@@ -66,17 +70,13 @@ def cell_map(
     >>> float(cell_map(X, fit).images[0].get_array()[3, 2])
     1.0
     """
-    fit = by_column(fit)
-    if not fit.standardize:
-        raise ValueError("a cell map needs standardised values: fit with standardize=True")
-    cutoff = float(ndtri(fit.quantile)) if cutoff is None else float(cutoff)
+    drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(fit))
+    cutoff = drawn.cutoff if cutoff is None else float(cutoff)
     if not cutoff > 0.0:
         raise ValueError(f"cutoff must be a positive number, got {cutoff}")
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and min(max_shape) >= 1):
         raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
-    matrix = matrix_of(X, fit)
-    z = fit.transform(matrix.values).astype(np.float64)
-    z[:, is_failed(fit.status)] = np.nan  # not on a standardised scale
+    z = drawn.values
     excess = np.clip((np.abs(z) - cutoff) / cutoff, 0.0, 1.0) * np.sign(z)
     rows, columns = (-(-size // limit) for size, limit in zip(excess.shape, max_shape, strict=True))
     ax = axes_of(ax)
@@ -87,15 +87,41 @@ def cell_map(
         vmax=1.0,
         aspect="auto",
         interpolation="nearest",
-        extent=(-0.5, matrix.values.shape[1] - 0.5, matrix.values.shape[0] - 0.5, -0.5),
+        extent=(-0.5, z.shape[1] - 0.5, z.shape[0] - 0.5, -0.5),
     )
     bar = ax.figure.colorbar(image, ax=ax, ticks=[-1.0, 0.0, 1.0])
     bar.ax.set_yticklabels([f"≤ -{2 * cutoff:.1f}", f"within ±{cutoff:.1f}", f"≥ {2 * cutoff:.1f}"])
-    names = matrix.names or fit.column_names
-    if names is not None and len(names) <= 40:
-        ax.set_xticks(range(len(names)), names, rotation=90)
-    ax.set(xlabel="" if names else "column", ylabel="row")
+    if drawn.names is not None and len(drawn.names) <= 40:
+        ax.set_xticks(range(len(drawn.names)), drawn.names, rotation=90)
+    ax.set(xlabel="" if drawn.names else "column", ylabel="row")
+    if drawn.rows.size:
+        ax.plot(
+            np.full(drawn.rows.size, 1.01), drawn.rows, "<k", ms=4.0, clip_on=False, transform=ax.get_yaxis_transform()
+        )
     return ax
+
+
+class _Drawn(NamedTuple):
+    """What a map shows: standardised values with their cutoff, names of columns, and the rows to mark."""
+
+    values: FloatArray
+    cutoff: float
+    names: list[str] | None
+    rows: NDArray[np.intp]
+
+
+def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
+    if not fit.standardize:
+        raise ValueError("a cell map needs standardised values: fit with standardize=True")
+    matrix = matrix_of(X, fit)
+    z = fit.transform(matrix.values).astype(np.float64)
+    z[:, is_failed(fit.status)] = np.nan  # not on a standardised scale
+    return _Drawn(z, float(ndtri(fit.quantile)), matrix.names or fit.column_names, np.empty(0, dtype=np.intp))
+
+
+def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
+    cells = fit.predict(X)
+    return _Drawn(cells.residuals, fit.cutoff, fit.column_names, np.flatnonzero(cells.flagged_rows))
 
 
 def _block_means(values: FloatArray, rows: int, columns: int) -> FloatArray:
