@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
+from powerkern._arguments import domain_error_in, given_lambdas, repeated_rows, weights_of
 from powerkern._best_family import best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import QUANTILE, Robust, other_estimator, plain_options
-from powerkern._lambda_limit import apply_limit
+from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
+from powerkern._lambda_limit import LambdaLimit, apply_limit, lambda_limit
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._normality import Normality, NormalityFigures
 from powerkern._power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
+from powerkern._robust_bound import moved_to
 from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._summary import Summary
-from powerkern._typing import FloatArray
+from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
@@ -52,19 +53,25 @@ def fit(
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
+    bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
     **estimator_options: Any,
 ) -> PowerFit:
-    """Fit a power transform to every column, by maximum likelihood or robustly.
+    r"""Fit a power transform to every column, by maximum likelihood or robustly.
 
-    lambda minimises ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` with
+    lambda minimises
 
-    * Box-Cox (x > 0): ``psi = (x**lambda - 1)/lambda``, ``ln x`` for lambda = 0; ``J = ln x``;
-    * Yeo-Johnson: ``psi = ((1 + x)**lambda - 1)/lambda`` for x >= 0, ``-((1 - x)**(2 - lambda) - 1)/(2 - lambda)`` for
-      x < 0; ``J = sign(x) log1p|x|``;
+    .. math:: g(\lambda) = \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J
+
+    with
+
+    * Box-Cox (x > 0): :math:`\psi_\lambda(x) = (x^\lambda - 1)/\lambda`, :math:`\ln x` for lambda = 0;
+      :math:`J = \ln x`;
+    * Yeo-Johnson: :math:`\psi_\lambda(x) = ((1 + x)^\lambda - 1)/\lambda` for x >= 0,
+      :math:`-((1 - x)^{2 - \lambda} - 1)/(2 - \lambda)` for x < 0; :math:`J = \operatorname{sign}(x) \ln(1 + |x|)`;
     * shifted Box-Cox (x > -shift), the two-parameter transform with a given shift: Box-Cox of ``x + shift``
       ([1]_, eq. (2)).
 
@@ -109,6 +116,11 @@ def fit(
         Bound on the raw transformed values: lambda is the best one with ``|psi| <= ymax`` on the data (Marchand et al.
         2022). Default: none when standardising (the output is finite anyway), else the largest float64
         divided by 1e4, as in scipy.
+    bounds : (low, high), optional
+        Smallest and largest lambda that a fit may find: numbers, or (p,) arrays with one for each column; None, or
+        infinity, where there is no bound. For maximum likelihood the best lambda between them is the free one clipped,
+        and all other figures are those at that lambda; with `ymax`, both hold. Of other estimators see Notes. Lambdas
+        that are given (`lmbda`) stay as they are. The status of columns that a bound holds is `Status.AT_BOUND`.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: those of a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -130,6 +142,10 @@ def fit(
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
         * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
         * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
+        * rectify ("both", "rewml"): Box-Cox starts from the transform rectified on the side that lambda flattens, and
+          from that rectified on both sides; what counts is the fit that leaves more values at the quantiles of a
+          normal distribution. "one": from the first alone, as the paper and `convention="cellwise"` do. Yeo-Johnson
+          is its own mirror image, and starts from the first.
         * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
           the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.
@@ -146,7 +162,7 @@ def fit(
         Data that are not real numbers: strings, objects, complex, dates, sparse or lazy arrays.
     ValueError
         Infinite values, values not above -shift under Box-Cox (naming column and row), wrong shapes, no data, a shift
-        that is not finite or of another family.
+        that is not finite or of another family, bounds that are no intervals, or within which `ymax` cannot be kept.
 
     Warns
     -----
@@ -177,6 +193,11 @@ def fit(
     The status says whether the scan saw another minimum less than twice as high. Two distinct values look equally
     normal under any lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
+    With `bounds`, the estimators other than "mle" find lambda as without, and it is clipped at the end: what they keep
+    stays the same, and their location, scale and likelihood are those of the values kept, at the bound. For RewML
+    that is the best lambda within the bounds, given what is kept. The bounds are those of `lmbda` as the fit reports
+    it: for estimators that resist outliers, under Yeo-Johnson, of the prestandardised column.
+
     Examples
     --------
     >>> import numpy as np, powerkern as pk
@@ -186,6 +207,9 @@ def fit(
     np.True_
     >>> np.abs(pk.fit(X - 5.0, "box-cox", shift=5.0).lmbda - fit.lmbda).max() < 1e-9
     np.True_
+    >>> bounded = pk.fit(X, family="box-cox", bounds=(0.5, 2.0))
+    >>> bounded.lmbda, bounded.status_text[0]
+    (array([0.5, 0.5, 0.5]), 'at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site')
     """
     as_choice("family", family, FIT_FAMILIES)
     meant = inspect.signature(fit).parameters if estimator_options else ()
@@ -202,7 +226,7 @@ def fit(
     n, p = matrix.values.shape
     weight = weights_of(sample_weight, n)
     given = given_lambdas(lmbda, p)
-    limit = output_limit(ymax, standardize, matrix.values.dtype)
+    limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
     repeated = repeated_rows(matrix.values, weight, f"{estimator=}") if other else matrix.values
@@ -210,11 +234,10 @@ def fit(
 
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
-            return other.fit(columns, code, threads, progress)
+            return fitted_otherwise(other, columns, code, limit, threads, progress)
         return maximum_likelihood(
-            columns, code, given, weight, limit, strict=ymax is not None, n_threads=threads, names=matrix.names,
-            progress=progress,
-        )  # fmt: skip
+            columns, code, given, weight, limit, n_threads=threads, names=matrix.names, progress=progress
+        )
 
     families = None
     if family == BEST:
@@ -251,21 +274,38 @@ def maximum_likelihood(
     family: int,
     given: FloatArray,
     weight: FloatArray,
-    limit: float = math.inf,
+    limit: LambdaLimit | None = None,
     *,
-    strict: bool = False,
     n_threads: int = 1,
     names: list[str] | None = None,
     progress: bool = False,
 ) -> FloatArray:
-    """Results of every column, (p, N_RESULTS), with lambda found where `given` is NaN and raw output within `limit`."""
+    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN."""
     results = fit_matrix(columns, family, given, weight, n_threads, progress)
-    if limit < math.inf:
 
-        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
 
-        apply_limit(refit, family, results, names, limit, given, strict=strict)
+    if limit is not None:
+        apply_limit(refit, family, results, names, limit, given)
+    return results
+
+
+def fitted_otherwise(
+    estimator: Robust | NearestNormal,
+    columns: Columns,
+    family: int,
+    limit: LambdaLimit,
+    n_threads: int,
+    progress: bool,
+) -> FloatArray:
+    """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
+    results = estimator.fit(columns, family, n_threads, progress)
+
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        return moved_to(bounded, columns[:, at], family, estimator, results[at], n_threads)
+
+    apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
     return results
 
 
