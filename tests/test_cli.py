@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern import _tables
-from powerkern.__main__ import _by_name, main
-from powerkern._tables import BadInput
+from powerkern.__main__ import main
+from powerkern._commands.reading import by_name
+from powerkern._tables import BadInput, Layout
+from powerkern._tables import table as table_module
+from powerkern._tables.text import check_distinct
 
 ROWS = 60
 
@@ -107,7 +109,7 @@ def test_fit_json_is_a_powerfit_with_column_names(run, table, numbers):
     assert list(fit.column_names) == ["income", "length, cm", "z"]
 
 
-def test_columns_are_matched_by_name(run, table, numbers, tmp_path):
+def test_columns_are_matchedby_name(run, table, numbers, tmp_path):
     fit_path = fitted(run, table)
     other = tmp_path / "other.csv"
     np.savetxt(other, numbers[:, [2, 0, 1, 1]], delimiter=",", header='z,income,"length, cm",extra', comments="")
@@ -592,8 +594,8 @@ def operations(work, p: int) -> int:
     return Counted.count
 
 
-def table_of(names):
-    return _tables.Table(tuple(names), True, tuple(range(0, len(names), 2)), np.zeros((1, (len(names) + 1) // 2)))
+def layout_of(names):
+    return Layout(tuple(names), True, tuple(range(0, len(names), 2)))
 
 
 def refused(work):
@@ -602,10 +604,10 @@ def refused(work):
 
 
 NAME_WORK = {
-    "header": lambda names: _tables._header(([1], [names]), "x.csv"),
-    "columns by name": lambda names: _by_name(names[::-1], Path("x.csv"))(names, True),
-    "twice the same name": lambda names: refused(lambda: _tables._header(([1], [[*names, names[-1]]]), "x.csv")),
-    "missing name": lambda names: refused(lambda: _by_name([*names, "no"], Path("x.csv"))(names, True)),
+    "header": lambda names: check_distinct(names, "x.csv"),
+    "columns by name": lambda names: by_name(names[::-1], Path("x.csv"))(names, True),
+    "twice the same name": lambda names: refused(lambda: check_distinct([*names, names[-1]], "x.csv")),
+    "missing name": lambda names: refused(lambda: by_name([*names, "no"], Path("x.csv"))(names, True)),
 }
 
 
@@ -618,9 +620,9 @@ def test_names_take_work_linear_in_their_number(name):
 def test_untouched_columns_take_work_linear_in_their_number(monkeypatch):
     """`other_names` makes one set of positions, not one per column."""
     sets = []
-    monkeypatch.setattr(_tables, "set", lambda *of: sets.append(of) or set(*of), raising=False)
-    table = table_of([f"column {j}" for j in range(50)])
-    assert table.other_names == [f"column {j}" for j in range(1, 50, 2)]
+    monkeypatch.setattr(table_module, "set", lambda *of: sets.append(of) or set(*of), raising=False)
+    layout = layout_of([f"column {j}" for j in range(50)])
+    assert layout.other_names == [f"column {j}" for j in range(1, 50, 2)]
     assert len(sets) <= 1
 
 
