@@ -18,7 +18,7 @@ from powerkern._tables.errors import BadInput, check_folder, sentences
 from powerkern._tables.npy import NpyWriter, read_npy, stream_npy
 from powerkern._tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet
 from powerkern._tables.table import Block, Choice, Layout, Table, TextFormat
-from powerkern._tables.text import TextSource, TextWriter, read_text, stream_text
+from powerkern._tables.text import TextSource, TextWriter, decoded, read_text, stream_text
 
 #: The delimiter of a text table by its kind; None: found in its first lines.
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
@@ -69,8 +69,10 @@ def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> T
     if is_standard(path):
         if sys.stdin is None:
             raise BadInput("standard input is closed")
-        return TextSource(sys.stdin.buffer, "standard input", None, text)
-    file = stack.enter_context(open_bytes(path, "rb"))
+        file = decoded(sys.stdin.buffer, text.encoding)
+        stack.callback(file.detach)  # standard input stays open
+        return TextSource(file, "standard input", None, text)
+    file = stack.enter_context(decoded(stack.enter_context(open_bytes(path, "rb")), text.encoding))
     return TextSource(file, path.name, _DELIMITERS[kind], text)
 
 

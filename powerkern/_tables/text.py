@@ -33,9 +33,9 @@ Rows = tuple[list[int], list[list[str]]]
 class TextSource:
     """A table of text that is read from its beginning to its end, once."""
 
-    def __init__(self, file: BinaryIO, label: str, kind_delimiter: str | None, text: TextFormat) -> None:
+    def __init__(self, file: TextIO, label: str, kind_delimiter: str | None, text: TextFormat) -> None:
         self.label, self._text = label, text
-        lines = _lines(_decoded(file, text.encoding), text.comment)
+        lines = _lines(file, text.comment)
         head = list(itertools.islice(lines, _FIRST_LINES))
         self.delimiter = text.delimiter or kind_delimiter or best_delimiter(head)
         self._blocks = _blocks(itertools.chain(head, lines), label, self.delimiter)
@@ -90,7 +90,8 @@ def check_distinct(names: Sequence[str], label: str) -> None:
         seen.add(name)
 
 
-def _decoded(file: BinaryIO, encoding: str | None) -> TextIO:
+def decoded(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
+    """The text of a file; without an encoding, by its byte-order mark or else UTF-8."""
     buffered = io.BufferedReader(file) if not isinstance(file, io.BufferedReader) else file  # type: ignore[type-var]
     if encoding is None:
         mark = buffered.peek(4)[:2]
