@@ -215,7 +215,7 @@ def test_conda_recipe_needs_what_the_package_needs():
 
 MOVED = {
     "numba": (
-        "import sys, numba.core.typed_passes as m; sys.modules['numba.core.typed_passes'] = None",
+        "import numba.misc.appdirs; del numba.misc.appdirs.AppDirs",
         "powerkern",
         "numba<",
     ),
