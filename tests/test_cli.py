@@ -283,7 +283,10 @@ def test_numeric_header_is_noted(run, tmp_path):
     (tmp_path / "x.csv").write_text("400,401\n1,5\n2,7\n4,5\n")
     code, _, err = run("fit", tmp_path / "x.csv")
     assert code == 0
-    assert err == "powerkern: warning: the first line of x.csv holds only numbers; it is taken for the column names\n"
+    assert err == (
+        "powerkern: warning: the first line of x.csv holds only numbers; it is taken for the column names (--no-header "
+        "where it is data)\n"
+    )
 
 
 def test_progress(run, table):
@@ -350,7 +353,7 @@ BAD_TABLES = {
     "twice.csv": ("a,a\n1,2\n3,4\n", "more than one column named 'a'"),
     "text.csv": ("a,b\nx,y\nz,w\n", "no column of numbers"),
     "missing.csv": ("a,b\nNA,\n,nan\n", "no column of numbers"),
-    "semicolon.csv": ("a;b\n1;2\n3;4\n", "--delimiter"),
+    "caret.csv": ("a^b\n1^2\n3^4\n", "--delimiter"),
     "quote.csv": ('a,b\n1,"2\n3,4\n', "not a well-formed table"),
     "latin.csv": (b"a,b\n1,\xe9\n", "not UTF-8"),
     "damaged.csv.gz": (b"\x1f\x8b\x08rubbish", "cannot read"),

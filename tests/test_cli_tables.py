@@ -63,7 +63,7 @@ RIGHT: dict[str, tuple[str | bytes, list[str], list[str], str]] = {
     "comments": ("# made by hand\n" + rows() + "# the end\n", ["--comment", "#"], ["a", "b"], ""),
     "no header": (rows(head="").lstrip("\n"), ["--no-header"], ["0", "1"], ""),
     "missing cells of all kinds": (
-        rows("{a},{b}\n-999,?\nNA,#N/A\n,None\n<NA>,-999.0\nnull,NaN"), ["--missing=-999,?"], ["a", "b"], "",
+        rows("{a},{b}\n-999,?\nNA,#N/A\n,None\n<NA>,-999.0\nnull,NaN"), ["--missing", "-999,?"], ["a", "b"], "",
     ),
     "Latin-1": (rows("caf\xe9,{a},{b}", "o\xf9,a,b").encode("latin-1"), ["--encoding", "latin-1"], ["a", "b"], ""),
     "UTF-16": (rows().encode("utf-16"), [], ["a", "b"], ""),
@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[str | bytes, list[str], str]] = {
     "1e400": (rows() + "1e400,3\n", [], "x.csv, column 'a', line 8: the value is inf"),
     "Latin-1 unsaid": (rows("caf\xe9,{a},{b}", "x,a,b").encode("latin-1"), [], "not UTF-8 text (--encoding"),
     "a quote that is not closed": (rows() + '"1,2\n', [], "not a well-formed table"),
-    "zero bytes": (rows().encode() + b"1,\x002\n", [], "column 'b', line 8: '\\x002' is not a number"),
+    "zero bytes": (rows().encode() + b"1,\x002\n", ["--columns", "b"], "column 'b', line 8: '\\x002' is not a number"),
     "percent signs that were asked for": (
         rows("{a},{i}%", "a,share"), ["--columns", "share"], "column 'share', line 2: '0%' is not a number",
     ),
@@ -167,7 +167,7 @@ def test_what_is_left_out_is_said_with_its_reason(run, tmp_path):
 def test_an_odd_cell_far_down_is_found_by_its_line(run, tmp_path):
     n = 40_000
     lines = [f"{i % 97},{i % 89}" for i in range(n)]
-    lines[35_000] = "5,about 7"
+    lines[35_000] = f"{35_000 % 97},about 7"
     (tmp_path / "x.csv").write_text("a,b\n" + "\n".join(lines) + "\n")
     code, out, err = run("fit", tmp_path / "x.csv", "--json")
     assert code == 0
@@ -252,7 +252,7 @@ def test_blocks_give_what_the_whole_gives(run, tmp_path, monkeypatch, kind):
     if kind == "npy":
         np.save(path, X)
     elif kind == "csv":
-        np.savetxt(path, X, delimiter=",", header="a,b,c", comments="", fmt="%r")
+        np.savetxt(path, X, delimiter=",", header="a,b,c", comments="", fmt="%.17g")
     else:
         pd = pytest.importorskip("pandas")
         pytest.importorskip("pyarrow")

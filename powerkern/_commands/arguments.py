@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import codecs
 import csv
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from powerkern._commands.output import complain
 from powerkern._tables import TextFormat
@@ -15,13 +17,32 @@ FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
 
 
+#: Options whose values may begin with a minus.
+_SIGNED = ("--missing", "--shift", "--bounds")
+
+
 class Parser(argparse.ArgumentParser):
-    """An argument parser that complains in one line."""
+    """An argument parser that complains in one line, and takes values like "-999,?"."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, which would take "-999,?" for another option."""
+        return super().parse_known_args(_joined(sys.argv[1:] if args is None else args), namespace)
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong, and leave."""
         complain(f"{self.prog}: {message} (see {self.prog} --help)")
         self.exit(2)
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Words, in which an option and its value that begins with a minus are one."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in _SIGNED and word.startswith("-") and not word.startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 class Commands:
@@ -55,7 +76,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         type=numbers,
         default=0.0,
         metavar="C[,C...]",
-        help="of Box-Cox: what is added to all columns, or to each (default: 0); --shift=-1,2 where a minus leads",
+        help="of Box-Cox: what is added to all columns, or to each (default: 0)",
     )
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
     parser.add_argument(

@@ -21,8 +21,8 @@ class Parsed(NamedTuple):
     numbers: NDArray[np.float64]
     #: Index of the first cell that is none.
     offence: int | None
-    #: Whether at least half of its cells are numbers.
-    mostly: bool = True
+    #: Whether that cell surprises: at least half of the column are numbers, or it is one by the other decimal sign.
+    surprising: bool = False
 
 
 class Parser:
@@ -52,7 +52,15 @@ class Parser:
                 except ValueError:
                     offences.append(index)
         known = int(np.count_nonzero(~np.isnan(numbers)))
-        return Parsed(self._without_missing(numbers), offences[0] if offences else None, known >= len(offences))
+        numbers = self._without_missing(numbers)
+        if not offences:
+            return Parsed(numbers, None)
+        first = offences[0]
+        return Parsed(numbers, first, known >= len(offences) or self._has_other_sign(cells[first]))
+
+    def _has_other_sign(self, cell: str) -> bool:
+        other = "," if self._decimal == "." else "."
+        return cell.count(other) == 1 and cell.strip().replace(other, "").lstrip("+-").isdecimal()
 
     def _in_python(self, cell: str) -> str:
         """A cell as float() takes it: that would take 1_000, and a point where the decimal comma is."""

@@ -192,7 +192,7 @@ def read_text(source: TextSource, choose: Choice) -> Table:
         raise BadInput(_no_numbers(source, reasons))
     for name, reason in reasons.items():
         warnings.warn(
-            f"column {name!r} of {source.label} is left out: {reason} (--missing, where it means missing)", stacklevel=2
+            f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)", stacklevel=2
         )
     if counted is not None:
         reasons[counted] = NAMES_ROWS
@@ -211,7 +211,7 @@ def _parsed_columns(
         if parsed.offence is None:
             numbers[position] = parsed.numbers
         else:
-            odd[position] = _Odd(lines[parsed.offence], columns[position][parsed.offence], parsed.mostly)
+            odd[position] = _Odd(lines[parsed.offence], columns[position][parsed.offence], parsed.surprising)
     return numbers
 
 
