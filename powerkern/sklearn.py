@@ -16,15 +16,15 @@ from powerkern._typing import Bounds
 from powerkern.location import location_scale
 
 try:
-    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
-    from sklearn.utils._param_validation import Interval, StrOptions
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
     from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import check_array, check_is_fitted
 
     from powerkern._sklearn_exchange import arguments_of, as_sklearn, fit_of
     from powerkern._sklearn_input import FLOATS, feature_names, read, refuse_values
+    from powerkern._sklearn_private import Interval, StrOptions, fit_context
     from powerkern._transformed_regressor import PowerTransformedRegressor
-except ImportError as error:
+except ModuleNotFoundError as error:
     raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
 __all__ = ["LocationScaler", "PowerTransformedRegressor", "PowerTransformer"]
@@ -147,7 +147,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.out_of_range = out_of_range
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the parameters of every feature.
 
@@ -186,7 +186,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         return self
 
     @available_if(_by_likelihood)  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with further rows, of data that are never in memory as a whole.
 
@@ -447,7 +447,7 @@ class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.copy = copy
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Estimate location and scale of every feature.
 
