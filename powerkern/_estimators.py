@@ -24,7 +24,7 @@ from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
-from powerkern.kernels.robust import fit_sorted_columns
+from powerkern.kernels.robust import fit_sorted_columns, fit_weighted_columns
 from powerkern.kernels.robust_search import (
     BRENT,
     CARROLL,

@@ -5,6 +5,15 @@ With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (R
     Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
 
 A value far from its quantile counts 1, however far it is.
+
+With weights (`powerkern.kernels.counts`) a row stands for as many copies, each with a normal score of its own::
+
+    z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
+
+n being the sum of the weights and W that of the smaller values. Of a row whose weight is not whole, but between k and
+k + 1, r are the centers of k equal parts of the ranks from W to W + w, and with a share of w - k those of k + 1: whole
+weights are repetition, and nothing jumps between them. rho is a polynomial where it is not 1, so the mean over copies
+whose scores are close is that at their mean and a term in their variance; `normal_nodes` divides rows into such groups.
 """
 
 from __future__ import annotations
@@ -16,10 +25,15 @@ import numpy.typing as npt
 
 from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import log
+from powerkern.kernels.counts import Counts, Nodes
+from powerkern.kernels.elementary import exp, log
 
 #: The tuning constant of the paper.
 C = 0.5
+
+#: Largest distance of scores that share a node. Of the mean over copies, nodes leave out less than 1e-6.
+_CLOSE = 1.0 / 32.0
+_SQRT_2PI = 2.5066282746310002
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
 _CENTER_P = (
@@ -77,6 +91,119 @@ def normal_scores(out: FloatArray) -> None:
         z = normal_quantile((i + 2.0 / 3.0) / (n + 1.0 / 3.0)) if 2 * i + 1 < n else 0.0
         out[i] = z
         out[n - 1 - i] = -z
+
+
+@kernel
+def normal_nodes(counts: Counts) -> Nodes:
+    """The nodes of all rows, as parts of the arrays that `counts` has for them."""
+    nodes, n_nodes = counts.nodes, 0
+    for i in range(counts.w.size):
+        w = counts.w[i]
+        middle, side = counts.before[i] + 0.5 * w, 1.0
+        if counts.before[i] > counts.after[i + 1]:
+            middle, side = counts.after[i + 1] + 0.5 * w, -1.0
+        copies = w / counts.unit
+        score, slope = _score_at(min(middle, 0.5 * counts.total), counts)
+        if copies <= 1.0 or slope * w <= _CLOSE:
+            parts = max(float(np.floor(copies)), 1.0)
+            more = copies - parts if copies > 1.0 else 0.0
+            spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
+            n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
+        else:
+            n_nodes = _add_copies(nodes, n_nodes, i, copies, counts)
+    return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
+
+
+@kernel
+def _score_at(rank: float, counts: Counts) -> tuple[float, float]:
+    """The normal score of a rank in the lower half, and its derivative."""
+    room = counts.total + counts.unit / 3.0
+    z = normal_quantile(min((rank + counts.unit / 6.0) / room, 0.5))
+    return z, _SQRT_2PI * exp(0.5 * z * z) / room
+
+
+@kernel
+def sampled_score(counts: Counts, share: float) -> float:
+    """The normal score at a share of the ranks."""
+    if share > 0.5:
+        return -_score_at((1.0 - share) * counts.total, counts)[0]
+    return _score_at(share * counts.total, counts)[0]
+
+
+@kernel
+def _spread_of(parts: float) -> float:
+    """Variance of the centers of equal parts of the unit interval."""
+    return (1.0 - 1.0 / (parts * parts)) / 12.0
+
+
+@kernel
+def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
+    """Write node number k: the mean of scores is off their score at the mean rank by their curvature."""
+    nodes.row[k], nodes.spread[k], nodes.weight[k] = row, spread, weight
+    nodes.score[k] = score + 0.5 * score * spread
+    return k + 1
+
+
+@kernel
+def _add_copies(nodes: Nodes, k: int, row: int, copies: float, counts: Counts) -> int:
+    """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
+    w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
+    whole = float(np.floor(copies))
+    for more in range(2):
+        parts, share = whole + more, copies - whole if more else 1.0 - (copies - whole)
+        if share > 0.0:
+            size = w / parts
+            below = min(max(float(np.ceil((0.5 * counts.total - before) / size - 0.5)), 0.0), parts)
+            k = _add_run(nodes, k, row, before, size, below, share, 1.0, counts)
+            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, counts)
+    return k
+
+
+@kernel
+def _add_run(
+    nodes: Nodes,
+    k: int,
+    row: int,
+    start: float,
+    size: float,
+    parts: float,
+    share: float,
+    side: float,
+    counts: Counts,
+) -> int:
+    """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
+    done = 0.0
+    while done < parts:
+        slope = _score_at(start + (done + 0.5) * size, counts)[1]
+        group = min(max(float(np.floor(_CLOSE / (slope * size))), 1.0), parts - done)
+        score, slope = _score_at(start + (done + 0.5 * group) * size, counts)
+        if k == nodes.row.size - (counts.w.size - row):  # no rank is that far out
+            group = parts - done
+        spread = _spread_of(group) * (slope * size * group) ** 2
+        k = _add_node(nodes, k, row, side * score, spread, share * size * group)
+        done += group
+    return k
+
+
+@reduction
+def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: float, per_c: float) -> float:
+    widest_vectors()
+    row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
+    total = 0.0
+    for k in range(row.size):
+        t = ((y[row[k]] - loc) * per_scale - score[k]) * per_c
+        t2 = t * t
+        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
+        total += weight[k] * (u * (u * u + 3.0 * per_c * per_c * spread[k] * (4.0 - 5.0 * u)))
+    return total
+
+
+@kernel
+def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float = C) -> float:
+    """`bisquare_objective_of` for weights that sum to `total`."""
+    if not scale > 0.0:
+        return math.nan
+    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / total
 
 
 @reduction

@@ -285,13 +285,18 @@ ROOM = 8
 
 
 class SortedColumn(NamedTuple):
-    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`, 2 (Box-Cox: 0)."""
+    """`n` sorted values and signed logs; for the first `n_negative` the exponent is less by `below`, 2 (Box-Cox: 0).
+
+    The rectified transform changes at order statistics number `lower` and `upper`, from 0: the quartiles.
+    """
 
     x: FloatArray  #: at least n + ROOM values, like the logs
     logs: FloatArray
     n: int
     n_negative: int
     below: float
+    lower: int
+    upper: int
 
 
 class ChangePoint(NamedTuple):
@@ -352,8 +357,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     R's takes C = psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range and C inside the data.
     """
     n = column.n
-    rank = quartile_rank(n)
-    k = n - 1 - rank if lmbda < 1.0 else rank
+    k = column.upper if lmbda < 1.0 else column.lower
     if rule == QUARTILES:
         return ChangePoint(column.x[k], column.logs[k], k)
     target = 1.5 * psi_at(column.logs[k], lmbda, column.below)

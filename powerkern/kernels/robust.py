@@ -31,15 +31,28 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.counts import (
+    COUNTS_WORK,
+    Counts,
+    CountsWork,
+    Nodes,
+    borrowed_counts,
+    counts_of,
+    inside_of,
+    median_and_mad,
+    part_of,
+    position_at,
+    position_from_above,
+)
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
 from powerkern.kernels.logs import centered_log
-from powerkern.kernels.mle import fit_column
+from powerkern.kernels.mle import fit_column, fit_weighted_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
-from powerkern.kernels.order_statistics import mad_of, median_of, position_of
-from powerkern.kernels.qq import normal_scores
-from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
+from powerkern.kernels.order_statistics import position_of
+from powerkern.kernels.qq import normal_nodes, normal_scores
+from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, quartile_rank, transform_sorted, value_at
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -77,7 +90,6 @@ from powerkern.kernels.robust_search import (
     find_start,
     huber_of,
     mean_of,
-    window_size,
 )
 from powerkern.kernels.scratch import WORK, borrowed_work
 
@@ -105,40 +117,59 @@ class _Prescaling(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The consecutive values within the cut-off, and the location and scale that set it."""
+    """The consecutive values within the cut-off, and the location and scale that set it.
+
+    Of the first and of the last value a weight may be left out: `below` and `above`.
+    """
 
     start: int
     stop: int
     loc: float
     scale: float
+    below: float
+    above: float
 
 
 # --- prestandardisation -------------------------------------------------------------------------------
 
 
 @kernel
-def _prestandardized(x: FloatArray, family: int, how: int, work: RobustWork) -> tuple[_Prescaling, SortedColumn]:
+def _prestandardized(
+    x: FloatArray, counts: Counts | None, family: int, how: int, work: RobustWork
+) -> tuple[_Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
     n = x.size
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
     values[n:] = 1.0
     logs[n:] = 0.0
-    median, mad = median_of(x), _MAD_FACTOR * mad_of(x)
+    median, mad = median_and_mad(x, counts)
+    mad *= _MAD_FACTOR
+    lower, upper = _quartiles(counts, n)
     status = _OK if mad > 0.0 else _NO_SPREAD
     if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
         _logs_about(x, divisor, logs)
         if how == MAD:  # exp((ln x - median)/MAD)
-            middle, power = median_of(logs[:n]), _MAD_FACTOR * mad_of(logs[:n])
+            middle, power = median_and_mad(logs[:n], counts)
+            power *= _MAD_FACTOR
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
         _exponentials(logs[:n], values)
-        return _Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0)
+        return _Prescaling(0.0, divisor, power, status), SortedColumn(values, logs, n, 0, 0.0, lower, upper)
     center, divisor = (0.0, 1.0) if how == RAW else (median, mad)
     _standardize(x, center, divisor, values)
     _signed_logs(values[:n], logs)
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
-    return _Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0)
+    return _Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
+
+
+@kernel
+def _quartiles(counts: Counts | None, n: int) -> tuple[int, int]:
+    """Positions of the first and the third quartile."""
+    if counts is None:
+        rank = quartile_rank(n)
+        return rank, n - 1 - rank
+    return position_at(counts, 0.25), position_from_above(counts, 0.25)
 
 
 @kernel
@@ -180,17 +211,16 @@ def _kept(at: Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     transform_sorted(at.column, lmbda, rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        size = window_size(y.size, options.fraction)
-        start = best_window(at, lmbda, size)[0]
-        return Kept(start, start + size, math.nan, math.nan)
-    estimate = huber_of(y, options.criterion)
+        best = best_window(at, at.counts, lmbda, options.fraction)
+        return Kept(best.start, best.stop, math.nan, math.nan, best.below, best.above)
+    estimate = huber_of(y, at.counts, options.criterion)
     reach = options.cutoff * estimate.scale
     if not 0.0 < reach < math.inf:
-        return Kept(0, 0, estimate.loc, estimate.scale)
+        return Kept(0, 0, estimate.loc, estimate.scale, 0.0, 0.0)
     start = position_of(y, estimate.loc, -reach, 0)
     # the smallest number above reach: those at the cut-off itself are kept
     stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
-    return Kept(start, stop, estimate.loc, estimate.scale)
+    return Kept(start, stop, estimate.loc, estimate.scale, 0.0, 0.0)
 
 
 @kernel
@@ -211,18 +241,20 @@ def _refitted(
     """
     trimmed, power = options.criterion == TRIMMED, prescaling.power
     n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
-    last = Kept(0, 0, math.nan, math.nan)
+    last = Kept(0, 0, math.nan, math.nan, 0.0, 0.0)
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
     for turn in range(n_turns + 1):
         rectified = turn == 0 and n_turns > 0 and not trimmed
         kept = _kept(at, lmbda, options.rule if rectified else NOT_RECTIFIED, options)
-        if kept.stop - kept.start < 2 or (kept.start == last.start and kept.stop == last.stop):
+        if kept.stop - kept.start < 2 or _same_values(kept, last):
             break
-        part = values[kept.start : kept.stop]
         given = row[LMBDA] if turn == n_turns and not trimmed else math.nan
-        if not _fit_logs(at.column, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
-            fit_column(part, part[:0], family, given, work.mle, row)
+        ends = _trimmed(at.counts, kept)
+        weight = part_of(at.counts, kept.start, kept.stop)
+        if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
+            _fit(values[kept.start : kept.stop], weight, family, given, work, row)
+        _restore(at.counts, kept, ends)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:
             break
@@ -233,8 +265,44 @@ def _refitted(
 
 
 @kernel
+def _same_values(kept: Kept, last: Kept) -> bool:
+    return (
+        kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
+    )
+
+
+@kernel
+def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
+    """Take from the weights of the first and the last value kept what is left out; returns them as they were."""
+    if counts is None:
+        return 0.0, 0.0
+    first, last = counts.w[kept.start], counts.w[kept.stop - 1]
+    counts.w[kept.start] -= kept.below
+    counts.w[kept.stop - 1] -= kept.above
+    return first, last
+
+
+@kernel
+def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> None:
+    if counts is not None:
+        counts.w[kept.start], counts.w[kept.stop - 1] = ends
+
+
+@kernel
+def _fit(
+    part: FloatArray, weight: FloatArray | None, family: int, given: float, work: RobustWork, row: FloatArray
+) -> None:
+    """Fit some values by maximum likelihood."""
+    if weight is None:
+        fit_column(part, part[:0], family, given, work.mle, row)
+    else:
+        fit_weighted_column(part, weight, family, given, work.mle, row)
+
+
+@kernel
 def _fit_logs(
     column: SortedColumn,
+    weight: FloatArray | None,
     kept: Kept,
     prescaling: _Prescaling,
     start: float,
@@ -252,7 +320,7 @@ def _fit_logs(
     units = LogUnits(1.0, 0.0, 0.0)
     if not mirrored:
         units = LogUnits(power, prescaling.divisor, log(prescaling.divisor))
-    best = optimum_of_logs(column.logs[first:last], mirrored, units, start / power, given, moments)
+    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / power, given, moments)
     if best.status == _NOT_CERTIFIED:
         return False
     write_range(row, float(last - first), column.x[first], column.x[last - 1])
@@ -261,13 +329,14 @@ def _fit_logs(
 
 
 @kernel
-def _restandardize(row: FloatArray, y: FloatArray, loc: float, scale: float) -> None:
+def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
     """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
-    mean = mean_of(y)
-    sd = 0.0
+    mean, sd, total = mean_of(y, weight), 0.0, 0.0
     for i in range(y.size):
-        sd += (y[i] - mean) * (y[i] - mean)
-    sd = math.sqrt(sd / y.size)
+        each = 1.0 if weight is None else weight[i]
+        sd += each * ((y[i] - mean) * (y[i] - mean))
+        total += each
+    sd = math.sqrt(sd / total)
     shift, factor = (loc - mean) / sd, scale / sd
     row[LOC] += shift * row[SCALE]
     row[SCALE] *= factor
@@ -279,24 +348,24 @@ def _restandardize(row: FloatArray, y: FloatArray, loc: float, scale: float) -> 
 
 
 @kernel
-def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit one sorted column, NaN last, into a row of results."""
+def fit_sorted(
+    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork, row: FloatArray
+) -> None:
+    """Fit one sorted column, NaN last, into a row of results; None, or positive weights of its values."""
     n = _count(x)
     x = x[:n]
     status = _refusal(x, family)
     if status != _OK:
-        _write_unfitted(x, status, row)
+        _write_unfitted(x, _total_weight(weight, n), status, row)
         return
-    prescaling, column = _prestandardized(x, family, options.prestandardize, work)
+    counts = _counts(weight, n, work.counts)
+    prescaling, column = _prestandardized(x, counts, family, options.prestandardize, work)
     if prescaling.status != _OK:
-        _write_unfitted(x, prescaling.status, row)
+        _write_unfitted(x, _total_weight(weight, n), prescaling.status, row)
         return
-    scores = work.scores[:n]
-    if work.scores_of[0] != n:  # one table serves all columns of a length
-        normal_scores(scores)
-        work.scores_of[0] = n
+    jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
+    every = Sorted(column, counts, _scores(counts, n, work), jacobian, work.y[: n + ROOM], work.lanes, outward)
     values = column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
     found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
@@ -305,7 +374,7 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
         kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2:  # overflowed when prestandardised
-            _write_unfitted(x, _UNREPRESENTABLE, row)
+            _write_unfitted(x, _total_weight(weight, n), _UNREPRESENTABLE, row)
             return
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if not (options.cellwise and widened):
@@ -313,7 +382,37 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
         row[STATUS] = _NOT_CERTIFIED
-    _finish(x, every, prescaling, found, kept, options, row)
+    _finish(x, weight, every, prescaling, found, kept, options, row)
+
+
+@kernel
+def _counts(weight: FloatArray | None, n: int, work: CountsWork) -> Counts | None:
+    if weight is None:
+        return None
+    return counts_of(weight[:n], work)
+
+
+@kernel
+def _scores(counts: Counts | None, n: int, work: RobustWork) -> FloatArray | Nodes:
+    """The normal scores of a column; one table serves all columns of a length without weights."""
+    if counts is not None:
+        return normal_nodes(counts)
+    scores = work.scores[:n]
+    if work.scores_of[0] != n:
+        normal_scores(scores)
+        work.scores_of[0] = n
+    return scores
+
+
+@kernel
+def _total_weight(weight: FloatArray | None, n: int) -> float:
+    """The weight of the first n values."""
+    if weight is None:
+        return float(n)
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    return total
 
 
 @kernel
@@ -354,30 +453,39 @@ def _refusal(x: FloatArray, family: int) -> int:
 
 
 @kernel
-def _write_unfitted(x: FloatArray, status: int, row: FloatArray) -> None:
+def _write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
     n = x.size
-    write_range(row, float(n), x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
+    write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
     write_identity(row, status)
 
 
 @kernel
 def _finish(
-    x: FloatArray, every: Sorted, prescaling: _Prescaling, found: Start, kept: Kept, options: Options, row: FloatArray
+    x: FloatArray,
+    weight: FloatArray | None,
+    every: Sorted,
+    prescaling: _Prescaling,
+    found: Start,
+    kept: Kept,
+    options: Options,
+    row: FloatArray,
 ) -> None:
     """Complete a row: what concerns the column as a whole, and its location and scale by the estimator's rule."""
-    n, n_kept = x.size, kept.stop - kept.start
+    part = part_of(every.counts, kept.start, kept.stop)
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
-    write_range(row, float(n), x[0], x[n - 1])
+    write_range(row, _total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK and found.n_rivals > 0:
         row[STATUS] = _MULTIMODAL
     if options.criterion == CARROLL:
-        _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
+        _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
         return
     row[ROUTE] = _REFIT
-    row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_kept, x[kept.start], x[kept.stop - 1]
+    row[N_KEPT] = _weight_kept(every.counts, kept)
+    row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
     if options.cellwise:
+        n_kept = row[N_KEPT] / _value_weight(every.counts)
         correction = math.sqrt(n_kept / (n_kept - 1.0))
         row[SCALE] *= correction
         row[INTERCEPT] /= correction
@@ -389,6 +497,22 @@ def _finish(
         row[KEPT_HIGH] = _limit(
             x, kept.stop - 1, _original(kept.loc + reach, lmbda, every.column.below, prescaling), 1.0
         )
+
+
+@kernel
+def _weight_kept(counts: Counts | None, kept: Kept) -> float:
+    """The weight of the values kept."""
+    if counts is None:
+        return float(kept.stop - kept.start)
+    return (inside_of(counts, kept.start, kept.stop) - kept.below - kept.above) / counts.factor
+
+
+@kernel
+def _value_weight(counts: Counts | None) -> float:
+    """The weight of what counts as one value."""
+    if counts is None:
+        return 1.0
+    return counts.unit / counts.factor
 
 
 @kernel
@@ -413,7 +537,26 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 
 # --- entry --------------------------------------------------------------------------------------------
 
-_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN)
+_ROBUST_WORK = named_tuple(
+    RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COUNTS_WORK, COUNTS_WORK
+)
+
+
+@kernel
+def _borrowed(w: RobustWork) -> RobustWork:
+    """The same arrays, parts of which cost no atomic operations."""
+    return RobustWork(
+        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
+        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes), borrowed_counts(w.counts),
+        borrowed_counts(w.sample_counts),
+    )  # fmt: skip
+
+
+@kernel
+def _options_of(o: FloatArray) -> Options:
+    return Options(
+        int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
+    )  # fmt: skip
 
 
 @entry((ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
@@ -421,14 +564,17 @@ def fit_sorted_columns(
     columns: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
 ) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
-    w, columns, out = work, borrowed(columns), borrowed(out)
-    each = RobustWork(
-        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
-        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
-    )  # fmt: skip
-    o = options
-    asked = Options(
-        int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
-    )  # fmt: skip
+    each, asked, columns, out = _borrowed(work), _options_of(options), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j], family, asked, each, out[j])
+        fit_sorted(columns[j], None, family, asked, each, out[j])
+
+
+@entry((ROWS, ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
+def fit_weighted_columns(
+    columns: FloatArray, weights: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
+    each, asked, columns, out = _borrowed(work), _options_of(options), borrowed(columns), borrowed(out)
+    weights = borrowed(weights)
+    for j in range(columns.shape[0]):
+        fit_sorted(columns[j], weights[j], family, asked, each, out[j])
