@@ -133,7 +133,9 @@ def _transform(
     x: np.ndarray, logs: np.ndarray, n_negative: int, below: float, lmbda: float, rule: int, y: np.ndarray
 ) -> None:
     n = x.size - kernels.ROOM
-    kernels.transform_sorted(kernels.SortedColumn(x, logs, n, n_negative, below), lmbda, rule, y)
+    rank = kernels.rank_of(n, 0.25)
+    quartiles = rank, n - 1 - rank
+    kernels.transform_sorted(kernels.SortedColumn(x, logs, n, n_negative, below, *quartiles), lmbda, rule, y)
 
 
 @entry((COLUMN, ROWS))

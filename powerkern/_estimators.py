@@ -9,11 +9,10 @@ import difflib
 import inspect
 import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
@@ -22,6 +21,7 @@ from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, is_real, is_whole
 from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
+from powerkern.kernels.qq import C
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
 from powerkern.kernels.robust import fit_sorted_columns, fit_weighted_columns
@@ -46,8 +46,9 @@ QUANTILE = 0.995
 _CONVENTIONS = ("paper", "cellwise")
 _SEARCHES = {"global": GLOBAL, "brent": BRENT}
 _PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
-#: Interval in which lambda of the prestandardised column is sought.
-_LOW, _HIGH = -4.0, 6.0
+_FIRST_WEIGHTS = ("rectified", "plain")
+#: Where lambda of the prestandardised column is sought, and quantiles beyond which its transforms are rectified.
+SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 
 
 class Robust(NamedTuple):
@@ -56,20 +57,20 @@ class Robust(NamedTuple):
     options: Options
     quantile: float
 
-    @property
-    def array(self) -> NDArray[np.float64]:
-        """The options as the kernel takes them."""
-        return np.array(self.options, dtype=np.float64)
-
-    def fit(self, values: Columns, family: int, n_threads: int, progress: bool = False) -> FloatArray:
+    def fit(
+        self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
+    ) -> FloatArray:
         """Results of every column: (p, N_RESULTS)."""
-        scratch = _RobustScratch(values.shape[0])
-        options = self.array
+        scratch = _RobustScratch(values.shape[0], weight.size > 0)
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
             out = np.empty((block.shape[0], N_RESULTS))
+            if weight.size:
+                columns, weights = sorted_with(block, weight)
+                fit_weighted_columns(columns, weights, family, self.options, scratch.work, out)
+                return out
             block.sort(axis=1)  # numpy's is vectorised and releases the GIL; NaN come last
-            fit_sorted_columns(block, family, options, scratch.work, out)
+            fit_sorted_columns(block, family, self.options, scratch.work, out)
             return out
 
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
@@ -78,8 +79,15 @@ class Robust(NamedTuple):
 class _RobustScratch(threading.local):
     """Each thread's arrays of `kernels.robust_search.RobustWork`."""
 
-    def __init__(self, n: int) -> None:
-        self.work = new_robust_work(n)
+    def __init__(self, n: int, weighted: bool) -> None:
+        self.work = new_robust_work(n, weighted)
+
+
+def sorted_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The rows of a block sorted, NaN last, and their weights in that order. Values of no weight are missing."""
+    block[:, weight == 0.0] = np.nan
+    order = np.argsort(block, axis=1)
+    return np.take_along_axis(block, order, axis=1), weight[order]
 
 
 class NearestNormal(NamedTuple):
@@ -88,7 +96,9 @@ class NearestNormal(NamedTuple):
     criterion: int
     quantile: float
 
-    def fit(self, values: Columns, family: int, n_threads: int, progress: bool = False) -> FloatArray:
+    def fit(
+        self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
+    ) -> FloatArray:
         """Results of every column, with the lambda that minimises the criterion, searched for from the likeliest."""
         likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NO_WEIGHTS, n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
@@ -126,49 +136,93 @@ def normal_quantiles_of(block: FloatArray) -> FloatArray:
     return quantiles
 
 
-def _rewml(rectified: bool) -> Callable[..., Robust]:
-    """Reweighted maximum likelihood, from a start with or without rectification."""
+def rewml(
+    *,
+    convention: str = "paper",
+    search: str | None = None,
+    quantile: float = QUANTILE,
+    n_reweight: int = 2,
+    prestandardize: str | None = None,
+    c: float = C,
+    change_points: Sequence[float] = CHANGE_POINTS,
+    first_weights: str = "rectified",
+    search_range: Sequence[float] = SEARCH_RANGE,
+) -> Robust:
+    """Reweighted maximum likelihood."""
+    start = rewml_nr(
+        convention=convention,
+        search=search,
+        quantile=quantile,
+        n_reweight=n_reweight,
+        prestandardize=prestandardize,
+        c=c,
+        search_range=search_range,
+    )
+    rule = CELLWISE if start.options.cellwise else QUARTILES
+    plain = as_choice("first_weights", first_weights, _FIRST_WEIGHTS) == "plain"
+    lower, upper = _pair("change_points", change_points)
+    if not 0.0 < lower < 0.5 < upper < 1.0:
+        raise ValueError(f"change_points must be a quantile below 0.5 and one above, got {change_points!r}")
+    options = start.options._replace(
+        rule=rule, first_rule=NOT_RECTIFIED if plain else rule, lower_tail=lower, upper_tail=1.0 - upper
+    )
+    return Robust(options, start.quantile)
 
-    def rewml(
-        *,
-        convention: str = "paper",
-        search: str | None = None,
-        quantile: float = QUANTILE,
-        n_reweight: int = 2,
-        prestandardize: str | None = None,
-    ) -> Robust:
-        cellwise = as_choice("convention", convention, _CONVENTIONS) == "cellwise"
-        rule = CELLWISE if cellwise else QUARTILES
-        if search is None:
-            search = "brent" if cellwise else "global"
-        if prestandardize is None:
-            prestandardize = "median" if cellwise else "mad"
-        if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
-            raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
-        return _robust(
-            QQ,
-            rule if rectified else NOT_RECTIFIED,
-            prestandardize,
-            quantile,
-            search=_SEARCHES[as_choice("search", search, _SEARCHES)],
-            cellwise=cellwise,
-            n_reweight=int(n_reweight),
-        )
 
-    return rewml
+def rewml_nr(
+    *,
+    convention: str = "paper",
+    search: str | None = None,
+    quantile: float = QUANTILE,
+    n_reweight: int = 2,
+    prestandardize: str | None = None,
+    c: float = C,
+    search_range: Sequence[float] = SEARCH_RANGE,
+) -> Robust:
+    """Reweighted maximum likelihood from a start without rectification."""
+    cellwise = as_choice("convention", convention, _CONVENTIONS) == "cellwise"
+    if search is None:
+        search = "brent" if cellwise else "global"
+    if prestandardize is None:
+        prestandardize = "median" if cellwise else "mad"
+    if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
+        raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+    if not 0.0 < _number("c", c) < math.inf:
+        raise ValueError(f"c, the constant of the bisquare, must be positive and finite, got {c!r}")
+    robust = _robust(
+        QQ,
+        prestandardize,
+        quantile,
+        search_range,
+        search=_SEARCHES[as_choice("search", search, _SEARCHES)],
+        cellwise=cellwise,
+        n_reweight=int(n_reweight),
+        c=float(c),
+    )
+    if cellwise and not robust.options.low < 1.0 < robust.options.high:
+        raise ValueError(f"search_range must contain 1 with convention='cellwise', got {search_range!r}")
+    return robust
 
 
-def carroll(*, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
+def carroll(
+    *, quantile: float = QUANTILE, prestandardize: str = "mad", search_range: Sequence[float] = SEARCH_RANGE
+) -> Robust:
     """Likelihood with Huber's scale in place of the standard deviation."""
-    return _robust(CARROLL, NOT_RECTIFIED, prestandardize, quantile)
+    return _robust(CARROLL, prestandardize, quantile, search_range)
 
 
-def mtl(*, h: float = 0.95, quantile: float = QUANTILE, prestandardize: str = "mad") -> Robust:
+def mtl(
+    *,
+    h: float = 0.95,
+    quantile: float = QUANTILE,
+    prestandardize: str = "mad",
+    search_range: Sequence[float] = SEARCH_RANGE,
+) -> Robust:
     """Maximum trimmed likelihood."""
     fraction = _number("h", h)
     if not 0.5 < fraction <= 1.0:
         raise ValueError(f"h, the fraction of values kept, must be above 0.5 and at most 1, got {h!r}")
-    return _robust(TRIMMED, NOT_RECTIFIED, prestandardize, quantile, fraction=fraction)
+    return _robust(TRIMMED, prestandardize, quantile, search_range, fraction=fraction)
 
 
 def ks(*, quantile: float = QUANTILE) -> NearestNormal:
@@ -184,8 +238,8 @@ def ppcc(*, quantile: float = QUANTILE) -> NearestNormal:
 
 
 ESTIMATORS: Mapping[str, Callable[..., Robust | NearestNormal]] = {
-    "rewml": _rewml(rectified=True),
-    "rewml-nr": _rewml(rectified=False),
+    "rewml": rewml,
+    "rewml-nr": rewml_nr,
     "carroll": carroll,
     "mtl": mtl,
     "ks": ks,
@@ -213,19 +267,36 @@ def other_estimator(
 
 def _robust(
     criterion: int,
-    rule: int,
     prestandardize: str,
     quantile: float,
+    search_range: Sequence[float],
     *,
     search: int = GLOBAL,
     cellwise: bool = False,
     n_reweight: int = 0,
     fraction: float = 1.0,
+    c: float = C,
 ) -> Robust:
-    how = _PRESTANDARDIZE[as_choice("prestandardize", prestandardize, _PRESTANDARDIZE)]
+    """A robust estimator that does not rectify."""
+    low, high = _pair("search_range", search_range)
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"search_range must be two finite numbers, the lower first, got {search_range!r}")
     options = Options(
-        criterion, rule, how, search, cellwise, _LOW, _HIGH, cutoff_of(quantile), n_reweight, fraction
-    )  # fmt: skip
+        criterion=criterion,
+        rule=NOT_RECTIFIED,
+        prestandardize=_PRESTANDARDIZE[as_choice("prestandardize", prestandardize, _PRESTANDARDIZE)],
+        search=search,
+        cellwise=cellwise,
+        low=low,
+        high=high,
+        cutoff=cutoff_of(quantile),
+        n_reweight=n_reweight,
+        fraction=fraction,
+        c=c,
+        lower_tail=CHANGE_POINTS[0],
+        upper_tail=1.0 - CHANGE_POINTS[1],
+        first_rule=NOT_RECTIFIED,
+    )
     return Robust(options, float(quantile))
 
 
@@ -243,3 +314,10 @@ def _number(what: str, value: object) -> float:
     if not is_real(value) or math.isnan(value):
         raise TypeError(f"{what} must be a number, got {value!r}")
     return float(value)
+
+
+def _pair(what: str, value: object) -> tuple[float, float]:
+    numbers = list(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else []
+    if len(numbers) != 2:
+        raise TypeError(f"{what} must be two numbers, got {value!r}")
+    return _number(what, numbers[0]), _number(what, numbers[1])

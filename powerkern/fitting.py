@@ -128,7 +128,13 @@ def fit(
         * n_reweight (2, RewML): number of reweighting steps.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
+        * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
+        * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
+        * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
+          the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.
+        * search_range ((-4, 6), all that resist outliers): of lambda of the prestandardised column. Where the scan's
+          lowest point is an end of it, it goes on beyond.
 
     Returns
     -------
@@ -199,12 +205,14 @@ def fit(
     limit = output_limit(ymax, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    repeated = repeated_rows(matrix.values, weight, f"{estimator=}") if other else matrix.values
+    repeated = (
+        matrix.values if isinstance(other, Robust | None) else repeated_rows(matrix.values, weight, f"{estimator=}")
+    )
     columns = shifted(repeated, shift)
 
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
-            return other.fit(columns, code, threads, progress)
+            return other.fit(columns, code, weight, threads, progress)
         return maximum_likelihood(
             columns, code, given, weight, limit, strict=ymax is not None, n_threads=threads, names=matrix.names,
             progress=progress,

@@ -629,19 +629,21 @@ def power_transforms(family: str, x: np.ndarray, lmbda: float) -> np.ndarray:
         return np.where(x >= 0, branch_of(m, a), -branch_of(2 - m, a))
 
 
-def quartiles(x: np.ndarray) -> tuple[float, float]:
-    """Order statistics number ceil(n/4) and n - ceil(n/4) + 1."""
-    k = math.ceil(len(x) / 4)
+def quartiles(x: np.ndarray, points: tuple[float, float] = (0.25, 0.75)) -> tuple[float, float]:
+    """Order statistics number ceil(n/4) and n - ceil(n/4) + 1, or those at other points than 1/4 and 3/4."""
+    lower, upper = Fraction(str(points[0])), 1 - Fraction(str(points[1]))
     ordered = np.sort(x)
-    return float(ordered[k - 1]), float(ordered[len(x) - k])
+    return float(ordered[math.ceil(len(x) * lower) - 1]), float(ordered[len(x) - math.ceil(len(x) * upper)])
 
 
-def change_point(family: str, x: np.ndarray, lmbda: float, rule: str) -> float:
+def change_point(
+    family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
+) -> float:
     """Where the rectified transform of a column becomes linear: a quartile ("paper"), or as R has it ("cellwise").
 
     R: psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range of psi, and the result inside the data.
     """
-    quartile = quartiles(x)[int(lmbda < 1)]
+    quartile = quartiles(x, points)[int(lmbda < 1)]
     if rule == "paper":
         return quartile
     m = np.longdouble(lmbda)
@@ -668,11 +670,13 @@ def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: flo
     return np.where(beyond, power_transforms(family, c, lmbda) + (x - c) * slope, y)
 
 
-def rectified_by_rule(family: str, x: np.ndarray, lmbda: float, rule: str) -> np.ndarray:
+def rectified_by_rule(
+    family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
+) -> np.ndarray:
     """The rectified transform with the change point of a rule; "none" for the plain transform."""
     if rule == "none" or lmbda == 1:
         return power_transforms(family, x, lmbda)
-    c = change_point(family, x, lmbda, rule)
+    c = change_point(family, x, lmbda, rule, points)
     return rectified(family, x, lmbda, c, c)
 
 
@@ -693,11 +697,19 @@ def bisquare_distance(y: np.ndarray, scores: np.ndarray, loc: float, scale: floa
         return float(total / len(y))
 
 
-def qq_objective(family: str, x: np.ndarray, lmbda: float, rule: str, scores: np.ndarray) -> float:
+def qq_objective(
+    family: str,
+    x: np.ndarray,
+    lmbda: float,
+    rule: str,
+    scores: np.ndarray,
+    c: float = 0.5,
+    points: tuple[float, float] = (0.25, 0.75),
+) -> float:
     """What RewML minimises at first, of a sorted prestandardised column."""
-    y = rectified_by_rule(family, x, lmbda, rule)
+    y = rectified_by_rule(family, x, lmbda, rule, points)
     loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
-    t = ((y - loc) / scale - scores) / 0.5
+    t = ((y - loc) / scale - scores) / c
     return float(np.mean(np.where(abs(t) <= 1, 1 - (1 - t * t) ** 3, 1)))
 
 
@@ -783,9 +795,19 @@ def prestandardized(family: str, x: np.ndarray, how: str) -> tuple[np.ndarray, f
 
 
 def reweighted(
-    family: str, u: np.ndarray, lmbda0: float, rule: str, n_reweight: int = 2, cutoff: float = CUTOFF, ddof: int = 0
+    family: str,
+    u: np.ndarray,
+    lmbda0: float,
+    rule: str,
+    n_reweight: int = 2,
+    cutoff: float = CUTOFF,
+    ddof: int = 0,
+    points: tuple[float, float] = (0.25, 0.75),
 ) -> RobustFit:
-    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021)."""
+    """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
+
+    `rule` is that of the first weights.
+    """
 
     def within(y: np.ndarray) -> np.ndarray:
         loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
@@ -793,7 +815,7 @@ def reweighted(
 
     kept, lmbdas = [], [lmbda0]
     for step in range(n_reweight):
-        kept.append(within(rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none")))
+        kept.append(within(rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none", points)))
         lmbdas.append(likeliest_lambda(family, u[kept[-1]], lmbdas[-1]))
     y = power_transforms(family, u, lmbdas[-1])
     kept.append(within(y))

@@ -25,6 +25,8 @@ ESTIMATORS: dict[str, tuple[str, dict[str, object]]] = {
     "rewml as R": ("rewml", {"convention": "cellwise"}),
     "rewml, three steps": ("rewml", {"n_reweight": 3, "quantile": 0.975, "prestandardize": "none"}),
     "rewml, no step": ("rewml", {"n_reweight": 0}),
+    "rewml, own choices": ("rewml", {"c": 0.8, "change_points": (0.15, 0.8), "search_range": (-3, 5.5)}),
+    "rewml, first weights as printed": ("rewml", {"first_weights": "plain"}),
     "rewml-nr": ("rewml-nr", {}),
     "carroll": ("carroll", {}),
     "mtl": ("mtl", {}),
@@ -81,7 +83,7 @@ def contaminated(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
 
 @families
 @pytest.mark.parametrize("column", columns("yeo-johnson"))
-@pytest.mark.parametrize("name", ["rewml", "rewml as R", "rewml-nr", "rewml, three steps"])
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.startswith("rewml")])
 def test_reweighting_is_as_defined(family, column, name):
     """From the start that was found: the cells left out, lambda, location and scale."""
     x = columns(family)[column]
@@ -96,7 +98,9 @@ def test_reweighting_is_as_defined(family, column, name):
     )
     steps = int(options.get("n_reweight", 2))
     cutoff = oracles.normal_quantile(fit.quantile)
-    expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, rule, steps, cutoff, ddof=int(rule == "cellwise"))
+    ddof, points = int(rule == "cellwise"), options.get("change_points", (0.25, 0.75))
+    first = "none" if options.get("first_weights") == "plain" else rule
+    expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, first, steps, cutoff, ddof, points)
     kept = expected.kept[-1]
     assert_array_equal(fit.weights(x), kept)
     assert fit.n_kept[0] == kept.sum()
@@ -112,7 +116,7 @@ def test_reweighting_is_as_defined(family, column, name):
 
 
 @families
-@pytest.mark.parametrize("name", ["rewml", "rewml-nr", "rewml as R"])
+@pytest.mark.parametrize("name", ["rewml", "rewml-nr", "rewml as R", "rewml, own choices"])
 def test_start_is_the_global_minimum(family, name):
     estimator, options = ESTIMATORS[name]
     rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
@@ -124,7 +128,8 @@ def test_start_is_the_global_minimum(family, name):
         u, scores = np.sort(u), oracles.normal_scores(x.size)
 
         def objective(lmbda: float, u: np.ndarray = u, scores: np.ndarray = scores) -> float:
-            return oracles.qq_objective(family, u, lmbda, rule, scores)
+            more = options.get("c", 0.5), options.get("change_points", (0.25, 0.75))
+            return oracles.qq_objective(family, u, lmbda, rule, scores, *more)
 
         excess.append(objective(fit.lmbda0[0] * power) - oracles.lowest(objective, step=0.05))
         assert excess[-1] <= CLOSE, key
@@ -558,6 +563,24 @@ def test_vectors_stay_vectors():
         ({"estimator": "rewml", "convention": "R"}, ValueError, "convention"),
         ({"estimator": "rewml", "search": "grid"}, ValueError, "search"),
         ({"estimator": "rewml", "prestandardize": "sd"}, ValueError, "prestandardize"),
+        ({"estimator": "rewml", "c": 0.0}, ValueError, "c, the constant of the bisquare, must be positive"),
+        ({"estimator": "rewml-nr", "c": math.inf}, ValueError, "c, the constant of the bisquare, must be positive"),
+        ({"estimator": "rewml", "c": "half"}, TypeError, "c must be a number"),
+        ({"estimator": "rewml", "change_points": 0.25}, TypeError, "change_points must be two numbers"),
+        ({"estimator": "rewml", "change_points": (0.25, 0.5, 0.75)}, TypeError, "change_points must be two numbers"),
+        ({"estimator": "rewml", "change_points": "ab"}, TypeError, "change_points must be two numbers"),
+        ({"estimator": "rewml", "change_points": (0.75, 0.25)}, ValueError, "a quantile below 0.5 and one above"),
+        ({"estimator": "rewml", "change_points": (0.0, 0.75)}, ValueError, "a quantile below 0.5 and one above"),
+        ({"estimator": "rewml-nr", "change_points": (0.2, 0.8)}, TypeError, "has no option 'change_points'"),
+        ({"estimator": "rewml", "first_weights": "hard"}, ValueError, "first_weights"),
+        ({"estimator": "carroll", "search_range": (2.0, 2.0)}, ValueError, "two finite numbers, the lower first"),
+        ({"estimator": "mtl", "search_range": (-math.inf, 2.0)}, ValueError, "two finite numbers, the lower first"),
+        ({"estimator": "mtl", "search_range": (math.nan, 2.0)}, TypeError, "search_range must be a number"),
+        (
+            {"estimator": "rewml", "convention": "cellwise", "search_range": (2.0, 3.0)},
+            ValueError,
+            "search_range must contain 1",
+        ),
         ({"estimator": "rewml", "sample_weight": np.full(30, 0.5)}, ValueError, "takes whole numbers"),
         ({"estimator": "mtl", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),
         ({"estimator": "carroll", "ymax": 10.0}, ValueError, "ymax cannot be given"),

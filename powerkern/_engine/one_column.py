@@ -24,8 +24,8 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatA
     return ColumnFit(*out[0].tolist())
 
 
-def fit_vector_robustly(x: FloatArray, family: int, options: FloatArray) -> ColumnFit:
-    """`fit_vector` by a robust estimator: `options` is the array of `kernels.robust_search.Options`."""
+def fit_vector_robustly(x: FloatArray, family: int, options: robust_search.Options) -> ColumnFit:
+    """`fit_vector` by a robust estimator."""
     out = np.empty((1, N_RESULTS))
     work = robust_search.new_robust_work(x.size)
     robust.fit_sorted_columns(np.sort(x).reshape(1, -1), family, options, work, out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_type_hints
 
 from numba import types
 
@@ -22,6 +22,14 @@ COUNTS = types.int64[::1]
 INTEGER = types.int64
 REAL = types.float64
 BOOLEAN = types.boolean
+
+
+_OF_NUMBERS = {int: INTEGER, float: REAL, bool: BOOLEAN}
+
+
+def numbers_of(record: type) -> Any:
+    """The type of a NamedTuple of numbers, as its annotations have them."""
+    return named_tuple(record, *(_OF_NUMBERS[kind] for kind in get_type_hints(record).values()))
 
 
 def named_tuple(record: type, *fields: Any) -> Any:

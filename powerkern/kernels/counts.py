@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from powerkern._jit import COLUMN, COUNTS, borrowed, kernel, named_tuple
+from powerkern._jit import COLUMN, COUNTS, borrowed, for_none, kernel, named_tuple
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.order_statistics import SLACK, distances_of_rank
 
@@ -176,11 +176,14 @@ def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
 
 
 @kernel
+def _no_part(counts: None, lo: int, hi: int) -> None:
+    return None
+
+
+@for_none(_no_part)
 def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
     """Weights of the values from `lo` to `hi`."""
-    if counts is None:
-        return None
-    return counts.w[lo:hi]
+    return counts.w[lo:hi]  # type: ignore[union-attr]
 
 
 @kernel
@@ -192,8 +195,10 @@ def position_at(counts: Counts, share: float) -> int:
 @kernel
 def position_from_above(counts: Counts, share: float) -> int:
     """Position of the last value from which on there is that share of the weight."""
-    return counts.w.size - 1 - min(
-        _first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), counts.w.size - 1
+    return (
+        counts.w.size
+        - 1
+        - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
     )
 
 

@@ -31,8 +31,8 @@ from powerkern.kernels.elementary import exp, log
 #: The tuning constant of the paper.
 C = 0.5
 
-#: Largest distance of scores that share a node. Of the mean over copies, nodes leave out less than 1e-6.
-_CLOSE = 1.0 / 32.0
+#: Largest distance of scores that share a node, as a part of c. Of the mean over copies nodes leave out less than 1e-6.
+_CLOSE = 1.0 / 16.0
 _SQRT_2PI = 2.5066282746310002
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
@@ -94,9 +94,9 @@ def normal_scores(out: FloatArray) -> None:
 
 
 @kernel
-def normal_nodes(counts: Counts) -> Nodes:
+def normal_nodes(counts: Counts, c: float) -> Nodes:
     """The nodes of all rows, as parts of the arrays that `counts` has for them."""
-    nodes, n_nodes = counts.nodes, 0
+    nodes, n_nodes, close = counts.nodes, 0, _CLOSE * c
     for i in range(counts.w.size):
         w = counts.w[i]
         middle, side = counts.before[i] + 0.5 * w, 1.0
@@ -104,13 +104,13 @@ def normal_nodes(counts: Counts) -> Nodes:
             middle, side = counts.after[i + 1] + 0.5 * w, -1.0
         copies = w / counts.unit
         score, slope = _score_at(min(middle, 0.5 * counts.total), counts)
-        if copies <= 1.0 or slope * w <= _CLOSE:
+        if copies <= 1.0 or slope * w <= close:
             parts = max(float(np.floor(copies)), 1.0)
             more = copies - parts if copies > 1.0 else 0.0
             spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
             n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
         else:
-            n_nodes = _add_copies(nodes, n_nodes, i, copies, counts)
+            n_nodes = _add_copies(nodes, n_nodes, i, copies, close, counts)
     return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
 
 
@@ -145,7 +145,7 @@ def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weigh
 
 
 @kernel
-def _add_copies(nodes: Nodes, k: int, row: int, copies: float, counts: Counts) -> int:
+def _add_copies(nodes: Nodes, k: int, row: int, copies: float, close: float, counts: Counts) -> int:
     """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
@@ -154,8 +154,8 @@ def _add_copies(nodes: Nodes, k: int, row: int, copies: float, counts: Counts) -
         if share > 0.0:
             size = w / parts
             below = min(max(float(np.ceil((0.5 * counts.total - before) / size - 0.5)), 0.0), parts)
-            k = _add_run(nodes, k, row, before, size, below, share, 1.0, counts)
-            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, counts)
+            k = _add_run(nodes, k, row, before, size, below, share, 1.0, close, counts)
+            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, close, counts)
     return k
 
 
@@ -169,13 +169,14 @@ def _add_run(
     parts: float,
     share: float,
     side: float,
+    close: float,
     counts: Counts,
 ) -> int:
     """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
     done = 0.0
     while done < parts:
         slope = _score_at(start + (done + 0.5) * size, counts)[1]
-        group = min(max(float(np.floor(_CLOSE / (slope * size))), 1.0), parts - done)
+        group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
         score, slope = _score_at(start + (done + 0.5 * group) * size, counts)
         if k == nodes.row.size - (counts.w.size - row):  # no rank is that far out
             group = parts - done
@@ -199,7 +200,7 @@ def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: f
 
 
 @kernel
-def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float = C) -> float:
+def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float) -> float:
     """`bisquare_objective_of` for weights that sum to `total`."""
     if not scale > 0.0:
         return math.nan

@@ -10,13 +10,24 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import LANES, Lanes, any_lane, in_all_lanes, inlined, kernel, load, select, square_root, store
+from powerkern._jit import (
+    LANES,
+    Lanes,
+    any_lane,
+    for_none,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    select,
+    square_root,
+    store,
+)
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.counts import Counts, Nodes, inside_of, middle_positions, total_of
 from powerkern.kernels.elementary import expm1_lanes
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
-from powerkern.kernels.qq import C
 from powerkern.kernels.rectified import QUARTILES, SortedColumn
 
 #: An exponent closer to 0 counts as this: it can be divided by.
@@ -47,17 +58,18 @@ def qq_objectives(
     scores: FloatArray | Nodes,
     rule: int,
     k: float,
+    c: float,
     lmbdas: FloatArray,
     y: FloatArray,
     out: FloatArray,
 ) -> None:
     """out = the objective at `lmbdas`, LANES at a time; NaN where it is not defined.
 
-    `k` is Huber's constant; `y` has room for LANES times the column.
+    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column.
     """
     for i in range(0, lmbdas.size, LANES):
         _transform(column, load(lmbdas, (i,)), y)
-        store(out, (i,), _objective(column, counts, scores, rule, k, load(lmbdas, (i,)), y))
+        store(out, (i,), _objective(column, counts, scores, rule, k, c, load(lmbdas, (i,)), y))
 
 
 @kernel
@@ -77,7 +89,7 @@ def _off_0(m: Lanes) -> Lanes:
 
 @kernel
 def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
-    """Tangents beyond the quartile on the side that lambda flattens."""
+    """Tangents beyond the change point on the side that lambda flattens."""
     n, one = column.n, in_all_lanes(1.0)
     for side in range(2):
         k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
@@ -94,6 +106,7 @@ def _objective(
     scores: FloatArray | Nodes,
     rule: int,
     k: float,
+    c: float,
     lmbda: Lanes,
     y: FloatArray,
 ) -> Lanes:
@@ -112,7 +125,7 @@ def _objective(
         squares += _times(counts, i, d * d)
     total = total_of(counts, n)
     scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
-    near = _nearness(y, counts, scores, loc, 1.0 / (C * scale))
+    near = _nearness(counts, y, scores, c, loc, 1.0 / (c * scale))
     return select(scale > 0.0, 1.0 - near * (1.0 / total), in_all_lanes(math.nan))
 
 
@@ -148,21 +161,26 @@ def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
 
 
 @kernel
-def _nearness(
-    y: FloatArray, counts: Counts | None, scores: FloatArray | Nodes, loc: Lanes, per_scale_and_c: Lanes
+def _plain_nearness(
+    counts: None, y: FloatArray, scores: FloatArray, c: float, loc: Lanes, per_scale_and_c: Lanes
 ) -> Lanes:
+    near, one = in_all_lanes(0.0), in_all_lanes(1.0)
+    for i in range(scores.size):
+        t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / c)
+        u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
+        near += u * u * u
+    return near
+
+
+@for_none(_plain_nearness)
+def _nearness(counts: Counts, y: FloatArray, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """The sum of ``1 - rho`` over all values, see `powerkern.kernels.qq`."""
     near, one = in_all_lanes(0.0), in_all_lanes(1.0)
-    if counts is None:
-        for i in range(scores.size):
-            t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / C)
-            u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
-            near += u * u * u
-        return near
-    for k in range(scores.row.size):
-        t = (_at(y, scores.row[k]) - loc) * per_scale_and_c - scores.score[k] * (1.0 / C)
+    row, score, spread, weight = nodes
+    for k in range(row.size):
+        t = (_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
         u = 1.0 - _lesser(t * t, one)
-        near += scores.weight[k] * (u * (u * u + (3.0 / (C * C)) * scores.spread[k] * (4.0 - 5.0 * u)))
+        near += weight[k] * (u * (u * u + (3.0 / (c * c)) * spread[k] * (4.0 - 5.0 * u)))
     return near
 
 

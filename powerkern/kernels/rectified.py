@@ -280,6 +280,8 @@ def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float)
 # --- a sorted column ----------------------------------------------------------------------------------
 
 
+#: A tail's share of the values is a whole number of them where it is that near to one.
+_ROUNDING = 1e-9
 #: Arrays of a sorted column have room for this many more values: loops over whole vectors need no scalar remainder.
 ROOM = 8
 
@@ -344,9 +346,9 @@ def value_at(log: float, below: float) -> float:
 
 
 @kernel
-def quartile_rank(n: int) -> int:
-    """Which order statistic, from 0, is the first quartile, and how many from the last the third one is."""
-    return (n + 3) // 4 - 1
+def rank_of(n: int, share: float) -> int:
+    """Which of n order statistics, from 0, ends a tail of that share; that of a quarter is the first quartile."""
+    return max(math.ceil(share * n - _ROUNDING) - 1, 0)
 
 
 @kernel

@@ -25,8 +25,10 @@ from powerkern._jit import (
     ROWS,
     borrowed,
     entry,
+    for_none,
     kernel,
     named_tuple,
+    numbers_of,
     widest_vectors,
 )
 from powerkern._status import Route, Status
@@ -41,8 +43,6 @@ from powerkern.kernels.counts import (
     inside_of,
     median_and_mad,
     part_of,
-    position_at,
-    position_from_above,
 )
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
@@ -52,7 +52,7 @@ from powerkern.kernels.mle import fit_column, fit_weighted_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import position_of
 from powerkern.kernels.qq import normal_nodes, normal_scores
-from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, quartile_rank, transform_sorted, value_at
+from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -87,6 +87,7 @@ from powerkern.kernels.robust_search import (
     Sorted,
     Start,
     best_window,
+    change_ranks,
     find_start,
     huber_of,
     mean_of,
@@ -135,16 +136,16 @@ class Kept(NamedTuple):
 
 @kernel
 def _prestandardized(
-    x: FloatArray, counts: Counts | None, family: int, how: int, work: RobustWork
+    x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
 ) -> tuple[_Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
-    n = x.size
+    n, how = x.size, options.prestandardize
+    lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
     values[n:] = 1.0
     logs[n:] = 0.0
     median, mad = median_and_mad(x, counts)
     mad *= _MAD_FACTOR
-    lower, upper = _quartiles(counts, n)
     status = _OK if mad > 0.0 else _NO_SPREAD
     if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
@@ -161,15 +162,6 @@ def _prestandardized(
     _signed_logs(values[:n], logs)
     n_negative = position_of(logs[:n], 0.0, 0.0, n >> 1)
     return _Prescaling(center, divisor, 1.0, status), SortedColumn(values, logs, n, n_negative, 2.0, lower, upper)
-
-
-@kernel
-def _quartiles(counts: Counts | None, n: int) -> tuple[int, int]:
-    """Positions of the first and the third quartile."""
-    if counts is None:
-        rank = quartile_rank(n)
-        return rank, n - 1 - rank
-    return position_at(counts, 0.25), position_from_above(counts, 0.25)
 
 
 @kernel
@@ -211,7 +203,7 @@ def _kept(at: Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     transform_sorted(at.column, lmbda, rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        best = best_window(at, at.counts, lmbda, options.fraction)
+        best = best_window(at.counts, at, lmbda, options.fraction)
         return Kept(best.start, best.stop, math.nan, math.nan, best.below, best.above)
     estimate = huber_of(y, at.counts, options.criterion)
     reach = options.cutoff * estimate.scale
@@ -236,8 +228,8 @@ def _refitted(
 ) -> Kept:
     """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
-    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made on
-    the rectified transform, on which outliers stand out. Every round raises the trimmed likelihood.
+    `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made by
+    `options.first_rule`: on the rectified transform outliers stand out. Every round raises the trimmed likelihood.
     """
     trimmed, power = options.criterion == TRIMMED, prescaling.power
     n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
@@ -245,15 +237,15 @@ def _refitted(
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
     for turn in range(n_turns + 1):
-        rectified = turn == 0 and n_turns > 0 and not trimmed
-        kept = _kept(at, lmbda, options.rule if rectified else NOT_RECTIFIED, options)
+        rule = options.first_rule if turn == 0 and n_turns > 0 else NOT_RECTIFIED
+        kept = _kept(at, lmbda, rule, options)
         if kept.stop - kept.start < 2 or _same_values(kept, last):
             break
         given = row[LMBDA] if turn == n_turns and not trimmed else math.nan
         ends = _trimmed(at.counts, kept)
         weight = part_of(at.counts, kept.start, kept.stop)
         if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
-            _fit(values[kept.start : kept.stop], weight, family, given, work, row)
+            _fit(weight, values[kept.start : kept.stop], family, given, work, row)
         _restore(at.counts, kept, ends)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:
@@ -266,9 +258,7 @@ def _refitted(
 
 @kernel
 def _same_values(kept: Kept, last: Kept) -> bool:
-    return (
-        kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
-    )
+    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
 
 
 @kernel
@@ -289,14 +279,14 @@ def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> No
 
 
 @kernel
-def _fit(
-    part: FloatArray, weight: FloatArray | None, family: int, given: float, work: RobustWork, row: FloatArray
-) -> None:
+def _plain_fit(weight: None, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
+    fit_column(part, part[:0], family, given, work.mle, row)
+
+
+@for_none(_plain_fit)
+def _fit(weight: FloatArray, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
     """Fit some values by maximum likelihood."""
-    if weight is None:
-        fit_column(part, part[:0], family, given, work.mle, row)
-    else:
-        fit_weighted_column(part, weight, family, given, work.mle, row)
+    fit_weighted_column(part, weight, family, given, work.mle, row)
 
 
 @kernel
@@ -359,16 +349,18 @@ def fit_sorted(
         _write_unfitted(x, _total_weight(weight, n), status, row)
         return
     counts = _counts(weight, n, work.counts)
-    prescaling, column = _prestandardized(x, counts, family, options.prestandardize, work)
+    prescaling, column = _prestandardized(x, counts, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, _total_weight(weight, n), prescaling.status, row)
         return
     jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = Sorted(column, counts, _scores(counts, n, work), jacobian, work.y[: n + ROOM], work.lanes, outward)
+    every = Sorted(
+        column, counts, _scores(counts, n, options.c, work), jacobian, work.y[: n + ROOM], work.lanes, outward
+    )
     values = column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan), True
+    found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan, 0.0, 0.0), True
     for _ in range(_MAX_FITS):
         found = find_start(every, low, high, options, work)
         kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
@@ -386,22 +378,29 @@ def fit_sorted(
 
 
 @kernel
-def _counts(weight: FloatArray | None, n: int, work: CountsWork) -> Counts | None:
-    if weight is None:
-        return None
+def _no_counts(weight: None, n: int, work: CountsWork) -> None:
+    return None
+
+
+@for_none(_no_counts)
+def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
     return counts_of(weight[:n], work)
 
 
 @kernel
-def _scores(counts: Counts | None, n: int, work: RobustWork) -> FloatArray | Nodes:
-    """The normal scores of a column; one table serves all columns of a length without weights."""
-    if counts is not None:
-        return normal_nodes(counts)
+def _plain_scores(counts: None, n: int, c: float, work: RobustWork) -> FloatArray:
+    """One table serves all columns of a length."""
     scores = work.scores[:n]
     if work.scores_of[0] != n:
         normal_scores(scores)
         work.scores_of[0] = n
     return scores
+
+
+@for_none(_plain_scores)
+def _scores(counts: Counts, n: int, c: float, work: RobustWork) -> FloatArray | Nodes:
+    """The normal scores of a column."""
+    return normal_nodes(counts, c)
 
 
 @kernel
@@ -552,29 +551,19 @@ def _borrowed(w: RobustWork) -> RobustWork:
     )  # fmt: skip
 
 
-@kernel
-def _options_of(o: FloatArray) -> Options:
-    return Options(
-        int(o[0]), int(o[1]), int(o[2]), int(o[3]), o[4] > 0.0, o[5], o[6], o[7], int(o[8]), o[9]
-    )  # fmt: skip
-
-
-@entry((ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
-def fit_sorted_columns(
-    columns: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
-) -> None:
-    """Fit the rows of `columns`, each a sorted column of the user's matrix; `options` holds the fields of `Options`."""
-    each, asked, columns, out = _borrowed(work), _options_of(options), borrowed(columns), borrowed(out)
+@entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
+def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
+    """Fit the rows of `columns`, each a sorted column of the user's matrix."""
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j], None, family, asked, each, out[j])
+        fit_sorted(columns[j], None, family, options, each, out[j])
 
 
-@entry((ROWS, ROWS, INTEGER, COLUMN, _ROBUST_WORK, ROWS))
+@entry((ROWS, ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
 def fit_weighted_columns(
-    columns: FloatArray, weights: FloatArray, family: int, options: FloatArray, work: RobustWork, out: FloatArray
+    columns: FloatArray, weights: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray
 ) -> None:
     """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
-    each, asked, columns, out = _borrowed(work), _options_of(options), borrowed(columns), borrowed(out)
-    weights = borrowed(weights)
+    each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j], weights[j], family, asked, each, out[j])
+        fit_sorted(columns[j], weights[j], family, options, each, out[j])

@@ -14,20 +14,29 @@ import numpy.typing as npt
 
 from powerkern._jit import (
     LANES,
+    for_none,
     kernel,
     reduction,
     widest_vectors,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.counts import Counts, CountsWork, Nodes, counts_of, new_counts_work, position_at
+from powerkern.kernels.counts import (
+    Counts,
+    CountsWork,
+    Nodes,
+    counts_of,
+    new_counts_work,
+    position_at,
+    position_from_above,
+)
 from powerkern.kernels.elementary import log
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.loc_scale import LocScale
-from powerkern.kernels.order_statistics import SLACK
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
+from powerkern.kernels.order_statistics import SLACK
 from powerkern.kernels.qq import bisquare_objective_of, sampled_score, weighted_bisquare_of
 from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, quartile_rank, transform_sorted
+from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, rank_of, transform_sorted
 from powerkern.kernels.scratch import Work, new_work
 
 # what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
@@ -91,6 +100,10 @@ class Options(NamedTuple):
     cutoff: float  #: values further from the center are left out
     n_reweight: int
     fraction: float  #: of the values that the trimmed likelihood keeps
+    c: float  #: constant of the bisquare distance
+    lower_tail: float  #: shares of the values beyond the change points
+    upper_tail: float
+    first_rule: int  #: change points where the first weights are set
 
 
 class RobustWork(NamedTuple):
@@ -165,6 +178,14 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     )  # fmt: skip
 
 
+@kernel
+def change_ranks(counts: Counts | None, n: int, options: Options) -> tuple[int, int]:
+    """Which of n order statistics, from 0, the change points are, or are found from."""
+    if counts is not None:
+        return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
+    return rank_of(n, options.lower_tail), n - 1 - rank_of(n, options.upper_tail)
+
+
 @reduction
 def mean_of(x: FloatArray, w: FloatArray | None) -> float:
     """The mean of values, with their weights or without."""
@@ -199,21 +220,24 @@ def _objective(at: Sorted, lmbda: float, options: Options) -> float:
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        return best_window(at, at.counts, lmbda, options.fraction).value
+        return best_window(at.counts, at, lmbda, options.fraction).value
     estimate = huber_of(y, at.counts, options.criterion)
     if not estimate.scale > 0.0:
         return math.nan
     if options.criterion == CARROLL:
         return log(estimate.scale) - (lmbda - 1.0) * at.jacobian
-    return _distance(y, at.counts, at.scores, estimate)
+    return _distance(at.counts, y, at.scores, estimate, options.c)
 
 
 @kernel
-def _distance(y: FloatArray, counts: Counts | None, scores: FloatArray | Nodes, estimate: LocScale) -> float:
+def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, estimate: LocScale, c: float) -> float:
+    return bisquare_objective_of(y, scores, estimate.loc, estimate.scale, c)
+
+
+@for_none(_plain_distance)
+def _distance(counts: Counts, y: FloatArray, nodes: Nodes, estimate: LocScale, c: float) -> float:
     """The bisquare distance from normal scores."""
-    if counts is None:
-        return bisquare_objective_of(y, scores, estimate.loc, estimate.scale)
-    return weighted_bisquare_of(y, scores, counts.total, estimate.loc, estimate.scale)
+    return weighted_bisquare_of(y, nodes, counts.total, estimate.loc, estimate.scale, c)
 
 
 class Window(NamedTuple):
@@ -240,17 +264,19 @@ def _whole_window(n: float, fraction: float) -> float:
 
 
 @kernel
-def best_window(at: Sorted, counts: Counts | None, lmbda: float, fraction: float) -> Window:
+def _best_plain_window(counts: None, at: Sorted, lmbda: float, fraction: float) -> Window:
+    size = int(window_size(float(at.column.n), fraction))
+    start, value = _best_start(at, lmbda, size)
+    return Window(start, start + size, 0.0, 0.0, value)
+
+
+@for_none(_best_plain_window)
+def best_window(counts: Counts, at: Sorted, lmbda: float, fraction: float) -> Window:
     """The consecutive values, a fraction of all, with the largest likelihood.
 
     Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
     nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
-    n = at.column.n
-    if counts is None:
-        size = int(window_size(float(n), fraction))
-        start, value = _best_start(at, lmbda, size)
-        return Window(start, start + size, 0.0, 0.0, value)
     return _best_weighted_window(at, counts, lmbda, counts.unit * window_size(counts.total / counts.unit, fraction))
 
 
@@ -356,17 +382,17 @@ def _added(
 
 
 @kernel
-def _sampled(every: Sorted, work: RobustWork) -> Sorted:
+def _sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
     values, logs, y = work.sample[0], work.sample[1], work.sample[3]
-    counts, scores = _sample_scores(every, every.counts, work)
+    counts, scores = _sample_scores(every.counts, every, work)
     n_negative = 0
     for k in range(SAMPLE):
         i = _sample_position(every.counts, every.column.n, k)
         values[k], logs[k] = every.column.x[i], every.column.logs[i]
         n_negative += i < every.column.n_negative
-    rank = quartile_rank(SAMPLE)
-    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, rank, SAMPLE - 1 - rank)
+    lower, upper = change_ranks(None, SAMPLE, options)
+    column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, lower, upper)
     return Sorted(column, counts, scores, mean_of(logs[:SAMPLE], None), y, every.lanes, every.outward)
 
 
@@ -379,23 +405,22 @@ def _sample_position(counts: Counts | None, n: int, k: int) -> int:
 
 
 @kernel
-def _sample_scores(
-    every: Sorted, counts: Counts | None, work: RobustWork
-) -> tuple[Counts | None, FloatArray | Nodes]:
-    """What the sample has instead of the column's counts and scores: each value counts once."""
-    if counts is None:
-        scores = work.sample[2]
-        for k in range(SAMPLE):
-            scores[k] = every.scores[_sample_position(counts, every.column.n, k)]
-        return None, scores[:SAMPLE]
-    of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
-    nodes = work.sample_counts.nodes
+def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple[None, FloatArray]:
+    scores = work.sample[2]
     for k in range(SAMPLE):
-        nodes.row[k], nodes.spread[k], nodes.weight[k] = k, 0.0, of_sample.w[k]
-        nodes.score[k] = sampled_score(counts, (k + 0.5) / SAMPLE)
-    return of_sample, Nodes(
-        nodes.row[:SAMPLE], nodes.score[:SAMPLE], nodes.spread[:SAMPLE], nodes.weight[:SAMPLE]
-    )
+        scores[k] = every.scores[_sample_position(None, every.column.n, k)]
+    return None, scores[:SAMPLE]
+
+
+@for_none(_plain_sample_scores)
+def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Counts | None, FloatArray | Nodes]:
+    """What the sample has instead of the column's counts and scores: each value counts once."""
+    of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
+    row, score, spread, weight = work.sample_counts.nodes
+    for k in range(SAMPLE):
+        row[k], spread[k], weight[k] = k, 0.0, of_sample.w[k]
+        score[k] = sampled_score(counts, (k + 0.5) / SAMPLE)
+    return of_sample, Nodes(row[:SAMPLE], score[:SAMPLE], spread[:SAMPLE], weight[:SAMPLE])
 
 
 @kernel
@@ -464,7 +489,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Optio
     """The objective at all points, infinite where it is not defined; returns where it is lowest."""
     best, by_lanes = 0, _by_lanes(at, options)
     if by_lanes:
-        qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, points, at.lanes, values)
+        qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
         value = values[k] if by_lanes else _objective(at, points[k], options)
         values[k] = value if value == value else math.inf
@@ -514,7 +539,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = _sampled(every, work) if n > SAMPLE else every
+        sample = _sampled(every, options, work) if n > SAMPLE else every
         scan = _scan(sample, low, high, options, work)
         first = int(scan.n_cells > 1 and _by_lanes(every, options))
         if n > _ALL:

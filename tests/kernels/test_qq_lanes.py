@@ -9,13 +9,14 @@ import oracles
 import pytest
 
 from powerkern._jit import COLUMN, INTEGER, REAL, entry
+from powerkern.kernels.qq import C
 from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn
+from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
 
 LMBDAS = np.array([-4.0, -1.3, 0.0, 0.4, 1.0, 1.7, 2.0, 6.0])
 
 
-@entry((COLUMN, COLUMN, INTEGER, REAL, COLUMN, INTEGER, COLUMN, COLUMN))
+@entry((COLUMN, COLUMN, INTEGER, REAL, COLUMN, INTEGER, INTEGER, INTEGER, REAL, COLUMN, COLUMN))
 def _objectives(
     x: np.ndarray,
     logs: np.ndarray,
@@ -23,34 +24,48 @@ def _objectives(
     below: float,
     scores: np.ndarray,
     rule: int,
+    lower: int,
+    upper: int,
+    c: float,
     lmbdas: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    column = SortedColumn(x, logs, x.size, n_negative, below)
-    qq_objectives(column, scores, rule, 1.5, lmbdas, np.empty(8 * x.size), out)
+    column = SortedColumn(x, logs, x.size, n_negative, below, lower, upper)
+    qq_objectives(column, None, scores, rule, 1.5, c, lmbdas, np.empty(8 * x.size), out)
 
 
-def objectives(family: str, x: np.ndarray, rule: int, lmbdas: np.ndarray = LMBDAS) -> np.ndarray:
+def objectives(
+    family: str,
+    x: np.ndarray,
+    rule: int,
+    lmbdas: np.ndarray = LMBDAS,
+    c: float = C,
+    points: tuple[float, float] = (0.25, 0.75),
+) -> np.ndarray:
     x = np.sort(x)
     mirrored = family == "yeo-johnson"
     logs = np.copysign(np.log1p(np.abs(x)), x) if mirrored else np.log(x)
     out = np.empty_like(lmbdas)
     n_negative = int((x < 0.0).sum()) if mirrored else 0
-    _objectives(x, logs, n_negative, 2.0 * mirrored, oracles.normal_scores(x.size), rule, lmbdas, out)
+    lower, upper = rank_of(x.size, points[0]), x.size - 1 - rank_of(x.size, 1.0 - points[1])
+    scores = oracles.normal_scores(x.size)
+    _objectives(x, logs, n_negative, 2.0 * mirrored, scores, rule, lower, upper, c, lmbdas, out)
     return out
 
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
 @pytest.mark.parametrize(("rule", "name"), [(QUARTILES, "paper"), (NOT_RECTIFIED, "none")])
 @pytest.mark.parametrize("n", [3, 4, 7, 20, 51, 128])
-def test_objective_is_that_of_the_oracle(family, rule, name, n):
+@pytest.mark.parametrize(("c", "points"), [(0.5, (0.25, 0.75)), (0.8, (0.1, 0.6))])
+def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     rng = np.random.default_rng(n)
     x = rng.normal(size=n)
     x[: n // 8] = 6.0
     if family == "box-cox":
         x = np.exp(x)
-    expected = [oracles.qq_objective(family, np.sort(x), v, name, oracles.normal_scores(n)) for v in LMBDAS]
-    np.testing.assert_allclose(objectives(family, x, rule), np.asarray(expected, dtype=float), atol=1e-12)
+    expected = [oracles.qq_objective(family, np.sort(x), v, name, oracles.normal_scores(n), c, points) for v in LMBDAS]
+    found = objectives(family, x, rule, c=c, points=points)
+    np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=1e-12)
 
 
 def test_a_lambda_depends_on_its_neighbours_by_rounding_only():

@@ -37,7 +37,8 @@ families = pytest.mark.parametrize("family", FORWARD)
 
 @entry((COLUMN, COLUMN, INTEGER, INTEGER, REAL, REAL, INTEGER, COLUMN))
 def transformed(x, logs, n, n_negative, below, lmbda, rule, y):
-    column = rect.SortedColumn(x, logs, n, n_negative, below)
+    rank = rect.rank_of(n, 0.25)
+    column = rect.SortedColumn(x, logs, n, n_negative, below, rank, n - 1 - rank)
     rect.transform_sorted(column, lmbda, rule, y)
     return rect.change_point(column, lmbda, rule if rule != rect.NOT_RECTIFIED else rect.QUARTILES)
 
