@@ -197,6 +197,9 @@ def _add_fit(parser: argparse.ArgumentParser) -> None:
         help="of Box-Cox: what is added to all columns, or to each (default: 0); --shift=-1,2 where a minus leads",
     )
     parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
+    parser.add_argument(
+        "--bounds", type=_bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"
+    )
     parser.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
     _add_delimiter(parser)
     _add_common(parser)
@@ -230,6 +233,14 @@ def _numbers(text: str) -> float | list[float]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number, nor numbers with commas between them") from None
     return numbers if len(numbers) > 1 else numbers[0]
+
+
+def _bounds(text: str) -> tuple[float | None, float | None]:
+    try:
+        low, high = [float(part) if part.strip() else None for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers with a comma between them") from None
+    return low, high
 
 
 def _character(text: str) -> str:
@@ -281,6 +292,7 @@ def _fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
             standardize=not args.no_standardize,
             shift=args.shift,
             ymax=args.ymax,
+            bounds=args.bounds,
             n_threads=args.n_threads,
             progress=args.progress,
             column_names=table.matrix_names if table.named else None,

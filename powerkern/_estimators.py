@@ -10,7 +10,8 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
@@ -23,8 +24,13 @@ from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.qq import C
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
-from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
-from powerkern.kernels.robust import fit_sorted_columns, fit_weighted_columns
+from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, OBJECTIVE, STATUS
+from powerkern.kernels.robust import (
+    fit_sorted_columns,
+    fit_weighted_columns,
+    objective_columns,
+    weighted_objective_columns,
+)
 from powerkern.kernels.robust_search import (
     BRENT,
     CARROLL,
@@ -34,7 +40,9 @@ from powerkern.kernels.robust_search import (
     QQ,
     RAW,
     TRIMMED,
+    UNTIL_SETTLED,
     Options,
+    RobustWork,
     new_robust_work,
 )
 
@@ -61,26 +69,68 @@ class Robust(NamedTuple):
         self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
     ) -> FloatArray:
         """Results of every column: (p, N_RESULTS)."""
-        scratch = _RobustScratch(values.shape[0], weight.size > 0)
+        scratch = _RobustScratch(values.shape[0])
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
             out = np.empty((block.shape[0], N_RESULTS))
             if weight.size:
-                columns, weights = sorted_with(block, weight)
-                fit_weighted_columns(columns, weights, family, self.options, scratch.work, out)
+                weighted(*sorted_with(block, weight), out)
                 return out
             block.sort(axis=1)  # numpy's is vectorised and releases the GIL; NaN come last
-            fit_sorted_columns(block, family, self.options, scratch.work, out)
+            fit_sorted_columns(block, family, self.options, scratch.plain, out)
+            tied = np.flatnonzero(out[:, STATUS] == Status.NO_SPREAD)
+            if tied.size and not self.options.cellwise:
+                rest = out[tied]
+                weighted(block[tied], np.ones((tied.size, block.shape[1])), rest)
+                out[tied] = rest
             return out
 
+        def weighted(columns: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+            fit_weighted_columns(columns, weights, family, self.options, scratch.weighted, out)
+
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+    ) -> FloatArray:
+        """What is minimised, of every column at every lambda: (p, len(lmbdas))."""
+        scratch = _RobustScratch(values.shape[0])
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            out = np.empty((block.shape[0], lmbdas.size))
+            if weight.size:
+                weighted(*sorted_with(block, weight), out)
+                return out
+            block.sort(axis=1)
+            objective_columns(block, family, self.options, lmbdas, scratch.plain, out)
+            tied = np.flatnonzero(np.isnan(out).all(axis=1))
+            if tied.size and not self.options.cellwise:
+                rest = out[tied]
+                weighted(block[tied], np.ones((tied.size, block.shape[1])), rest)
+                out[tied] = rest
+            return out
+
+        def weighted(columns: FloatArray, weights: FloatArray, out: FloatArray) -> None:
+            weighted_objective_columns(columns, weights, family, self.options, lmbdas, scratch.weighted, out)
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 class _RobustScratch(threading.local):
     """Each thread's arrays of `kernels.robust_search.RobustWork`."""
 
-    def __init__(self, n: int, weighted: bool) -> None:
-        self.work = new_robust_work(n, weighted)
+    def __init__(self, n: int) -> None:
+        self._n = n
+
+    @cached_property
+    def plain(self) -> RobustWork:
+        """For columns without weights."""
+        return new_robust_work(self._n)
+
+    @cached_property
+    def weighted(self) -> RobustWork:
+        """For columns with weights, or half of whose values are equal."""
+        return new_robust_work(self._n, weighted=True)
 
 
 def sorted_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -124,7 +174,24 @@ class NearestNormal(NamedTuple):
         done = results[:, STATUS] == Status.FIXED
         results[done, STATUS] = found[done, normality_search.FOUND_STATUS]
         results[usable, N_EVAL] = likely[usable, N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
+        results[usable, OBJECTIVE] = found[usable, normality_search.FOUND_VALUE]
         return results
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+    ) -> FloatArray:
+        """What is minimised, of every column at every lambda: (p, len(lmbdas))."""
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
+            block.sort(axis=1)
+            counts, quantiles = block.shape[1] - np.isnan(block).sum(axis=1), normal_quantiles_of(block)
+            for x, n, q, curve in zip(block, counts, quantiles, out, strict=True):
+                if n > 1 and x[0] < x[n - 1]:
+                    normality_search.criterion_at(x[:n], family, self.criterion, lmbdas, q[:n], work, curve)
+            return out
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 def normal_quantiles_of(block: FloatArray) -> FloatArray:
@@ -141,7 +208,7 @@ def rewml(
     convention: str = "paper",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int = 2,
+    n_reweight: int | None = 2,
     prestandardize: str | None = None,
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
@@ -174,7 +241,7 @@ def rewml_nr(
     convention: str = "paper",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int = 2,
+    n_reweight: int | None = 2,
     prestandardize: str | None = None,
     c: float = C,
     search_range: Sequence[float] = SEARCH_RANGE,
@@ -185,8 +252,8 @@ def rewml_nr(
         search = "brent" if cellwise else "global"
     if prestandardize is None:
         prestandardize = "median" if cellwise else "mad"
-    if not is_whole(n_reweight) or not 0 <= n_reweight <= 100:
-        raise ValueError(f"n_reweight must be a whole number from 0 to 100, got {n_reweight!r}")
+    if n_reweight is not None and (not is_whole(n_reweight) or not 0 <= n_reweight <= 100):
+        raise ValueError(f"n_reweight must be a whole number from 0 to 100, or None, got {n_reweight!r}")
     if not 0.0 < _number("c", c) < math.inf:
         raise ValueError(f"c, the constant of the bisquare, must be positive and finite, got {c!r}")
     robust = _robust(
@@ -196,7 +263,7 @@ def rewml_nr(
         search_range,
         search=_SEARCHES[as_choice("search", search, _SEARCHES)],
         cellwise=cellwise,
-        n_reweight=int(n_reweight),
+        n_reweight=UNTIL_SETTLED if n_reweight is None else int(n_reweight),
         c=float(c),
     )
     if cellwise and not robust.options.low < 1.0 < robust.options.high:
@@ -265,6 +332,19 @@ def other_estimator(
     return None if function is None else function(**options)
 
 
+def plain_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of an estimator in types that JSON has."""
+    return {name: _plain(value) for name, value in options.items()}
+
+
+def _plain(value: Any) -> Any:
+    if is_whole(value):
+        return int(value)
+    if is_real(value):
+        return float(value)
+    return [_plain(part) for part in value] if _is_sequence(value) else value
+
+
 def _robust(
     criterion: int,
     prestandardize: str,
@@ -316,8 +396,12 @@ def _number(what: str, value: object) -> float:
     return float(value)
 
 
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+
+
 def _pair(what: str, value: object) -> tuple[float, float]:
-    numbers = list(value) if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) else []
+    numbers = list(value) if _is_sequence(value) else []
     if len(numbers) != 2:
         raise TypeError(f"{what} must be two numbers, got {value!r}")
     return _number(what, numbers[0]), _number(what, numbers[1])

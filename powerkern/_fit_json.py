@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators import ESTIMATORS, QUANTILE
+from powerkern._estimators import ESTIMATORS, QUANTILE, other_estimator
 from powerkern._json_records import written
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
@@ -44,6 +44,7 @@ class Record(NamedTuple):
     #: (columns, figures)
     results: FloatArray
     estimator: str
+    estimator_options: dict[str, Any]
     #: Code of the transform of each column.
     families: NDArray[np.int64]
     quantile: float
@@ -60,6 +61,7 @@ def write(fit: Record) -> str:
         "version": VERSION,
         "family": fit.family,
         "estimator": fit.estimator,
+        "estimator_options": fit.estimator_options,
         "standardize": fit.standardize,
         "column_names": fit.column_names,
         "vector": fit.was_vector,
@@ -85,6 +87,7 @@ def read(text: str) -> Record:
         family=_one_of(record, "family", (*FAMILIES, BEST)),
         results=results,
         estimator=_one_of(record, "estimator", ("mle", *ESTIMATORS)),
+        estimator_options=_estimator_options(record),
         families=_families(record, n_features),
         quantile=_quantile(record),
         standardize=_one_of(record, "standardize", (True, False)),
@@ -137,6 +140,19 @@ def _quantile(record: dict[str, Any]) -> float:
     return quantile
 
 
+def _estimator_options(record: dict[str, Any]) -> dict[str, Any]:
+    """The options, which earlier releases did not write; whole numbers again where they are ones."""
+    options = record.get("estimator_options", {})
+    if not isinstance(options, dict):
+        _damaged("estimator_options is no table")
+    options = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in options.items()}
+    try:
+        other_estimator(record["estimator"], options)
+    except (TypeError, ValueError) as error:
+        _damaged(str(error))
+    return options
+
+
 def _names(record: dict[str, Any], n_features: int) -> list[str] | None:
     names = _entry(record, "column_names")
     if names is None:
@@ -174,6 +190,7 @@ def _results(record: dict[str, Any]) -> FloatArray:
     if record["version"] == 1:
         table = _of_version_1(table)
     table.setdefault("route", [0.0] * len(_figures(table, FIELDS[0])))  # releases before 0.1.0 wrote none
+    table.setdefault("objective", [None] * len(_figures(table, FIELDS[0])))
     columns = [_figures(table, name) for name in FIELDS]
     n_features = len(columns[0])
     for name, column in zip(FIELDS, columns, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, overload
 
 import numpy as np
@@ -45,6 +46,7 @@ class FittedColumns:
         results: FloatArray,
         *,
         estimator: str = "mle",
+        estimator_options: Mapping[str, Any] | None = None,
         families: IntArray | None = None,
         quantile: float = QUANTILE,
         standardize: bool = True,
@@ -55,6 +57,7 @@ class FittedColumns:
     ) -> None:
         self.family = family
         self.estimator = estimator
+        self.estimator_options = dict(estimator_options or {})
         self.quantile = quantile
         self.standardize = standardize
         self.column_names = column_names
@@ -72,6 +75,7 @@ class FittedColumns:
     x_min = _Figure("x_min", "Smallest value of the fitted data.")
     x_max = _Figure("x_max", "Largest value of the fitted data.")
     lmbda0 = _Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
+    objective = _Figure("objective", "What the estimator minimises, at `lmbda0`.")
     n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
     center = _Figure("center", "What is subtracted before values are transformed.")
     divisor = _Figure("divisor", "What they are then divided by.")

@@ -1,12 +1,14 @@
-"""The bound on lambda that keeps raw transformed values within ``ymax``."""
+"""Bounds on lambda: those given, and the one that keeps raw transformed values within ``ymax``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._arguments import given_bounds, output_limit
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import column_label
@@ -14,48 +16,89 @@ from powerkern.kernels import lambda_bounds
 from powerkern.kernels.family import is_mirrored
 from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
 
+_FLOAT64 = np.dtype(np.float64)
+#: Columns whose lambda was looked for and is not what it was meant to be; and those that have one.
+_DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED)
+_FOUND = (Status.OK, Status.MULTIMODAL, *_DOUBTFUL)
+
+
+class LambdaLimit(NamedTuple):
+    """What lambda is kept within: `ymax`, an error where impossible if `strict`; and bounds, (2, p), of itself."""
+
+    ymax: float
+    strict: bool
+    bounds: FloatArray
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any lambda might have to move."""
+        return self.ymax < np.inf or bool(np.isfinite(self.bounds).any())
+
+
+def lambda_limit(
+    ymax: float | None,
+    bounds: object,
+    p: int,
+    standardize: bool,
+    dtype: np.dtype[Any] = _FLOAT64,
+    *,
+    name: str = "bounds",
+) -> LambdaLimit:
+    """The limit that arguments `ymax` and `bounds` of a fit of p columns set."""
+    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, name))
+
 
 def apply_limit(
     refit: Callable[[NDArray[np.intp], FloatArray], FloatArray],
     family: int,
     results: FloatArray,
     names: list[str] | None,
-    ymax: float,
+    limit: LambdaLimit,
     given: FloatArray,
-    *,
-    strict: bool,
 ) -> None:
-    """Clip lambda, which is optimal since the likelihood is convex, and recompute the moments where it moved.
+    """Clip lambda, which is optimal where the likelihood is convex, and recompute the moments where it moved.
 
-    `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if `strict`; else
-    they come as close to it as they can.
+    `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if the limit is
+    strict; else they come as close to it as they can.
     """
-    at, bounded = bounded_lambdas(family, results, names, ymax, given, strict=strict)
+    if not limit.is_active:
+        return
+    at, bounded = bounded_lambdas(family, results, names, limit, given)
     if at.size:
         results[at] = at_bound(refit(at, bounded), results[at])
 
 
 def bounded_lambdas(
-    family: int, results: FloatArray, names: list[str] | None, ymax: float, given: FloatArray, *, strict: bool
+    family: int, results: FloatArray, names: list[str] | None, limit: LambdaLimit, given: FloatArray
 ) -> tuple[NDArray[np.intp], FloatArray]:
-    """Columns whose lambda must change for ``|psi| <= ymax`` on their data, and where to."""
-    found = np.flatnonzero(np.isnan(given) & (results[:, STATUS] == Status.OK))
-    found = found[near_limit(family, results[found], ymax)]
-    low, high = np.empty((2, found.size))
-    lambda_bounds.lambda_ranges(family, results[found, X_MIN], results[found, X_MAX], ymax, low, high)
+    """Columns whose lambda must change, to be within bounds and for ``|psi| <= ymax`` on their data, and where to."""
+    ymax, lmbda = limit.ymax, results[:, LMBDA]
+    least, most = limit.bounds
+    found = np.isnan(given) & np.isin(results[:, STATUS], _FOUND)
+    at = np.flatnonzero(found & ((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax)))
+    low, high = np.empty((2, at.size))
+    lambda_bounds.lambda_ranges(family, results[at, X_MIN], results[at, X_MAX], ymax, low, high)
     impossible = low > high
-    if strict and impossible.any():
-        j = int(found[np.argmax(impossible)])
+    if limit.strict and impossible.any():
+        j = int(at[np.argmax(impossible)])
         raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, names)}: no lambda satisfies it")
-    low, high = np.where(impossible, 0.5 * (low + high), [low, high])
-    bounded = np.clip(results[found, LMBDA], low, high)
-    moved = bounded != results[found, LMBDA]
-    return found[moved], bounded[moved]
+    low[impossible] = high[impossible] = 0.5 * (low[impossible] + high[impossible])
+    disjoint = (least[at] > high) | (most[at] < low)
+    if limit.strict and disjoint.any():
+        j = int(at[np.argmax(disjoint)])
+        raise ValueError(
+            f"{column_label(j, names)}: no lambda within bounds, {least[j]:g} to {most[j]:g}, satisfies ymax={ymax:g}"
+        )
+    bounded = np.clip(np.clip(lmbda[at], low, high), least[at], most[at])
+    moved = bounded != lmbda[at]
+    return at[moved], bounded[moved]
 
 
 def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
-    """Results at the bound of lambda, in place of those before."""
+    """Results at the bound of lambda, in place of those before; what was in doubt remains so."""
     again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
+    doubtful = np.isin(before[:, STATUS], _DOUBTFUL)
+    again[doubtful, STATUS] = before[doubtful, STATUS]
     again[:, N_EVAL] += before[:, N_EVAL]
     return again
 

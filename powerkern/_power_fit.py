@@ -45,6 +45,8 @@ class PowerFit(Inference):
         The transform of each column.
     estimator : str
         "mle", "rewml", "rewml-nr", "carroll", "mtl", "ks" or "ppcc".
+    estimator_options : dict
+        The options given to the estimator, by name.
     quantile : float
         Quantile of the normal distribution that is the cut-off for outliers.
     standardize : bool
@@ -60,9 +62,11 @@ class PowerFit(Inference):
         transformed values, for robust fits of those that were kept. `log_factor` is 0 unless they would overflow.
         Standardised output does not pass through them: see Notes.
     nll : ndarray
-        Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`.
+        Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`; for
+        robust fits that of the values kept.
     information : ndarray
-        Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda`.
+        Second derivative of `nll` in lambda: ``1/sqrt(information)`` is the standard error of `lmbda` in maximum
+        likelihood fits; for robust fits see `confint`.
     n_obs : ndarray
         Values that are not missing; with weights, the sum of their weights.
     n_iter : ndarray of int
@@ -77,8 +81,11 @@ class PowerFit(Inference):
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray
         In robust fits, the lambda from which reweighting started; else `lmbda`.
+    objective : ndarray
+        What the estimator minimises, at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
     n_kept : ndarray
-        In robust fits, the number of values used in the final fit; else `n_obs`.
+        In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
+        their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.
@@ -108,6 +115,7 @@ class PowerFit(Inference):
             self.family,
             results,
             estimator=self.estimator,
+            estimator_options=self.estimator_options,
             families=families,
             quantile=self.quantile,
             standardize=self.standardize,
@@ -326,8 +334,9 @@ class PowerFit(Inference):
     def weights(self, X: object) -> FloatArray:
         """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
-        RewML keeps what is within the cut-off of Huber's location and scale of the transformed data, the trimmed
-        likelihood its window of order statistics, and the other estimators everything.
+        RewML keeps what was within the cut-off of Huber's location and scale of the transformed data when it last
+        fitted lambda (`outliers` are those beyond the cut-off at the lambda found), the trimmed likelihood its window
+        of order statistics, and the other estimators everything.
 
         Parameters
         ----------
@@ -439,6 +448,7 @@ class PowerFit(Inference):
                 self.family,
                 self._results,
                 self.estimator,
+                self.estimator_options,
                 self._families,
                 self.quantile,
                 self.standardize,
@@ -474,6 +484,7 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
         Status.AT_END,
         Status.NOT_CERTIFIED,
         Status.UNRESOLVED,
+        Status.NOT_SETTLED,
     ):
         columns_with = suspects[doubts == code]
         if columns_with.size:

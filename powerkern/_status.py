@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 class Status(IntEnum):
     """The outcome of one column. Kernels hold plain ints; everything a person reads comes from `sentence`."""
 
-    #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich).
+    #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich), and by
+    #: convexity there is no other.
     OK = 0
-    #: A bound on lambda is active: that of ``ymax``, or of the policies of a federated fit's sites.
+    #: lambda is at a bound: of ``bounds=``, of ``ymax=``, or of the policies of a federated fit's sites.
     AT_BOUND = 1
     #: lambda was given, not fitted.
     FIXED = 2
@@ -26,13 +27,15 @@ class Status(IntEnum):
     UNREPRESENTABLE = 5
     #: The search stopped at its cap of evaluations without a certificate.
     NOT_CERTIFIED = 6
-    #: The objective, robust or of a regression, had several minima; the lowest one was taken.
+    #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest seen was taken.
     MULTIMODAL = 7
-    #: No robust fit: more than half of the values are equal. The transform is the identity.
+    #: No robust fit: half of the values or more are equal (and the others equal, too, or R's conventions asked for).
+    #: The transform is the identity.
     NO_SPREAD = 8
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
-    #: A regression's optimum, certified as such; no other minimum was seen by a scan of lambda.
+    #: Optimum of an objective that may have others (robust, of a normality criterion, of a regression): a search of
+    #: lambda saw none lower, which is no proof.
     SCANNED = 10
     #: No maximum: the likelihood grows to the end of the scan of lambda.
     AT_END = 11
@@ -42,6 +45,10 @@ class Status(IntEnum):
     TOO_FEW = 13
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14
+    #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
+    NOT_SETTLED = 16
+    #: A robust fit whose scales are the median distances of other values: half of the values or more are equal.
+    TIED = 17
 
     @property
     def sentence(self) -> str:
@@ -56,20 +63,22 @@ class Status(IntEnum):
 
 _SENTENCES = {
     Status.OK: "optimum found and certified",
-    Status.AT_BOUND: "a bound on lambda is active, set by ymax or by the policy of a federated site",
+    Status.AT_BOUND: "at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site",
     Status.FIXED: "lambda as given",
     Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
     Status.EMPTY: "not fitted: no values (identity transform)",
     Status.UNREPRESENTABLE: "not fitted: lambda or its scale is beyond the range of float64 (identity transform)",
     Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
-    Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
-    Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
+    Status.MULTIMODAL: "the objective has several minima; the lowest that was seen was taken",
+    Status.NO_SPREAD: "not fitted robustly: half of the values or more are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
-    Status.SCANNED: "optimum found and certified; a scan of lambda saw no other",
+    Status.SCANNED: "optimum found; a search of lambda saw no lower one",
     Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
+    Status.TIED: "half of the values or more are equal: the scale is that of the others; the lowest optimum seen",
+    Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Float32Array: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
+#: Smallest and largest lambda, of all columns or of each; None where there is no bound.
+Bounds: TypeAlias = tuple[ArrayLike | None, ArrayLike | None]

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import sketch as sketches
 from powerkern._shift import given_shift
+from powerkern._typing import Bounds
 from powerkern._validate import as_choice, as_weights, check_n_features
 from powerkern.fitting import OutOfRange, PowerFit
 from powerkern.kernels.family import FAMILIES
@@ -58,6 +59,7 @@ def fit(
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
+    bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
@@ -69,7 +71,7 @@ def fit(
     ----------
     X : dask array of shape (n, p) or (n,), dask data frame or series
         Numbers of any real dtype; NaN is missing. Chunk sizes need not be known.
-    family, standardize, lmbda, shift, ymax, column_names
+    family, standardize, lmbda, shift, ymax, bounds, column_names
         As for `powerkern.fit`.
     estimator : {"mle"}
         Maximum likelihood. Robust estimators need the order of all values, which sums over chunks do not hold.
@@ -121,7 +123,7 @@ def fit(
         raise ValueError("X has no rows or no columns; there is nothing to do")
     grid = sketches.beside(ranges, column_names).grid()
     total = sketches.resolved(grid, functools.partial(_sketched, blocks))
-    return sketches.finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax)
+    return sketches.finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:

@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import domain_error_in, given_lambdas, output_limit, repeated_rows, weights_of
+from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas, repeated_rows, weights_of
 from powerkern._best_family import best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import QUANTILE, Robust, other_estimator
-from powerkern._lambda_limit import apply_limit
+from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
+from powerkern._lambda_limit import LambdaLimit, apply_limit, lambda_limit
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._normality import Normality, NormalityFigures
 from powerkern._power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
+from powerkern._robust_bound import moved_to
 from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._summary import Summary
-from powerkern._typing import FloatArray
+from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import as_choice, as_flag, as_matrix
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
@@ -52,6 +53,7 @@ def fit(
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
+    bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
@@ -109,6 +111,11 @@ def fit(
         Bound on the raw transformed values: lambda is the best one with ``|psi| <= ymax`` on the data (Marchand et al.
         2022). Default: none when standardising (the output is finite anyway), else the largest float64
         divided by 1e4, as in scipy.
+    bounds : (low, high), optional
+        Smallest and largest lambda that a fit may find: numbers, or (p,) arrays with one for each column; None, or
+        infinity, where there is no bound. For maximum likelihood the best lambda between them is the free one clipped,
+        and all other figures are those at that lambda; with `ymax`, both hold. Of other estimators see Notes. Lambdas
+        that are given (`lmbda`) stay as they are. The status of columns that a bound holds is `Status.AT_BOUND`.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: those of a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -125,7 +132,7 @@ def fit(
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
           at the logs, less their median, over their MAD. "median": Box-Cox looks at ``x/median``. "none": both look
           at x. `lmbda` of Box-Cox is always that of the data.
-        * n_reweight (2, RewML): number of reweighting steps.
+        * n_reweight (2, RewML): number of reweighting steps; None: until the values kept no longer change.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
         * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
@@ -146,7 +153,7 @@ def fit(
         Data that are not real numbers: strings, objects, complex, dates, sparse or lazy arrays.
     ValueError
         Infinite values, values not above -shift under Box-Cox (naming column and row), wrong shapes, no data, a shift
-        that is not finite or of another family.
+        that is not finite or of another family, bounds that are no intervals, or within which `ymax` cannot be kept.
 
     Warns
     -----
@@ -177,6 +184,11 @@ def fit(
     The status says whether the scan saw another minimum less than twice as high. Two distinct values look equally
     normal under any lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
+    With `bounds`, the estimators other than "mle" find lambda as without, and it is clipped at the end: what they keep
+    stays the same, and their location, scale and likelihood are those of the values kept, at the bound. For RewML
+    that is the best lambda within the bounds, given what is kept. The bounds are those of `lmbda` as the fit reports
+    it: for estimators that resist outliers, under Yeo-Johnson, of the prestandardised column.
+
     Examples
     --------
     >>> import numpy as np, powerkern as pk
@@ -186,6 +198,9 @@ def fit(
     np.True_
     >>> np.abs(pk.fit(X - 5.0, "box-cox", shift=5.0).lmbda - fit.lmbda).max() < 1e-9
     np.True_
+    >>> bounded = pk.fit(X, family="box-cox", bounds=(0.5, 2.0))
+    >>> bounded.lmbda, bounded.status_text[0]
+    (array([0.5, 0.5, 0.5]), 'at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site')
     """
     as_choice("family", family, FIT_FAMILIES)
     meant = inspect.signature(fit).parameters if estimator_options else ()
@@ -202,7 +217,7 @@ def fit(
     n, p = matrix.values.shape
     weight = weights_of(sample_weight, n)
     given = given_lambdas(lmbda, p)
-    limit = output_limit(ymax, standardize, matrix.values.dtype)
+    limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
     repeated = (
@@ -212,11 +227,11 @@ def fit(
 
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
-            return other.fit(columns, code, weight, threads, progress)
+            each = weight if isinstance(other, Robust) else NO_WEIGHTS
+            return fitted_otherwise(other, columns, code, each, limit, threads, progress)
         return maximum_likelihood(
-            columns, code, given, weight, limit, strict=ymax is not None, n_threads=threads, names=matrix.names,
-            progress=progress,
-        )  # fmt: skip
+            columns, code, given, weight, limit, n_threads=threads, names=matrix.names, progress=progress
+        )
 
     families = None
     if family == BEST:
@@ -235,6 +250,7 @@ def fit(
         family,
         results,
         estimator=estimator,
+        estimator_options=plain_options(estimator_options),
         families=families,
         quantile=QUANTILE if other is None else other.quantile,
         standardize=standardize,
@@ -252,21 +268,39 @@ def maximum_likelihood(
     family: int,
     given: FloatArray,
     weight: FloatArray,
-    limit: float = math.inf,
+    limit: LambdaLimit | None = None,
     *,
-    strict: bool = False,
     n_threads: int = 1,
     names: list[str] | None = None,
     progress: bool = False,
 ) -> FloatArray:
-    """Results of every column, (p, N_RESULTS), with lambda found where `given` is NaN and raw output within `limit`."""
+    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN."""
     results = fit_matrix(columns, family, given, weight, n_threads, progress)
-    if limit < math.inf:
 
-        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
 
-        apply_limit(refit, family, results, names, limit, given, strict=strict)
+    if limit is not None:
+        apply_limit(refit, family, results, names, limit, given)
+    return results
+
+
+def fitted_otherwise(
+    estimator: Robust | NearestNormal,
+    columns: Columns,
+    family: int,
+    weight: FloatArray,
+    limit: LambdaLimit,
+    n_threads: int,
+    progress: bool,
+) -> FloatArray:
+    """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
+    results = estimator.fit(columns, family, weight, n_threads, progress)
+
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        return moved_to(bounded, columns[:, at], family, estimator, results[at], weight, n_threads)
+
+    apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
     return results
 
 

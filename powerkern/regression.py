@@ -128,7 +128,7 @@ def fit_regression(
     >>> bool(abs(fit.lmbda[0]) < 0.2)
     True
     >>> fit.status_text
-    ['optimum found and certified; a scan of lambda saw no other']
+    ['optimum found; a search of lambda saw no lower one']
     """
     as_choice("family", family, FIT_FAMILIES)
     _refuse_robust(estimator)

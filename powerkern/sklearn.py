@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern import fitting, sketch
 from powerkern._shift import given_shift
 from powerkern._status import Status
+from powerkern._typing import Bounds
 from powerkern.location import location_scale
 
 try:
@@ -31,7 +32,7 @@ _N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
 
 
 #: Arguments that the estimators pass to their functions themselves.
-_OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "shift", "column_names", "n_threads")
+_OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "shift", "bounds", "column_names", "n_threads")
 _OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
 
 
@@ -62,6 +63,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Give the output mean 0 and standard deviation 1.
     shift : float or (n_features,) array-like, default 0
         Of Box-Cox: what is transformed is ``x + shift``, for values above -shift.
+    bounds : (low, high), optional
+        Smallest and largest lambda that a fit may find: numbers, or arrays with one for each feature; None where there
+        is no bound.
     copy : bool, default True
         False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
     estimator : str, default "mle"
@@ -111,6 +115,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         "method": [StrOptions({"yeo-johnson", "box-cox"})],
         "standardize": ["boolean"],
         "shift": [Real, "array-like"],
+        "bounds": ["array-like", None],
         "copy": ["boolean"],
         "estimator": [str],  # `powerkern.fit` knows them
         "estimator_options": [dict, None],
@@ -124,6 +129,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         *,
         standardize: bool = True,
         shift: ArrayLike = 0.0,
+        bounds: Bounds | None = None,
         copy: bool = True,
         estimator: str = "mle",
         estimator_options: dict[str, Any] | None = None,
@@ -133,6 +139,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.method = method
         self.standardize = standardize
         self.shift = shift
+        self.bounds = bounds
         self.copy = copy
         self.estimator = estimator
         self.estimator_options = estimator_options
@@ -166,6 +173,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             standardize=self.standardize,
             sample_weight=sample_weight,
             shift=self.shift,
+            bounds=self.bounds,
             column_names=feature_names(self),
             n_threads=self.n_threads,
             **options,
@@ -219,7 +227,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             column_names=feature_names(self),
             n_threads=self.n_threads,
         )
-        self.power_fit_ = sketch.finish(total, standardize=self.standardize, n_threads=self.n_threads)
+        self.power_fit_ = sketch.finish(
+            total, standardize=self.standardize, bounds=self.bounds, n_threads=self.n_threads
+        )
         self.sketch_ = total
         return self
 

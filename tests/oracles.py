@@ -806,7 +806,11 @@ def reweighted(
 ) -> RobustFit:
     """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
 
-    `rule` is that of the first weights.
+    <<<<<<< HEAD
+        R chooses once more what it keeps, at the lambda found; else that is what the last fit was to.
+    =======
+        `rule` is that of the first weights.
+    >>>>>>> int
     """
 
     def within(y: np.ndarray) -> np.ndarray:
@@ -818,7 +822,8 @@ def reweighted(
         kept.append(within(rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none", points)))
         lmbdas.append(likeliest_lambda(family, u[kept[-1]], lmbdas[-1]))
     y = power_transforms(family, u, lmbdas[-1])
-    kept.append(within(y))
+    if rule == "cellwise" or n_reweight == 0:
+        kept.append(within(y))
     part = y[kept[-1]]
     return RobustFit(
         kept, lmbdas, float(part.mean()), float(part.std(ddof=ddof)), huber_one_step(y, HUBER_K, HUBER_BETA)

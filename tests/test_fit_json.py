@@ -81,6 +81,10 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"vector": 0}, "vector is none of False"),
         ({"standardize": 1}, "standardize is none of"),
         ({"estimator": ["mle"]}, "estimator is none of"),
+        ({"estimator_options": ["h"]}, "estimator_options is no table"),
+        ({"estimator_options": {"h": 0.9}}, "estimator 'mle' has no option 'h'"),
+        ({"estimator": "mtl", "estimator_options": {"h": 0.1}}, "h, the fraction of values kept, must be above"),
+        ({"estimator": "rewml", "estimator_options": {"search_range": [{}, 2]}}, "search_range must be a number"),
         ({"family": "best"}, "families is not a list of 3"),
         ({"families": ["box-cox"] * 3}, "families go with"),
         ({"family": "best", "families": ["box-cox", "box-cox", ["box-cox"]]}, "families are not all one of"),
@@ -181,3 +185,17 @@ def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
         accepted += 1
         check_that_it_can_be_used(read)
     assert 5 < accepted < 100
+
+
+def test_options_come_back_in_plain_types() -> None:
+    options = {"search_range": np.array([-3, 5.5]), "n_reweight": np.int64(3), "quantile": np.float32(0.75)}
+    fit = pk.fit(X[:, :2], "box-cox", "rewml", **options)
+    read = PowerFit.from_json(fit.to_json()).estimator_options
+    assert read == fit.estimator_options == {"search_range": [-3.0, 5.5], "n_reweight": 3, "quantile": 0.75}
+    assert isinstance(read["n_reweight"], int)
+
+
+def test_texts_of_earlier_releases_have_no_options() -> None:
+    record = json.loads(text_of("box-cox", "rewml"))
+    del record["estimator_options"]
+    assert PowerFit.from_json(json.dumps(record)).estimator_options == {}

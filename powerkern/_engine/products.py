@@ -13,6 +13,8 @@ from powerkern.kernels import products
 
 #: Multiplications that cost as much as a value of a fit.
 _CHEAP = 128
+#: Rows of a panel: blocks of it stay in the second-level cache.
+_PANEL = 64
 
 
 def cross(a: FloatArray, b: FloatArray, n_threads: int = 1) -> FloatArray:
@@ -20,6 +22,48 @@ def cross(a: FloatArray, b: FloatArray, n_threads: int = 1) -> FloatArray:
     out = np.empty((a.shape[0], b.shape[0]))
     _by_rows(lambda rows: products.cross(a[rows], b, out[rows]), out, a.shape[1], n_threads)
     return out
+
+
+def gram(a: FloatArray, n_threads: int = 1) -> FloatArray:
+    """The inner products of the rows of `a` with each other, (p, p), in any order of the rows the same bits."""
+    p = a.shape[0]
+    out = np.empty((p, p))
+
+    def job(rows: slice, columns: slice) -> None:
+        part = _whole_tiles(a, rows, columns)
+        out[rows, columns] = part
+        out[columns, rows] = part.T
+
+    parts = slices(slice(0, p), _PANEL)
+    work_off(
+        job,
+        [(rows, columns) for rows in parts for columns in parts if columns.start <= rows.start],
+        (p * p // 2, a.shape[1] // _CHEAP + 1),
+        n_threads,
+    )
+    return out
+
+
+def cross_rows(a: FloatArray, rows: slice, b: FloatArray) -> FloatArray:
+    """The inner products of some rows of `a` with all of `b`, on this thread; each as `gram` has it."""
+    out = np.empty((rows.stop - rows.start, b.shape[0]))
+    for columns in slices(slice(0, b.shape[0]), _PANEL):
+        out[:, columns] = _whole_tiles(a, rows, columns, b)
+    return out
+
+
+def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | None = None) -> FloatArray:
+    """Inner products of rows of `a` with rows of `b`, or of `a`, none of them summed as the last few are otherwise."""
+    left, right = _padded(a[rows]), _padded((a if b is None else b)[columns])
+    out = np.empty((left.shape[0], right.shape[0]))
+    products.cross(left, right, out)
+    return out[: rows.stop - rows.start, : columns.stop - columns.start]
+
+
+def _padded(rows: FloatArray) -> FloatArray:
+    """Rows of zeros added up to a multiple of the height of a tile."""
+    missing = -rows.shape[0] % products.TILE
+    return np.vstack([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows
 
 
 def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n_threads: int = 1) -> FloatArray:

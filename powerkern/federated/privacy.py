@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import output_limit
+from powerkern._lambda_limit import lambda_limit
 from powerkern._validate import as_choice, as_rows
 from powerkern.federated.account import RandBelow, discrete_gaussian, noise_multiplier
 from powerkern.fitting import PowerFit, maximum_likelihood
@@ -261,7 +261,7 @@ def _result(bins: Bins, j: int, sums: FloatArray, standardize: bool) -> FloatArr
     if points.size == 0:
         points, weights = np.array([np.nan]), np.ones(1)
     return maximum_likelihood(
-        points[:, None], FAMILIES[bins.family], np.array([np.nan]), weights, output_limit(None, standardize)
+        points[:, None], FAMILIES[bins.family], np.array([np.nan]), weights, lambda_limit(None, None, 1, standardize)
     )
 
 

@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import given_lambdas, output_limit
-from powerkern._lambda_limit import at_bound, bounded_lambdas
+from powerkern._arguments import given_lambdas
+from powerkern._lambda_limit import LambdaLimit, at_bound, bounded_lambdas, lambda_limit
 from powerkern._power_sums import PowerSums
 from powerkern._shift import to_own_units
 from powerkern._status import Status
+from powerkern._typing import Bounds
 from powerkern._validate import column_label
 from powerkern.federated import pool, secure
 from powerkern.federated.ledger import NONCE_BYTES
@@ -79,6 +80,7 @@ class Plan(NamedTuple):
     standardize: bool
     lmbda: ArrayLike | None
     ymax: float | None
+    lmbda_bounds: Bounds | None
     privacy: Privacy | None
     limits: Limits
 
@@ -134,7 +136,7 @@ def conversation(plan: Plan) -> Conversation:
     found, weights = yield from _found_range(plan, n_columns)
     code, exact = FAMILIES[plan.family], plan.bounds is None and not plan.secure
     talk = _Moments(plan, [pool.column_of_range(row, code, exact) for row in found.table], weights, slack)
-    given, limit = _given(plan, len(talk.pooled)), output_limit(plan.ymax, plan.standardize)
+    given, limit = _given(plan, len(talk.pooled))
     sums: PowerSums | None = None
     if plan.protocol == "sketch":
         results, sums = yield from _sketched(plan, found, weights)
@@ -142,13 +144,15 @@ def conversation(plan: Plan) -> Conversation:
     else:
         results = _without_optimum(talk.pooled, found)
         open_columns = [j for j, column in enumerate(talk.pooled) if column.status == Status.OK]
-    rounds = plan.max_rounds - plan.secure - (plan.bounds is None) - (sums is not None) - (limit < np.inf)
+    rounds = plan.max_rounds - plan.secure - (plan.bounds is None) - (sums is not None) - limit.is_active
     yield from _search_all(talk, _searches(talk, open_columns, given, rounds), results)
     cut = [j for j in open_columns if results[j, STATUS] == Status.AT_BOUND]
+    ends = results[cut, LMBDA]
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, LMBDA] = results[fixed, LMBDA0] = given[fixed]
-    if limit < np.inf:
+    if limit.is_active:
         yield from _keep_within(talk, limit, given, results)
+        cut = [j for j, end in zip(cut, ends, strict=True) if results[j, LMBDA] == end]
     to_own_units(results, np.broadcast_to(plan.shift, len(results)))
     return Outcome(results, sums, open_columns if sums is not None else [], cut)
 
@@ -172,9 +176,11 @@ def _without_optimum(pooled: list[PooledColumn], found: Range) -> FloatArray:
     )
 
 
-def _given(plan: Plan, n_columns: int) -> FloatArray:
+def _given(plan: Plan, n_columns: int) -> tuple[FloatArray, LambdaLimit]:
+    """Lambdas that are given, and what the others are kept within."""
     try:
-        return given_lambdas(plan.lmbda, n_columns)
+        limit = lambda_limit(plan.ymax, plan.lmbda_bounds, n_columns, plan.standardize, name="lmbda_bounds")
+        return given_lambdas(plan.lmbda, n_columns), limit
     except ValueError as error:
         raise MergeError(str(error)) from None
 
@@ -323,9 +329,10 @@ def _sketched(
             total = pool.tree(merge, answers)
         except ValueError:
             raise MergeError("the sketches have more rows than the ranges announced") from None
-    given = _given(plan, grid.n_features)
+    given, limit = _given(plan, grid.n_features)
+    bounds = (limit.bounds[0], limit.bounds[1])
     try:
-        return finish_results(total, standardize=plan.standardize, lmbda=given, ymax=plan.ymax)
+        return finish_results(total, standardize=plan.standardize, lmbda=given, ymax=plan.ymax, bounds=bounds)
     except ValueError as error:
         raise MergeError(str(error)) from None
 
@@ -375,21 +382,23 @@ def _searches(talk: _Moments, indices: list[int], given: FloatArray, rounds: int
 
 
 def _keep_within(
-    talk: _Moments, limit: float, given: FloatArray, results: FloatArray
+    talk: _Moments, limit: LambdaLimit, given: FloatArray, results: FloatArray
 ) -> Generator[Request, list[Any], None]:
-    """Move lambdas that take raw values beyond the limit, as `powerkern.fit` does."""
+    """Move lambdas that are beyond their bounds, or take raw values beyond ymax, as `powerkern.fit` does."""
     plan = talk.plan
     found = results.copy()
     found[found[:, STATUS] == Status.AT_BOUND, STATUS] = Status.OK  # at the sites' limit, which may not be enough
     try:
-        family, strict = FAMILIES[plan.family], plan.ymax is not None
-        at, bounded = bounded_lambdas(family, found, None, limit, given, strict=strict)
+        at, bounded = bounded_lambdas(FAMILIES[plan.family], found, None, limit, given)
     except ValueError as error:
         raise MergeError(str(error)) from None
     beyond = np.abs(bounded) > plan.limits.exponent
     if beyond.any():
         j, most = int(at[np.argmax(beyond)]), plan.limits.exponent
-        raise MergeError(f"ymax={limit:g} needs a lambda beyond +-{most:g} for column {j}, the limit of the sites")
+        raise MergeError(
+            f"ymax={limit.ymax:g}, or lmbda_bounds, needs a lambda beyond +-{most:g} for column {j}, the limit of the "
+            "sites"
+        )
     before = results[at].copy()
     tasks = {
         int(j): _Task(at_point(talk.pooled[j].exponent(b)), Status.FIXED) for j, b in zip(at, bounded, strict=True)

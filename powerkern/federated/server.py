@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import as_reals, given_lambdas, output_limit
+from powerkern._arguments import as_reals, given_lambdas
+from powerkern._lambda_limit import lambda_limit
 from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._shift import given_shift
+from powerkern._typing import Bounds
 from powerkern._validate import as_choice, as_flag, as_names, column_label, column_labels
 from powerkern.federated import recovery
 from powerkern.federated.ledger import NONCE_BYTES
@@ -80,6 +82,8 @@ class Server:
     standardize, lmbda, shift, ymax
         As in `powerkern.fit`; all bounds are of the values without their shift. Extremes that are not told (`bounds`,
         `secure`) are taken to be the bounds.
+    lmbda_bounds : (low, high), optional
+        Bounds of lambda: what is ``bounds=`` in `powerkern.fit`. Here `bounds` are those of the values.
     column_names : sequence of str, optional
         Names that the clients' columns must have; default: those of the first client.
     bounds : (low, high), optional
@@ -127,6 +131,7 @@ class Server:
         lmbda: ArrayLike | None = None,
         shift: ArrayLike = 0.0,
         ymax: float | None = None,
+        lmbda_bounds: Bounds | None = None,
         column_names: Sequence[str] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         secure: bool = False,
@@ -145,8 +150,11 @@ class Server:
             raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
         if as_flag("recover", recover) and not secure:
             raise ValueError("recover=True is of sums under masks; it needs secure=True")
-        if privacy is not None and (not secure or bounds is None or lmbda is not None or ymax is not None):
-            raise ValueError("privacy= needs secure=True and bounds=(low, high), and does not go with lmbda= or ymax=")
+        settled = lmbda is not None or ymax is not None or lmbda_bounds is not None
+        if privacy is not None and (not secure or bounds is None or settled):
+            raise ValueError(
+                "privacy= needs secure=True and bounds=(low, high), and does not go with lmbda=, ymax= or lmbda_bounds="
+            )
         self._shift = _checked_shift(shift, self._family)
         if privacy is not None and self._shift.any():
             raise ValueError("privacy= does not go with shift=; add the shift to the rows at the clients")
@@ -155,7 +163,8 @@ class Server:
         self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
         self._n_columns: int | None = None if self._columns is None else len(self._columns)
         self._n_columns = _number_of_columns(limits, self._n_columns, self._shift)
-        output_limit(ymax, standardize)  # refuses what makes no sense
+        n_bounded = self._n_columns or _length_of(lmbda_bounds)
+        lambda_limit(ymax, lmbda_bounds, n_bounded, standardize, name="lmbda_bounds")  # refuses what makes no sense
         if lmbda is not None:
             given_lambdas(lmbda, self._n_columns or np.size(lmbda))
         self._is_given = lmbda is not None
@@ -187,6 +196,7 @@ class Server:
             self._standardize,
             lmbda,
             ymax,
+            lmbda_bounds,
             privacy,
             self._limits,
         )
@@ -459,6 +469,12 @@ def _limits(bounds: Any, family: str, shift: FloatArray, coarse: bool) -> FloatA
         raise ValueError("bounds must be (low, high): numbers, or one a column") from None
     ends = _shifted_bounds(low, high, shift) if shift.any() else checked_bounds(low, high, family)
     return np.array([codes_below(ends[0]), codes_above(ends[1])]) if coarse else ends
+
+
+def _length_of(bounds: Bounds | None) -> int:
+    """For how many columns there are bounds."""
+    ends: Any = () if bounds is None else bounds
+    return max((np.size(end) for end in ends), default=1)
 
 
 def _shifted_bounds(low: ArrayLike, high: ArrayLike, shift: FloatArray) -> FloatArray:

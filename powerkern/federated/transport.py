@@ -50,8 +50,8 @@ def fit_federated(clients: Iterable[Client | Any], family: str = "yeo-johnson", 
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     **options
-        Of `Server`: protocol, search, grid, standardize, lmbda, shift, ymax, column_names, bounds, secure, max_weight,
-        max_rounds.
+        Of `Server`: protocol, search, grid, standardize, lmbda, shift, ymax, lmbda_bounds, column_names, bounds,
+        secure, max_weight, max_rounds.
 
     Returns
     -------

@@ -8,6 +8,9 @@ worth. It is continuous in the weights: a row whose weight vanishes might as wel
 A quantile is the first value up to which there is that share of the weight; the median the mean of this and of the
 first value up to which there is more. Both are what repetition gives. Which of two values bound a share depends on the
 weights alone, not on the values: the tables made here once serve all transforms of a column.
+
+Where half of the weight or more is at one value, the median of the distances from it is 0. The median distance of the
+other values takes its place (`beyond_ties`): that is the quantile (1 + p)/2 of all distances, p the share of the ties.
 """
 
 from __future__ import annotations
@@ -42,8 +45,8 @@ class CountsWork(NamedTuple):
     w: FloatArray
     before: FloatArray
     after: FloatArray
-    half: IntArray
-    more: IntArray
+    reach: IntArray
+    beyond: IntArray
     nodes: Nodes
 
 
@@ -53,12 +56,15 @@ class Counts(NamedTuple):
     w: FloatArray
     before: FloatArray  #: weight of the values before each, and of all
     after: FloatArray  #: weight from each value on, and 0
-    half: IntArray  #: position up to which there is half of the weight from each value on, as far as there is
-    more: IntArray  #: the same for more than a half
+    reach: IntArray  #: position up to which there is that `share` of the weight from each value on, or n
+    beyond: IntArray  #: the same for more than that share
     nodes: Nodes
+    lower: int  #: position of the lower median
+    upper: int
     total: float
     unit: float  #: what counts as one value
     factor: float  #: the power of two
+    share: float  #: a half, or the share that takes its place beyond ties
 
 
 COUNTS_WORK = named_tuple(
@@ -77,19 +83,17 @@ def new_counts_work(n: int) -> CountsWork:
 @kernel
 def borrowed_counts(work: CountsWork) -> CountsWork:
     """The same arrays, parts of which cost no atomic operations."""
-    nodes = Nodes(
-        borrowed(work.nodes.row), borrowed(work.nodes.score), borrowed(work.nodes.spread), borrowed(work.nodes.weight)
-    )
-    return CountsWork(
-        borrowed(work.w), borrowed(work.before), borrowed(work.after), borrowed(work.half), borrowed(work.more), nodes
-    )  # fmt: skip
+    row, score, spread, weight = work.nodes
+    nodes = Nodes(borrowed(row), borrowed(score), borrowed(spread), borrowed(weight))
+    w, before, after, reach, beyond, _ = work
+    return CountsWork(borrowed(w), borrowed(before), borrowed(after), borrowed(reach), borrowed(beyond), nodes)
 
 
 # --- made once for a column ---------------------------------------------------------------------------
 
 
 @kernel
-def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
+def counts_of(weight: FloatArray, share: float, work: CountsWork) -> Counts:
     """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
@@ -99,10 +103,55 @@ def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
     squares = _cumulate(w, before)
     _cumulate(w[::-1], after[::-1])
     total = before[n]
-    half, more = work.half[:n], work.more[:n]
-    _partners(before, 0.5 * total * (1.0 - SLACK), half)
-    _partners(before, 0.5 * total * (1.0 + SLACK), more)
-    return Counts(w, before, after, half, more, work.nodes, total, min(factor, squares / total), factor)
+    reach, beyond = work.reach[:n], work.beyond[:n]
+    lower, upper = _first_above(before, 0.5 * total * (1.0 - SLACK)), _first_above(before, 0.5 * total * (1.0 + SLACK))
+    unit = min(factor, squares / total)
+    counts = Counts(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor, share)
+    _find_partners(counts)
+    return counts
+
+
+@kernel
+def _find_partners(counts: Counts) -> None:
+    _partners(counts.before, counts.share * counts.total * (1.0 - SLACK), counts.reach)
+    _partners(counts.before, counts.share * counts.total * (1.0 + SLACK), counts.beyond)
+
+
+@kernel
+def _no_ties(counts: None, x: FloatArray) -> None:
+    return None
+
+
+@for_none(_no_ties)
+def beyond_ties(counts: Counts, x: FloatArray) -> Counts | None:
+    """The same tables; where half of the weight is at one value and there are two others, with a larger `share`.
+
+    Then distances are never 0, but where the transforms of values are equal.
+    """
+    n, median = x.size, x[counts.lower]
+    first, stop = counts.lower, counts.upper + 1
+    while first > 0 and x[first - 1] == median:
+        first -= 1
+    while stop < n and x[stop] == median:
+        stop += 1
+    tied = inside_of(counts, first, stop) / counts.total
+    one_sided = (first == 0 and (stop == n or x[stop] == x[n - 1])) or (stop == n and x[0] == x[first - 1])
+    if x[counts.upper] != median or tied < 0.5 * (1.0 - SLACK) or one_sided:
+        return counts
+    wider = Counts(
+        counts.w, counts.before, counts.after, counts.reach, counts.beyond, counts.nodes, counts.lower, counts.upper,
+        counts.total, counts.unit, counts.factor, 0.5 + 0.5 * tied,
+    )  # fmt: skip
+    _find_partners(wider)
+    return wider
+
+
+@kernel
+def is_tied(counts: Counts | None) -> bool:
+    """Whether `beyond_ties` found half of the weight at one value."""
+    if counts is None:
+        return False
+    return counts.share > 0.5
 
 
 @kernel
@@ -220,16 +269,16 @@ def middle_positions(counts: Counts | None, n: int) -> tuple[int, int]:
     """Positions of the lower and the upper median."""
     if counts is None:
         return (n - 1) >> 1, n >> 1
-    return int(counts.half[0]), int(counts.more[0])
+    return counts.lower, counts.upper
 
 
 @kernel
 def middle_distance(y: FloatArray, counts: Counts | None, center: float, point: float) -> float:
-    """Median of ``|y - center - point|``, without consistency factor."""
+    """Median of ``|y - center - point|``, or what takes its place beyond ties; without consistency factor."""
     if counts is None:
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
         return lower if y.size & 1 else 0.5 * (lower + upper)
-    return 0.5 * (_reach_of(y, counts.half, center, point) + _reach_of(y, counts.more, center, point))
+    return 0.5 * (_reach_of(y, counts.reach, center, point) + _reach_of(y, counts.beyond, center, point))
 
 
 @kernel

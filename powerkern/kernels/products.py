@@ -14,6 +14,9 @@ from powerkern._typing import FloatArray
 #: Values of a row that are multiplied at once: blocks of a hundred rows stay in the second-level cache.
 BLOCK = 512
 
+#: Rows of `a` whose inner products are summed side by side; those beyond the last multiple are summed one by one.
+TILE = 4
+
 #: Rows that are handled together by one thread.
 GROUP = 16
 

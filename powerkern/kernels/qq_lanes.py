@@ -192,7 +192,7 @@ def _mad(y: FloatArray, counts: Counts | None, n: int, point: Lanes) -> Lanes:
     """
     if counts is None:
         return _plain_mad(y, n, point)
-    return 0.5 * (_reach(y, counts.half, point) + _reach(y, counts.more, point))
+    return 0.5 * (_reach(y, counts.reach, point) + _reach(y, counts.beyond, point))
 
 
 @kernel

@@ -38,9 +38,11 @@ from powerkern.kernels.counts import (
     Counts,
     CountsWork,
     Nodes,
+    beyond_ties,
     borrowed_counts,
     counts_of,
     inside_of,
+    is_tied,
     median_and_mad,
     part_of,
 )
@@ -57,6 +59,7 @@ from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
     CENTER,
+    CURVATURE,
     DIVISOR,
     INTERCEPT,
     KEPT_HIGH,
@@ -66,7 +69,9 @@ from powerkern.kernels.results import (
     LOC,
     N_EVAL,
     N_KEPT,
+    N_RESULTS,
     NLL,
+    OBJECTIVE,
     ROUTE,
     SCALE,
     SLOPE,
@@ -82,6 +87,7 @@ from powerkern.kernels.robust_search import (
     QQ,
     RAW,
     TRIMMED,
+    UNTIL_SETTLED,
     Options,
     RobustWork,
     Sorted,
@@ -91,19 +97,22 @@ from powerkern.kernels.robust_search import (
     find_start,
     huber_of,
     mean_of,
+    objective,
 )
 from powerkern.kernels.scratch import WORK, borrowed_work
 
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
-_MULTIMODAL, _NO_SPREAD = int(Status.MULTIMODAL), int(Status.NO_SPREAD)
+_MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
+_TIED = int(Status.TIED)
+_NOT_SETTLED = int(Status.NOT_SETTLED)
 
 _ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
 
 #: The constant of R's mad(), which prestandardises.
 _MAD_FACTOR = 1.4826
-#: Fits in ever wider intervals (convention "cellwise"), and windows tried by the trimmed likelihood.
-_MAX_FITS, _MAX_WINDOWS = 20, 50
+#: Fits in ever wider intervals (convention "cellwise"), and reweighting steps until the values kept settle.
+_MAX_FITS, _MAX_TURNS = 20, 50
 #: R widens the interval where lambda is that near to an end, as a fraction of its length.
 _END = 0.05
 
@@ -118,7 +127,7 @@ class _Prescaling(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The consecutive values within the cut-off, and the location and scale that set it.
+    """The consecutive values within the cut-off, the location and scale that set it, and of which transform.
 
     Of the first and of the last value a weight may be left out: `below` and `above`.
     """
@@ -127,6 +136,8 @@ class Kept(NamedTuple):
     stop: int
     loc: float
     scale: float
+    lmbda: float
+    rule: int
     below: float
     above: float
 
@@ -204,15 +215,15 @@ def _kept(at: Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
         best = best_window(at.counts, at, lmbda, options.fraction)
-        return Kept(best.start, best.stop, math.nan, math.nan, best.below, best.above)
+        return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, best.below, best.above)
     estimate = huber_of(y, at.counts, options.criterion)
     reach = options.cutoff * estimate.scale
     if not 0.0 < reach < math.inf:
-        return Kept(0, 0, estimate.loc, estimate.scale, 0.0, 0.0)
+        return Kept(0, 0, estimate.loc, estimate.scale, lmbda, rule, 0.0, 0.0)
     start = position_of(y, estimate.loc, -reach, 0)
     # the smallest number above reach: those at the cut-off itself are kept
     stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
-    return Kept(start, stop, estimate.loc, estimate.scale, 0.0, 0.0)
+    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule, 0.0, 0.0)
 
 
 @kernel
@@ -229,19 +240,25 @@ def _refitted(
     """Maximum likelihood on the values kept, alternating with the choice of what is kept; ends with their moments.
 
     `values` are what is fitted: their exponent times `power` is lambda of the column. The first cut is made by
-    `options.first_rule`: on the rectified transform outliers stand out. Every round raises the trimmed likelihood.
+    `options.first_rule`: on the rectified transform outliers stand out. The values kept are those of the last fit;
+    where there is none, and in R's conventions, those within the cut-off at the last lambda. Every round raises the
+    trimmed likelihood.
     """
     trimmed, power = options.criterion == TRIMMED, prescaling.power
-    n_turns = _MAX_WINDOWS if trimmed else options.n_reweight
-    last = Kept(0, 0, math.nan, math.nan, 0.0, 0.0)
+    to_the_end = trimmed or options.n_reweight == UNTIL_SETTLED
+    n_fits = _MAX_TURNS if to_the_end else options.n_reweight
+    n_turns = n_fits + 1 if options.cellwise or n_fits == 0 else n_fits
+    last, settled = _nothing_kept(), False
     lmbda, status, n_eval = lmbda0, float(_OK), 0.0
     row[LMBDA], row[STATUS] = lmbda0 / power, status
-    for turn in range(n_turns + 1):
-        rule = options.first_rule if turn == 0 and n_turns > 0 else NOT_RECTIFIED
+    kept = last
+    for turn in range(n_turns):
+        rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
         kept = _kept(at, lmbda, rule, options)
-        if kept.stop - kept.start < 2 or _same_values(kept, last):
+        settled = _same_values(kept, last)
+        if kept.stop - kept.start < 2 or settled:
             break
-        given = row[LMBDA] if turn == n_turns and not trimmed else math.nan
+        given = row[LMBDA] if turn == n_fits else math.nan
         ends = _trimmed(at.counts, kept)
         weight = part_of(at.counts, kept.start, kept.stop)
         if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
@@ -253,6 +270,8 @@ def _refitted(
         row[STATUS] = status = status if given == given else row[STATUS]
         lmbda, last = row[LMBDA] * power, kept
     row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and to_the_end and not settled:
+        row[STATUS] = _NOT_SETTLED
     return kept
 
 
@@ -290,6 +309,11 @@ def _fit(weight: FloatArray, part: FloatArray, family: int, given: float, work: 
 
 
 @kernel
+def _nothing_kept() -> Kept:
+    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, 0.0, 0.0)
+
+
+@kernel
 def _fit_logs(
     column: SortedColumn,
     weight: FloatArray | None,
@@ -316,6 +340,17 @@ def _fit_logs(
     write_range(row, float(last - first), column.x[first], column.x[last - 1])
     write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
     return True
+
+
+@kernel
+def _likelihood_of_all(
+    values: FloatArray, weight: FloatArray | None, family: int, work: RobustWork, row: FloatArray
+) -> None:
+    """The likelihood of all values, of an estimator that leaves none out, in a row from those within the cut-off."""
+    whole = work.sample[0, :N_RESULTS]
+    _fit(weight, values, family, row[LMBDA], work, whole)
+    row[NLL], row[CURVATURE] = whole[NLL], whole[CURVATURE]
+    row[N_EVAL] += whole[N_EVAL]
 
 
 @kernel
@@ -348,19 +383,13 @@ def fit_sorted(
     if status != _OK:
         _write_unfitted(x, _total_weight(weight, n), status, row)
         return
-    counts = _counts(weight, n, work.counts)
-    prescaling, column = _prestandardized(x, counts, family, options, work)
+    prescaling, every = _prepared(x, weight, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, _total_weight(weight, n), prescaling.status, row)
         return
-    jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
-    outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = Sorted(
-        column, counts, _scores(counts, n, options.c, work), jacobian, work.y[: n + ROOM], work.lanes, outward
-    )
-    values = column.x[:n] if is_mirrored(family) else x
+    values = every.column.x[:n] if is_mirrored(family) else x
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False), Kept(0, 0, math.nan, math.nan, 0.0, 0.0), True
+    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), _nothing_kept(), True
     for _ in range(_MAX_FITS):
         found = find_start(every, low, high, options, work)
         kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
@@ -374,6 +403,8 @@ def fit_sorted(
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
         row[STATUS] = _NOT_CERTIFIED
+    if options.criterion == CARROLL:
+        _likelihood_of_all(values, part_of(every.counts, 0, n), family, work, row)
     _finish(x, weight, every, prescaling, found, kept, options, row)
 
 
@@ -384,7 +415,7 @@ def _no_counts(weight: None, n: int, work: CountsWork) -> None:
 
 @for_none(_no_counts)
 def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
-    return counts_of(weight[:n], work)
+    return counts_of(weight[:n], 0.5, work)
 
 
 @kernel
@@ -412,6 +443,21 @@ def _total_weight(weight: FloatArray | None, n: int) -> float:
     for i in range(n):
         total += weight[i]
     return total
+
+
+@kernel
+def _prepared(
+    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
+) -> tuple[_Prescaling, Sorted]:
+    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    n = x.size
+    counts = _counts(weight, n, work.counts)
+    if not options.cellwise:
+        counts = beyond_ties(counts, x)
+    prescaling, column = _prestandardized(x, counts, family, options, work)
+    scores, jacobian = _scores(counts, n, options.c, work), mean_of(column.logs[:n], part_of(counts, 0, n))
+    outward = (work.mle.spare, work.mle.split, work.mle.weight)
+    return prescaling, Sorted(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel
@@ -474,9 +520,12 @@ def _finish(
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, _total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
+    row[OBJECTIVE] = found.value
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
-    if row[STATUS] == _OK and found.n_rivals > 0:
-        row[STATUS] = _MULTIMODAL
+    if row[STATUS] == _OK:
+        row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
+        if is_tied(every.counts):
+            row[STATUS] = _TIED
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
         return
@@ -489,13 +538,11 @@ def _finish(
         row[SCALE] *= correction
         row[INTERCEPT] /= correction
         row[SLOPE] /= correction
-    if options.criterion == QQ:
-        reach = options.cutoff * kept.scale
-        lmbda = row[LMBDA] * prescaling.power
-        row[KEPT_LOW] = _limit(x, kept.start, _original(kept.loc - reach, lmbda, every.column.below, prescaling), -1.0)
-        row[KEPT_HIGH] = _limit(
-            x, kept.stop - 1, _original(kept.loc + reach, lmbda, every.column.below, prescaling), 1.0
-        )
+    if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
+        reach, below = options.cutoff * kept.scale, every.column.below
+        low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
+        high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
+        row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 
 @kernel
@@ -534,7 +581,33 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
     return bound
 
 
-# --- entry --------------------------------------------------------------------------------------------
+# --- the objective on a grid --------------------------------------------------------------------------
+
+
+@kernel
+def _objectives(
+    x: FloatArray,
+    weight: FloatArray | None,
+    family: int,
+    options: Options,
+    lmbdas: FloatArray,
+    work: RobustWork,
+    out: FloatArray,
+) -> None:
+    """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
+    x = x[: _count(x)]
+    out[:] = math.nan
+    if _refusal(x, family) != _OK:
+        return
+    prescaling, every = _prepared(x, weight, family, options, work)
+    if prescaling.status != _OK:
+        return
+    for k in range(lmbdas.size):
+        out[k] = objective(every, lmbdas[k] * prescaling.power, options)
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
 
 _ROBUST_WORK = named_tuple(
     RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COUNTS_WORK, COUNTS_WORK
@@ -567,3 +640,29 @@ def fit_weighted_columns(
     each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
         fit_sorted(columns[j], weights[j], family, options, each, out[j])
+
+
+@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, _ROBUST_WORK, ROWS))
+def objective_columns(
+    columns: FloatArray, family: int, options: Options, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda."""
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], None, family, options, lmbdas, each, out[j])
+
+
+@entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, _ROBUST_WORK, ROWS))
+def weighted_objective_columns(
+    columns: FloatArray,
+    weights: FloatArray,
+    family: int,
+    options: Options,
+    lmbdas: FloatArray,
+    work: RobustWork,
+    out: FloatArray,
+) -> None:
+    """`objective_columns` with the weights of the values, as for `fit_weighted_columns`."""
+    each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], weights[j], family, options, lmbdas, each, out[j])

@@ -45,6 +45,8 @@ QQ, CARROLL, TRIMMED = range(3)
 RAW, MEDIAN, MAD = range(3)
 # how lambda is searched for
 GLOBAL, BRENT = range(2)
+#: Number of reweighting steps: as many as it takes until the values kept no longer change.
+UNTIL_SETTLED = -1
 
 #: Huber's constant for location and scale.
 _HUBER_K = 1.5
@@ -161,6 +163,7 @@ class Start(NamedTuple):
     n_eval: int
     n_rivals: int
     inside: bool
+    value: float  #: of the objective
 
 
 def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
@@ -215,7 +218,7 @@ def huber_of(y: FloatArray, counts: Counts | None, criterion: int) -> LocScale:
 
 
 @kernel
-def _objective(at: Sorted, lmbda: float, options: Options) -> float:
+def objective(at: Sorted, lmbda: float, options: Options) -> float:
     """What the estimator minimises; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
@@ -325,7 +328,7 @@ def _best_weighted_window(at: Sorted, counts: Counts, lmbda: float, size: float)
     """
     n, y, before = at.column.n, at.y, counts.before
     tolerance, end = SLACK * counts.total, 0.0
-    middle = int(counts.half[0])
+    middle = counts.lower
     first, last = y[position_at(counts, 1.0 - size / counts.total)], y[position_at(counts, size / counts.total)]
     unit = 1.0 / (last - first) if last > first else 1.0
     _cumulate_outwards(at, counts, middle, unit)
@@ -415,7 +418,7 @@ def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple
 @for_none(_plain_sample_scores)
 def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Counts | None, FloatArray | Nodes]:
     """What the sample has instead of the column's counts and scores: each value counts once."""
-    of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
+    of_sample = counts_of(work.sample[4, :SAMPLE], counts.share, work.sample_counts)
     row, score, spread, weight = work.sample_counts.nodes
     for k in range(SAMPLE):
         row[k], spread[k], weight[k] = k, 0.0, of_sample.w[k]
@@ -491,7 +494,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Optio
     if by_lanes:
         qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
-        value = values[k] if by_lanes else _objective(at, points[k], options)
+        value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf
         if values[k] < values[best]:
             best = k
@@ -554,7 +557,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     n_rivals = 0
     for k in range(cells.shape[0]):
         n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
-    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
+    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
 @kernel
@@ -597,7 +600,7 @@ def _minimum(at: Sorted, low: float, high: float, xtol: float, widest: float, op
     while True:
         state = brent_start(low, high, xtol, _MAX_EVAL)
         while state.status == RUNNING:
-            state = brent_step(state, _objective(at, state.x, options))
+            state = brent_step(state, objective(at, state.x, options))
         n_eval += state.n_eval
         width = high - low
         if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:

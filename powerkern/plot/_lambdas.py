@@ -13,7 +13,7 @@ from powerkern._typing import FloatArray
 from powerkern._validate import column_label
 from powerkern.fitting import PowerFit, fit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, matrix_of, position
+from powerkern.plot._drawing import axes_of, ink, matrix_of, position, set_title, title_label
 from powerkern.regression import RegressionFit
 
 if TYPE_CHECKING:
@@ -84,11 +84,12 @@ def profile_plot(
     ax.plot(points, -likelihood.profile(points)[j], color="C0")
     ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
     if np.isfinite(high - low):
-        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color="0.4", linewidth=0.8, linestyle="--")
+        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.6)
         ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
     ax.locator_params(axis="x", nbins=6)
-    ax.set(xlabel="lambda", ylabel="log-likelihood", title=column_label(j, fit.column_names))
+    ax.set(xlabel="lambda", ylabel="log-likelihood")
     ax.legend()
+    set_title(ax, title_label(j, fit.column_names), f"lambda = {fit.lmbda[j]:.3g}")
     return ax
 
 
@@ -148,7 +149,7 @@ def sensitivity_plot(
     for estimator in estimators:
         base = fit(sample, family, estimator).lmbda
         ax.plot(z, (sample.size + 1) * (fit(contaminated, family, estimator).lmbda - base), label=estimator)
-    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    ax.axhline(0.0, color=ink(ax), linewidth=0.8, alpha=0.6)
     ax.set(xlabel="added value z", ylabel="sensitivity of lambda")
     ax.legend()
     return ax

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators import ESTIMATORS
 from powerkern._power_fit import PowerFit
-from powerkern._typing import BoolArray
+from powerkern._typing import BoolArray, Bounds
 from powerkern._validate import as_choice
 from powerkern.kernels.family import FAMILIES
 from powerkern.sketch.merging import finish, merge, range_of, sketch
@@ -31,6 +31,7 @@ def fit_chunks(
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
+    bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> PowerFit:
@@ -47,7 +48,7 @@ def fit_chunks(
         Maximum likelihood. Robust estimators need the order of all values, which sums do not hold.
     sample_weight : sequence of array-like, or function that returns an iterable, optional
         Non-negative weights of the rows, an array for each chunk.
-    standardize, lmbda, shift, ymax, column_names, n_threads
+    standardize, lmbda, shift, ymax, bounds, column_names, n_threads
         As for `powerkern.fit`.
 
     Returns
@@ -91,7 +92,7 @@ def fit_chunks(
 
     found = summarized(range_of, family, shift=shift, column_names=column_names)
     total = resolved(found.grid(), lambda grid, chosen: summarized(sketch, grid).part(chosen))
-    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, n_threads=n_threads)
+    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
 
 
 def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas, output_limit
+from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
-from powerkern._lambda_limit import apply_limit
+from powerkern._lambda_limit import apply_limit, lambda_limit
 from powerkern._power_fit import PowerFit, warn_unfitted
 from powerkern._shift import given_shift, to_own_units
-from powerkern._typing import FloatArray
+from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, as_weights, check_n_features, column_label
 from powerkern.kernels import sketch as kernels
 from powerkern.kernels.family import FAMILIES
@@ -245,6 +245,7 @@ def finish(
     standardize: bool = True,
     lmbda: ArrayLike | None = None,
     ymax: float | None = None,
+    bounds: Bounds | None = None,
     n_threads: int | None = None,
 ) -> PowerFit:
     """Fit every column of a sketch by maximum likelihood.
@@ -263,6 +264,8 @@ def finish(
         Take these lambdas instead of fitting; NaN entries are fitted.
     ymax : float, optional
         Bound on the raw transformed values, as for `powerkern.fit`.
+    bounds : (low, high), optional
+        Bounds of lambda, as for `powerkern.fit`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
@@ -297,7 +300,9 @@ def finish(
     True
     """
     standardize = as_flag("standardize", standardize)
-    results, sums = finish_results(total, standardize=standardize, lmbda=lmbda, ymax=ymax, n_threads=n_threads)
+    results, sums = finish_results(
+        total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads
+    )
     grid = total.grid
     warn_unfitted(results[:, STATUS], grid.column_names)
     return PowerFit(
@@ -316,6 +321,7 @@ def finish_results(
     standardize: bool = True,
     lmbda: ArrayLike | None = None,
     ymax: float | None = None,
+    bounds: Bounds | None = None,
     n_threads: int | None = None,
 ) -> tuple[FloatArray, power_sums.PowerSums]:
     """What `finish` builds its fit from: the results, one row per column, and the power sums; without warnings.
@@ -329,15 +335,14 @@ def finish_results(
     threads = thread_count(n_threads)
     given = given_lambdas(lmbda, grid.n_features)
     results, _ = sums.fit(given, threads)
-    limit = output_limit(ymax, standardize)
-    if limit < np.inf:
+    limit = lambda_limit(ymax, bounds, grid.n_features, standardize)
 
-        def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-            taken = given.copy()
-            taken[at] = bounded
-            return sums.fit(taken, threads)[0][at]
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        taken = given.copy()
+        taken[at] = bounded
+        return sums.fit(taken, threads)[0][at]
 
-        apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given, strict=ymax is not None)
+    apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given)
     to_own_units(results, grid.shift)
     return results, sums
 

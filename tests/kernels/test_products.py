@@ -53,3 +53,14 @@ def test_threads_change_no_bit() -> None:
     for n_threads in (2, 3, 8):
         assert np.array_equal(engine.cross(a, b, n_threads), one)
         assert np.array_equal(engine.combine(factors, a, n_threads=n_threads), engine.combine(factors, a))
+
+
+@pytest.mark.parametrize("p", [1, 5, 64, 67])
+def test_inner_products_of_rows_in_any_order(p: int) -> None:
+    a = np.random.default_rng(p).normal(size=(p, 30))
+    found = engine.gram(a)
+    np.testing.assert_allclose(found, a @ a.T, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    order = np.random.default_rng(0).permutation(p)
+    np.testing.assert_array_equal(engine.gram(a[order], 3), found[np.ix_(order, order)])
+    np.testing.assert_array_equal(engine.cross_rows(a, slice(p // 2, p), a), found[p // 2 :])
