@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import NO_WEIGHTS, as_reals, domain_error_in, repeated_rows, weights_of
+from powerkern._arguments import as_reals, domain_error_in, weights_of
 from powerkern._engine.apply import count_outside
 from powerkern._engine.by_column import likelihoods
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import Robust, other_estimator
+from powerkern._estimators import other_estimator
 from powerkern._fitted_columns import FittedColumns
 from powerkern._likelihood_tests import (
     TESTED,
@@ -155,8 +155,6 @@ class Inference(FittedColumns):
             return curve / (self.n_kept if curve.ndim == 1 else self.n_kept[:, None])
         points, threads = _grid(lmbdas), thread_count(n_threads)
         values, weight = self._as_they_are(X, sample_weight)
-        if not isinstance(other, Robust):
-            values, weight = repeated_rows(values, weight, f"estimator={self.estimator!r}"), NO_WEIGHTS
         columns = shifted(values, self.shift)
 
         def objective(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
@@ -318,7 +316,7 @@ class Inference(FittedColumns):
         X : (n, n_features) array-like, optional
             The fitted data, or others; not needed right after `fit`, see `profile`. NaN is missing.
         sample_weight : (n,) array-like, optional
-            Whole numbers, by which rows are repeated.
+            Weights that go with `X`, counts of its rows as in `powerkern.fit`.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -332,7 +330,7 @@ class Inference(FittedColumns):
         Raises
         ------
         ValueError
-            Values outside the domain, weights that are not whole numbers, a wrong shape.
+            Values outside the domain, a wrong shape.
 
         Notes
         -----
@@ -348,10 +346,11 @@ class Inference(FittedColumns):
         (array([1.69]), array([-0.01]))
         """
         values, weight = self._as_they_are(X, sample_weight)
-        rows = repeated_rows(values, weight, "normality")
         found = np.empty((self.n_features, 2, N_NORMALITY))
         for code, chosen in self._by_family():
-            found[chosen] = moments_matrix(rows[:, chosen], code, self._results[chosen], thread_count(n_threads))
+            found[chosen] = moments_matrix(
+                values[:, chosen], code, self._results[chosen], weight, thread_count(n_threads)
+            )
         return Normality(normality_figures(found[:, 0]), normality_figures(found[:, 1]))
 
     def summary(

@@ -6,7 +6,8 @@ import numpy as np
 
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
-from powerkern._estimators import NearestNormal, Robust, sorted_with
+from powerkern._estimators import NearestNormal, Robust
+from powerkern._ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
 from powerkern.kernels.counts import new_counts_work
@@ -76,11 +77,10 @@ def _huber(rows: FloatArray, family: int, results: FloatArray, weight: FloatArra
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
     present, out = np.count_nonzero(~np.isnan(z), axis=1), np.empty((len(z), 2))
-    if weight.size:
-        z, weights = sorted_with(z, weight)
+    z, weights = sorted_with(z, weight)
+    if weights is not None:
         weighted_likelihood_columns(z, weights, present, new_counts_work(z.shape[1]), out)
     else:
-        z.sort(axis=1)  # NaN last
         likelihood_columns(z, present, out)
     return out.T
 

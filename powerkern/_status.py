@@ -29,8 +29,8 @@ class Status(IntEnum):
     NOT_CERTIFIED = 6
     #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest seen was taken.
     MULTIMODAL = 7
-    #: No robust fit: half of the values or more are equal (and the others equal, too, or R's conventions asked for).
-    #: The transform is the identity.
+    #: No robust fit: more than half of the values are equal, and the others do not differ enough (or R's conventions
+    #: were asked for). The transform is the identity.
     NO_SPREAD = 8
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
@@ -47,7 +47,7 @@ class Status(IntEnum):
     ROUNDED = 14
     #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
     NOT_SETTLED = 16
-    #: A robust fit whose scales are the median distances of other values: half of the values or more are equal.
+    #: A robust fit of the values that differ from the median: more than half are equal to it.
     TIED = 17
 
     @property
@@ -70,14 +70,14 @@ _SENTENCES = {
     Status.UNREPRESENTABLE: "not fitted: lambda or its scale is beyond the range of float64 (identity transform)",
     Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
     Status.MULTIMODAL: "the objective has several minima; the lowest that was seen was taken",
-    Status.NO_SPREAD: "not fitted robustly: half of the values or more are equal (identity transform)",
+    Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
     Status.SCANNED: "optimum found; a search of lambda saw no lower one",
     Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
-    Status.TIED: "half of the values or more are equal: the scale is that of the others; the lowest optimum seen",
+    Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 

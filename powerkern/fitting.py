@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas, repeated_rows, weights_of
+from powerkern._arguments import domain_error_in, given_lambdas, weights_of
 from powerkern._best_family import best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
@@ -220,22 +220,18 @@ def fit(
     limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    repeated = (
-        matrix.values if isinstance(other, Robust | None) else repeated_rows(matrix.values, weight, f"{estimator=}")
-    )
-    columns = shifted(repeated, shift)
+    columns = shifted(matrix.values, shift)
 
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
-            each = weight if isinstance(other, Robust) else NO_WEIGHTS
-            return fitted_otherwise(other, columns, code, each, limit, threads, progress)
+            return fitted_otherwise(other, columns, code, weight, limit, threads, progress)
         return maximum_likelihood(
             columns, code, given, weight, limit, n_threads=threads, names=matrix.names, progress=progress
         )
 
     families = None
     if family == BEST:
-        results, families = best_family(fitted_as, repeated, isinstance(other, Robust), threads)
+        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), threads)
     else:
         results = fitted_as(FAMILIES[family])
     outside = np.flatnonzero(results[:, STATUS] < 0)

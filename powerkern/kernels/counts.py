@@ -8,9 +8,6 @@ worth. It is continuous in the weights: a row whose weight vanishes might as wel
 A quantile is the first value up to which there is that share of the weight; the median the mean of this and of the
 first value up to which there is more. Both are what repetition gives. Which of two values bound a share depends on the
 weights alone, not on the values: the tables made here once serve all transforms of a column.
-
-Where half of the weight or more is at one value, the median of the distances from it is 0. The median distance of the
-other values takes its place (`beyond_ties`): that is the quantile (1 + p)/2 of all distances, p the share of the ties.
 """
 
 from __future__ import annotations
@@ -56,15 +53,14 @@ class Counts(NamedTuple):
     w: FloatArray
     before: FloatArray  #: weight of the values before each, and of all
     after: FloatArray  #: weight from each value on, and 0
-    reach: IntArray  #: position up to which there is that `share` of the weight from each value on, or n
-    beyond: IntArray  #: the same for more than that share
+    reach: IntArray  #: position up to which there is half of the weight from each value on, or n
+    beyond: IntArray  #: the same for more than a half
     nodes: Nodes
     lower: int  #: position of the lower median
     upper: int
     total: float
     unit: float  #: what counts as one value
     factor: float  #: the power of two
-    share: float  #: a half, or the share that takes its place beyond ties
 
 
 COUNTS_WORK = named_tuple(
@@ -93,7 +89,7 @@ def borrowed_counts(work: CountsWork) -> CountsWork:
 
 
 @kernel
-def counts_of(weight: FloatArray, share: float, work: CountsWork) -> Counts:
+def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
     """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
     n = weight.size
     w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
@@ -105,53 +101,10 @@ def counts_of(weight: FloatArray, share: float, work: CountsWork) -> Counts:
     total = before[n]
     reach, beyond = work.reach[:n], work.beyond[:n]
     lower, upper = _first_above(before, 0.5 * total * (1.0 - SLACK)), _first_above(before, 0.5 * total * (1.0 + SLACK))
+    _partners(before, 0.5 * total * (1.0 - SLACK), reach)
+    _partners(before, 0.5 * total * (1.0 + SLACK), beyond)
     unit = min(factor, squares / total)
-    counts = Counts(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor, share)
-    _find_partners(counts)
-    return counts
-
-
-@kernel
-def _find_partners(counts: Counts) -> None:
-    _partners(counts.before, counts.share * counts.total * (1.0 - SLACK), counts.reach)
-    _partners(counts.before, counts.share * counts.total * (1.0 + SLACK), counts.beyond)
-
-
-@kernel
-def _no_ties(counts: None, x: FloatArray) -> None:
-    return None
-
-
-@for_none(_no_ties)
-def beyond_ties(counts: Counts, x: FloatArray) -> Counts | None:
-    """The same tables; where half of the weight is at one value and there are two others, with a larger `share`.
-
-    Then distances are never 0, but where the transforms of values are equal.
-    """
-    n, median = x.size, x[counts.lower]
-    first, stop = counts.lower, counts.upper + 1
-    while first > 0 and x[first - 1] == median:
-        first -= 1
-    while stop < n and x[stop] == median:
-        stop += 1
-    tied = inside_of(counts, first, stop) / counts.total
-    one_sided = (first == 0 and (stop == n or x[stop] == x[n - 1])) or (stop == n and x[0] == x[first - 1])
-    if x[counts.upper] != median or tied < 0.5 * (1.0 - SLACK) or one_sided:
-        return counts
-    wider = Counts(
-        counts.w, counts.before, counts.after, counts.reach, counts.beyond, counts.nodes, counts.lower, counts.upper,
-        counts.total, counts.unit, counts.factor, 0.5 + 0.5 * tied,
-    )  # fmt: skip
-    _find_partners(wider)
-    return wider
-
-
-@kernel
-def is_tied(counts: Counts | None) -> bool:
-    """Whether `beyond_ties` found half of the weight at one value."""
-    if counts is None:
-        return False
-    return counts.share > 0.5
+    return Counts(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor)
 
 
 @kernel
@@ -274,7 +227,7 @@ def middle_positions(counts: Counts | None, n: int) -> tuple[int, int]:
 
 @kernel
 def middle_distance(y: FloatArray, counts: Counts | None, center: float, point: float) -> float:
-    """Median of ``|y - center - point|``, or what takes its place beyond ties; without consistency factor."""
+    """Median of ``|y - center - point|``, without consistency factor."""
     if counts is None:
         lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
         return lower if y.size & 1 else 0.5 * (lower + upper)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from powerkern._jit import COUNTS, ROWS, borrowed, entry
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.counts import COUNTS_WORK, CountsWork, beyond_ties, borrowed_counts, counts_of
+from powerkern.kernels.counts import COUNTS_WORK, CountsWork, borrowed_counts, counts_of
 from powerkern.kernels.robust_search import CARROLL, huber_of
 
 
@@ -25,5 +25,5 @@ def weighted_likelihood_columns(
     columns, weights, work, out = borrowed(columns), borrowed(weights), borrowed_counts(work), borrowed(out)
     for j in range(columns.shape[0]):
         y = columns[j, : counts[j]]
-        estimate = huber_of(y, beyond_ties(counts_of(weights[j, : counts[j]], 0.5, work), y), CARROLL)
+        estimate = huber_of(y, counts_of(weights[j, : counts[j]], work), CARROLL)
         out[j, 0], out[j, 1] = estimate.loc, estimate.scale

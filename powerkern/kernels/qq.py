@@ -26,14 +26,17 @@ import numpy.typing as npt
 from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.counts import Counts, Nodes
-from powerkern.kernels.elementary import exp, log
+from powerkern.kernels.elementary import exp, expm1, log
 
 #: The tuning constant of the paper.
 C = 0.5
 
 #: Largest distance of scores that share a node, as a part of c. Of the mean over copies nodes leave out less than 1e-6.
-_CLOSE = 1.0 / 16.0
-_SQRT_2PI = 2.5066282746310002
+CLOSE = 1.0 / 16.0
+#: Normal scores are Phi^-1((r + shift)/(n + 2 shift)), r the rank in the middle of a copy (its number less 1/2): in the
+#: paper, and for Filliben's medians.
+PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
+_SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
 _CENTER_P = (
@@ -94,31 +97,31 @@ def normal_scores(out: FloatArray) -> None:
 
 
 @kernel
-def normal_nodes(counts: Counts, c: float) -> Nodes:
-    """The nodes of all rows, as parts of the arrays that `counts` has for them."""
-    nodes, n_nodes, close = counts.nodes, 0, _CLOSE * c
+def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
+    """The nodes of all rows, of scores that are `close` to each other, in the arrays that `counts` has for them."""
+    nodes, n_nodes = counts.nodes, 0
     for i in range(counts.w.size):
         w = counts.w[i]
         middle, side = counts.before[i] + 0.5 * w, 1.0
         if counts.before[i] > counts.after[i + 1]:
             middle, side = counts.after[i + 1] + 0.5 * w, -1.0
         copies = w / counts.unit
-        score, slope = _score_at(min(middle, 0.5 * counts.total), counts)
+        score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
         if copies <= 1.0 or slope * w <= close:
             parts = max(float(np.floor(copies)), 1.0)
             more = copies - parts if copies > 1.0 else 0.0
             spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
             n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
         else:
-            n_nodes = _add_copies(nodes, n_nodes, i, copies, close, counts)
+            n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
     return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
 
 
 @kernel
-def _score_at(rank: float, counts: Counts) -> tuple[float, float]:
+def _score_at(rank: float, shift: float, counts: Counts) -> tuple[float, float]:
     """The normal score of a rank in the lower half, and its derivative."""
-    room = counts.total + counts.unit / 3.0
-    z = normal_quantile(min((rank + counts.unit / 6.0) / room, 0.5))
+    room = counts.total + 2.0 * shift * counts.unit
+    z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
     return z, _SQRT_2PI * exp(0.5 * z * z) / room
 
 
@@ -126,14 +129,26 @@ def _score_at(rank: float, counts: Counts) -> tuple[float, float]:
 def sampled_score(counts: Counts, share: float) -> float:
     """The normal score at a share of the ranks."""
     if share > 0.5:
-        return -_score_at((1.0 - share) * counts.total, counts)[0]
-    return _score_at(share * counts.total, counts)[0]
+        return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
+    return _score_at(share * counts.total, PAPER, counts)[0]
 
 
 @kernel
 def _spread_of(parts: float) -> float:
     """Variance of the centers of equal parts of the unit interval."""
     return (1.0 - 1.0 / (parts * parts)) / 12.0
+
+
+@kernel
+def first_score(counts: Counts) -> float:
+    """The score of the first copy by the formula with Filliben's shift."""
+    return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
+
+
+@kernel
+def filliben_end(counts: Counts) -> float:
+    """What is added to that, for the median of the smallest of n uniform order statistics has another formula."""
+    return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
 
 
 @kernel
@@ -145,7 +160,7 @@ def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weigh
 
 
 @kernel
-def _add_copies(nodes: Nodes, k: int, row: int, copies: float, close: float, counts: Counts) -> int:
+def _add_copies(nodes: Nodes, k: int, row: int, copies: float, shift: float, close: float, counts: Counts) -> int:
     """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
     w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
     whole = float(np.floor(copies))
@@ -154,8 +169,8 @@ def _add_copies(nodes: Nodes, k: int, row: int, copies: float, close: float, cou
         if share > 0.0:
             size = w / parts
             below = min(max(float(np.ceil((0.5 * counts.total - before) / size - 0.5)), 0.0), parts)
-            k = _add_run(nodes, k, row, before, size, below, share, 1.0, close, counts)
-            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, close, counts)
+            k = _add_run(nodes, k, row, before, size, below, share, 1.0, shift, close, counts)
+            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, shift, close, counts)
     return k
 
 
@@ -169,15 +184,16 @@ def _add_run(
     parts: float,
     share: float,
     side: float,
+    shift: float,
     close: float,
     counts: Counts,
 ) -> int:
     """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
     done = 0.0
     while done < parts:
-        slope = _score_at(start + (done + 0.5) * size, counts)[1]
+        slope = _score_at(start + (done + 0.5) * size, shift, counts)[1]
         group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
-        score, slope = _score_at(start + (done + 0.5 * group) * size, counts)
+        score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
         if k == nodes.row.size - (counts.w.size - row):  # no rank is that far out
             group = parts - done
         spread = _spread_of(group) * (slope * size * group) ** 2

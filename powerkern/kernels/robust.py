@@ -38,11 +38,9 @@ from powerkern.kernels.counts import (
     Counts,
     CountsWork,
     Nodes,
-    beyond_ties,
     borrowed_counts,
     counts_of,
     inside_of,
-    is_tied,
     median_and_mad,
     part_of,
 )
@@ -53,7 +51,7 @@ from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column, fit_weighted_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import position_of
-from powerkern.kernels.qq import normal_nodes, normal_scores
+from powerkern.kernels.qq import CLOSE, PAPER, normal_nodes, normal_scores
 from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 from powerkern.kernels.results import (
     BAD_INFINITE,
@@ -104,7 +102,6 @@ from powerkern.kernels.scratch import WORK, borrowed_work
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
-_TIED = int(Status.TIED)
 _NOT_SETTLED = int(Status.NOT_SETTLED)
 
 _ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
@@ -415,7 +412,7 @@ def _no_counts(weight: None, n: int, work: CountsWork) -> None:
 
 @for_none(_no_counts)
 def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
-    return counts_of(weight[:n], 0.5, work)
+    return counts_of(weight[:n], work)
 
 
 @kernel
@@ -431,7 +428,7 @@ def _plain_scores(counts: None, n: int, c: float, work: RobustWork) -> FloatArra
 @for_none(_plain_scores)
 def _scores(counts: Counts, n: int, c: float, work: RobustWork) -> FloatArray | Nodes:
     """The normal scores of a column."""
-    return normal_nodes(counts, c)
+    return normal_nodes(counts, PAPER, CLOSE * c)
 
 
 @kernel
@@ -452,8 +449,6 @@ def _prepared(
     """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
     n = x.size
     counts = _counts(weight, n, work.counts)
-    if not options.cellwise:
-        counts = beyond_ties(counts, x)
     prescaling, column = _prestandardized(x, counts, family, options, work)
     scores, jacobian = _scores(counts, n, options.c, work), mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
@@ -524,8 +519,6 @@ def _finish(
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
-        if is_tied(every.counts):
-            row[STATUS] = _TIED
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
         return

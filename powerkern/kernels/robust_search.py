@@ -418,7 +418,7 @@ def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple
 @for_none(_plain_sample_scores)
 def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Counts | None, FloatArray | Nodes]:
     """What the sample has instead of the column's counts and scores: each value counts once."""
-    of_sample = counts_of(work.sample[4, :SAMPLE], counts.share, work.sample_counts)
+    of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
     row, score, spread, weight = work.sample_counts.nodes
     for k in range(SAMPLE):
         row[k], spread[k], weight[k] = k, 0.0, of_sample.w[k]
