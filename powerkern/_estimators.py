@@ -26,7 +26,7 @@ from powerkern.kernels.counts import new_counts_work
 from powerkern.kernels.normality import weigh_columns
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.qq import C
-from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, OBJECTIVE, STATUS
 from powerkern.kernels.robust import (
     fit_sorted_columns,
@@ -58,6 +58,7 @@ _CONVENTIONS = ("paper", "cellwise")
 _SEARCHES = {"global": GLOBAL, "brent": BRENT}
 _PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 _FIRST_WEIGHTS = ("rectified", "plain")
+_RECTIFY = {"one": QUARTILES, "both": BOTH}
 #: Where lambda of the prestandardised column is sought, and quantiles beyond which its transforms are rectified.
 SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 
@@ -92,25 +93,33 @@ class Robust(NamedTuple):
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+        self,
+        values: Columns,
+        family: int,
+        lmbdas: FloatArray,
+        weight: FloatArray,
+        n_threads: int,
+        routes: FloatArray,
     ) -> FloatArray:
-        """What is minimised, of every column at every lambda: (p, len(lmbdas))."""
+        """What is minimised, of every column, fitted by its route, at every lambda: (p, len(lmbdas))."""
         scratch = _RobustScratch(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             columns, weights = sorted_with(block, weight)
-            out = at_sorted(columns, weights)
+            out = at_sorted(columns, weights, routes[group])
             rows = np.flatnonzero(np.isnan(out).all(axis=1))
             if rows.size and not self.options.cellwise:
-                out[rows] = at_sorted(*without_ties(columns, weights, rows)[:2])
+                out[rows] = at_sorted(*without_ties(columns, weights, rows)[:2], routes[group][rows])
             return out
 
-        def at_sorted(columns: FloatArray, weights: FloatArray | None) -> FloatArray:
+        def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
             out = np.empty((len(columns), lmbdas.size))
             if weights is None:
-                objective_columns(columns, family, self.options, lmbdas, scratch.plain, out)
+                objective_columns(columns, family, self.options, routes, lmbdas, scratch.plain, out)
             else:
-                weighted_objective_columns(columns, weights, family, self.options, lmbdas, scratch.weighted, out)
+                weighted_objective_columns(
+                    columns, weights, family, self.options, routes, lmbdas, scratch.weighted, out
+                )
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
@@ -174,9 +183,15 @@ class NearestNormal(NamedTuple):
         return results
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int
+        self,
+        values: Columns,
+        family: int,
+        lmbdas: FloatArray,
+        weight: FloatArray,
+        n_threads: int,
+        routes: FloatArray,
     ) -> FloatArray:
-        """What is minimised, of every column at every lambda: (p, len(lmbdas))."""
+        """What is minimised, of every column, whatever the route of its fit, at every lambda: (p, len(lmbdas))."""
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
@@ -231,6 +246,7 @@ def rewml(
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
     first_weights: str = "rectified",
+    rectify: str | None = None,
     search_range: Sequence[float] = SEARCH_RANGE,
 ) -> Robust:
     """Reweighted maximum likelihood."""
@@ -243,7 +259,7 @@ def rewml(
         c=c,
         search_range=search_range,
     )
-    rule = CELLWISE if start.options.cellwise else QUARTILES
+    rule = _rule(rectify, start.options.cellwise)
     plain = as_choice("first_weights", first_weights, _FIRST_WEIGHTS) == "plain"
     lower, upper = _pair("change_points", change_points)
     if not 0.0 < lower < 0.5 < upper < 1.0:
@@ -252,6 +268,16 @@ def rewml(
         rule=rule, first_rule=NOT_RECTIFIED if plain else rule, lower_tail=lower, upper_tail=1.0 - upper
     )
     return Robust(options, start.quantile)
+
+
+def _rule(rectify: str | None, cellwise: bool) -> int:
+    """Change points by `rectify` and the convention."""
+    if rectify is None:
+        rectify = "one" if cellwise else "both"
+    rule = _RECTIFY[as_choice("rectify", rectify, _RECTIFY)]
+    if cellwise and rule == BOTH:
+        raise ValueError("convention='cellwise' rectifies on one side: rectify='both' is of convention='paper'")
+    return CELLWISE if cellwise else rule
 
 
 def rewml_nr(

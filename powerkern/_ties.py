@@ -38,7 +38,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
     found = fit(others, weights_of_others)
     fitted = ~is_failed(found[:, STATUS]) & (found[:, STATUS] >= 0)
     found[:, [N_OBS, X_MIN, X_MAX]] = out[rows][:, [N_OBS, X_MIN, X_MAX]]
-    all_kept = found[:, ROUTE] != Route.REFIT
+    all_kept = ~np.isin(found[:, ROUTE], (Route.REFIT, Route.REFIT_BOTH_SIDES))
     found[all_kept, KEPT_LOW], found[all_kept, KEPT_HIGH] = found[all_kept, X_MIN], found[all_kept, X_MAX]
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     found[:, N_KEPT] += np.where(inside, tied, 0.0)

@@ -21,6 +21,7 @@ from powerkern.plot import (  # noqa: E402
     cell_map,
     forest_plot,
     histogram_plot,
+    objective_plot,
     outlier_map,
     profile_plot,
     qq_plot,
@@ -32,6 +33,7 @@ from powerkern.plot import (  # noqa: E402
 from powerkern.plot._band import simultaneous_band  # noqa: E402
 from powerkern.plot._drawing import shortened  # noqa: E402
 from powerkern.regression import fit_regression  # noqa: E402
+from powerkern.sensitivity import sensitivity_curve  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -461,6 +463,53 @@ def test_cell_map_needs_standardised_values():
         cell_map(X, pk.fit(X, standardize=False))
 
 
+# --- objectives ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl", "ks", "ppcc"])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_objective_plot_marks_minima_start_and_end(family, estimator):
+    X = skewed(n=50) + 5.0
+    fit = pk.fit(X, family, estimator, column_names=["a", "b", "c"])
+    ax = objective_plot(fit, column="b")
+    curve, minima, start, end = ax.lines
+    lmbdas, values = curve.get_data()
+    assert np.array_equal(values, fit.objective_curve(lmbdas)[1])
+    lowest = [k for k in range(1, len(values) - 1) if values[k - 1] >= values[k] < values[k + 1]]
+    assert np.array_equal(minima.get_xdata(), lmbdas[lowest])
+    assert np.array_equal(minima.get_ydata(), values[lowest])
+    assert fit.objective[1] == pytest.approx(values.min(), abs=1e-9)
+    assert start.get_xdata()[0] == fit.lmbda0[1]
+    assert np.abs(minima.get_xdata() - fit.lmbda0[1]).min() < 1e-3
+    assert end.get_xdata()[0] == fit.lmbda[1]
+    assert lmbdas[0] < fit.lmbda[1] < lmbdas[-1]
+    assert ax.get_title().startswith("b, ")
+
+
+def test_objective_plot_takes_lambdas_and_the_data_again():
+    x = skewed()[:, 0]
+    fit = pk.PowerFit.from_json(pk.fit(x, "box-cox", "rewml").to_json())
+    with pytest.raises(ValueError, match="pass X"):
+        objective_plot(fit)
+    points = np.linspace(-1.0, 1.0, 20)
+    found = objective_plot(fit, x, lmbdas=points).lines[0].get_xdata()
+    assert np.array_equal(found, np.union1d(points, fit.lmbda0))
+
+
+def test_objective_plot_of_values_that_are_mostly_equal():
+    x = np.append(np.full(30, 2.0), np.arange(1.0, 12.0))
+    lmbdas = objective_plot(pk.fit(x, "box-cox")).lines[0].get_xdata()
+    assert np.isfinite(lmbdas).all()
+    assert np.ptp(lmbdas) > 1.0
+
+
+def test_a_column_without_a_fit_has_no_objective():
+    with pytest.warns(UserWarning, match="column 1"):
+        fit = pk.fit(np.column_stack([skewed()[:, 0], np.ones(120)]), "box-cox", "rewml")
+    with pytest.raises(ValueError, match="column 1 has no objective"):
+        objective_plot(fit, column=1)
+
+
 # --- sensitivity --------------------------------------------------------------------------------------
 
 
@@ -479,6 +528,13 @@ def test_sensitivity_counts_values_only():
     assert np.array_equal(whole.get_ydata(), holes.get_ydata())
     with pytest.raises(ValueError, match=r"one-dimensional, got shapes \(10, 3\) and \(2,\)"):
         sensitivity_plot(x.reshape(10, 3), z)
+
+
+def test_sensitivity_with_options_of_the_estimators():
+    x, z = np.random.default_rng(0).normal(size=60), [-5.0, 0.5, 3.0]
+    named = {"once": {"estimator": "rewml", "n_reweight": 1}, "trimmed": {"estimator": "mtl", "h": 0.9}}
+    for line in sensitivity_plot(x, z, estimators=named).lines[:2]:
+        assert np.array_equal(line.get_ydata(), sensitivity_curve(x, z, **named[line.get_label()]))
 
 
 def test_sensitivity_of_a_robust_estimator_is_bounded():

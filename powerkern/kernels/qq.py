@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.counts import Counts, Nodes
+from powerkern.kernels.counts import Counts, Nodes, inside_of
 from powerkern.kernels.elementary import exp, expm1, log
 
 #: The tuning constant of the paper.
@@ -36,6 +36,8 @@ CLOSE = 1.0 / 16.0
 #: Normal scores are Phi^-1((r + shift)/(n + 2 shift)), r the rank in the middle of a copy (its number less 1/2): in the
 #: paper, and for Filliben's medians.
 PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
+#: Copies of a value that are looked at where two starts are compared.
+_COPIES = 8.0
 _SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
@@ -236,6 +238,64 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 
 
 @kernel
+def near_quantiles(y: FloatArray, cutoff: float, c: float) -> float:
+    """Sum of 1 - rho over sorted values, at their distances from the quantiles of N(0, 1) within +-cutoff.
+
+    Both are standardised by their means and standard deviations; distances are in units of that of N(0, 1).
+    """
+    m = y.size
+    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
+    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
+    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
+    mean, squares = 0.0, 0.0
+    for i in range(m):
+        mean += y[i] / m
+    for i in range(m):
+        squares += (y[i] - mean) * (y[i] - mean)
+    if not 0.0 < squares < math.inf:
+        return 0.0
+    per_scale, near = sd_of_scores / math.sqrt(squares / m), 0.0
+    for i in range((m + 1) // 2):
+        z = normal_quantile(tail + (1.0 - 2.0 * tail) * ((i + 2.0 / 3.0) / (m + 1.0 / 3.0)))
+        near += _nearness((y[i] - mean) * per_scale - z, c)
+        if 2 * i + 1 < m:
+            near += _nearness((y[m - 1 - i] - mean) * per_scale + z, c)
+    return near
+
+
+@kernel
+def near_copies(y: FloatArray, counts: Counts, start: int, stop: int, cutoff: float, c: float) -> float:
+    """`near_quantiles` of the values from `start` to `stop`, weighted; of each at most _COPIES copies are looked at."""
+    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
+    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
+    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
+    weight, mean, squares = inside_of(counts, start, stop), 0.0, 0.0
+    for i in range(start, stop):
+        mean += y[i] * (counts.w[i] / weight)
+    for i in range(start, stop):
+        squares += counts.w[i] * ((y[i] - mean) * (y[i] - mean))
+    if not 0.0 < squares < math.inf:
+        return 0.0
+    per_scale, near, rank = sd_of_scores / math.sqrt(squares / weight), 0.0, 0.0
+    for i in range(start, stop):
+        parts = int(min(max(float(np.floor(counts.w[i] / counts.unit + 0.5)), 1.0), _COPIES))
+        size = counts.w[i] / parts
+        for k in range(parts):
+            p = (rank + (k + 0.5) * size + counts.unit / 6.0) / (weight + counts.unit / 3.0)
+            z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
+            near += size * _nearness((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c)
+        rank += counts.w[i]
+    return near
+
+
+@kernel
+def _nearness(distance: float, c: float) -> float:
+    """1 - rho."""
+    u = 1.0 - (distance / c) * (distance / c)
+    return u * u * u if u > 0.0 else 0.0
+
+
+@kernel
 def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
     """Kernel of `bisquare_objective`."""
     if y.size == 0 or not scale > 0.0:
@@ -252,11 +312,10 @@ def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float,
 
 @compiled_as(bisquare_objective_of)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
-    """Bisquare distance between standardised order statistics and normal scores.
+    r"""Bisquare distance between standardised order statistics and normal scores.
 
-    ::
-
-        1/n sum_i rho((y_i - loc)/scale - scores_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
+    .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
+              \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)
 
     Parameters
     ----------

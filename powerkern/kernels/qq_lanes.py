@@ -28,7 +28,7 @@ from powerkern.kernels.counts import Counts, Nodes, inside_of, middle_positions,
 from powerkern.kernels.elementary import expm1_lanes
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
-from powerkern.kernels.rectified import QUARTILES, SortedColumn
+from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: An exponent closer to 0 counts as this: it can be divided by.
 _FLAT = 1e-290
@@ -88,15 +88,28 @@ def _off_0(m: Lanes) -> Lanes:
 
 
 @kernel
-def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
-    """Tangents beyond the change point on the side that lambda flattens."""
+def _rectify(column: SortedColumn, rule: int, lmbda: Lanes, y: FloatArray) -> None:
+    """Tangents beyond the change points on the sides that lambda flattens."""
     n, one = column.n, in_all_lanes(1.0)
-    for side in range(2):
+    in_logs = is_low_tail_in_logs(column, rule)
+    if in_logs:
+        _rectify_low_tail(column, lmbda, y)
+    for side in range(1 if in_logs else 0, 2):
         k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
         at, slope = _at(y, k), expm1_lanes((lmbda - 1.0) * column.logs[k]) + 1.0
         flattened = lmbda < one if side else lmbda > one
         for i in range(first, last):
             store(y, (LANES * i,), select(flattened, at + slope * (column.x[i] - column.x[k]), _at(y, i)))
+
+
+@kernel
+def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
+    """Tangents in the logs below the lower change point, for lambda > 0."""
+    k = column.lower
+    at, slope = _at(y, k), expm1_lanes(lmbda * column.logs[k]) + 1.0
+    flattened = lmbda > in_all_lanes(0.0)
+    for i in range(k):
+        store(y, (LANES * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), _at(y, i)))
 
 
 @kernel
@@ -110,8 +123,8 @@ def _objective(
     lmbda: Lanes,
     y: FloatArray,
 ) -> Lanes:
-    if rule == QUARTILES:
-        _rectify(column, lmbda, y)
+    if rule != NOT_RECTIFIED:
+        _rectify(column, rule, lmbda, y)
     n = column.n
     lower, upper = middle_positions(counts, n)
     center = _at(y, lower)

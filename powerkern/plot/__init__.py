@@ -7,7 +7,7 @@ which draws many columns, makes its own figure. Colors of text and lines follow 
 from powerkern.plot._cells import cell_map
 from powerkern.plot._columns import before_after_plot, histogram_plot
 from powerkern.plot._forest import forest_plot
-from powerkern.plot._lambdas import profile_plot, sensitivity_plot
+from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_plot
 from powerkern.plot._outliers import outlier_map
 from powerkern.plot._qq import qq_plot, residual_plot
 from powerkern.plot._scores import reliability_plot, search_plot
@@ -17,6 +17,7 @@ __all__ = [
     "cell_map",
     "forest_plot",
     "histogram_plot",
+    "objective_plot",
     "outlier_map",
     "profile_plot",
     "qq_plot",
