@@ -428,9 +428,6 @@ class Inference(FittedColumns):
         """The entries of a summary that say how normal columns are, or what stands in their way."""
         if X is None and self._data is None:
             return [], ["no figures of normality: the fit no longer has its data; pass X"]
-        _, weight = self._as_they_are(X, sample_weight)
-        if (weight != np.floor(weight)).any():
-            return [], ["no figures of normality: weights are not whole numbers"]
         before, after = self.normality(X, sample_weight=sample_weight, n_threads=n_threads)
         entries = {}
         for name, x, z in zip(before._fields, before, after, strict=True):

@@ -103,8 +103,8 @@ def fit(
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows; integer weights act as if rows were repeated. Estimators other than "mle" take
-        whole numbers only, and repeat the rows.
+        Non-negative weights of the rows; integer weights act as if rows were repeated, others continue that (see
+        Notes). Rows of weight 0 are absent.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
     shift : float or (p,) array-like, default 0
@@ -197,6 +197,20 @@ def fit(
     stays the same, and their location, scale and likelihood are those of the values kept, at the bound. For RewML
     that is the best lambda within the bounds, given what is kept. The bounds are those of `lmbda` as the fit reports
     it: for estimators that resist outliers, under Yeo-Johnson, of the prestandardised column.
+
+    Weights are counts: `n_obs` is their sum, and intervals are as narrow as for so many rows. For estimators other than
+    "mle" a row of weight w is w values in medians (the mean of the first values up to which there is half of the
+    weight, and more), quartiles (the first up to which there is that share), Huber's sums, trimmed windows (which may
+    begin and end within a row), distribution functions and normal scores: with W the weight of the smaller values,
+    these are Phi^-1((r + 1/6)/(n + 1/3)) at r = W + 1/2, W + 3/2, ..., W + w - 1/2, n the weight of all. For k < w <
+    k + 1 they are a mixture, with shares k + 1 - w and w - k, of those at the centers of k and of k + 1 equal parts of
+    the ranks from W to W + w; for w < 1 it is one part. The mean over copies is taken to 1e-6, at a cost that does not
+    depend on their number. Where ``sum w**2/sum w`` is below one, weights are divided by it: equal weights below one
+    act as none.
+
+    Columns of which more than half is one value have no median distance from the median: estimators that resist
+    outliers are fitted to the other values (`Status.TIED`), if these have one. `n_obs` counts all; "mtl" may leave the
+    equal values out of its window.
 
     Examples
     --------

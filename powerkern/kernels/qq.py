@@ -27,6 +27,7 @@ from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.counts import Counts, Nodes, inside_of
 from powerkern.kernels.elementary import exp, expm1, log
+from powerkern.kernels.order_statistics import SLACK
 
 #: The tuning constant of the paper.
 C = 0.5
@@ -107,7 +108,7 @@ def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
         middle, side = counts.before[i] + 0.5 * w, 1.0
         if counts.before[i] > counts.after[i + 1]:
             middle, side = counts.after[i + 1] + 0.5 * w, -1.0
-        copies = w / counts.unit
+        copies = _copies_of(w / counts.unit)
         score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
         if copies <= 1.0 or slope * w <= close:
             parts = max(float(np.floor(copies)), 1.0)
@@ -117,6 +118,13 @@ def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
         else:
             n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
     return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
+
+
+@kernel
+def _copies_of(weight: float) -> float:
+    """A weight, whole where but for rounding it is."""
+    whole = float(np.floor(weight + 0.5))
+    return whole if abs(weight - whole) <= SLACK * whole else weight
 
 
 @kernel
