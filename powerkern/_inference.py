@@ -36,7 +36,7 @@ from powerkern._summary import NOTE_ON_TESTS, NOTE_WITHOUT_DATA, Summary, estima
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, check_n_features
 from powerkern.kernels.normality import N_NORMALITY
-from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, X_MAX, X_MIN
+from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, ROUTE, X_MAX, X_MIN
 
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
@@ -113,8 +113,9 @@ class Inference(FittedColumns):
         ============  =====================================================================================
         estimator     objective
         ============  =====================================================================================
-        rewml         ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi, ascending values,
-                      normal scores z, Huber's location and scale, and the bisquare rho: from 0 to 1
+        rewml         ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
+                      both: see `route`), ascending values, normal scores z, Huber's location and scale, and
+                      the bisquare rho: from 0 to 1
         rewml-nr      the same with the plain psi
         carroll       ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
         mtl           the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
@@ -158,7 +159,7 @@ class Inference(FittedColumns):
         columns = shifted(repeated_rows(values, weight, f"estimator={self.estimator!r}"), self.shift)
 
         def objective(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
-            return other.objective(columns[:, chosen], code, at, threads)
+            return other.objective(columns[:, chosen], code, at, threads, self._results[chosen, ROUTE].copy())
 
         found = self._curves(objective, np.atleast_1d(points))
         return found[:, 0] if points.ndim == 0 else found

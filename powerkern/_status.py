@@ -95,6 +95,8 @@ class Route(IntEnum):
     REFIT = 5
     #: From sums of one pass, many short columns side by side.
     LOCKSTEP = 6
+    #: As REFIT, from the start that rectifies both sides.
+    REFIT_BOTH_SIDES = 7
 
     @property
     def label(self) -> str:
