@@ -39,11 +39,9 @@ for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.trans
     components = wrapped_pca(values, 4)
     far = components.score_distances > components.score_cutoff
     off = components.orthogonal_distances > components.orthogonal_cutoff
-    print(
-        f"{label:12s} variance of 4 components {components.explained_variance_ratio.sum():.0%}; rows far out along ",
-        end="",
-    )
-    print(f"them {(far & ~off).mean():.1%}, off them {(off & ~far).mean():.1%}, both {(far & off).mean():.1%}")
+    print(f"{label}: 4 components with {components.explained_variance_ratio.sum():.0%} of the variance")
+    shares = {"far out along them": far & ~off, "off them": off & ~far, "both": far & off}
+    print("    rows " + ", ".join(f"{where} {which.mean():.1%}" for where, which in shares.items()))
     outlier_map(components, ax=ax)
     ax.set_title(label)
 
