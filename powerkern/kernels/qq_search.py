@@ -159,7 +159,7 @@ def _evaluate(qq: QQObjective, first: int, work: CellWork) -> float:
     """The objective at LANES points, infinite where it is not defined; returns the lowest."""
     stop, n, lowest = first + LANES, qq.column.n, math.inf
     values = work.points[VALUE, first:stop]
-    qq_objectives(qq.column, qq.scores, qq.rule, qq.huber_k, qq.c, work.points[LMBDA, first:stop], qq.y, values)
+    qq_objectives(qq.column, None, qq.scores, qq.rule, qq.huber_k, qq.c, work.points[LMBDA, first:stop], qq.y, values)
     for k in range(LANES):
         if not values[k] < math.inf:
             values[k] = math.inf
