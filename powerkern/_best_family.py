@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._arguments import NO_WEIGHTS
 from powerkern._engine.apply import transform_matrix
 from powerkern._engine.by_column import fit_matrix
 from powerkern._normality import moments_matrix, pearson_normality
@@ -24,17 +23,22 @@ _COMPARED = 64
 
 
 def best_family(
-    fitted_as: Callable[[int], FloatArray], values: NDArray[Any], robust: bool, criterion: str, n_threads: int
+    fitted_as: Callable[[int], FloatArray],
+    values: NDArray[Any],
+    weight: FloatArray,
+    robust: bool,
+    criterion: str,
+    n_threads: int,
 ) -> tuple[FloatArray, IntArray]:
     """Results of the family that is better by the criterion, and which one that is, for every column."""
     results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
     at = np.flatnonzero((other[:, STATUS] >= 0) & ~is_failed(other[:, STATUS]))
     if criterion != LIKELIHOOD:
-        better = _nearer_normal(values, at, other[at], results[at], CRITERIA[criterion], n_threads)
+        better = _nearer_normal(values, weight, at, other[at], results[at], CRITERIA[criterion], n_threads)
     elif not robust:
         better = other[at, NLL] < results[at, NLL]
     else:
-        better = _likelier(values, at, other[at], results[at], n_threads)
+        better = _likelier(values, weight, at, other[at], results[at], n_threads)
     better |= is_failed(results[at, STATUS])
     families = np.full(len(results), YEO_JOHNSON)
     families[at[better]] = BOX_COX
@@ -43,7 +47,12 @@ def best_family(
 
 
 def _likelier(
-    values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray, n_threads: int
+    values: NDArray[Any],
+    weight: FloatArray,
+    at: NDArray[np.intp],
+    box_cox: FloatArray,
+    yeo_johnson: FloatArray,
+    n_threads: int,
 ) -> BoolArray:
     """Whether Box-Cox gives the values that both fits keep a larger likelihood, each with its lambda."""
     better = np.zeros(at.size, dtype=np.bool_)
@@ -52,7 +61,7 @@ def _likelier(
         for code, fit in ((BOX_COX, box_cox[part]), (YEO_JOHNSON, yeo_johnson[part])):
             scaled = (x - fit[:, CENTER]) / fit[:, DIVISOR]
             lmbda = np.ascontiguousarray(fit[:, LMBDA])
-            refit = fit_matrix(scaled, code, lmbda, NO_WEIGHTS, n_threads)
+            refit = fit_matrix(scaled, code, lmbda, weight, n_threads)
             nll.append(refit[:, NLL] + np.log(fit[:, DIVISOR]))
         better[part] = nll[0] < nll[1]
     return better
@@ -60,17 +69,18 @@ def _likelier(
 
 def _nearer_normal(
     values: NDArray[Any],
+    weight: FloatArray,
     at: NDArray[np.intp],
     box_cox: FloatArray,
     yeo_johnson: FloatArray,
-    distance: Callable[[NDArray[Any], int, FloatArray, int], FloatArray],
+    distance: Callable[[NDArray[Any], int, FloatArray, FloatArray, int], FloatArray],
     n_threads: int,
 ) -> BoolArray:
     """Whether Box-Cox brings the values that both fits keep nearer to normal."""
     better = np.zeros(at.size, dtype=np.bool_)
     for part, x in _kept_by_both(values, at, box_cox, yeo_johnson):
-        by_box_cox = distance(x, BOX_COX, box_cox[part], n_threads)
-        better[part] = by_box_cox < distance(x, YEO_JOHNSON, yeo_johnson[part], n_threads)
+        by_box_cox = distance(x, BOX_COX, box_cox[part], weight, n_threads)
+        better[part] = by_box_cox < distance(x, YEO_JOHNSON, yeo_johnson[part], weight, n_threads)
     return better
 
 
@@ -87,16 +97,16 @@ def _kept_by_both(
         yield part, x
 
 
-def _bend(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> FloatArray:
+def _bend(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
     """Minus the correlation of transformed values with normal quantiles."""
-    return -moments_matrix(values, family, results, n_threads)[:, 1, PPCC]
+    return -moments_matrix(values, family, results, weight, n_threads)[:, 1, PPCC]
 
 
-def _pearson(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> FloatArray:
+def _pearson(values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
     """`pearson_normality` of transformed columns."""
     z = np.empty_like(values)
     transform_matrix(values, z, np.full(len(results), family), FORWARD_STANDARDIZED, results, n_threads)
-    return np.array([pearson_normality(column[~np.isnan(column)]) for column in z.T])
+    return np.array([pearson_normality(column, weight) for column in z.T])
 
 
 #: How far from normal transformed columns are, by name; the likelihood is compared as such.

@@ -8,10 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._estimators import normal_quantiles_of
+from powerkern._estimators import normal_quantiles_of, weighed_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
-from powerkern.kernels.normality import COUNT, KURTOSIS, N_NORMALITY, PPCC, SKEWNESS, normality_columns
+from powerkern.kernels.normality import (
+    COUNT,
+    KURTOSIS,
+    N_NORMALITY,
+    PPCC,
+    SKEWNESS,
+    normality_columns,
+    weighted_normality_columns,
+)
 
 #: The normal approximations of the test statistics hold from so many values on.
 _FEWEST = 8
@@ -54,17 +62,26 @@ class Normality(NamedTuple):
     after: NormalityFigures
 
 
-def moments_matrix(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> FloatArray:
+def moments_matrix(
+    values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
     """`normality_columns` of each column, before and after it is transformed: (p, 2, N_NORMALITY)."""
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         rows, n = block.shape
-        block.sort(axis=1)  # NaN last; increasing transforms keep the order
-        quantiles, work = normal_quantiles_of(block), np.empty((2, n))
-        out = np.empty((2, rows, N_NORMALITY))
-        normality_columns(block, quantiles, work, out[0])
-        APPLY[family, FORWARD_STANDARDIZED](block, results[group], np.zeros(rows, dtype=np.int64))
-        normality_columns(block, quantiles, work, out[1])
+        work, out = np.empty((2, n)), np.empty((2, rows, N_NORMALITY))
+        if weight.size:
+            block, weighed, figures = weighed_with(block, weight)
+        else:
+            block.sort(axis=1)  # NaN last; increasing transforms keep the order
+            quantiles = normal_quantiles_of(block)
+        for k in range(2):
+            if k == 1:
+                APPLY[family, FORWARD_STANDARDIZED](block, results[group], np.zeros(rows, dtype=np.int64))
+            if weight.size:
+                weighted_normality_columns(block, weighed, figures, work, out[k])
+            else:
+                normality_columns(block, quantiles, work, out[k])
         return out.swapaxes(0, 1).reshape(rows, -1)
 
     return column_figures(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)
@@ -76,26 +93,30 @@ def normality_figures(found: FloatArray) -> NormalityFigures:
     return NormalityFigures(skewness, kurtosis, found[:, PPCC], dagostino_pearson(skewness, kurtosis, found[:, COUNT]))
 
 
-def pearson_normality(z: FloatArray) -> float:
+def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
     """Pearson's chi-square statistic of normality, over its degrees of freedom: about 1 for normal data.
 
     Values, less their mean, over their standard deviation (n - 1), are counted in ``k = ceil(2 n**0.4)`` classes of
     equal probability [1]_: ``sum (count - n/k)**2/(n/k)`` over ``k - 3``. As R's ``nortest::pearson.test``, whose ratio
-    bestNormalize compares. NaN for fewer than 3 values, whose classes leave no degree of freedom, and without spread.
+    bestNormalize compares. Weights, unless empty, count; NaN is missing. NaN for fewer than 3 values, whose classes
+    leave no degree of freedom, and without spread.
 
     References
     ----------
     .. [1] D. S. Moore, "Tests of chi-squared type", in D'Agostino and Stephens (eds.), Goodness-of-Fit Techniques,
        Marcel Dekker, 1986.
     """
-    n = z.size
+    present = ~np.isnan(z)
+    z, w = z[present], weight[present] if weight.size else np.ones(np.count_nonzero(present))
+    n = float(w.sum())
     k = int(np.ceil(2.0 * n**0.4))
-    if k <= _ESTIMATED or n < _ESTIMATED or not np.std(z) > 0.0:
+    if k <= _ESTIMATED or n < _ESTIMATED or not np.ptp(z[w > 0.0]) > 0.0:
         return float("nan")
     from scipy.special import ndtr  # costs a third of the time to import powerkern
 
-    classes = np.floor(k * ndtr((z - z.mean()) / z.std(ddof=1))).astype(np.int64)
-    counts = np.bincount(np.minimum(classes, k - 1), minlength=k)
+    away = z - (w * z).sum() / n
+    classes = np.floor(k * ndtr(away / np.sqrt((w * away * away).sum() / (n - 1.0)))).astype(np.int64)
+    counts = np.bincount(np.minimum(classes, k - 1), weights=w, minlength=k)
     return float(((counts - n / k) ** 2).sum() / (n / k) / (k - _ESTIMATED))
 
 
