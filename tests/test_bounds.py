@@ -286,3 +286,14 @@ def test_near_misses_are_named(name: str, meant: str) -> None:
     for estimator in ("mle", "rewml"):
         with pytest.raises(TypeError, match=f"has no option '{name}'.*did you mean '{meant}'"):
             pk.fit([1.0, 2.0, 4.0], estimator=estimator, **{name: 1})
+
+
+def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
+    others = matrix(40)[:, 0]
+    x = np.concatenate([np.full(60, 5.0), others])
+    free = pk.fit(x, "box-cox", "rewml")
+    assert free.status[0] == Status.TIED
+    fit = pk.fit(x, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    alone = pk.fit(others, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    assert fit.status[0] == Status.AT_BOUND
+    assert_allclose([fit.loc, fit.scale], [alone.loc, alone.scale], rtol=1e-12)

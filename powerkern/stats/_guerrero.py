@@ -161,13 +161,13 @@ def _root(level: FloatArray, spread: FloatArray, known: BoolArray, start: float,
         middle = 0.5 * (low + high)
         falls = _slope(level, spread, known, middle) < 0.0
         low, high = np.where(falls, middle, low), np.where(falls, high, middle)
-    return 0.5 * (low + high)
+    return np.asarray(0.5 * (low + high))
 
 
 def _ratios(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
     """s/m**(1 - lambda), up to a factor for each series; 0 for seasons that are not known."""
     logs = np.where(known, spread + (lmbda[:, np.newaxis] - 1.0) * level, -np.inf)
-    return np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
 def _log_variation(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
