@@ -118,7 +118,10 @@ class FittedColumns:
 
     @property
     def route(self) -> list[str]:
-        """How each optimum was found: "lockstep", "one pass", "two pass", "power sums", "moments", "refit" or ""."""
+        """How each optimum was found: "lockstep", "one pass", "two pass", "power sums", "moments", "refit" or "".
+
+        "refit both sides": as "refit", from the start that rectifies both sides.
+        """
         return [Route(code).label for code in self._results[:, ROUTE].astype(np.int64)]
 
     @property
