@@ -43,7 +43,7 @@ class Cells(NamedTuple):
 
     #: What the other columns predict, in the units of the data, (n, p).
     predicted: FloatArray
-    #: Standardised residuals of the cells, (n, p); NaN for missing ones.
+    #: Standardized residuals of the cells, (n, p); NaN for missing ones.
     residuals: FloatArray
     #: Which cells deviate, (n, p).
     flagged: BoolArray
@@ -127,7 +127,7 @@ class DDCFit:
 
     @property
     def residuals(self) -> FloatArray:
-        """Standardised residuals of the cells, (n, p)."""
+        """Standardized residuals of the cells, (n, p)."""
         return self.cells.residuals
 
     @property
@@ -300,7 +300,7 @@ def ddc(
     5. Predictions are multiplied by the robust slope of z on them: they have shrunk.
     6. Residuals of z over their scale; beyond c a cell is flagged. Flagged and missing cells are imputed.
     7. A row is flagged where the mean over its cells of ``F(residual**2)``, F the distribution function of chi-square
-       with one degree of freedom, exceeds the median over all rows by more than c normalised MAD.
+       with one degree of freedom, exceeds the median over all rows by more than c normalized MAD.
 
     With the wrapped search, step 3 takes the product-moment correlation of the wrapped z, over the rows where both have
     a value, and the least-squares slope of these. A column is predicted by at most `n_neighbors` others.
@@ -553,7 +553,7 @@ def _outlying(residuals: FloatArray) -> FloatArray:
 
 
 def _with_rows(rule: _Rule, outlying: FloatArray) -> _Rule:
-    """The rule with median and normalised MAD of the rows' outlyingness; no row deviates where the latter is 0."""
+    """The rule with median and normalized MAD of the rows' outlyingness; no row deviates where the latter is 0."""
     known = outlying[~np.isnan(outlying)]
     center = float(np.median(known))
     spread = MAD_FACTOR * float(np.median(np.abs(known - center)))
