@@ -11,6 +11,7 @@ import numpy as np
 import oracles
 import pandas as pd
 import pytest
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -227,6 +228,17 @@ def test_trimmed_likelihood_is_the_global_maximum(family, h):
             return oracles.trimmed_objective(family, u, lmbda, size)[0]
 
         assert objective(fit.lmbda[0] * power) <= oracles.lowest(objective, step=0.1) + 1e-3, key
+
+
+@pytest.mark.parametrize(("h", "expected"), [(0.95, 0.1491), (0.9, 0.2323)])
+def test_trimmed_likelihood_of_lognormal_data_is_that_of_the_lowest_values(h, expected):
+    """Their density is the highest in the units of the data, so that lambda is biased without an outlier."""
+    x = np.exp(scipy.special.ndtri((np.arange(4_000) + 0.5) / 4_000))
+    fit = pk.fit(x, "box-cox", "mtl", h=h)
+    kept = int(np.ceil(h * x.size))
+    assert_array_equal(fit.weights(x), np.arange(x.size) < kept)
+    assert fit.lmbda[0] == pytest.approx(pk.fit(x[:kept], "box-cox").lmbda[0], abs=1e-9)
+    assert fit.lmbda[0] == pytest.approx(expected, abs=2e-3)
 
 
 @families

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, OutlierMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, OutlierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._sklearn_input import read, refuse_values
+from powerkern._sklearn_private import Interval, StrOptions, fit_context
 from powerkern.cellwise.cells import Cells, ddc
 from powerkern.cellwise.wrapping import wrap
 from powerkern.location import METHODS
@@ -78,13 +78,13 @@ class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         self.missing = missing
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> Wrapper:
         """Locations and scales of the columns of `X`, an (n, p) array or data frame; `y` is ignored."""
         self._fit(X)
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None) -> NDArray[np.floating]:
         """Fit, and wrap the same data."""
         return self._fit(X)
@@ -193,7 +193,7 @@ class DDC(OneToOneFeatureMixin, OutlierMixin, TransformerMixin, BaseEstimator): 
         self.min_scale = min_scale
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> DDC:
         """Judge the cells of `X`, an (n, p) array or data frame; `y` is ignored."""
         values = read(self, X, reset=True, ensure_min_samples=2)
