@@ -317,11 +317,13 @@ def test_options_of_the_estimators_are_those_of_the_function():
         PowerTransformer(estimator="rewml", estimator_options={"change_points": (0.6, 0.8)}).fit(X)
 
 
-def test_weights_of_other_estimators_are_whole_numbers():
+@pytest.mark.parametrize("estimator", ["rewml", "ks"])
+def test_weights_of_other_estimators(estimator):
     X, weight = skewed(), np.full(200, 2.0)
     weight[3] = 0.5
-    with pytest.raises(ValueError, match=r"row 3: the weight is 0.5; estimator='rewml' takes whole numbers"):
-        PowerTransformer(estimator="rewml").fit(X, sample_weight=weight)
+    fit = PowerTransformer(estimator=estimator).fit(X, sample_weight=weight).power_fit_
+    np.testing.assert_array_equal(fit.lmbda, pk.fit(X, estimator=estimator, sample_weight=weight).lmbda)
+    assert fit.n_obs[0] == 398.5
 
 
 # --- weights ------------------------------------------------------------------------------------------
