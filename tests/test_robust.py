@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import stdtrit
 
 import powerkern as pk
 from powerkern import PowerFit, Status
@@ -254,8 +255,41 @@ def test_cutoffs_are_where_standardised_values_reach_the_quantile(family):
     for end, side in zip(fit.cutoffs(), (-1.0, 1.0), strict=True):
         inside = np.isfinite(end) & (end > 0.0)
         z = fit.transform(np.where(inside, end, 1.0)[None, :])[0]
-        assert_allclose(z[inside], side * oracles.CUTOFF, rtol=1e-9)
+        assert_allclose(z[inside], side * fit.standardized_cutoff()[inside], rtol=1e-9)
         assert inside.any()
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 50, 200, 1000])
+@pytest.mark.parametrize("family, name", [("yeo-johnson", "rewml-nr"), ("box-cox", "rewml")])
+def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
+    """Normal before the transform: short columns, too; their scale is not that of their trimmed values."""
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, 60_000 // n))
+    x = x if family == "yeo-johnson" else np.exp(x)
+    fit = fitted(x, family, name)
+    assert 0.004 < fit.outliers(x).mean() < 0.014
+    if n == 1000:
+        assert fit.transform(x).std() == pytest.approx(1.0, abs=0.02)
+        assert fit.outliers(x, quantile=0.975).mean() == pytest.approx(0.05, abs=0.006)
+
+
+def test_cutoffs_of_short_columns_are_wider():
+    """Student's t with n_kept/4 degrees of freedom; R's convention, and what is not reweighted, as for long columns."""
+    x = contaminated(30, 3)
+    fit = fitted(x, "box-cox")
+    expected = [stdtrit(n / 4.0, 0.995) for n in fit.n_kept]
+    assert_allclose(fit.standardized_cutoff(), expected, rtol=1e-12)
+    assert_allclose(fit.standardized_cutoff(quantile=0.9), [stdtrit(n / 4.0, 0.9) for n in fit.n_kept], rtol=1e-12)
+    for name in ("rewml as R", "carroll", "mtl"):
+        assert_allclose(fitted(x, "box-cox", name).standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
+    read = PowerFit.from_json(fitted(x, "box-cox", "rewml as R").to_json())
+    assert_allclose(read.standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
+
+
+def test_scale_of_a_trimmed_sample_is_that_of_a_normal_one():
+    x = np.random.default_rng(3).normal(size=20_000)
+    assert fitted(x, "yeo-johnson", "mtl").transform(x).std() == pytest.approx(1.0, abs=0.03)
+    assert fitted(x, "yeo-johnson", "mtl", h=0.7).transform(x).std() == pytest.approx(1.0, abs=0.05)
 
 
 @families
@@ -337,12 +371,13 @@ def test_kept_values_are_standardised(family, name):
     fit = fitted(x, family, name)
     z = np.where(fit.weights(x) == 1.0, fit.transform(x), np.nan)
     assert_allclose(np.nanmean(z, axis=0), 0.0, atol=1e-11)
-    assert_allclose(np.nanstd(z, axis=0), 1.0, rtol=1e-11)
+    reach = oracles.CUTOFF if name.startswith("rewml") else oracles.normal_quantile(0.5 + 0.5 * fit.n_kept[0] / len(x))
+    assert_allclose(np.nanstd(z, axis=0), oracles.sd_within(reach), rtol=1e-11)
     y = fitted(x, family, name, standardize=False)
     raw = np.where(y.weights(x) == 1.0, y.transform(x), np.nan)
     factor = np.exp(y.log_factor)
     assert_allclose(np.nanmean(raw, axis=0), y.loc * factor, rtol=1e-9, atol=1e-11)
-    assert_allclose(np.nanstd(raw, axis=0), y.scale * factor, rtol=1e-9)
+    assert_allclose(np.nanstd(raw, axis=0), oracles.sd_within(reach) * y.scale * factor, rtol=1e-9)
 
 
 @families
@@ -370,7 +405,7 @@ def test_outliers_cutoffs_and_weights_agree(family, name):
         assert outliers.dtype == bool
         with np.errstate(invalid="ignore"):
             assert_array_equal(outliers, (x < low) | (x > high))
-        z, cutoff = fit.transform(x), oracles.normal_quantile(fit.quantile if quantile is None else quantile)
+        z, cutoff = fit.transform(x), fit.standardized_cutoff(quantile=quantile)
         clear = abs(abs(z) - cutoff) > 1e-9
         assert_array_equal(outliers[clear], (abs(z) > cutoff)[clear])
     assert_array_equal(fit.weights(x).sum(axis=0), fit.n_kept)

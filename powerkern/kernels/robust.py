@@ -35,11 +35,12 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
+from powerkern.kernels.huber import sd_within
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import mad_of, median_of, position_of
-from powerkern.kernels.qq import normal_scores
+from powerkern.kernels.qq import normal_quantile, normal_scores
 from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
 from powerkern.kernels.results import (
     BAD_INFINITE,
@@ -411,16 +412,25 @@ def _finish(
         return
     row[ROUTE] = _REFIT
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_kept, x[kept.start], x[kept.stop - 1]
-    if options.cellwise:
-        correction = math.sqrt(n_kept / (n_kept - 1.0))
-        row[SCALE] *= correction
-        row[INTERCEPT] /= correction
-        row[SLOPE] /= correction
+    correction = _scale_correction(n, n_kept, options)
+    row[SCALE] *= correction
+    row[INTERCEPT] /= correction
+    row[SLOPE] /= correction
     if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
         reach, below = options.cutoff * kept.scale, every.column.below
         low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
+
+
+@kernel
+def _scale_correction(n: int, n_kept: int, options: Options) -> float:
+    """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
+    if options.cellwise:
+        return math.sqrt(n_kept / (n_kept - 1.0))
+    if options.criterion == QQ:
+        return 1.0 / sd_within(options.cutoff)
+    return 1.0 / sd_within(normal_quantile(0.5 + 0.5 * n_kept / n)) if n_kept < n else 1.0
 
 
 @kernel

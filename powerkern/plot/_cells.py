@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
@@ -40,8 +39,8 @@ def cell_map(
         The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
         in a maximum likelihood fit hide themselves.
     cutoff : float, optional
-        How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
-        one normal value in a hundred.
+        How far out is outlying; default: that of each column, see `PowerFit.standardized_cutoff`: 2.576, or more in
+        short columns, unless a `quantile` was given to the fit.
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw; more are drawn as blocks.
     ax : matplotlib Axes, optional
@@ -69,15 +68,15 @@ def cell_map(
     fit = by_column(fit)
     if not fit.standardize:
         raise ValueError("a cell map needs standardised values: fit with standardize=True")
-    cutoff = float(ndtri(fit.quantile)) if cutoff is None else float(cutoff)
-    if not cutoff > 0.0:
+    if cutoff is not None and not cutoff > 0.0:
         raise ValueError(f"cutoff must be a positive number, got {cutoff}")
+    cutoffs = fit.standardized_cutoff() if cutoff is None else np.full(fit.n_features, float(cutoff))
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and min(max_shape) >= 1):
         raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
     matrix = matrix_of(X, fit)
     z = fit.transform(matrix.values).astype(np.float64)
     z[:, is_failed(fit.status)] = np.nan  # not on a standardised scale
-    excess = np.clip((np.abs(z) - cutoff) / cutoff, 0.0, 1.0) * np.sign(z)
+    excess = np.clip((np.abs(z) - cutoffs) / cutoffs, 0.0, 1.0) * np.sign(z)
     rows, columns = (-(-size // limit) for size, limit in zip(excess.shape, max_shape, strict=True))
     ax = axes_of(ax)
     image = ax.imshow(
@@ -90,12 +89,20 @@ def cell_map(
         extent=(-0.5, matrix.values.shape[1] - 0.5, matrix.values.shape[0] - 0.5, -0.5),
     )
     bar = ax.figure.colorbar(image, ax=ax, ticks=[-1.0, 0.0, 1.0])
-    bar.ax.set_yticklabels([f"≤ -{2 * cutoff:.1f}", f"within ±{cutoff:.1f}", f"≥ {2 * cutoff:.1f}"])
+    bar.ax.set_yticklabels(_labels(cutoffs))
     names = matrix.names or fit.column_names
     if names is not None and len(names) <= 40:
         ax.set_xticks(range(len(names)), names, rotation=90)
     ax.set(xlabel="" if names else "column", ylabel="row")
     return ax
+
+
+def _labels(cutoffs: FloatArray) -> list[str]:
+    """What the ends and the middle of the scale of colours mean."""
+    if cutoffs.min() < cutoffs.max():
+        return ["≤ -2 cutoffs", "within ±cutoff", "≥ 2 cutoffs"]
+    cutoff = float(cutoffs[0])
+    return [f"≤ -{2 * cutoff:.1f}", f"within ±{cutoff:.1f}", f"≥ {2 * cutoff:.1f}"]
 
 
 def _block_means(values: FloatArray, rows: int, columns: int) -> FloatArray:
