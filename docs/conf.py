@@ -1,4 +1,7 @@
-"""Sphinx settings; `sphinx-build -W -b html docs docs/_build/html` must stay free of warnings."""
+"""Sphinx settings; `sphinx-build -W -b html docs docs/_build/html` must stay free of warnings.
+
+Nothing is fetched: pages must build, and be readable, without a network.
+"""
 
 import re
 
@@ -11,14 +14,35 @@ version = release = powerkern.__version__
 
 extensions = [
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # brings MathJax and its fonts along
     "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",  # cards and grids
     "numpydoc",
     "matplotlib.sphinxext.plot_directive",
     "myst_parser",  # CHANGELOG.md
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "gallery"]
+default_role = "autolink"  # a link where `name` is public, else italics
+exclude_patterns = ["_build", "gallery", "inventories"]
+templates_path = ["_templates"]
+html_static_path = ["_static"]
+html_css_files = ["powerkern.css"]
+
+# The names of others that pages and docstrings refer to, and where they are documented: lists kept by hand.
+intersphinx_mapping = {
+    "numpy": ("https://numpy.org/doc/stable/", "inventories/numpy.inv"),
+    "scipy": ("https://docs.scipy.org/doc/scipy/", "inventories/scipy.inv"),
+    "sklearn": ("https://scikit-learn.org/stable/", "inventories/sklearn.inv"),
+    "pandas": ("https://pandas.pydata.org/docs/", "inventories/pandas.inv"),
+    "matplotlib": ("https://matplotlib.org/stable/", "inventories/matplotlib.inv"),
+}
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # Pictures of the pages: the code is shown, and runs as a doctest in the tests too.
 plot_include_source = True
@@ -34,17 +58,30 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "within_subsection_order": "FileNameSortKey",
     "show_memory": False,
+    "capture_repr": (),  # a picture needs no text beside it that says what type it is
+    "thumbnail_size": (400, 280),
     "show_signature": False,
     "download_all_examples": False,
 }
 
 autodoc_typehints = "none"  # the docstrings say shapes and domains, which the signatures cannot
-nitpicky = True  # a reference that leads nowhere is a warning, and so an error
+nitpicky = True  # a reference that leads nowhere is a warning, and so an error,
+nitpick_ignore_regex = [("py:obj", ".*")]  # but for single backticks, of which many are arguments
 numpydoc_show_class_members = False  # autodoc lists them; both together warn
 
 html_theme = "pydata_sphinx_theme"
-html_title = f"powerkern {release}"
-html_theme_options = {"show_prev_next": False, "navigation_with_keys": False}
+html_title = "powerkern"
+html_theme_options = {
+    "show_prev_next": True,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 5,
+    "navbar_persistent": ["search-button"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    "switcher": {"json_url": "_static/versions.json", "version_match": release},
+    "check_switcher": False,
+    "show_toc_level": 2,
+}
+html_sidebars = {page: [] for page in ("index", "faq", "citing", "migrating", "quickstart", "changelog")}
 html_show_sourcelink = False
 
 

@@ -22,9 +22,9 @@ from powerkern._validate import as_choice, is_real, is_whole
 from powerkern.kernels import normality_search
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.qq import C
-from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, QUARTILES
-from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, STATUS
-from powerkern.kernels.robust import fit_sorted_columns
+from powerkern.kernels.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, OBJECTIVE, STATUS
+from powerkern.kernels.robust import fit_sorted_columns, objective_columns
 from powerkern.kernels.robust_search import (
     BRENT,
     CARROLL,
@@ -48,6 +48,7 @@ _CONVENTIONS = ("paper", "cellwise")
 _SEARCHES = {"global": GLOBAL, "brent": BRENT}
 _PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 _FIRST_WEIGHTS = ("rectified", "plain")
+_RECTIFY = {"one": QUARTILES, "both": BOTH}
 #: Where lambda of the prestandardised column is sought, and quantiles beyond which its transforms are rectified.
 SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 
@@ -73,6 +74,20 @@ class Robust(NamedTuple):
             return out
 
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """What is minimised, of every column, fitted by its route, at every lambda: (p, len(lmbdas))."""
+        scratch = _RobustScratch(values.shape[0])
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            out = np.empty((block.shape[0], lmbdas.size))
+            block.sort(axis=1)
+            objective_columns(block, family, self.options, routes[group], lmbdas, scratch.work, out)
+            return out
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 class _RobustScratch(threading.local):
@@ -114,7 +129,24 @@ class NearestNormal(NamedTuple):
         done = results[:, STATUS] == Status.FIXED
         results[done, STATUS] = found[done, normality_search.FOUND_STATUS]
         results[usable, N_EVAL] = likely[usable, N_EVAL] + found[usable, normality_search.FOUND_N_EVAL]
+        results[usable, OBJECTIVE] = found[usable, normality_search.FOUND_VALUE]
         return results
+
+    def objective(
+        self, values: Columns, family: int, lmbdas: FloatArray, n_threads: int, routes: FloatArray
+    ) -> FloatArray:
+        """What is minimised, of every column, whatever the route of its fit, at every lambda: (p, len(lmbdas))."""
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
+            block.sort(axis=1)
+            counts, quantiles = block.shape[1] - np.isnan(block).sum(axis=1), normal_quantiles_of(block)
+            for x, n, q, curve in zip(block, counts, quantiles, out, strict=True):
+                if n > 1 and x[0] < x[n - 1]:
+                    normality_search.criterion_at(x[:n], family, self.criterion, lmbdas, q[:n], work, curve)
+            return out
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
 
 
 def normal_quantiles_of(block: FloatArray) -> FloatArray:
@@ -136,6 +168,7 @@ def rewml(
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
     first_weights: str = "rectified",
+    rectify: str | None = None,
     search_range: Sequence[float] = SEARCH_RANGE,
 ) -> Robust:
     """Reweighted maximum likelihood."""
@@ -148,7 +181,7 @@ def rewml(
         c=c,
         search_range=search_range,
     )
-    rule = CELLWISE if start.options.cellwise else QUARTILES
+    rule = _rule(rectify, start.options.cellwise)
     plain = as_choice("first_weights", first_weights, _FIRST_WEIGHTS) == "plain"
     lower, upper = _pair("change_points", change_points)
     if not 0.0 < lower < 0.5 < upper < 1.0:
@@ -157,6 +190,16 @@ def rewml(
         rule=rule, first_rule=NOT_RECTIFIED if plain else rule, lower_tail=lower, upper_tail=1.0 - upper
     )
     return Robust(options, start.quantile)
+
+
+def _rule(rectify: str | None, cellwise: bool) -> int:
+    """Change points by `rectify` and the convention."""
+    if rectify is None:
+        rectify = "one" if cellwise else "both"
+    rule = _RECTIFY[as_choice("rectify", rectify, _RECTIFY)]
+    if cellwise and rule == BOTH:
+        raise ValueError("convention='cellwise' rectifies on one side: rectify='both' is of convention='paper'")
+    return CELLWISE if cellwise else rule
 
 
 def rewml_nr(

@@ -190,6 +190,7 @@ def _results(record: dict[str, Any]) -> FloatArray:
     if record["version"] == 1:
         table = _of_version_1(table)
     table.setdefault("route", [0.0] * len(_figures(table, FIELDS[0])))  # releases before 0.1.0 wrote none
+    table.setdefault("objective", [None] * len(_figures(table, FIELDS[0])))
     columns = [_figures(table, name) for name in FIELDS]
     n_features = len(columns[0])
     for name, column in zip(FIELDS, columns, strict=True):

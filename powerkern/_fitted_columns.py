@@ -75,6 +75,7 @@ class FittedColumns:
     x_min = _Figure("x_min", "Smallest value of the fitted data.")
     x_max = _Figure("x_max", "Largest value of the fitted data.")
     lmbda0 = _Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
+    objective = _Figure("objective", "What the estimator minimises, at `lmbda0`.")
     n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
     center = _Figure("center", "What is subtracted before values are transformed.")
     divisor = _Figure("divisor", "What they are then divided by.")
@@ -117,7 +118,10 @@ class FittedColumns:
 
     @property
     def route(self) -> list[str]:
-        """How each optimum was found: "lockstep", "one pass", "two pass", "power sums", "moments", "refit" or ""."""
+        """How each optimum was found: "lockstep", "one pass", "two pass", "power sums", "moments", "refit" or "".
+
+        "refit both sides": as "refit", from the start that rectifies both sides.
+        """
         return [Route(code).label for code in self._results[:, ROUTE].astype(np.int64)]
 
     @property

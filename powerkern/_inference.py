@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -14,7 +15,7 @@ from powerkern._engine.apply import count_outside
 from powerkern._engine.by_column import likelihoods
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import NearestNormal, Robust, other_estimator
+from powerkern._estimators import other_estimator
 from powerkern._fitted_columns import FittedColumns
 from powerkern._likelihood_tests import (
     TESTED,
@@ -43,8 +44,10 @@ from powerkern._summary import (
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, check_n_features, is_whole
 from powerkern.kernels.normality import N_NORMALITY
-from powerkern.kernels.results import X_MAX, X_MIN
+from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, ROUTE, X_MAX, X_MIN
 
+#: Columns of a matrix.
+Chosen = slice | NDArray[np.intp]
 #: Statuses of columns whose lambda is what the estimator finds: of maximum likelihood, and of the others.
 _FOUND = (Status.OK,)
 _FOUND_ROBUSTLY = [s for s in Status if not s.failed and s not in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED)]
@@ -67,7 +70,7 @@ class Inference(FittedColumns):
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
-        """Negative log-likelihood of every column at given lambdas.
+        """Negative log-likelihood of every column at given lambdas; for robust fits, that of the values kept.
 
         Parameters
         ----------
@@ -94,20 +97,85 @@ class Inference(FittedColumns):
         >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
         True
         """
-        points = as_reals("lmbdas", lmbdas)
-        self._refuse_robust("the profile likelihood")
-        if points.ndim > 1 or not np.isfinite(points).all():
-            raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
-        threads, points_1d = thread_count(n_threads), np.atleast_1d(points)
+        points, threads = _grid(lmbdas), thread_count(n_threads)
         if X is None and sample_weight is None and self._sums is not None:
-            g = self._sums.profile(points_1d, threads)
+            g = self._sums.profile(np.atleast_1d(points), threads)
         else:
-            values, weight = self._remembered(X, sample_weight)
-            g = np.empty((self.n_features, points_1d.size))
-            for code, chosen in self._by_family():
-                g[chosen] = power_sums.profile_matrix(values[:, chosen], code, points_1d, weight, threads)
-        g *= self.n_obs[:, None]
+            values, weight = self._kept_values(X, sample_weight)
+
+            def profile(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
+                return power_sums.profile_matrix(values[:, chosen], code, at, weight, threads)
+
+            g = self._curves(profile, np.atleast_1d(points)) + np.log(self.divisor)[:, None]
+        g *= self.n_kept[:, None]
         return g[:, 0] if points.ndim == 0 else g
+
+    def objective_curve(
+        self,
+        lmbdas: ArrayLike,
+        X: object = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> FloatArray:
+        """What the estimator minimises, of every column at given lambdas.
+
+        ``u`` is the column as the estimator sees it: in robust fits prestandardised, ``(x - median)/MAD`` or
+        ``exp((ln x - median)/MAD)`` by default, else the data.
+
+        ============  =====================================================================================
+        estimator     objective
+        ============  =====================================================================================
+        rewml         ``1/n sum rho((psi(u_i) - loc)/scale - z_i)`` with the rectified psi (on one side, or on
+                      both: see `route`), ascending values, normal scores z, Huber's location and scale, and
+                      the bisquare rho: from 0 to 1
+        rewml-nr      the same with the plain psi
+        carroll       ``ln scale - (lambda - 1) mean(J)`` with Huber's scale of psi(u)
+        mtl           the least ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of any `h` n consecutive order statistics
+        ks            Kolmogorov-Smirnov distance of psi from the normal distribution
+        ppcc          1 - r, r the correlation with normal quantiles
+        mle           ``1/2 ln Var(psi) - (lambda - 1) mean(J)``, `nll` per observation
+        ============  =====================================================================================
+
+        Parameters
+        ----------
+        lmbdas : float or (k,) array-like
+            Where to evaluate: lambdas of the data, as `lmbda` and `lmbda0` are.
+        X, sample_weight, n_threads
+            As in `profile`.
+
+        Returns
+        -------
+        (n_features, k) ndarray
+            NaN where the objective is not defined, as for columns that could not be fitted. For a scalar,
+            (n_features,).
+
+        See Also
+        --------
+        powerkern.plot.objective_plot : its picture.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=100), "box-cox", "rewml")
+        >>> bool(np.isclose(fit.objective_curve(fit.lmbda0)[0, 0], fit.objective[0]))
+        True
+        >>> bool(fit.objective_curve(np.linspace(-3.0, 3.0, 601)).min() >= fit.objective[0])
+        True
+        """
+        other = other_estimator(self.estimator, self.estimator_options)
+        if other is None:
+            curve = self.profile(lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
+            return curve / (self.n_kept if curve.ndim == 1 else self.n_kept[:, None])
+        points, threads = _grid(lmbdas), thread_count(n_threads)
+        values, weight = self._as_they_are(X, sample_weight)
+        columns = shifted(repeated_rows(values, weight, f"estimator={self.estimator!r}"), self.shift)
+
+        def objective(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
+            return other.objective(columns[:, chosen], code, at, threads, self._results[chosen, ROUTE].copy())
+
+        found = self._curves(objective, np.atleast_1d(points))
+        return found[:, 0] if points.ndim == 0 else found
 
     def confint(
         self,
@@ -231,21 +299,17 @@ class Inference(FittedColumns):
         >>> bool(robust.standard_error()[0] > likely.standard_error()[0])
         True
         """
-        if self.estimator == "mle":
+        estimator = other_estimator(self.estimator, self.estimator_options)
+        if estimator is None:
             return self._of_found(standard_error(self.information))
         if not is_whole(replicates) or not replicates >= _FEWEST_REPLICATES:
             raise ValueError(f"replicates must be a whole number of at least {_FEWEST_REPLICATES}, got {replicates!r}")
         values, weight = self._as_they_are(X, sample_weight)
-        estimator, shift, errors = self._robust_estimator(), self.shift, np.empty(self.n_features)
+        shift, errors = self.shift, np.empty(self.n_features)
         for code, chosen in self._by_family():
             args = values[:, chosen], shift[chosen], weight, code, int(replicates), thread_count(n_threads)
             errors[chosen] = bootstrap_errors(estimator, *args)
         return self._of_found(errors)
-
-    def _robust_estimator(self) -> Robust | NearestNormal:
-        estimator = other_estimator(self.estimator, self.estimator_options)
-        assert estimator is not None
-        return estimator
 
     def lr_test(
         self,
@@ -485,10 +549,26 @@ class Inference(FittedColumns):
         found = _FOUND if self.estimator == "mle" else _FOUND_ROBUSTLY
         return np.where(np.isin(self.status, found), figures, np.nan)
 
-    def _by_family(self) -> list[tuple[int, slice | NDArray[np.intp]]]:
+    def _by_family(self) -> list[tuple[int, Chosen]]:
         """Each family in use, and its columns."""
         codes = np.unique(self._families).tolist()
         return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self._families == code)) for code in codes]
+
+    def _curves(self, of: Callable[[Chosen, int, FloatArray], FloatArray], at: FloatArray) -> FloatArray:
+        """A function of the columns of one family, its code and lambdas, of all columns: (n_features, len(at))."""
+        found = np.empty((self.n_features, at.size))
+        for code, chosen in self._by_family():
+            found[chosen] = of(chosen, code, at)
+        return found
+
+    def _kept_values(self, X: object, sample_weight: ArrayLike | None) -> tuple[Columns, FloatArray]:
+        """What the likelihood is of, with weights: the data as they are transformed, without values left out."""
+        if self.estimator == "mle":
+            return self._remembered(X, sample_weight)
+        values, weight = self._as_they_are(X, sample_weight)
+        low, high = self._results[:, KEPT_LOW], self._results[:, KEPT_HIGH]
+        kept = np.where((values >= low) & (values <= high), values, np.nan)
+        return (kept - self.center) / self.divisor, weight
 
     def _refuse_robust(self, what: str) -> None:
         if self.estimator != "mle":
@@ -541,3 +621,11 @@ class Inference(FittedColumns):
                 "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten); pass X"
             )
         return self._data
+
+
+def _grid(lmbdas: ArrayLike) -> FloatArray:
+    """Lambdas at which something is to be evaluated."""
+    points = as_reals("lmbdas", lmbdas)
+    if points.ndim > 1 or not np.isfinite(points).all():
+        raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
+    return points

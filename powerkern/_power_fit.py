@@ -85,6 +85,8 @@ class PowerFit(Inference):
         Smallest and largest value of the fitted data.
     lmbda0 : ndarray
         In robust fits, the lambda from which reweighting started; else `lmbda`.
+    objective : ndarray
+        What the estimator minimises, at `lmbda0`: see `objective_curve`. NaN for columns that could not be fitted.
     n_kept : ndarray
         In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 class Status(IntEnum):
     """The outcome of one column. Kernels hold plain ints; everything a person reads comes from `sentence`."""
 
-    #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich).
+    #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich), and by
+    #: convexity there is no other.
     OK = 0
     #: lambda is at a bound: of ``bounds=``, of ``ymax=``, or of the policies of a federated fit's sites.
     AT_BOUND = 1
@@ -26,13 +27,14 @@ class Status(IntEnum):
     UNREPRESENTABLE = 5
     #: The search stopped at its cap of evaluations without a certificate.
     NOT_CERTIFIED = 6
-    #: The objective, robust or of a regression, had several minima; the lowest one was taken.
+    #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest seen was taken.
     MULTIMODAL = 7
     #: No robust fit: more than half of the values are equal. The transform is the identity.
     NO_SPREAD = 8
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
-    #: A regression's optimum, certified as such; no other minimum was seen by a scan of lambda.
+    #: Optimum of an objective that may have others (robust, of a normality criterion, of a regression): a search of
+    #: lambda saw none lower, which is no proof.
     SCANNED = 10
     #: No maximum: the likelihood grows to the end of the scan of lambda.
     AT_END = 11
@@ -64,10 +66,10 @@ _SENTENCES = {
     Status.EMPTY: "not fitted: no values (identity transform)",
     Status.UNREPRESENTABLE: "not fitted: lambda or its scale is beyond the range of float64 (identity transform)",
     Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
-    Status.MULTIMODAL: "the objective has several minima; the lowest one was taken",
+    Status.MULTIMODAL: "the objective has several minima; the lowest that was seen was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
-    Status.SCANNED: "optimum found and certified; a scan of lambda saw no other",
+    Status.SCANNED: "optimum found; a search of lambda saw no lower one",
     Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
@@ -93,6 +95,8 @@ class Route(IntEnum):
     REFIT = 5
     #: From sums of one pass, many short columns side by side.
     LOCKSTEP = 6
+    #: As REFIT, from the start that rectifies both sides.
+    REFIT_BOTH_SIDES = 7
 
     @property
     def label(self) -> str:

@@ -60,13 +60,18 @@ def fit(
     progress: bool = False,
     **estimator_options: Any,
 ) -> PowerFit:
-    """Fit a power transform to every column, by maximum likelihood or robustly.
+    r"""Fit a power transform to every column, by maximum likelihood or robustly.
 
-    lambda minimises ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` with
+    lambda minimises
 
-    * Box-Cox (x > 0): ``psi = (x**lambda - 1)/lambda``, ``ln x`` for lambda = 0; ``J = ln x``;
-    * Yeo-Johnson: ``psi = ((1 + x)**lambda - 1)/lambda`` for x >= 0, ``-((1 - x)**(2 - lambda) - 1)/(2 - lambda)`` for
-      x < 0; ``J = sign(x) log1p|x|``;
+    .. math:: g(\lambda) = \tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J
+
+    with
+
+    * Box-Cox (x > 0): :math:`\psi_\lambda(x) = (x^\lambda - 1)/\lambda`, :math:`\ln x` for lambda = 0;
+      :math:`J = \ln x`;
+    * Yeo-Johnson: :math:`\psi_\lambda(x) = ((1 + x)^\lambda - 1)/\lambda` for x >= 0,
+      :math:`-((1 - x)^{2 - \lambda} - 1)/(2 - \lambda)` for x < 0; :math:`J = \operatorname{sign}(x) \ln(1 + |x|)`;
     * shifted Box-Cox (x > -shift), the two-parameter transform with a given shift: Box-Cox of ``x + shift``
       ([1]_, eq. (2)).
 
@@ -137,6 +142,10 @@ def fit(
         * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
         * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
         * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
+        * rectify ("both", "rewml"): Box-Cox starts from the transform rectified on the side that lambda flattens, and
+          from that rectified on both sides; what counts is the fit that leaves more values at the quantiles of a
+          normal distribution. "one": from the first alone, as the paper and `convention="cellwise"` do. Yeo-Johnson
+          is its own mirror image, and starts from the first.
         * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
           the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.

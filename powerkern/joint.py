@@ -99,9 +99,13 @@ def fit_joint(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
 ) -> JointFit:
-    """Fit a power transform to every column so that the transformed columns are jointly normal.
+    r"""Fit a power transform to every column so that the transformed columns are jointly normal.
 
-    The lambdas minimise ``1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)`` ([1]_, [2]_) with the covariance S
+    The lambdas minimise
+
+    .. math:: \tfrac{1}{2} \ln \det S(\lambda) - \sum_j (\lambda_j - 1)\, \overline{J_j}
+
+    ([1]_, [2]_) with the covariance S
     (divisor n) of the transformed columns, or of their residuals given covariates and an intercept; psi and J are those
     of `powerkern.fit`. For one column without covariates it is the same fit.
 

@@ -41,9 +41,13 @@ def fit_regression(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> RegressionFit:
-    """Fit a power transform to every response, such that it is normal about a linear model of the covariates.
+    r"""Fit a power transform to every response, such that it is normal about a linear model of the covariates.
 
-    For each column y of Y, lambda minimises ``1/2 ln(RSS(lambda)/n) - (lambda - 1) mean(J)``, RSS the residual sum of
+    For each column y of Y, lambda minimises
+
+    .. math:: \tfrac{1}{2} \ln \frac{\mathrm{RSS}(\lambda)}{n} - (\lambda - 1)\, \overline J,
+
+    RSS the residual sum of
     squares of ``psi(lambda, y)`` regressed on X; psi and J as in `powerkern.fit`. This is the profile likelihood of
     ``psi(lambda, y) = X beta + scale N(0, 1)`` ([1]_, section 3).
 
@@ -128,7 +132,7 @@ def fit_regression(
     >>> bool(abs(fit.lmbda[0]) < 0.2)
     True
     >>> fit.status_text
-    ['optimum found and certified; a scan of lambda saw no other']
+    ['optimum found; a search of lambda saw no lower one']
     """
     as_choice("family", family, FIT_FAMILIES)
     _refuse_robust(estimator)

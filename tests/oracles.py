@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import mpmath
 import numpy as np
+from scipy import stats
 
 # --- solvers ------------------------------------------------------------------------------------------
 
@@ -644,7 +645,7 @@ def change_point(
     R: psi^-1(1.5 psi(quartile)), with 1.5 psi kept 1e-5 inside the range of psi, and the result inside the data.
     """
     quartile = quartiles(x, points)[int(lmbda < 1)]
-    if rule == "paper":
+    if rule in ("paper", "both"):
         return quartile
     m = np.longdouble(lmbda)
     target = np.longdouble(1.5) * power_transforms(family, np.longdouble(quartile), lmbda)[()]
@@ -673,11 +674,19 @@ def rectified(family: str, x: np.ndarray, lmbda: float, lower: float, upper: flo
 def rectified_by_rule(
     family: str, x: np.ndarray, lmbda: float, rule: str, points: tuple[float, float] = (0.25, 0.75)
 ) -> np.ndarray:
-    """The rectified transform with the change point of a rule; "none" for the plain transform."""
-    if rule == "none" or lmbda == 1:
+    """The rectified transform with the change point of a rule; "none" for the plain transform.
+
+    "both": as "paper", but small values go on in ln x below the lower quartile, for lambda > 0 under Box-Cox.
+    """
+    if rule == "none" or (lmbda == 1 and rule != "both"):
         return power_transforms(family, x, lmbda)
     c = change_point(family, x, lmbda, rule, points)
-    return rectified(family, x, lmbda, c, c)
+    y = rectified(family, x, lmbda, c, c)
+    if rule != "both" or family == "yeo-johnson" or lmbda <= 0:
+        return y
+    low = np.longdouble(quartiles(x, points)[0])
+    tail = power_transforms(family, low, lmbda) + low**lmbda * np.log(np.asarray(x, dtype=np.longdouble) / low)
+    return np.where(x < low, tail, power_transforms(family, x, lmbda) if lmbda >= 1 else y)
 
 
 def normal_scores(n: int) -> np.ndarray:
@@ -806,11 +815,8 @@ def reweighted(
 ) -> RobustFit:
     """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
 
-    <<<<<<< HEAD
-        R chooses once more what it keeps, at the lambda found; else that is what the last fit was to.
-    =======
-        `rule` is that of the first weights.
-    >>>>>>> int
+    `rule` is that of the first weights. R chooses once more what it keeps, at the lambda found; else that is what the
+    last fit was to.
     """
 
     def within(y: np.ndarray) -> np.ndarray:
@@ -832,6 +838,20 @@ def reweighted(
         float(part.std(ddof=ddof)) / (1.0 if rule == "cellwise" else sd_within(cutoff)),
         huber_one_step(y, HUBER_K, HUBER_BETA),
     )
+
+
+def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: float = 0.5) -> float:
+    """Share of the values that a fit from lambda0 brings to the quantiles of a normal distribution cut at +-CUTOFF.
+
+    Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
+    distance from the quantile of its rank among them.
+    """
+    fit = reweighted(family, u, lmbda0, rule)
+    y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
+    cut = stats.truncnorm(-CUTOFF, CUTOFF)
+    z = cut.ppf((np.arange(1, y.size + 1) - 1 / 3) / (y.size + 1 / 3))
+    d = (y - y.mean()) / y.std() * cut.std() - z
+    return float(np.sum(np.clip(1 - (d / c) ** 2, 0, None) ** 3) / u.size)
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:

@@ -17,7 +17,11 @@ import matplotlib.pyplot as plt  # noqa: E402
 from powerkern.cellwise import wrapped_pca  # noqa: E402
 from powerkern.joint import fit_joint  # noqa: E402
 from powerkern.plot import (  # noqa: E402
+    before_after_plot,
     cell_map,
+    forest_plot,
+    histogram_plot,
+    objective_plot,
     outlier_map,
     profile_plot,
     qq_plot,
@@ -26,7 +30,10 @@ from powerkern.plot import (  # noqa: E402
     search_plot,
     sensitivity_plot,
 )
+from powerkern.plot._band import simultaneous_band  # noqa: E402
+from powerkern.plot._drawing import shortened  # noqa: E402
 from powerkern.regression import fit_regression  # noqa: E402
+from powerkern.sensitivity import sensitivity_curve  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +92,7 @@ def test_columns_go_by_position_or_name():
     fit = pk.fit(X, column_names=["a", "b", "c"])
     by_name, by_position = qq_plot(X, fit, column="c"), qq_plot(X, fit, column=-1)
     assert by_name.get_title() == by_position.get_title()
-    assert "'c'" in by_name.get_title()
+    assert by_name.get_title().startswith("c, lambda = ")
     with pytest.raises(ValueError, match="there is no column 'd'; the columns are 'a', 'b', 'c'"):
         qq_plot(X, fit, column="d")
     with pytest.raises(ValueError, match="there is no column 3; the fit has 3"):
@@ -95,6 +102,190 @@ def test_columns_go_by_position_or_name():
 def test_one_column_may_be_a_vector():
     x = skewed()[:, 0]
     assert len(qq_plot(x, pk.fit(x)).lines[1].get_ydata()) == 120
+
+
+def test_many_points_are_thinned_to_what_can_be_seen():
+    x = np.random.default_rng(0).standard_normal(200_000)
+    x[:3] = 30.0, -35.0, 35.0
+    ax = qq_plot(x, pk.fit(x, lmbda=1.0))
+    scores = scipy.stats.norm.ppf((np.arange(1, x.size + 1) - 1 / 3) / (x.size + 1 / 3))
+    before = np.sort((x - x.mean()) / x.std())
+    points = ax.lines[0].get_xydata()
+    assert len(points) < 4000
+    # every point has a drawn one next to it, and the outermost are all there
+    next_to = np.clip(np.searchsorted(points[:, 0], scores, side="right") - 1, 0, None)
+    for axis, values in enumerate((scores, before)):
+        assert np.abs(points[next_to, axis] - values).max() <= 0.006 * np.hypot(1.0, np.abs(values)).max()
+    assert np.array_equal(points[[0, -2, -1], 1], before[[0, -2, -1]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 50, 700])
+def test_the_band_holds_whole_normal_samples(n):
+    """95 of 100 standard normal samples, whatever their size: the Monte Carlo error of both simulations is within 2."""
+    band = simultaneous_band(n, 0.95)
+    z = np.sort(np.random.default_rng(3).standard_normal((2000, n)), axis=1)
+    scores = scipy.stats.norm.ppf((np.arange(1, n + 1) - 1 / 3) / (n + 1 / 3))
+    low, high = np.interp(scores, band.scores, band.low), np.interp(scores, band.scores, band.high)
+    assert ((z >= low) & (z <= high)).all(axis=1).mean() == pytest.approx(0.95, abs=0.025)
+    assert np.array_equal(band.low, -band.high[::-1])
+
+
+def test_the_band_of_one_value_is_that_of_the_normal_distribution():
+    low, high = (float(end[0]) for end in simultaneous_band(1, 0.95)[1:])
+    assert (low, high) == pytest.approx((-1.96, 1.96), abs=0.1)
+
+
+def test_band_is_drawn_and_left_out():
+    X = skewed()
+    fit = pk.fit(X)
+    (band,) = qq_plot(X, fit, band=0.9).collections
+    assert band.get_label() == "90% of normal samples"
+    drawn = band.get_paths()[0].vertices
+    expected = simultaneous_band(120, 0.9)
+    assert drawn[:, 1].min() == pytest.approx(expected.low.min())
+    assert drawn[:, 1].max() == pytest.approx(expected.high.max())
+    assert not qq_plot(X, fit, band=None).collections
+    with pytest.raises(ValueError, match=r"band must be a probability between 0 and 1, or None, got 95"):
+        qq_plot(X, fit, band=95)
+
+
+# --- histograms, many columns -------------------------------------------------------------------------
+
+
+def test_histograms_count_every_value():
+    X = skewed(400)
+    X[7, 0] = np.nan
+    fit = pk.fit(X, "box-cox")
+    ax = histogram_plot(X, fit)
+    x = np.delete(X[:, 0], 7)
+    for patch, values in zip(ax.patches, ((x - x.mean()) / x.std(), fit.transform(X)[:, 0]), strict=True):
+        density, edges, _ = patch.get_data()
+        inside = np.abs(values) <= 4.0
+        assert edges[[0, -1]].tolist() == [-4.0, 4.0]
+        assert np.sum(density * np.diff(edges)) == pytest.approx(np.count_nonzero(inside) / 399)
+        beyond = np.count_nonzero(~inside & ~np.isnan(values))
+        assert (f"({beyond} beyond)" in patch.get_label()) == (beyond > 0)
+    z, density = ax.lines[0].get_data()
+    assert np.allclose(density, scipy.stats.norm.pdf(z))
+
+
+def test_many_columns_in_one_figure():
+    X = skewed(p=5)
+    fit = pk.fit(X, "box-cox", column_names=list("abcde"))
+    axes = before_after_plot(X, fit, columns=["e", 0, 2])
+    assert axes.shape == (3, 2)
+    assert [ax.get_title().split(",")[0] for ax in axes[:, 0]] == ["e", "a", "c"]
+    alone = qq_plot(X, fit, column="e")
+    for one, other in zip(axes[0, 1].lines[:2], alone.lines[:2], strict=True):
+        assert np.array_equal(one.get_xydata(), other.get_xydata())
+    assert len(axes[0, 0].figure.axes) == 6  # none is empty
+    only = before_after_plot(X, fit, kinds=["qq"], band=None)
+    assert only.shape == (5, 1)
+    assert not only[0, 0].collections
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"columns": ["a", "z"]}, ValueError, "there is no column 'z'"),
+        ({"columns": "a"}, TypeError, "columns must be a sequence"),
+        ({"columns": []}, ValueError, "names no column"),
+        ({"kinds": "qq"}, ValueError, "kinds must be a sequence of 'histogram' and 'qq'"),
+        ({"kinds": []}, ValueError, "kinds must be a sequence"),
+        ({"kinds": ["box"]}, ValueError, "kinds must be a sequence"),
+        ({"columns": [0] * 101}, ValueError, "202 panels do not fit"),
+    ],
+)
+def test_bad_choices_of_columns(options, error, message):
+    X = skewed(p=1)
+    with pytest.raises(error, match=message):
+        before_after_plot(X, pk.fit(X, column_names=["a"]), **options)
+
+
+def test_titles_fit_their_axes():
+    X = skewed(p=2)
+    name = "how often do you $pay$ in cash, on a scale from 0 (never) to 10 (whenever I can, and I can always)"
+    fit = pk.fit(X, column_names=[name, "x"])
+    title = qq_plot(X, fit).title
+    assert title.get_text().startswith("how often")
+    assert "…" in title.get_text()
+    assert title.get_text().endswith(f"\nlambda = {fit.lmbda[0]:.3g}")
+    assert title.get_window_extent().width <= title.axes.get_window_extent().width
+    for ax in before_after_plot(X, fit)[:, 0]:
+        assert ax.title.get_window_extent().width <= ax.get_window_extent().width
+    title.figure.canvas.draw()  # dollars are no formula
+
+
+@pytest.mark.parametrize(("label", "length", "expected"), [("abcdefghij", 7, "abc…hij"), ("abcdef", 6, "abcdef")])
+def test_labels_are_shortened_in_the_middle(label, length, expected):
+    assert shortened(label, length) == expected
+
+
+def test_lines_and_text_follow_a_dark_style():
+    X = skewed()
+    with plt.style.context("dark_background"):
+        ax = qq_plot(X, pk.fit(X))
+        diagonal = ax.lines[2]
+        assert matplotlib.colors.to_rgb(diagonal.get_color()) == (1.0, 1.0, 1.0)
+        assert matplotlib.colors.to_rgb(ax.lines[0].get_color()) == pytest.approx((0.4, 0.4, 0.4))
+
+
+# --- forests ------------------------------------------------------------------------------------------
+
+
+def intervals_of(ax):
+    return {round(float(path.vertices[0, 1])): tuple(path.vertices[:, 0]) for path in ax.collections[0].get_paths()}
+
+
+@pytest.mark.filterwarnings("ignore:.*not fitted")
+def test_forest_plot_has_lambdas_and_intervals():
+    X = skewed(p=4)
+    X[:, 2] = 1.0
+    fit = pk.fit(X, "box-cox", column_names=list("abcd"))
+    ax = forest_plot(fit, level=0.9)
+    low, high = fit.confint(0.9)
+    assert intervals_of(ax) == {j: pytest.approx((low[j], high[j])) for j in (0, 1, 3)}
+    assert np.array_equal(ax.lines[0].get_xydata(), np.column_stack([fit.lmbda, np.arange(4)]))
+    assert ax.lines[1].get_ydata().tolist() == [2]  # hollow: no interval
+    assert ax.get_xlabel() == "lambda, 90% interval"
+    assert ax.get_ylim() == (3.5, -0.5)
+
+
+def test_forest_plot_in_order_and_of_chosen_columns():
+    X = skewed(p=4)
+    fit = pk.fit(X, "box-cox", column_names=list("abcd"))
+    ax = forest_plot(fit, columns=["d", "b", 0], sort=True)
+    order = sorted((3, 1, 0), key=lambda j: -fit.lmbda[j])
+    assert ax.lines[0].get_xdata().tolist() == fit.lmbda[order].tolist()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["abcd"[j] for j in order]
+    low, high = fit.confint()
+    assert intervals_of(ax) == {k: pytest.approx((low[j], high[j])) for k, j in enumerate(order)}
+
+
+def test_forest_plot_of_an_extreme_lambda_keeps_its_limits():
+    x = np.random.default_rng(0).normal(2000.0, 1.0, size=(300, 1))
+    X = np.column_stack([x**20.0 / 1e60, skewed(300, 1)])
+    fit = pk.fit(X, "box-cox", lmbda=[-279.8, 0.5])
+    ax = forest_plot(fit, limits=(-3.0, 3.0))
+    assert [text.get_text() for text in ax.texts] == ["-280"]
+    assert ax.get_xlim()[0] > -4.0
+    assert ax.lines[0].get_xdata().tolist() == [0.5]
+    with pytest.raises(ValueError, match="limits must be two finite numbers"):
+        forest_plot(fit, limits=(1.0, -1.0))
+
+
+def test_forest_plots_of_other_fits():
+    Y, x = responses()
+    regression, joint = fit_regression(Y, x), fit_joint(Y, column_names=["u", "v"])
+    for fit in (regression, joint):
+        low, high = fit.confint(0.95)
+        assert intervals_of(forest_plot(fit)) == {j: pytest.approx((low[j], high[j])) for j in (0, 1)}
+    with pytest.raises(ValueError, match="X goes with a PowerFit or a JointFit"):
+        forest_plot(regression, Y)
+    again = pk.PowerFit.from_json(pk.fit(Y).to_json())
+    assert intervals_of(forest_plot(again, Y)) == intervals_of(forest_plot(pk.fit(Y)))
+    robust = pk.fit(Y, estimator="rewml")
+    assert not intervals_of(forest_plot(robust, level=None))
 
 
 # --- profiles -----------------------------------------------------------------------------------------
@@ -158,17 +349,81 @@ def test_the_cell_map_of_a_robust_fit_colours_its_outliers():
     assert (drawn[5:9, 1] == 1.0).all()
 
 
-def test_large_cell_maps_are_block_means():
+def drawn_cells(ax):
+    return np.ma.filled(ax.images[0].get_array(), np.nan)
+
+
+def test_blocks_of_large_cell_maps_are_their_furthest_cells():
     X = np.random.default_rng(0).normal(size=(101, 7))
     fit = pk.fit(X, lmbda=1.0)
     X[50, 2] = np.nan
-    cutoff = 0.5
+    X[6:12, :3] = np.nan
+    cutoff, block = 0.5, 18
     ax = cell_map(X, fit, cutoff=cutoff, max_shape=(20, 3))
-    full = np.ma.filled(cell_map(X, fit, cutoff=cutoff).images[0].get_array(), np.nan)
-    drawn = np.asarray(ax.images[0].get_array())
-    expected = [[np.nanmean(full[i : i + 6, j : j + 3]) for j in range(0, 7, 3)] for i in range(0, 101, 6)]
-    assert np.allclose(drawn, expected)
+    z = fit.transform(X)
+    darkest = 2.0 * scipy.stats.norm.isf((1.0 - (2.0 * scipy.stats.norm.cdf(cutoff) - 1.0) ** (1.0 / block)) / 2.0)
+    drawn = drawn_cells(ax)
+    assert drawn.shape == (17, 3)
+    for (i, j), value in np.ndenumerate(drawn):
+        cells = z[6 * i : 6 * i + 6, 3 * j : 3 * j + 3].ravel()
+        cells = cells[~np.isnan(cells)]
+        if not cells.size:
+            assert (i, j) == (1, 0)
+            assert np.isnan(value)
+            continue
+        furthest = cells[np.argmax(np.abs(cells))]
+        excess = np.clip((abs(furthest) - cutoff) / (darkest - cutoff), 0.0, 1.0)
+        assert value == pytest.approx(np.copysign(excess, furthest))
     assert ax.get_ylim() == (100.5, -0.5)
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("column in blocks of 3", "row in blocks of 6")
+
+
+@pytest.mark.parametrize("shape", [(3000, 500), (20_000, 40), (300, 900)])
+def test_a_large_cell_map_loses_no_outlier(shape):
+    X = np.random.default_rng(0).normal(size=shape)
+    fit = pk.fit(X, lmbda=1.0)
+    X[150:160, 20:23] = 40.0
+    X[7, 11] = -40.0
+    ax = cell_map(X, fit)
+    drawn = drawn_cells(ax)
+    rows, columns = (-(-size // limit) for size, limit in zip(shape, (200, 100), strict=True))
+    high, low = (drawn == 1.0), (drawn == -1.0)
+    assert high[150 // rows, 20 // columns]
+    assert low[7 // rows, 11 // columns]
+    planted = np.zeros(shape, dtype=bool)
+    planted[150:160, 20:23] = True
+    blocks = {(i // rows, j // columns) for i, j in zip(*np.nonzero(planted), strict=True)}
+    assert set(zip(*np.nonzero(high), strict=True)) == blocks
+    assert np.count_nonzero(low) == 1
+    assert np.mean(np.abs(drawn) > 0.5) < 0.05  # what is only noise is pale
+    squares = ax.collections[0]
+    assert len(squares.get_offsets()) == np.count_nonzero(np.abs(drawn) == 1.0)
+    assert any(np.abs(at - [11, 7]).max() < max(rows, columns) for at in squares.get_offsets())
+
+
+@pytest.mark.filterwarnings("ignore:.*not fitted")
+def test_cell_map_hatches_what_was_not_fitted_and_names_what_there_is():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(skewed(12, 5), columns=list("abcde"), index=[f"sample {i}" for i in range(12)])
+    X["b"] = X["c"] = X["e"] = 1.0
+    X.iloc[3, 0] = np.nan
+    ax = cell_map(X, pk.fit(X))
+    hatched = [(patch.get_x(), patch.get_width()) for patch in ax.patches if patch.get_hatch()]
+    assert hatched == [(0.5, 2.0), (3.5, 1.0)]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["not fitted"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == list("abcde")
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(X.index)
+    assert np.isnan(drawn_cells(ax)[3, 0])
+    assert cell_map(X[["a", "d"]].to_numpy(), pk.fit(X[["a", "d"]].to_numpy())).get_legend() is None
+
+
+def test_many_names_of_a_cell_map_are_thinned():
+    X = np.random.default_rng(0).normal(size=(20, 300))
+    names = [f"feature {j}" for j in range(300)]
+    ax = cell_map(X, pk.fit(X, column_names=names))
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert labels == [names[int(at)] for at in ax.get_xticks()]
+    assert 20 <= len(labels) <= 40
 
 
 @pytest.mark.filterwarnings("ignore:.*not fitted")
@@ -208,6 +463,53 @@ def test_cell_map_needs_standardised_values():
         cell_map(X, pk.fit(X, standardize=False))
 
 
+# --- objectives ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl", "ks", "ppcc"])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_objective_plot_marks_minima_start_and_end(family, estimator):
+    X = skewed(n=50) + 5.0
+    fit = pk.fit(X, family, estimator, column_names=["a", "b", "c"])
+    ax = objective_plot(fit, column="b")
+    curve, minima, start, end = ax.lines
+    lmbdas, values = curve.get_data()
+    assert np.array_equal(values, fit.objective_curve(lmbdas)[1])
+    lowest = [k for k in range(1, len(values) - 1) if values[k - 1] >= values[k] < values[k + 1]]
+    assert np.array_equal(minima.get_xdata(), lmbdas[lowest])
+    assert np.array_equal(minima.get_ydata(), values[lowest])
+    assert fit.objective[1] == pytest.approx(values.min(), abs=1e-9)
+    assert start.get_xdata()[0] == fit.lmbda0[1]
+    assert np.abs(minima.get_xdata() - fit.lmbda0[1]).min() < 1e-3
+    assert end.get_xdata()[0] == fit.lmbda[1]
+    assert lmbdas[0] < fit.lmbda[1] < lmbdas[-1]
+    assert ax.get_title().startswith("b, ")
+
+
+def test_objective_plot_takes_lambdas_and_the_data_again():
+    x = skewed()[:, 0]
+    fit = pk.PowerFit.from_json(pk.fit(x, "box-cox", "rewml").to_json())
+    with pytest.raises(ValueError, match="pass X"):
+        objective_plot(fit)
+    points = np.linspace(-1.0, 1.0, 20)
+    found = objective_plot(fit, x, lmbdas=points).lines[0].get_xdata()
+    assert np.array_equal(found, np.union1d(points, fit.lmbda0))
+
+
+def test_objective_plot_of_values_that_are_mostly_equal():
+    x = np.append(np.full(30, 2.0), np.arange(1.0, 12.0))
+    lmbdas = objective_plot(pk.fit(x, "box-cox")).lines[0].get_xdata()
+    assert np.isfinite(lmbdas).all()
+    assert np.ptp(lmbdas) > 1.0
+
+
+def test_a_column_without_a_fit_has_no_objective():
+    with pytest.warns(UserWarning, match="column 1"):
+        fit = pk.fit(np.column_stack([skewed()[:, 0], np.ones(120)]), "box-cox", "rewml")
+    with pytest.raises(ValueError, match="column 1 has no objective"):
+        objective_plot(fit, column=1)
+
+
 # --- sensitivity --------------------------------------------------------------------------------------
 
 
@@ -226,6 +528,13 @@ def test_sensitivity_counts_values_only():
     assert np.array_equal(whole.get_ydata(), holes.get_ydata())
     with pytest.raises(ValueError, match=r"one-dimensional, got shapes \(10, 3\) and \(2,\)"):
         sensitivity_plot(x.reshape(10, 3), z)
+
+
+def test_sensitivity_with_options_of_the_estimators():
+    x, z = np.random.default_rng(0).normal(size=60), [-5.0, 0.5, 3.0]
+    named = {"once": {"estimator": "rewml", "n_reweight": 1}, "trimmed": {"estimator": "mtl", "h": 0.9}}
+    for line in sensitivity_plot(x, z, estimators=named).lines[:2]:
+        assert np.array_equal(line.get_ydata(), sensitivity_curve(x, z, **named[line.get_label()]))
 
 
 def test_sensitivity_of_a_robust_estimator_is_bounded():
@@ -273,6 +582,8 @@ X = skewed()
 FIT = pk.fit(X)
 DRAW = {
     "qq_plot": lambda ax: qq_plot(X, FIT, ax=ax),
+    "histogram_plot": lambda ax: histogram_plot(X, FIT, ax=ax),
+    "forest_plot": lambda ax: forest_plot(FIT, ax=ax),
     "reliability_plot": lambda ax: reliability_plot([0, 1], [0.1, 0.9], ax=ax),
     "profile_plot": lambda ax: profile_plot(FIT, ax=ax),
     "cell_map": lambda ax: cell_map(X, FIT, ax=ax),

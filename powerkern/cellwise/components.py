@@ -110,7 +110,7 @@ def wrapped_pca(
     quantile: float = 0.975,
     n_threads: int | None = None,
 ) -> WrappedPCA:
-    """Robust principal components: those of the wrapped data [1]_.
+    """Robust principal components: those of the wrapped data.
 
     The components are the eigenvectors of `wrapped_correlation` (of `wrapped_covariance` with ``standardize=False``),
     found from the smaller of the two products of the wrapped data with themselves. The data themselves, unwrapped, are

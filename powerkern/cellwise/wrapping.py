@@ -292,7 +292,7 @@ def wrap(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> Wrapped:
-    """Wrap every column: ``loc + scale psi((x - loc)/scale)`` [1]_.
+    """Wrap every column: ``loc + scale psi((x - loc)/scale)``.
 
     ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 beyond: of
     normal values 87 % stay as they are, and a far outlier becomes the center of its column. Whatever is then computed
@@ -410,7 +410,7 @@ def has_infinite(values: NDArray[Any]) -> BoolArray:
 def wrapped_correlation(
     X: object, b: float = 1.5, c: float = 4.0, *, method: str = "mcd", n_threads: int | None = None
 ) -> FloatArray:
-    """Robust correlation of all columns: the product-moment correlation of the wrapped columns [1]_.
+    """Robust correlation of all columns: the product-moment correlation of the wrapped columns.
 
     One product of matrices, whatever the number of columns, and positive semidefinite.
 

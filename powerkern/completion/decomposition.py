@@ -176,11 +176,11 @@ def uv_decompose(
     random_state: Any = None,
     n_threads: int | None = None,
 ) -> UVDecomposition:
-    """Approximate a matrix with missing entries by a product U V of rank `rank`.
+    r"""Approximate a matrix with missing entries by a product U V of rank `rank`.
 
-    Minimises, over the observed entries, ::
+    Minimises, over the observed entries,
 
-        sum (m_rs - sum_k u_rk v_ks)^2 + ridge (|U|^2 + |V|^2)
+    .. math:: \sum_{r, s} \Bigl(m_{rs} - \sum_k u_{rk} v_{ks}\Bigr)^2 + \text{ridge}\, (|U|^2 + |V|^2)
 
     by epochs that improve U with V held fixed and V with U held fixed. The problem is not convex: the result is a
     stationary point, which depends on the start.

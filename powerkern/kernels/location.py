@@ -294,11 +294,11 @@ def _plain(result: LocScale) -> LocScale:
 
 @compiled_as(_huber_location)
 def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5) -> LocScale:
-    """Huber's M-estimate of location for a known scale.
+    r"""Huber's M-estimate of location for a known scale.
 
-    The root mu of [1]_::
+    The root mu of [1]_
 
-        sum psi((x - mu)/s) = 0,    psi(u) = max(-k, min(k, u))
+    .. math:: \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr) = 0, \qquad \psi_k(u) = \max(-k, \min(k, u))
 
     Parameters
     ----------
@@ -351,11 +351,14 @@ def huber_location(x: npt.ArrayLike, scale: float | None = None, k: float = 1.5)
 
 @compiled_as(_huber_scale)
 def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, ddof: int = 0) -> LocScale:
-    """Huber's M-estimate of scale about a center.
+    r"""Huber's M-estimate of scale about a center.
 
-    The root s of [1]_::
+    The root s of [1]_
 
-        sum min(((x - center)/s)**2, k**2) = (n - ddof) beta(k),    beta(k) = E min(Z**2, k**2), Z standard normal
+    .. math:: \sum_i \min\Bigl(\Bigl(\frac{x_i - c}{s}\Bigr)^2, k^2\Bigr) = (n - \text{ddof})\, \beta(k), \qquad
+              \beta(k) = \operatorname{E} \min(Z^2, k^2),
+
+    with c the center and Z standard normal.
 
     Parameters
     ----------
@@ -412,12 +415,15 @@ def huber_scale(x: npt.ArrayLike, center: float | None = None, k: float = 1.5, d
 
 @compiled_as(_huber_proposal2)
 def huber_proposal2(x: npt.ArrayLike, k: float = 1.5, k_location: float | None = None) -> LocScale:
-    """Huber's proposal 2: location and scale at once.
+    r"""Huber's proposal 2: location and scale at once.
 
-    The roots mu and s of [1]_::
+    The roots mu and s of [1]_
 
-        sum psi((x - mu)/s) = 0
-        sum psi((x - mu)/s)**2 = (n - 1) beta(k),    psi(u) = max(-k, min(k, u)), beta(k) = E psi(Z)**2
+    .. math:: \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr) = 0, \qquad
+              \sum_i \psi_k\Bigl(\frac{x_i - \mu}{s}\Bigr)^2 = (n - 1)\, \beta(k), \qquad
+              \beta(k) = \operatorname{E} \psi_k(Z)^2,
+
+    with ``psi_k(u) = max(-k, min(k, u))`` and Z standard normal.
 
     Parameters
     ----------

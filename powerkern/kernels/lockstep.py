@@ -71,6 +71,7 @@ from powerkern.kernels.results import (
     N_OBS,
     N_RESULTS,
     NLL,
+    OBJECTIVE,
     REF,
     ROUTE,
     SCALE,
@@ -391,7 +392,7 @@ def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
     for k in range(N_RESULTS):
         row[k] = found[k, lane]
     write_range(row, row[N_OBS], row[X_MIN], row[X_MAX])
-    row[LMBDA0], row[ROUTE] = row[LMBDA], _LOCKSTEP
+    row[LMBDA0], row[OBJECTIVE], row[ROUTE] = row[LMBDA], row[NLL], _LOCKSTEP
 
 
 # --- a matrix ---------------------------------------------------------------------------------------

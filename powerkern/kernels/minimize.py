@@ -538,11 +538,9 @@ def newton_root(
     xtol: float = 1e-12,
     max_eval: int = 200,
 ) -> Root:
-    """Root of an increasing function of one variable by a safeguarded Halley iteration.
+    r"""Root of an increasing function of one variable by a safeguarded Halley iteration.
 
-    ::
-
-        x <- x - f/(f' - f f''/(2 f'))
+    .. math:: x \leftarrow x - \frac{f}{f' - f f''/(2 f')}
 
     or Newton's x - f/f' where f'' is 0 or the correction is not small [1]_. The signs of f seen so far
     bracket the root: a step out of the bracket becomes a bisection, and before there is a bracket no step

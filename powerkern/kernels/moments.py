@@ -63,12 +63,13 @@ class LogNumber(NamedTuple):
 
 @kernel
 def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
-    """Moments of the data seen so far and one more value.
+    r"""Moments of the data seen so far and one more value.
 
-    With W the weight so far and d = x - mean [1]_::
+    With W the weight so far and :math:`d = x - \bar x` [1]_,
 
-        mean <- mean + d w/(W + w)
-        m2   <- m2 + w d (x - mean), with the new mean
+    .. math:: \bar x \leftarrow \bar x + \frac{d w}{W + w}, \qquad M_2 \leftarrow M_2 + w d\, (x - \bar x)
+
+    with the new mean in the second.
 
     Parameters
     ----------
@@ -113,12 +114,11 @@ def welford_update(state: Moments, x: float, w: float = 1.0) -> Moments:
 
 @kernel
 def chan_merge(a: Moments, b: Moments) -> Moments:
-    """Moments of the union of two disjoint parts of the data.
+    r"""Moments of the union of two disjoint parts of the data.
 
-    With d = mean_b - mean_a and n = n_a + n_b [1]_::
+    With :math:`d = \bar x_b - \bar x_a` and :math:`n = n_a + n_b` [1]_,
 
-        mean = mean_a + d n_b/n
-        m2   = m2_a + m2_b + d**2 n_a n_b/n
+    .. math:: \bar x = \bar x_a + d\, n_b/n, \qquad M_2 = M_{2,a} + M_{2,b} + d^2\, n_a n_b/n
 
     Parameters
     ----------
@@ -525,11 +525,11 @@ def _sign_vector(values: npt.ArrayLike, logs: np.ndarray) -> np.ndarray:
 
 @compiled_as(_logsumexp)
 def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
-    """Logarithm of a sum of numbers given by their logarithms.
+    r"""Logarithm of a sum of numbers given by their logarithms.
 
-    With c the largest log, so that no exponential overflows [1]_::
+    With c the largest log, so that no exponential overflows [1]_,
 
-        ln sum_i w_i e^{l_i} = c + ln sum_i w_i e^{l_i - c}
+    .. math:: \ln \sum_i w_i e^{l_i} = c + \ln \sum_i w_i e^{l_i - c}
 
     Parameters
     ----------
@@ -582,11 +582,11 @@ def logsumexp(logs: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> floa
 
 @compiled_as(_log_mean)
 def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumber:
-    """Mean of numbers given by their logarithms and signs, as a logarithm and a sign.
+    r"""Mean of numbers given by their logarithms and signs, as a logarithm and a sign.
 
-    For x_i = s_i e^{l_i} and c the largest log::
+    For :math:`x_i = s_i e^{l_i}` and c the largest log,
 
-        ln |mean(x)| = c + ln |1/n sum_i s_i e^{l_i - c}|
+    .. math:: \ln |\bar x| = c + \ln \Bigl| \frac{1}{n} \sum_i s_i e^{l_i - c} \Bigr|
 
     Parameters
     ----------
@@ -634,11 +634,12 @@ def log_mean(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> LogNumb
 
 @compiled_as(_log_var)
 def log_var(logs: npt.ArrayLike, signs: npt.ArrayLike | None = None) -> float:
-    """Logarithm of the variance of numbers given by their logarithms and signs.
+    r"""Logarithm of the variance of numbers given by their logarithms and signs.
 
-    For x_i = s_i e^{l_i}, c the largest log and s_1 the first sign::
+    For :math:`x_i = s_i e^{l_i}`, c the largest log and :math:`s_1` the first sign,
 
-        ln Var(x) = 2 c + ln Var(y),    y_i = s_i e^{l_i - c} - s_1 = s_i expm1(l_i - c) + (s_i - s_1)
+    .. math:: \ln \operatorname{Var}(x) = 2 c + \ln \operatorname{Var}(y), \qquad
+              y_i = s_i e^{l_i - c} - s_1 = s_i\, \mathrm{expm1}(l_i - c) + (s_i - s_1)
 
     with the variance divided by n. The exponentials do not overflow, and values of one sign that are
     nearly equal keep the digits in which they differ.

@@ -46,7 +46,7 @@ KS, PPCC = 0, 1
 FOUND_LMBDA, FOUND_VALUE, FOUND_N_EVAL, FOUND_STATUS = range(4)
 N_FOUND = 4
 
-_OK, _NOT_CERTIFIED, _MULTIMODAL = int(Status.OK), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
+_SCANNED, _NOT_CERTIFIED, _MULTIMODAL = int(Status.SCANNED), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
 #: Steps of a scan up and down from its start, their size as a fraction of 1/scale, and how many at most if it goes on.
 _STEPS, _STEP, _FARTHEST = 16, 0.25, 400
@@ -314,7 +314,7 @@ def _search(
         k += 1
     out[FOUND_LMBDA], out[FOUND_VALUE], out[FOUND_N_EVAL] = start, lowest, k - low * fine
     if highest - lowest < _FLAT:
-        out[FOUND_STATUS] = _OK
+        out[FOUND_STATUS] = _SCANNED
         return
     center = origin + best * step
     state = brent_start(-step, step, _XTOL, _MAX_EVAL)
@@ -324,7 +324,7 @@ def _search(
     out[FOUND_LMBDA] = (center + state.best if better else center) / logs.scale
     out[FOUND_VALUE] = state.fun if better else lowest
     out[FOUND_N_EVAL] += state.n_eval
-    out[FOUND_STATUS] = _MULTIMODAL if second < _RIVAL * lowest else _OK
+    out[FOUND_STATUS] = _MULTIMODAL if second < _RIVAL * lowest else _SCANNED
     if state.status != CONVERGED or abs(best) >= _FARTHEST * fine:
         out[FOUND_STATUS] = _NOT_CERTIFIED
 

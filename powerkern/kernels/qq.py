@@ -92,6 +92,39 @@ def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: floa
 
 
 @kernel
+def near_quantiles(y: FloatArray, cutoff: float, c: float) -> float:
+    """Sum of 1 - rho over sorted values, at their distances from the quantiles of N(0, 1) within +-cutoff.
+
+    Both are standardised by their means and standard deviations; distances are in units of that of N(0, 1).
+    """
+    m = y.size
+    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
+    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
+    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
+    mean, squares = 0.0, 0.0
+    for i in range(m):
+        mean += y[i] / m
+    for i in range(m):
+        squares += (y[i] - mean) * (y[i] - mean)
+    if not 0.0 < squares < math.inf:
+        return 0.0
+    per_scale, near = sd_of_scores / math.sqrt(squares / m), 0.0
+    for i in range((m + 1) // 2):
+        z = normal_quantile(tail + (1.0 - 2.0 * tail) * ((i + 2.0 / 3.0) / (m + 1.0 / 3.0)))
+        near += _nearness((y[i] - mean) * per_scale - z, c)
+        if 2 * i + 1 < m:
+            near += _nearness((y[m - 1 - i] - mean) * per_scale + z, c)
+    return near
+
+
+@kernel
+def _nearness(distance: float, c: float) -> float:
+    """1 - rho."""
+    u = 1.0 - (distance / c) * (distance / c)
+    return u * u * u if u > 0.0 else 0.0
+
+
+@kernel
 def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
     """Kernel of `bisquare_objective`."""
     if y.size == 0 or not scale > 0.0:
@@ -108,11 +141,10 @@ def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float,
 
 @compiled_as(bisquare_objective_of)
 def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
-    """Bisquare distance between standardised order statistics and normal scores.
+    r"""Bisquare distance between standardised order statistics and normal scores.
 
-    ::
-
-        1/n sum_i rho((y_i - loc)/scale - scores_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
+    .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
+              \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import expm1_lanes
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
-from powerkern.kernels.rectified import QUARTILES, SortedColumn
+from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
 #: An exponent closer to 0 counts as this: it can be divided by.
 _FLAT = 1e-290
@@ -74,10 +74,13 @@ def _off_0(m: Lanes) -> Lanes:
 
 
 @kernel
-def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
-    """Tangents beyond the change point on the side that lambda flattens."""
+def _rectify(column: SortedColumn, rule: int, lmbda: Lanes, y: FloatArray) -> None:
+    """Tangents beyond the change points on the sides that lambda flattens."""
     n, one = column.n, in_all_lanes(1.0)
-    for side in range(2):
+    in_logs = is_low_tail_in_logs(column, rule)
+    if in_logs:
+        _rectify_low_tail(column, lmbda, y)
+    for side in range(1 if in_logs else 0, 2):
         k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
         at, slope = _at(y, k), expm1_lanes((lmbda - 1.0) * column.logs[k]) + 1.0
         flattened = lmbda < one if side else lmbda > one
@@ -86,11 +89,21 @@ def _rectify(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
 
 
 @kernel
+def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
+    """Tangents in the logs below the lower change point, for lambda > 0."""
+    k = column.lower
+    at, slope = _at(y, k), expm1_lanes(lmbda * column.logs[k]) + 1.0
+    flattened = lmbda > in_all_lanes(0.0)
+    for i in range(k):
+        store(y, (LANES * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), _at(y, i)))
+
+
+@kernel
 def _objective(
     column: SortedColumn, scores: FloatArray, rule: int, k: float, c: float, lmbda: Lanes, y: FloatArray
 ) -> Lanes:
-    if rule == QUARTILES:
-        _rectify(column, lmbda, y)
+    if rule != NOT_RECTIFIED:
+        _rectify(column, rule, lmbda, y)
     n = column.n
     one, center = in_all_lanes(1.0), _at(y, (n - 1) >> 1)
     median = center + 0.5 * (_at(y, n >> 1) - center)

@@ -11,6 +11,12 @@ It is continuous in lambda and in x, and increasing. Its range is the whole line
 ln x or sign(x) log1p|x|::
 
     psi = b_m(a), psi' = exp((lambda - 1) a),   m = lambda, but lambda - 2 for a < 0 under Yeo-Johnson
+
+Yeo-Johnson is its own mirror image, and the rule with it. Box-Cox is that of 1/x with -lambda, but the rule is not: for
+lambda > 0 its range begins at -1/lambda, so that small outliers hide at that bound. Rectified on both sides, it goes on
+in ln x there (and as above on the other side)::
+
+    lambda > 0:  psi(x) for x >= C_l,   psi(C_l) + C_l^lambda ln(x/C_l) below
 """
 
 from __future__ import annotations
@@ -75,15 +81,17 @@ def _rectified_boxcox_entry(x: float, lmbda: float, lower: float, upper: float) 
 
 @compiled_as(_rectified_boxcox)
 def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Rectified Box-Cox transform.
+    r"""Rectified Box-Cox transform.
 
     The Box-Cox transform psi, continued along its tangent where it would flatten outliers.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -128,15 +136,17 @@ def _inv_rectified_boxcox_entry(y: float, lmbda: float, lower: float, upper: flo
 
 @compiled_as(_inv_rectified_boxcox)
 def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> float:
-    """Inverse of the rectified Box-Cox transform.
+    r"""Inverse of the rectified Box-Cox transform.
 
     The x whose rectified transform is y.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -180,15 +190,17 @@ def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: flo
 
 @compiled_as(_rectified_yeojohnson)
 def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> float:
-    """Rectified Yeo-Johnson transform.
+    r"""Rectified Yeo-Johnson transform.
 
     The Yeo-Johnson transform psi, continued along its tangent where it would flatten outliers.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -232,15 +244,17 @@ def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper:
 
 @compiled_as(_inv_rectified_yeojohnson)
 def inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float) -> float:
-    """Inverse of the rectified Yeo-Johnson transform.
+    r"""Inverse of the rectified Yeo-Johnson transform.
 
     The x whose rectified transform is y.
 
-    ::
+    .. math::
 
-        lambda < 1:  psi(x) for x <= upper,   psi(upper) + (x - upper) psi'(upper) beyond
-        lambda > 1:  psi(x) for x >= lower,   psi(lower) + (x - lower) psi'(lower) below
-        lambda = 1:  psi(x)
+        \lambda < 1: \quad \psi(x) \ (x \le u), \qquad \psi(u) + (x - u)\, \psi'(u) \ (x > u)
+
+        \lambda > 1: \quad \psi(x) \ (x \ge l), \qquad \psi(l) + (x - l)\, \psi'(l) \ (x < l)
+
+    with u = `upper` and l = `lower`; ``psi(x)`` for lambda = 1.
 
     Parameters
     ----------
@@ -309,8 +323,8 @@ class ChangePoint(NamedTuple):
     position: int
 
 
-#: Change points: none, the quartiles (as in the paper), or as in R's cellWise 2.5.3.
-NOT_RECTIFIED, QUARTILES, CELLWISE = range(3)
+#: Change points: none, the quartiles (as in the paper), as in R's cellWise 2.5.3, or the quartiles on both sides.
+NOT_RECTIFIED, QUARTILES, CELLWISE, BOTH = range(4)
 
 
 @kernel
@@ -360,7 +374,7 @@ def change_point(column: SortedColumn, lmbda: float, rule: int) -> ChangePoint:
     """
     n = column.n
     k = column.upper if lmbda < 1.0 else column.lower
-    if rule == QUARTILES:
+    if rule != CELLWISE:
         return ChangePoint(column.x[k], column.logs[k], k)
     target = 1.5 * psi_at(column.logs[k], lmbda, column.below)
     m = exponent_at(column.logs[k], lmbda, column.below)
@@ -381,19 +395,31 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
     """y[:n] = psi, or the rectified psi by `rule`, of a sorted column; up to ROOM further values are overwritten."""
     n = column.n
     first, last = 0, n  # the part that is not linear
-    change = ChangePoint(0.0, 0.0, 0)
+    change, in_logs = ChangePoint(0.0, 0.0, 0), is_low_tail_in_logs(column, rule) and lmbda > 0.0
     if rule != NOT_RECTIFIED and lmbda != 1.0:
         change = change_point(column, lmbda, rule)
         if lmbda < 1.0:
             last = change.position
         else:
             first = change.position
+    if in_logs:
+        first = column.lower
     border = min(max(column.n_negative, first), last)
     _powers(column.logs, lmbda - column.below, first, border, y)
     _powers(column.logs, lmbda, border, last, y)
     at, slope = psi_at(change.log, lmbda, column.below), exp((lmbda - 1.0) * change.log)
-    start, stop = (0, first) if first > 0 else (last, n)
-    _tangents(column.x[start:stop], change.x, at, slope, y[start:stop])
+    if in_logs:
+        log = column.logs[first]
+        _tangents(column.logs[:first], log, psi_at(log, lmbda, 0.0), exp(lmbda * log), y[:first])
+    elif first > 0:
+        _tangents(column.x[:first], change.x, at, slope, y[:first])
+    _tangents(column.x[last:n], change.x, at, slope, y[last:n])
+
+
+@kernel
+def is_low_tail_in_logs(column: SortedColumn, rule: int) -> bool:
+    """Whether small values go on in ln x beyond their change point where lambda > 0."""
+    return rule == BOTH and column.below == 0.0
 
 
 @kernel

@@ -44,6 +44,8 @@ class ColumnFit(NamedTuple):
     divisor: float
     #: how the optimum was found, see `powerkern.Route`
     route: int
+    #: what the estimator minimises, at lmbda0
+    objective: float
 
 
 FIELDS = ColumnFit._fields
@@ -52,7 +54,7 @@ N_RESULTS = len(FIELDS)
 # the position of each field; tests hold the names to those above
 LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT = range(7)
 NLL, CURVATURE, N_OBS, N_EVAL, STATUS, X_MIN, X_MAX = range(7, 14)
-LMBDA0, N_KEPT, KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR, ROUTE = range(14, 21)
+LMBDA0, N_KEPT, KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR, ROUTE, OBJECTIVE = range(14, 22)
 
 # STATUS of a column whose values are outside the domain; the driver raises
 BAD_INFINITE, BAD_NOT_POSITIVE = -1, -2
@@ -116,7 +118,7 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
     row[LOG_FACTOR] = log_factor
     row[REF] = sign * best.ref
     row[INTERCEPT] = -sign * best.mean / best.sd
-    row[NLL] = best.nll
+    row[NLL] = row[OBJECTIVE] = best.nll
     row[CURVATURE] = best.curvature
     row[N_EVAL] = best.n_eval
     row[STATUS] = best.status
@@ -142,7 +144,7 @@ def write_identity(row: FloatArray, status: int) -> None:
     """The transform of a column without a fit."""
     row[LMBDA], row[LMBDA0], row[LOC], row[SCALE], row[LOG_FACTOR] = 1.0, 1.0, 0.0, 1.0, 0.0
     row[REF], row[SLOPE], row[INTERCEPT] = 0.0, 1.0, 0.0
-    row[NLL], row[CURVATURE], row[N_EVAL] = math.nan, math.nan, 0.0
+    row[NLL], row[CURVATURE], row[OBJECTIVE], row[N_EVAL] = math.nan, math.nan, math.nan, 0.0
     if status == _EMPTY:
         row[X_MIN], row[X_MAX], row[KEPT_LOW], row[KEPT_HIGH] = math.nan, math.nan, math.nan, math.nan
     row[STATUS], row[ROUTE] = status, _NO_ROUTE

@@ -40,8 +40,17 @@ from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import mad_of, median_of, position_of
-from powerkern.kernels.qq import normal_quantile, normal_scores
-from powerkern.kernels.rectified import NOT_RECTIFIED, ROOM, SortedColumn, log_at, transform_sorted, value_at
+from powerkern.kernels.qq import near_quantiles, normal_quantile, normal_scores
+from powerkern.kernels.rectified import (
+    BOTH,
+    NOT_RECTIFIED,
+    QUARTILES,
+    ROOM,
+    SortedColumn,
+    log_at,
+    transform_sorted,
+    value_at,
+)
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -58,6 +67,7 @@ from powerkern.kernels.results import (
     N_KEPT,
     N_RESULTS,
     NLL,
+    OBJECTIVE,
     ROUTE,
     SCALE,
     SLOPE,
@@ -72,6 +82,7 @@ from powerkern.kernels.robust_search import (
     MAD,
     QQ,
     RAW,
+    SAMPLE,
     TRIMMED,
     UNTIL_SETTLED,
     Options,
@@ -83,20 +94,26 @@ from powerkern.kernels.robust_search import (
     find_start,
     huber_of,
     mean_of,
+    objective,
+    sampled,
     window_size,
+    with_rule,
 )
 from powerkern.kernels.scratch import WORK, borrowed_work
 
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
-_MULTIMODAL, _NO_SPREAD, _NOT_SETTLED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.NOT_SETTLED)
+_MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
+_NOT_SETTLED = int(Status.NOT_SETTLED)
 
-_ONE_PASS, _REFIT = int(Route.ONE_PASS), int(Route.REFIT)
+_ONE_PASS, _REFIT, _REFIT_BOTH_SIDES = int(Route.ONE_PASS), int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
 
 #: The constant of R's mad(), which prestandardises.
 _MAD_FACTOR = 1.4826
 #: Fits in ever wider intervals (convention "cellwise"), and reweighting steps until the values kept settle.
 _MAX_FITS, _MAX_TURNS = 20, 50
+#: By how much the share of values at their quantiles is to be larger for the start that rectifies both sides.
+_BETTER = 0.02
 #: R widens the interval where lambda is that near to an end, as a fraction of its length.
 _END = 0.05
 
@@ -320,35 +337,106 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
     if status != _OK:
         _write_unfitted(x, status, row)
         return
-    prescaling, column = _prestandardized(x, family, options, work)
+    prescaling, every = _prepared(x, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, prescaling.status, row)
         return
+    values = every.column.x[:n] if is_mirrored(family) else x
+    chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
+    found, kept = _fitted(every, values, family, prescaling, chosen, work, row)
+    if options.rule == BOTH and not is_mirrored(family) and found.lmbda > 0.0 and not _is_unfitted(row, kept):
+        better, n_eval = _is_better(every, found.lmbda, family, chosen, options, work)
+        n_eval += row[N_EVAL]
+        if better:
+            chosen = options
+            found, kept = _fitted(every, values, family, prescaling, chosen, work, row)
+            n_eval += row[N_EVAL]
+        row[N_EVAL] = n_eval
+    if _is_unfitted(row, kept):  # overflowed when prestandardised
+        _write_unfitted(x, _UNREPRESENTABLE, row)
+        return
+    if options.criterion == CARROLL:
+        _likelihood_of_all(values, family, work, row)
+    _finish(x, every, prescaling, found, kept, chosen, row)
+
+
+@kernel
+def _fitted(
+    every: Sorted,
+    values: FloatArray,
+    family: int,
+    prescaling: _Prescaling,
+    options: Options,
+    work: RobustWork,
+    row: FloatArray,
+) -> tuple[Start, Kept]:
+    """A start, and the fit from it; by R's conventions again in a wider interval."""
+    low, high, n_eval = options.low, options.high, 0.0
+    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), _nothing_kept(), True
+    for _ in range(_MAX_FITS):
+        found = find_start(every, low, high, options, work)
+        kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
+        n_eval += found.n_eval + row[N_EVAL]
+        low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
+        if _is_unfitted(row, kept) or not (options.cellwise and widened):
+            break
+    row[N_EVAL] = n_eval
+    if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
+        row[STATUS] = _NOT_CERTIFIED
+    return found, kept
+
+
+@kernel
+def _is_unfitted(row: FloatArray, kept: Kept) -> bool:
+    return is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2
+
+
+@kernel
+def _is_better(
+    every: Sorted, lmbda0: float, family: int, options: Options, rival: Options, work: RobustWork
+) -> tuple[bool, float]:
+    """Whether the start by another rule, if below `lmbda0`, leaves more values at their quantiles; and evaluations.
+
+    Of long columns a few order statistics are looked at.
+    """
+    at = sampled(every, options, work) if every.column.n > SAMPLE else every
+    found = find_start(at, rival.low, rival.high, rival, work)
+    if not found.lmbda < lmbda0:
+        return False, float(found.n_eval)
+    share, n_eval = _share_at_quantiles(at, lmbda0, family, options, work)
+    other, n_more = _share_at_quantiles(at, found.lmbda, family, rival, work)
+    return other > share + _BETTER, found.n_eval + n_eval + n_more
+
+
+@kernel
+def _share_at_quantiles(
+    at: Sorted, lmbda0: float, family: int, options: Options, work: RobustWork
+) -> tuple[float, float]:
+    """Share of the values that the fit from `lmbda0` brings to the quantiles of the normal distribution it cuts off.
+
+    Each counts 1 - rho of its distance: from the quantile of the values kept that is due to its rank among them. And
+    the evaluations for it.
+    """
+    n, row = at.column.n, work.trial
+    values, none = at.column.x[:n], _Prescaling(0.0, 1.0, 1.0, _OK)
+    kept = _refitted(at, values, family, none, lmbda0, options, work, row)
+    if _is_unfitted(row, kept):
+        return 0.0, 0.0
+    transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
+    return near_quantiles(at.y[kept.start : kept.stop], options.cutoff, options.c) / n, float(row[N_EVAL])
+
+
+@kernel
+def _prepared(x: FloatArray, family: int, options: Options, work: RobustWork) -> tuple[_Prescaling, Sorted]:
+    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    n = x.size
+    prescaling, column = _prestandardized(x, family, options, work)
     scores = work.scores[:n]
     if work.scores_of[0] != n:  # one table serves all columns of a length
         normal_scores(scores)
         work.scores_of[0] = n
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    every = Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
-    values = column.x[:n] if is_mirrored(family) else x
-    low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False), _nothing_kept(), True
-    for _ in range(_MAX_FITS):
-        found = find_start(every, low, high, options, work)
-        kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
-        n_eval += found.n_eval + row[N_EVAL]
-        if is_identity(row) or row[STATUS] < 0.0 or kept.stop - kept.start < 2:  # overflowed when prestandardised
-            _write_unfitted(x, _UNREPRESENTABLE, row)
-            return
-        low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
-        if not (options.cellwise and widened):
-            break
-    row[N_EVAL] = n_eval
-    if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
-        row[STATUS] = _NOT_CERTIFIED
-    if options.criterion == CARROLL:
-        _likelihood_of_all(values, family, work, row)
-    _finish(x, every, prescaling, found, kept, options, row)
+    return prescaling, Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel
@@ -404,13 +492,14 @@ def _finish(
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
     write_range(row, float(n), x[0], x[n - 1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
+    row[OBJECTIVE] = found.value
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
-    if row[STATUS] == _OK and found.n_rivals > 0:
-        row[STATUS] = _MULTIMODAL
+    if row[STATUS] == _OK:
+        row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
         _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
         return
-    row[ROUTE] = _REFIT
+    row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_kept, x[kept.start], x[kept.stop - 1]
     correction = _scale_correction(n, n_kept, options)
     row[SCALE] *= correction
@@ -453,18 +542,64 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
     return bound
 
 
-# --- entry --------------------------------------------------------------------------------------------
+# --- the objective on a grid --------------------------------------------------------------------------
 
-_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN)
+
+@kernel
+def _objectives(
+    x: FloatArray, family: int, options: Options, route: float, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+) -> None:
+    """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
+    if options.rule == BOTH and route != _REFIT_BOTH_SIDES:
+        options = with_rule(options, QUARTILES)
+    x = x[: _count(x)]
+    out[:] = math.nan
+    if _refusal(x, family) != _OK:
+        return
+    prescaling, every = _prepared(x, family, options, work)
+    if prescaling.status != _OK:
+        return
+    for k in range(lmbdas.size):
+        out[k] = objective(every, lmbdas[k] * prescaling.power, options)
+
+
+# --- entries ------------------------------------------------------------------------------------------
+
+
+@kernel
+def _borrowed(w: RobustWork) -> RobustWork:
+    return RobustWork(
+        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
+        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
+        borrowed(w.trial),
+    )  # fmt: skip
+
+
+_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
 def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix."""
-    w, columns, out = work, borrowed(columns), borrowed(out)
-    each = RobustWork(
-        borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
-        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
-    )  # fmt: skip
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
         fit_sorted(columns[j], family, options, each, out[j])
+
+
+@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
+def objective_columns(
+    columns: FloatArray,
+    family: int,
+    options: Options,
+    routes: FloatArray,
+    lmbdas: FloatArray,
+    work: RobustWork,
+    out: FloatArray,
+) -> None:
+    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
+
+    Routes of their fits tell from which of two starts these came.
+    """
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], family, options, routes[j], lmbdas, each, out[j])

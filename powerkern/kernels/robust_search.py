@@ -25,7 +25,8 @@ from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.qq import bisquare_objective_of
 from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.rectified import CELLWISE, ROOM, SortedColumn, rank_of, transform_sorted
+from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, rank_of, transform_sorted
+from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.scratch import Work, new_work
 
 # what is minimised over lambda: the bisquare QQ distance, Carroll's likelihood, the trimmed likelihood
@@ -82,7 +83,7 @@ class Options(NamedTuple):
     """What `fit_sorted` is asked to do; `low`, `high` bound the search in lambda of the prestandardised column."""
 
     criterion: int
-    rule: int  #: change points of `powerkern.kernels.rectified`
+    rule: int  #: change points of `powerkern.kernels.rectified`; BOTH: those, or the quartile that lambda flattens
     prestandardize: int
     search: int
     cellwise: bool  #: R's conventions: the interval is searched as it is and widened afterwards; n - 1
@@ -110,6 +111,7 @@ class RobustWork(NamedTuple):
     grid: FloatArray  #: (2, _ROOM_FOR_SCAN): points of the scan and values there
     cells: FloatArray  #: (_MAX_CELLS, 7): where local minima are, see LOW ...
     lanes: FloatArray  #: LANES * SAMPLE: transforms of a short column at LANES lambdas
+    trial: FloatArray  #: N_RESULTS: a fit beside that of the column
 
 
 class Sorted(NamedTuple):
@@ -146,6 +148,7 @@ class Start(NamedTuple):
     n_eval: int
     n_rivals: int
     inside: bool
+    value: float  #: of the objective
 
 
 def new_robust_work(n: int) -> RobustWork:
@@ -157,8 +160,19 @@ def new_robust_work(n: int) -> RobustWork:
         np.empty((_MAX_CELLS, 7)),
     )
     return RobustWork(
-        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * SAMPLE)
-    )
+        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * SAMPLE),
+        np.empty(N_RESULTS),
+    )  # fmt: skip
+
+
+@kernel
+def with_rule(o: Options, rule: int) -> Options:
+    """The same with other change points."""
+    first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
+    return Options(
+        o.criterion, rule, o.prestandardize, o.search, o.cellwise, o.low, o.high, o.cutoff, o.n_reweight, o.fraction,
+        o.c, o.lower_tail, o.upper_tail, first_rule,
+    )  # fmt: skip
 
 
 @kernel
@@ -192,7 +206,7 @@ def huber_of(y: FloatArray, criterion: int) -> LocScale:
 
 
 @kernel
-def _objective(at: Sorted, lmbda: float, options: Options) -> float:
+def objective(at: Sorted, lmbda: float, options: Options) -> float:
     """What the estimator minimises; NaN where it is not defined."""
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
@@ -257,7 +271,7 @@ def best_window(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
 
 
 @kernel
-def _sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
+def sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
     n = every.column.n
     values, logs, scores, y = work.sample[0], work.sample[1], work.sample[2], work.sample[3]
@@ -339,7 +353,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Optio
     if by_lanes:
         qq_objectives(at.column, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
-        value = values[k] if by_lanes else _objective(at, points[k], options)
+        value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf
         if values[k] < values[best]:
             best = k
@@ -387,7 +401,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = _sampled(every, options, work) if n > SAMPLE else every
+        sample = sampled(every, options, work) if n > SAMPLE else every
         scan = _scan(sample, low, high, options, work)
         first = int(scan.n_cells > 1 and _by_lanes(every, options))
         if n > _ALL:
@@ -402,7 +416,7 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     n_rivals = 0
     for k in range(cells.shape[0]):
         n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
-    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside)
+    return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
 @kernel
@@ -445,7 +459,7 @@ def _minimum(at: Sorted, low: float, high: float, xtol: float, widest: float, op
     while True:
         state = brent_start(low, high, xtol, _MAX_EVAL)
         while state.status == RUNNING:
-            state = brent_step(state, _objective(at, state.x, options))
+            state = brent_step(state, objective(at, state.x, options))
         n_eval += state.n_eval
         width = high - low
         if width >= widest or min(state.x - low, high - state.x) >= 2.0 * xtol:

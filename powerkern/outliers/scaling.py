@@ -165,11 +165,11 @@ def outlier_probability(
     estimator: str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
-    """Outlier scores as probabilities of being an outlier, without assuming a fraction of outliers.
+    r"""Outlier scores as probabilities of being an outlier, without assuming a fraction of outliers.
 
-    By the Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s::
+    By the Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s,
 
-        P(s) = max(0, erf((s - mu)/(sigma sqrt(2))))
+    .. math:: P(s) = \max\Bigl(0, \operatorname{erf} \frac{s - \mu}{\sigma \sqrt 2}\Bigr),
 
     which is the probability of an N(mu, sigma**2) variable to be closer to mu than s, for scores above mu, and 0 below.
 

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from powerkern._status import is_failed
-from powerkern._typing import FloatArray
+from powerkern._typing import BoolArray, FloatArray
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, by_column, matrix_of
+from powerkern.plot._drawing import axes_of, by_column, ink, matrix_of, shortened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: Names on an axis at most, and their length.
+_MOST_NAMES, _LABEL = 40, 20
 
 
 def cell_map(
@@ -28,8 +31,11 @@ def cell_map(
 ) -> Axes:
     """Map of the cells of a matrix on the transformed, standardised scale: outlying ones are coloured.
 
-    A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out; missing cells are
-    blank. Of a large matrix each block of cells is drawn in the mean of its colours.
+    A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out. Missing cells are
+    blank, and columns that could not be fitted hatched. Of a large matrix each block of cells has the color of the one
+    that is furthest out, so that none is lost however many there are; colors are at their darkest from twice the value
+    on that one normal block in a hundred exceeds (with the default cutoff), as they are from twice the cutoff on where
+    cells are drawn singly, and the darkest blocks are enlarged where they would be too small to see.
 
     Parameters
     ----------
@@ -39,17 +45,19 @@ def cell_map(
         The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
         in a maximum likelihood fit hide themselves.
     cutoff : float, optional
-        How far out is outlying; default: that of each column, see `PowerFit.standardized_cutoff`: 2.576, or more in
-        short columns, unless a `quantile` was given to the fit.
+        How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
+        one normal value in a hundred. Columns that are too short for it (see `PowerFit.standardized_cutoff`) are scaled
+        down until it is theirs.
     max_shape : (int, int), default (200, 100)
-        Largest number of rows and columns to draw; more are drawn as blocks.
+        Largest number of rows and columns to draw; more are drawn as blocks, whose size the axes name.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
     Returns
     -------
     matplotlib Axes
-        Its first image holds a number for each cell or block: 0 up to the cutoff, 1 (-1) from twice the cutoff on.
+        Its first image holds a number for each cell or block: 0 up to the cutoff, 1 (-1) from twice the cutoff (of
+        blocks, see above) on, NaN where nothing is known.
 
     References
     ----------
@@ -68,59 +76,112 @@ def cell_map(
     fit = by_column(fit)
     if not fit.standardize:
         raise ValueError("a cell map needs standardised values: fit with standardize=True")
-    if cutoff is not None and not cutoff > 0.0:
+    scaling = np.ones(fit.n_features)
+    if cutoff is None:
+        cutoff = float(ndtri(fit.quantile))
+        scaling = cutoff / fit.standardized_cutoff()
+    if not cutoff > 0.0:
         raise ValueError(f"cutoff must be a positive number, got {cutoff}")
-    cutoffs = fit.standardized_cutoff() if cutoff is None else np.full(fit.n_features, float(cutoff))
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and min(max_shape) >= 1):
         raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
     matrix = matrix_of(X, fit)
-    z = fit.transform(matrix.values).astype(np.float64)
-    z[:, is_failed(fit.status)] = np.nan  # not on a standardised scale
-    excess = np.clip((np.abs(z) - cutoffs) / cutoffs, 0.0, 1.0) * np.sign(z)
-    rows, columns = (-(-size // limit) for size, limit in zip(excess.shape, max_shape, strict=True))
+    failed = is_failed(fit.status)
+    z = fit.transform(matrix.values).astype(np.float64) * scaling
+    z[:, failed] = np.nan  # not on a standardized scale
+    rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
     ax = axes_of(ax)
-    image = ax.imshow(
-        _block_means(excess, rows, columns),
-        cmap=_cell_colours(),
-        vmin=-1.0,
-        vmax=1.0,
-        aspect="auto",
-        interpolation="nearest",
-        extent=(-0.5, matrix.values.shape[1] - 0.5, matrix.values.shape[0] - 0.5, -0.5),
-    )
-    bar = ax.figure.colorbar(image, ax=ax, ticks=[-1.0, 0.0, 1.0])
-    bar.ax.set_yticklabels(_labels(cutoffs))
-    names = matrix.names or fit.column_names
-    if names is not None and len(names) <= 40:
-        ax.set_xticks(range(len(names)), names, rotation=90)
-    ax.set(xlabel="" if names else "column", ylabel="row")
+    draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
+    _mark_failed(ax, failed)
+    _name_columns(ax, matrix.names or fit.column_names, z.shape[1], columns)
+    _name_rows(ax, _row_names(X), len(z), rows)
     return ax
 
 
-def _labels(cutoffs: FloatArray) -> list[str]:
-    """What the ends and the middle of the scale of colours mean."""
-    if cutoffs.min() < cutoffs.max():
-        return ["≤ -2 cutoffs", "within ±cutoff", "≥ 2 cutoffs"]
-    cutoff = float(cutoffs[0])
-    return [f"≤ -{2 * cutoff:.1f}", f"within ±{cutoff:.1f}", f"≥ {2 * cutoff:.1f}"]
+# --- parts --------------------------------------------------------------------------------------------
 
 
-def _block_means(values: FloatArray, rows: int, columns: int) -> FloatArray:
-    """Means of blocks of cells, NaN left out; the last blocks may be smaller."""
+def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, darkest: float) -> None:
+    """Standardized values, one a cell or block of a matrix of this shape, with a bar of their colors."""
+    excess = np.clip((np.abs(z) - cutoff) / (darkest - cutoff), 0.0, 1.0) * np.sign(z)
+    extent = (-0.5, shape[1] - 0.5, shape[0] - 0.5, -0.5)
+    image = ax.imshow(
+        excess, cmap=_cell_colors(), vmin=-1.0, vmax=1.0, aspect="auto", interpolation="nearest", extent=extent
+    )
+    if excess.shape != shape:
+        _enlarge_darkest(ax, excess, extent)
+    bar = ax.figure.colorbar(image, ax=ax, ticks=[-1.0, 0.0, 1.0])
+    bar.ax.set_yticklabels([f"≤ -{darkest:.1f}", f"within ±{cutoff:.1f}", f"≥ {darkest:.1f}"])
+
+
+def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, float, float]) -> None:
+    """Squares on the blocks of the darkest color, which may be smaller than what eyes or screens resolve."""
+    left, right, bottom, top = extent
+    rows, columns = np.nonzero(np.abs(excess) == 1.0)
+    x = left + (columns + 0.5) * (right - left) / excess.shape[1]
+    y = top + (rows + 0.5) * (bottom - top) / excess.shape[0]
+    colors = _cell_colors()(0.5 + 0.5 * excess[rows, columns])
+    ax.scatter(x, y, s=25.0, marker="s", color=colors, linewidths=0)
+
+
+def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
+    """What the furthest of so many normal values exceeds as rarely as a single one exceeds the cutoff."""
+    within = np.log1p(-2.0 * ndtr(-cutoff)) / n_cells
+    return float(-ndtri(-0.5 * np.expm1(within)))
+
+
+def furthest_out(values: FloatArray, rows: int, columns: int) -> FloatArray:
+    """Of each block of cells the value that is largest in size, NaN left out; the last blocks may be smaller."""
     row_starts, column_starts = np.arange(0, values.shape[0], rows), np.arange(0, values.shape[1], columns)
 
-    def sums(of: NDArray[Any]) -> FloatArray:
-        by_row: FloatArray = np.add.reduceat(of, row_starts, axis=0, dtype=np.float64)
-        return np.asarray(np.add.reduceat(by_row, column_starts, axis=1))
+    def extreme(of: Any) -> FloatArray:
+        by_row: FloatArray = of.reduceat(values, row_starts, axis=0)
+        return np.asarray(of.reduceat(by_row, column_starts, axis=1))
 
-    seen = ~np.isnan(values)
-    with np.errstate(invalid="ignore"):
-        return np.asarray(sums(np.where(seen, values, 0.0)) / sums(seen))
+    low, high = extreme(np.fmin), extreme(np.fmax)
+    return np.where(-low > high, low, high)
 
 
-def _cell_colours() -> Any:
+def _mark_failed(ax: Axes, failed: BoolArray) -> None:
+    """Hatch the columns without a scale, and say what hatching means."""
+    if not failed.any():
+        return
+    style = {"facecolor": "none", "edgecolor": ink(ax), "alpha": 0.5, "hatch": "///", "linewidth": 0.0}
+    at = np.flatnonzero(failed)
+    for run in np.split(at, np.flatnonzero(np.diff(at) > 1) + 1):
+        span = ax.axvspan(run[0] - 0.5, run[-1] + 0.5, **style)
+    span.set_label("not fitted")
+    ax.legend(handles=[span], loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, borderaxespad=0.2)
+
+
+def _name_columns(ax: Axes, names: list[str] | None, p: int, block: int) -> None:
+    if names is not None:
+        at = np.arange(0, p, max(block, -(-p // _MOST_NAMES)))
+        ax.set_xticks(at, [shortened(names[j], _LABEL) for j in at], rotation=90, parse_math=False)
+    ax.set_xlabel(_axis_label("" if names else "column", block))
+
+
+def _name_rows(ax: Axes, names: list[str] | None, n: int, block: int) -> None:
+    named = names if n <= _MOST_NAMES else None
+    if named is not None:
+        ax.set_yticks(range(n), [shortened(name, _LABEL) for name in named], parse_math=False)
+    ax.set_ylabel(_axis_label("" if named else "row", block))
+
+
+def _axis_label(what: str, block: int) -> str:
+    return what if block == 1 else f"{what} in blocks of {block:,}".lstrip()
+
+
+def _row_names(X: Any) -> list[str] | None:
+    """The index of a pandas data frame, unless it only counts."""
+    index = getattr(X, "index", None)
+    if index is None or not hasattr(index, "is_unique") or type(index).__name__ == "RangeIndex":
+        return None
+    return list(map(str, index))
+
+
+def _cell_colors() -> Any:
     """Blue, yellow, red; missing cells are left blank."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = ["midnightblue", "dodgerblue", "lightyellow", "orangered", "darkred"]
-    return LinearSegmentedColormap.from_list("cells", colours)
+    colors = ["midnightblue", "dodgerblue", "lightyellow", "orangered", "darkred"]
+    return LinearSegmentedColormap.from_list("cells", colors)

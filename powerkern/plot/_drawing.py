@@ -1,11 +1,15 @@
-"""Where pictures are drawn: axes, and the columns of a fit."""
+"""Where pictures are drawn: axes and their titles, and the columns of a fit."""
 
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from powerkern import _frames
+from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
@@ -13,14 +17,110 @@ from powerkern.joint import JointFit
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: A label is not shortened to fewer characters.
+_SHORTEST = 8
 
-def axes_of(ax: Axes | None) -> Axes:
-    """The axes given, or those of a new figure."""
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or what to install."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
         raise ImportError("powerkern.plot needs matplotlib: pip install 'powerkern[plot]'") from None
-    return plt.subplots(layout="constrained")[1] if ax is None else ax
+    return plt
+
+
+def axes_of(ax: Axes | None, **figure_options: Any) -> Axes:
+    """The axes given, or those of a new figure."""
+    plt = pyplot()
+    return plt.subplots(layout="constrained", **figure_options)[1] if ax is None else ax
+
+
+def ink(ax: Axes) -> Any:
+    """The color of text on these axes, whether the style is light or dark."""
+    return ax.xaxis.label.get_color()
+
+
+def faint(ax: Axes) -> tuple[float, ...]:
+    """A grey between the color of text and that of the background, for what is shown for comparison."""
+    from matplotlib.colors import to_rgb
+
+    share = 0.4
+    pairs = zip(to_rgb(ink(ax)), to_rgb(ax.get_facecolor()), strict=True)
+    return tuple(share * text + (1.0 - share) * ground for text, ground in pairs)
+
+
+def set_title(ax: Axes, label: str, detail: str) -> None:
+    """A title as wide as the axes at most: on one line, on two, or with the middle of the label left out."""
+    title = ax.set_title(f"{label}, {detail}", parse_math=False)
+    room, length = ax.get_window_extent().width, len(label)
+    if title.get_window_extent().width <= room:
+        return
+    while True:
+        title.set_text(f"{shortened(label, length)}\n{detail}")
+        width = title.get_window_extent().width
+        if width <= room or length <= _SHORTEST:
+            return
+        length = max(_SHORTEST, min(length - 1, int(length * room / width)))
+
+
+def shortened(label: str, length: int) -> str:
+    """A label of at most so many characters, an ellipsis in place of its middle."""
+    if len(label) <= length:
+        return label
+    tail = (length - 1) // 2
+    return f"{label[: length - 1 - tail]}…{label[len(label) - tail :]}"
+
+
+# --- columns ------------------------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    """The values of one column that are not missing, before and after its transform."""
+
+    label: str
+    lmbda: float
+    #: Less their mean and divided by their standard deviation.
+    before: FloatArray
+    #: As the fit standardizes them; likewise where it does not.
+    after: FloatArray
+    #: Which ones the fit kept.
+    kept: BoolArray
+
+    @property
+    def detail(self) -> str:
+        """The second half of a title."""
+        return f"lambda = {self.lmbda:.3g}"
+
+
+def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
+    """Column j of the data and of the fit."""
+    names = matrix.names or fit.column_names
+    values, part = matrix.values[:, j : j + 1], fit.part(slice(j, j + 1))
+    before = values[:, 0].astype(np.float64)
+    known = ~np.isnan(before)
+    if not known.any():
+        raise ValueError(f"{column_label(j, names)} has no values; there is nothing to draw")
+    after = part.transform(values)[known, 0].astype(np.float64)
+    return Column(
+        label=title_label(j, names),
+        lmbda=float(fit.lmbda[j]),
+        before=standardized(before[known]),
+        after=after if fit.standardize else standardized(after),
+        kept=part.weights(values)[known, 0] > 0.0,
+    )
+
+
+def title_label(j: int, names: Sequence[str] | None) -> str:
+    """What titles call a column."""
+    return f"column {j}" if names is None else names[j]
+
+
+def standardized(values: FloatArray) -> FloatArray:
+    """Less their mean, divided by their standard deviation unless that is 0."""
+    spread = float(values.std())
+    result: FloatArray = (values - values.mean()) / (spread or 1.0)
+    return result
 
 
 def by_column(fit: PowerFit | JointFit) -> PowerFit:
@@ -50,5 +150,13 @@ def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
     return j % fit.n_features
 
 
-def title_of(j: int, matrix: Matrix, fit: PowerFit) -> str:
-    return f"{column_label(j, matrix.names or fit.column_names)}, lambda = {fit.lmbda[j]:.3g}"
+def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
+    """Where columns stand; all of them without a choice."""
+    if columns is None:
+        return list(range(fit.n_features))
+    if isinstance(columns, str):
+        raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
+    chosen = [position(column, matrix, fit) for column in columns]
+    if not chosen:
+        raise ValueError("columns names no column; leave it out to have all of them")
+    return chosen

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,13 +11,18 @@ from scipy.special import chdtri
 
 from powerkern._typing import FloatArray
 from powerkern._validate import column_label
-from powerkern.fitting import PowerFit, fit
+from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, matrix_of, position
+from powerkern.plot._drawing import axes_of, ink, matrix_of, position, set_title, title_label
 from powerkern.regression import RegressionFit
+from powerkern.sensitivity import sensitivity_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+#: How far on both sides of lambda an objective is drawn, in units of the spread of the logs.
+_REACH = 2.5
 
 
 def profile_plot(
@@ -84,11 +89,81 @@ def profile_plot(
     ax.plot(points, -likelihood.profile(points)[j], color="C0")
     ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
     if np.isfinite(high - low):
-        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color="0.4", linewidth=0.8, linestyle="--")
+        ax.axhline(-fit.nll[j] - 0.5 * chdtri(1, 1.0 - level), color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.6)
         ax.axvspan(low, high, color="C1", alpha=0.15, label=f"{level:.0%} interval: {low:.3g} to {high:.3g}")
     ax.locator_params(axis="x", nbins=6)
-    ax.set(xlabel="lambda", ylabel="log-likelihood", title=column_label(j, fit.column_names))
+    ax.set(xlabel="lambda", ylabel="log-likelihood")
     ax.legend()
+    set_title(ax, title_label(j, fit.column_names), f"lambda = {fit.lmbda[j]:.3g}")
+    return ax
+
+
+def objective_plot(
+    fit: PowerFit,
+    X: object = None,
+    *,
+    column: int | str = 0,
+    lmbdas: ArrayLike | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """What an estimator minimises over lambda, for one column: its minima, where the fit started and where it ended.
+
+    The objective of a robust fit often has several minima (`PowerFit.objective_curve` says what it is). The picture
+    shows whether the one that was taken stands out.
+
+    Parameters
+    ----------
+    fit : PowerFit
+        The fit.
+    X : array-like, optional
+        The fitted data, where the fit no longer has them; see `PowerFit.profile`.
+    column : int or str, default 0
+        Which column, by position or by name.
+    lmbdas : (k,) array-like, optional
+        Where to evaluate; default: 600 points as far as 2.5 from `lmbda0` and `lmbda`, in units of the spread (MAD)
+        of the logs that the transform takes.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its lines are the curve, the minima on it, and vertical ones at `lmbda0` and at `lmbda`.
+
+    Raises
+    ------
+    ValueError
+        The column could not be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import objective_plot
+    >>> fit = pk.fit(np.random.default_rng(1).lognormal(size=40), "box-cox", "rewml")
+    >>> curve, minima, start, end = objective_plot(fit).lines
+    >>> bool(curve.get_ydata().min() == minima.get_ydata().min() == fit.objective_curve(fit.lmbda0)[0, 0])
+    True
+    """
+    values = None if X is None else matrix_of(X, fit).values
+    j = position(column, None, fit)
+    if np.isnan(fit.objective[j]):
+        raise ValueError(f"{column_label(j, fit.column_names)} has no objective ({fit.status_text[j]})")
+    start, end = fit.lmbda0[j], fit.lmbda[j]
+    if lmbdas is None:
+        reach = _REACH / _spread_of_logs(fit, values, j)
+        lmbdas = np.linspace(min(start, end) - reach, max(start, end) + reach, 600)
+    points = np.union1d(np.asarray(lmbdas, dtype=np.float64), [start])
+    curve = fit.objective_curve(points, values)[j]
+    inner = curve[1:-1]
+    lowest = 1 + np.flatnonzero((inner <= curve[:-2]) & (inner < curve[2:]))
+    ax = axes_of(ax)
+    ax.plot(points, curve, color="C0")
+    ax.plot(points[lowest], curve[lowest], "o", color="C0", markersize=4, label="local minima")
+    ax.axvline(start, color="C2", linestyle="--", label=f"start: {start:.3g}")
+    ax.axvline(end, color="C1", label=f"lambda: {end:.3g}")
+    ax.set(xlabel="lambda", ylabel=f"objective of {fit.estimator!r}")
+    ax.legend()
+    set_title(ax, title_label(j, fit.column_names), fit.status_text[j])
     return ax
 
 
@@ -97,7 +172,7 @@ def sensitivity_plot(
     points: ArrayLike,
     *,
     family: str = "yeo-johnson",
-    estimators: Sequence[str] = ("mle", "rewml"),
+    estimators: Sequence[str] | Mapping[str, Mapping[str, Any]] = ("mle", "rewml"),
     ax: Axes | None = None,
 ) -> Axes:
     """Sensitivity curves of lambda: what one more value does, depending on where it lies.
@@ -113,8 +188,9 @@ def sensitivity_plot(
         Values of z.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
-    estimators : sequence of str, default ("mle", "rewml")
-        Estimators to compare, as for `powerkern.fit`.
+    estimators : sequence of str, or mapping, default ("mle", "rewml")
+        Estimators to compare, as for `powerkern.fit`; or labels, and the arguments that go with each, such as
+        ``{"RewML": {"estimator": "rewml", "n_reweight": 3}}``.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -122,6 +198,10 @@ def sensitivity_plot(
     -------
     matplotlib Axes
         One line for each estimator.
+
+    See Also
+    --------
+    powerkern.sensitivity.sensitivity_curve : the numbers.
 
     References
     ----------
@@ -139,19 +219,24 @@ def sensitivity_plot(
     mle 42.0
     rewml 0.0
     """
-    sample, z = np.asarray(x, dtype=np.float64), np.asarray(points, dtype=np.float64)
-    if sample.ndim != 1 or z.ndim != 1:
-        raise ValueError(f"x and points must be one-dimensional, got shapes {sample.shape} and {z.shape}")
-    sample = sample[~np.isnan(sample)]
-    contaminated = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
+    named = estimators if isinstance(estimators, Mapping) else {name: {"estimator": name} for name in estimators}
+    curves = {name: sensitivity_curve(x, points, family, **options) for name, options in named.items()}
     ax = axes_of(ax)
-    for estimator in estimators:
-        base = fit(sample, family, estimator).lmbda
-        ax.plot(z, (sample.size + 1) * (fit(contaminated, family, estimator).lmbda - base), label=estimator)
-    ax.axhline(0.0, color="0.4", linewidth=0.8)
+    for name, curve in curves.items():
+        ax.plot(points, curve, label=name)
+    ax.axhline(0.0, color=ink(ax), linewidth=0.8, alpha=0.6)
     ax.set(xlabel="added value z", ylabel="sensitivity of lambda")
     ax.legend()
     return ax
+
+
+def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
+    """MAD of ln x, or of sign(x) log1p(abs(x)), of the values as they are transformed; their range where it is 0."""
+    values, _ = fit._as_they_are(X, None)
+    x = values[:, j].astype(np.float64)
+    x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
+    logs = np.log(x) if fit.families[j] == "box-cox" else np.copysign(np.log1p(np.abs(x)), x)
+    return float(1.4826 * np.median(np.abs(logs - np.median(logs))) or np.ptp(logs))
 
 
 class _Likelihood(NamedTuple):

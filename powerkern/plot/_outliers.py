@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
 from powerkern.cellwise import WrappedPCA
-from powerkern.plot._drawing import axes_of
+from powerkern.plot._drawing import axes_of, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,8 +70,8 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
         ax.plot(inside[rows], outside[rows], ".", label=label, color=color)
     for i in chosen:
         ax.annotate(texts[i], (inside[i], outside[i]), xytext=(3.0, 3.0), textcoords="offset points", fontsize="small")
-    ax.axvline(fit.score_cutoff, color="0.2", linewidth=0.8)
-    ax.axhline(fit.orthogonal_cutoff, color="0.2", linewidth=0.8)
+    ax.axvline(fit.score_cutoff, color=ink(ax), linewidth=0.8)
+    ax.axhline(fit.orthogonal_cutoff, color=ink(ax), linewidth=0.8)
     ax.set(xlabel=f"score distance ({fit.eigenvalues.size} components)", ylabel="orthogonal distance")
     ax.set(xlim=(0.0, None), ylim=(0.0, None))
     return ax

@@ -5,26 +5,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtri
 
-from powerkern._typing import FloatArray
-from powerkern._validate import column_label
+from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
-from powerkern.plot._drawing import axes_of, by_column, matrix_of, position, title_of
+from powerkern.plot._band import normal_scores, simultaneous_band
+from powerkern.plot._drawing import (
+    Column,
+    axes_of,
+    by_column,
+    column_of,
+    faint,
+    ink,
+    matrix_of,
+    position,
+    set_title,
+    title_label,
+)
 from powerkern.regression import RegressionFit, fit_regression
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+#: Points nearer to each other than this, in standard deviations on both axes, are drawn as one: far out, in the same
+#: proportion to their distance from the center.
+_STEP = 0.005
 
-def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+
+def qq_plot(
+    X: object,
+    fit: PowerFit | JointFit,
+    *,
+    column: int | str = 0,
+    band: float | None = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
     """Normal QQ plot of one column before and after its transform.
 
     The sorted values, less their mean and divided by their standard deviation, over the normal scores
     ``Phi^-1((i - 1/3)/(n + 1/3))``. What is normal lies on the diagonal. Values after a fit with
     ``standardize=True`` are drawn as `PowerFit.transform` gives them, so that a robust fit shows outliers as such:
-    those that it left out are red, and the band holds what it kept (`PowerFit.weights`).
+    those that it left out are red, and the blue stripe holds what it kept (`PowerFit.weights`).
 
     Parameters
     ----------
@@ -34,6 +55,8 @@ def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: A
         The fit.
     column : int or str, default 0
         Which column, by position or by name.
+    band : float or None, default 0.95
+        Probability with which the grey band holds all points of a normal sample at once [1]_; None draws no band.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -41,6 +64,20 @@ def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: A
     -------
     matplotlib Axes
         Its first two lines are the points before and after; the third one, the values left out, if there are any.
+
+    Notes
+    -----
+    The band is simultaneous: every order statistic has the same probability of leaving it, about 0.004 for 20 values
+    and 0.001 for 5,000, so chosen that a sample of the standard normal distribution leaves it nowhere with probability
+    `band`. Since mean, standard deviation and lambda are estimated, normal columns leave it more rarely than that.
+
+    Points that lie within 0.005 standard deviations of each other are drawn once, so that a file of a million values
+    is as small as one of a few thousand.
+
+    References
+    ----------
+    .. [1] S. Aldor-Noiman, L. D. Brown, A. Buja, W. Rolke and R. A. Stine, "The power to see: a new graphical test of
+       normality", The American Statistician 67, 2013, 249-260.
 
     Examples
     --------
@@ -53,30 +90,24 @@ def qq_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: A
     """
     fit = by_column(fit)
     matrix = matrix_of(X, fit)
-    j = position(column, matrix, fit)
-    before = np.asarray(matrix.values[:, j], dtype=np.float64)
-    after = fit.transform(matrix.values)[:, j].astype(np.float64)
-    kept = ~np.isnan(before)
-    n = int(kept.sum())
-    if n == 0:
-        raise ValueError(f"{column_label(j, matrix.names or fit.column_names)} has no values; there is nothing to draw")
-    scores = _normal_scores(n)
+    one = column_of(matrix, fit, position(column, matrix, fit))
     ax = axes_of(ax)
-    ax.plot(scores, np.sort(_standardized(before[kept])), ".", label="before", color="0.6")
-    shown = after[kept] if fit.standardize else _standardized(after[kept])
-    order = np.argsort(shown)
-    shown, left_out = shown[order], fit.weights(matrix.values)[kept, j][order] == 0.0
-    ax.plot(scores, shown, ".", label="after", color="C0")
-    if left_out.any():
-        ax.plot(scores[left_out], shown[left_out], ".", label="left out of the fit", color="C3")
-        ax.axhspan(shown[~left_out][0], shown[~left_out][-1], color="C0", alpha=0.1, linewidth=0.0)
-    ax.axline((0.0, 0.0), slope=1.0, color="0.2", linewidth=0.8)
-    ax.set(xlabel="normal score", ylabel="standardised value", title=title_of(j, matrix, fit))
+    draw_qq(ax, one, band=band)
+    ax.set(xlabel="normal score", ylabel="standardized value")
     ax.legend()
+    set_title(ax, one.label, one.detail)
     return ax
 
 
-def residual_plot(Y: object, X: object, fit: RegressionFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+def residual_plot(
+    Y: object,
+    X: object,
+    fit: RegressionFit,
+    *,
+    column: int | str = 0,
+    band: float | None = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
     """Normal QQ plot of the residuals of one response, untransformed and transformed.
 
     The sorted residuals over their standard deviation (``sqrt(RSS/n)``), over the normal scores
@@ -92,6 +123,8 @@ def residual_plot(Y: object, X: object, fit: RegressionFit, *, column: int | str
         The fit.
     column : int or str, default 0
         Which response, by position or by name.
+    band : float or None, default 0.95
+        Probability with which the grey band would hold all points, were the residuals independent; see `qq_plot`.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -120,22 +153,60 @@ def residual_plot(Y: object, X: object, fit: RegressionFit, *, column: int | str
     )  # fmt: skip
     before = plain.residuals(standardized=True)
     after = fit.residuals(Y, X, standardized=True).reshape(len(before), -1)[:, j]
+    known = ~np.isnan(after)
+    label = title_label(j, matrix.names or power.column_names)
+    kept = np.ones(np.count_nonzero(known), dtype=bool)
+    one = Column(label, float(power.lmbda[j]), before[~np.isnan(before)], after[known], kept)
     ax = axes_of(ax)
-    for residuals, label, color in ((before, "before", "0.6"), (after, "after", "C0")):
-        known = np.sort(residuals[~np.isnan(residuals)])
-        ax.plot(_normal_scores(known.size), known, ".", label=label, color=color)
-    ax.axline((0.0, 0.0), slope=1.0, color="0.2", linewidth=0.8)
-    ax.set(xlabel="normal score", ylabel="standardised residual", title=title_of(j, matrix, power))
+    draw_qq(ax, one, band=band)
+    ax.set(xlabel="normal score", ylabel="standardized residual")
     ax.legend()
+    set_title(ax, one.label, one.detail)
     return ax
 
 
-def _normal_scores(n: int) -> FloatArray:
-    """Approximate medians of the order statistics of n normal values."""
-    return np.asarray(ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0)))
+# --- parts --------------------------------------------------------------------------------------------
 
 
-def _standardized(values: FloatArray) -> FloatArray:
-    spread = float(values.std())
-    standardized: FloatArray = (values - values.mean()) / (spread or 1.0)
-    return standardized
+def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
+    """Sorted values before and after, with the diagonal, and the band around it."""
+    every = np.ones(one.before.size, dtype=bool)
+    order = np.argsort(one.after)
+    after, kept = one.after[order], one.kept[order]
+    _draw_points(ax, np.sort(one.before), every, label="before", color=faint(ax))
+    _draw_points(ax, after, every, label="after", color="C0")
+    if not kept.all():
+        _draw_points(ax, after, ~kept, label="left out of the fit", color="C3")
+        ax.axhspan(after[kept][0], after[kept][-1], color="C0", alpha=0.1, linewidth=0.0)
+    ax.axline((0.0, 0.0), slope=1.0, color=ink(ax), linewidth=0.8)
+    if band is not None:
+        _draw_band(ax, after.size, band)
+
+
+def _draw_band(ax: Axes, n: int, level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"band must be a probability between 0 and 1, or None, got {level!r}")
+    band = simultaneous_band(n, float(level))
+    ax.fill_between(
+        *band, color=ink(ax), alpha=0.12, linewidth=0.0, zorder=0.5, label=f"{100 * level:g}% of normal samples"
+    )
+
+
+def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: object) -> None:
+    """Those sorted values that are chosen, without those that nobody would see."""
+    scores = normal_scores(np.arange(1, values.size + 1), values.size)[chosen]
+    seen = _seen(scores, values[chosen])
+    ax.plot(scores[seen], values[chosen][seen], ".", markersize=7, markeredgewidth=0.0, **style)
+
+
+def _seen(scores: FloatArray, values: FloatArray) -> BoolArray:
+    """The first of all points in the same cell of a fine grid, and the last of all points; both arrays are sorted."""
+    moved = _moves(scores) | _moves(values)
+    moved[-1:] = True
+    return moved
+
+
+def _moves(values: FloatArray) -> BoolArray:
+    """Where sorted values enter a new cell."""
+    cells: IntArray = np.floor(np.arcsinh(values) / _STEP).astype(np.int64)
+    return np.concatenate(([True], cells[1:] != cells[:-1]))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from powerkern.outliers import reliability_diagram
 from powerkern.outliers.measures import Strategy
-from powerkern.plot._drawing import axes_of
+from powerkern.plot._drawing import axes_of, faint, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,7 +51,7 @@ def reliability_plot(
     """
     diagram = reliability_diagram(y_true, y_prob, strategy=strategy, n_bins=n_bins)
     ax = axes_of(ax)
-    ax.plot([0.0, 1.0], [0.0, 1.0], color="0.4", linewidth=0.8, linestyle="--")
+    ax.plot([0.0, 1.0], [0.0, 1.0], color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.6)
     full = diagram.n_scores > 0.0
     x, y = diagram.mean_prob[full], diagram.frequency[full]
     line = ax.plot(x, y)[0]
@@ -86,7 +86,7 @@ def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
         raise ValueError(f"scores must be a one-dimensional array of at least one score, got shape {history.shape}")
     trials = np.arange(1, history.size + 1)
     ax = axes_of(ax)
-    ax.plot(trials, history, ".", color="0.6", label="trial")
+    ax.plot(trials, history, ".", color=faint(ax), label="trial")
     ax.plot(trials, np.fmax.accumulate(history), color="C0", drawstyle="steps-post", label="best so far")
     ax.set(xlabel="trial", ylabel="score")
     ax.legend()

@@ -11,7 +11,7 @@ import pytest
 from powerkern._jit import COLUMN, INTEGER, REAL, entry
 from powerkern.kernels.qq import C
 from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
+from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
 
 LMBDAS = np.array([-4.0, -1.3, 0.0, 0.4, 1.0, 1.7, 2.0, 6.0])
 
@@ -54,7 +54,7 @@ def objectives(
 
 
 @pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
-@pytest.mark.parametrize(("rule", "name"), [(QUARTILES, "paper"), (NOT_RECTIFIED, "none")])
+@pytest.mark.parametrize(("rule", "name"), [(QUARTILES, "paper"), (NOT_RECTIFIED, "none"), (BOTH, "both")])
 @pytest.mark.parametrize("n", [3, 4, 7, 20, 51, 128])
 @pytest.mark.parametrize(("c", "points"), [(0.5, (0.25, 0.75)), (0.8, (0.1, 0.6))])
 def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):

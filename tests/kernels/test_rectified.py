@@ -24,7 +24,7 @@ from powerkern.kernels import rectified as rect
 
 FORWARD = {"box-cox": rectified_boxcox, "yeo-johnson": rectified_yeojohnson}
 INVERSE = {"box-cox": inv_rectified_boxcox, "yeo-johnson": inv_rectified_yeojohnson}
-RULES = {"none": rect.NOT_RECTIFIED, "paper": rect.QUARTILES, "cellwise": rect.CELLWISE}
+RULES = {"none": rect.NOT_RECTIFIED, "paper": rect.QUARTILES, "cellwise": rect.CELLWISE, "both": rect.BOTH}
 LAMBDAS = (-40.0, -3.0, -1.0, -1e-9, 0.0, 0.3, 0.999, 1.0, 1.001, 1.7, 2.0, 2.5, 4.0, 40.0)
 #: Change points, lower and upper.
 POINTS = {"box-cox": (0.4, 3.0), "yeo-johnson": (-0.8, 1.5)}
@@ -212,6 +212,48 @@ def test_columns_are_as_their_values(family, rule, name):
         if rule != "none" and lmbda != 1.0:
             at = oracles.change_point(family, x, lmbda, rule)
             assert change.x == pytest.approx(at, rel=1e-9, abs=1e-12)
+
+
+def smallest_of(values, lmbda):
+    """The image of the smallest value, from the values' quartile on in logs."""
+    x = np.sort(np.asarray(values, dtype=float))
+    return by_kernel("box-cox", x, lmbda, "both")[0][0], x[(x.size + 3) // 4 - 1]
+
+
+@pytest.mark.parametrize("lmbda", [v for v in LAMBDAS if v > 0])
+@pytest.mark.parametrize("smallest", [1e-300, 1e-9, 0.3999, 0.4])
+def test_small_values_go_on_in_logs(lmbda, smallest):
+    found, c = smallest_of([smallest, 0.4, 0.5, 1.0, 2.0, 3.0, 4.0], lmbda)
+    with mpmath.workdps(60):
+        c, m = mpmath.mpf(c), mpmath.mpf(lmbda)
+        at, rise = oracles.power_transform("box-cox", 0.4, lmbda), c**m * mpmath.log(mpmath.mpf(smallest) / c)
+        assert abs(found - (at + rise)) <= 4e-15 * (abs(at) + abs(rise))
+
+
+@pytest.mark.parametrize("lmbda", [0.05, 0.3, 1.0, 1.7, 4.0])
+def test_small_values_go_on_with_the_slope_of_their_change_point(lmbda):
+    rest, h = [0.4, 0.5, 1.0, 2.0, 3.0, 4.0], 1e-6
+    below, at = (smallest_of([v, *rest], lmbda)[0] for v in (0.4 - h, 0.4))
+    assert (at - below) / h == pytest.approx(0.4 ** (lmbda - 1.0), rel=1e-5)
+
+
+def test_rectified_on_both_sides_is_continuous_in_lambda():
+    x = column_of("box-cox", "outliers")
+    for lmbda in (0.0, 1.0):
+        left, at, right = (by_kernel("box-cox", x, lmbda + d, "both")[0] for d in (-1e-12, 0.0, 1e-12))
+        assert_allclose(left, at, rtol=1e-9, atol=1e-9)
+        assert_allclose(right, at, rtol=1e-9, atol=1e-9)
+
+
+def test_small_values_are_not_bounded():
+    """The plain transform begins at -1/lambda."""
+    for lmbda in (0.1, 0.5, 2.0):
+        assert smallest_of([1e-200, 0.4, 0.5, 1.0, 2.0, 3.0, 4.0], lmbda)[0] < -10.0 / lmbda
+
+
+def test_both_sides_of_yeo_johnson_are_those_of_the_paper():
+    for lmbda in (-1.0, 0.5, 1.0, 1.5, 3.0):
+        assert_array_equal(*(by_kernel("yeo-johnson", NAMED["outliers"], lmbda, r)[0] for r in ("both", "paper")))
 
 
 @families

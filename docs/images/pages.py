@@ -1,0 +1,104 @@
+"""Draws pictures of pages, for light and dark ones, from the tables beside them: python docs/images/pages.py."""
+
+import csv
+import re
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import powerkern as pk
+from powerkern.plot import qq_plot
+
+HERE = Path(__file__).parent
+TABLES = HERE.parent / "benchmarks"
+#: what a figure is called in a table, and in the picture
+OVER_PEERS = {
+    "fit yeo-johnson, 50 x 20000": "Yeo-Johnson fit, 20,000 columns of 50, two threads / scikit-learn",
+    "fit box-cox, row-major": "Box-Cox fit, 1,000 columns of 10,000, two threads / scikit-learn",
+    "fit yeo-johnson, row-major": "Yeo-Johnson fit, the same / scikit-learn",
+    "stats.boxcox of 1,000": "boxcox of 1,000 values / SciPy",
+    "proposal 2 of 10000": "Huber's proposal 2, 200 columns, one thread / statsmodels",
+    'estimator="ppcc", columns of 200': "straightest QQ plot, columns of 200 / SciPy",
+    "transform yeo-johnson, standardized": "Yeo-Johnson transform / scikit-learn",
+    "biweight": "biweight, 100 columns, one thread / astropy",
+    "inverse_transform yeo-johnson, standardized": "Yeo-Johnson inverse / scikit-learn",
+    "median-mad": "median and MAD, 100 columns, one thread / SciPy",
+    "2000 x 500, 30 % missing, rank 5, cd": "matrix completion, 2,000 x 500 / cmfrec",
+    "joint fit": "joint fit of 5 columns / BFGS of SciPy",
+}
+INKS = {"light": "#222832", "dark": "#ced6dd"}  # of the theme
+OURS, PEER = "#0072B2", "#999999"
+
+
+def before_after():
+    """Histograms and QQ plots of two columns, as they are and transformed."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=1000), -rng.gamma(3.0, size=1000)])
+    fit = pk.fit(X, column_names=["skewed to the right", "skewed to the left"])
+    Z = fit.transform(X)
+    figure, axes = plt.subplots(1, 4, figsize=(11.0, 2.6), layout="constrained")
+    for j, (histogram, qq) in enumerate(axes.reshape(2, 2)):
+        bins = np.linspace(-4.0, 4.0, 41)
+        histogram.hist((X[:, j] - X[:, j].mean()) / X[:, j].std(), bins, color="0.6", alpha=0.8, label="before")
+        histogram.hist(Z[:, j], bins, color="C0", alpha=0.6, label="after")
+        histogram.set(title=fit.column_names[j], yticks=[], xlabel="standardised value")
+        histogram.legend(loc="upper right" if j == 0 else "upper left", frameon=False)
+        qq_plot(X, fit, column=j, ax=qq).set(title=f"lambda = {fit.lmbda[j]:.2f}", ylim=(-6.0, 6.0), ylabel="")
+    return figure
+
+
+def speed():
+    """What a fit costs, from `cost_by_length.csv`."""
+    with (HERE / "cost_by_length.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    rows = [row for row in rows if row["job"] == "fit" and row["family"] == "yeo-johnson" and row["n"] == "10000"]
+    cost = {row["library"].split(",")[0]: float(row["ns"]) for row in reversed(rows)}
+    names = ["powerkern", "scikit-learn", "SciPy"]
+    figure, ax = plt.subplots(figsize=(5.2, 2.2), layout="constrained")
+    bars = ax.barh(names, [cost[name] for name in names], color=[OURS, PEER, PEER])
+    ax.bar_label(bars, [f"{cost[name]:,.0f} ns" for name in names], padding=4)
+    ax.set(xscale="log", xlim=(1, 3e4), title="Yeo-Johnson fit, a value, one thread")
+    return _bare(figure, ax)
+
+
+def accuracy():
+    """How many reference columns are right, from docs/benchmarks/accuracy.inc."""
+    table = (TABLES / "accuracy.inc").read_text(encoding="utf-8")
+    found = re.findall(r"collected reference values\n +- (\S+)\n +- ([\d.]+)%", table)
+    right = {name.replace("scipy", "SciPy"): float(share) for name, share in found}
+    figure, ax = plt.subplots(figsize=(5.2, 2.2), layout="constrained")
+    bars = ax.barh(list(right), list(right.values()), color=[OURS, PEER, PEER])
+    ax.bar_label(bars, [f"{share:g} %" for share in right.values()], padding=4)
+    ax.set(xlim=(0, 118), title="lambda right to 1e-10, of 134 reference columns")
+    return _bare(figure, ax)
+
+
+def peers():
+    """How many times as fast as others, from the tables."""
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(TABLES.glob("*.inc")))
+    rows = re.findall(r"   \* - (.*)\n     - ?.*\n     - ?(.*) x\n", text)
+    times = {label: float(next(x for name, x in rows if name.startswith(key))) for key, label in OVER_PEERS.items()}
+    figure, ax = plt.subplots(figsize=(8.6, 3.8), layout="constrained")
+    bars = ax.barh(list(times), list(times.values()), color=OURS)
+    ax.bar_label(bars, [f"{x:,.3g}" if x < 1000 else f"{x:,.0f}" for x in times.values()], padding=4)
+    ax.set(xscale="log", xlim=(1, 4e4), title="times as fast as the peer, same machine, same run")
+    return _bare(figure, ax)
+
+
+def _bare(figure, ax):
+    ax.invert_yaxis()
+    ax.tick_params(left=False, bottom=False, labelbottom=False, which="both")
+    ax.spines[:].set_visible(False)
+    return figure
+
+
+for mode, ink in INKS.items():
+    colors = dict.fromkeys(
+        ["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor"], ink
+    )
+    with plt.rc_context(colors | {"font.size": 10, "svg.hashsalt": "powerkern", "axes.facecolor": "none"}):
+        for draw, kind in ((before_after, "png"), (speed, "svg"), (accuracy, "svg"), (peers, "svg")):
+            metadata = {"Date": None} if kind == "svg" else None
+            path = HERE / f"{draw.__name__}_{mode}.{kind}"
+            draw().savefig(path, dpi=130, transparent=True, metadata=metadata)

@@ -1,0 +1,60 @@
+"""The band that holds a whole normal QQ plot with a given probability."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc, betaincinv, ndtri
+
+from powerkern._typing import FloatArray, IntArray
+
+#: Simulated samples that set the local level.
+_SAMPLES = 2000
+#: Order statistics of each half of a large sample at which the band is taken.
+_PER_HALF = 60
+
+
+class Band(NamedTuple):
+    """The ends of the band at some of the normal scores."""
+
+    scores: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+def normal_scores(ranks: FloatArray | IntArray, n: int) -> FloatArray:
+    """Approximate medians of order statistics of n normal values."""
+    return np.asarray(ndtri((ranks - 1.0 / 3.0) / (n + 1.0 / 3.0)))
+
+
+@lru_cache(maxsize=256)
+def simultaneous_band(n: int, level: float) -> Band:
+    """The band of `n` independent standard normal values.
+
+    Each order statistic has the same probability of leaving it, ``U_(i) ~ Beta(i, n + 1 - i)``; that probability is
+    such that all of them stay inside with probability `level` (the tail-sensitive band of Aldor-Noiman, Brown, Buja,
+    Rolke and Stine, "The power to see: a new graphical test of normality", The American Statistician 67, 2013,
+    249-260). It is found from 2,000 samples of a generator with a fixed seed, as there.
+    """
+    ranks = _ranks(n)
+    low = ndtri(betaincinv(ranks, n + 1 - ranks, 0.5 * _local_level(n, level)))
+    return Band(normal_scores(ranks, n), low, -low[::-1])
+
+
+def _ranks(n: int) -> IntArray:
+    """All ranks, or those near the ends and ever fewer towards the middle; mirrored ones together."""
+    half = np.unique(np.geomspace(1, (n + 1) / 2, _PER_HALF).astype(np.int64))
+    ranks: IntArray = np.union1d(half, n + 1 - half)
+    return ranks
+
+
+def _local_level(n: int, level: float) -> float:
+    """Probability with which each order statistic may leave its interval."""
+    ranks = _ranks(n)
+    # gaps between uniform order statistics are gamma variables over their sum
+    gaps = np.diff(np.concatenate(([0], ranks, [n + 1])))
+    sums = np.random.default_rng(0).standard_gamma(gaps, (_SAMPLES, gaps.size)).cumsum(axis=1)
+    p = betainc(ranks, n + 1 - ranks, sums[:, :-1] / sums[:, -1:])
+    return float(np.quantile(2.0 * np.minimum(p, 1.0 - p).min(axis=1), 1.0 - level))

@@ -1,0 +1,189 @@
+"""Histograms before and after, and many columns in one figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._typing import FloatArray
+from powerkern.fitting import PowerFit
+from powerkern.joint import JointFit
+from powerkern.plot._drawing import (
+    Column,
+    axes_of,
+    by_column,
+    column_of,
+    faint,
+    ink,
+    matrix_of,
+    position,
+    positions,
+    pyplot,
+    set_title,
+)
+from powerkern.plot._qq import draw_qq
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Histograms reach from -4 to 4 standard deviations; what lies beyond is counted in the legend.
+_REACH = 4.0
+#: Bins of a histogram at least, and at most.
+_FEWEST_BINS, _MOST_BINS = 8, 80
+#: Width and height of a panel, in inches.
+_PANEL = (3.0, 2.6)
+#: Panels in a row of a figure, and in a figure.
+_PANELS_IN_A_ROW, _MOST_PANELS = 4, 200
+
+
+def histogram_plot(X: object, fit: PowerFit | JointFit, *, column: int | str = 0, ax: Axes | None = None) -> Axes:
+    """Histograms of one column before and after its transform, with the normal density.
+
+    Both are standardized as in `qq_plot`, share their bins, and have area 1 but for the values beyond four standard
+    deviations, which the legend counts.
+
+    Parameters
+    ----------
+    X : (n, p) array-like, or (n,) where the fit was to one column
+        The data; missing values are left out.
+    fit : PowerFit or JointFit
+        The fit.
+    column : int or str, default 0
+        Which column, by position or by name.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first two patches are the histograms before and after; its line is the normal density.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import histogram_plot
+    >>> x = np.random.default_rng(0).lognormal(size=200)
+    >>> ax = histogram_plot(x, pk.fit(x, family="box-cox"))
+    >>> [patch.get_label() for patch in ax.patches]
+    ['before', 'after']
+    """
+    fit = by_column(fit)
+    matrix = matrix_of(X, fit)
+    one = column_of(matrix, fit, position(column, matrix, fit))
+    ax = axes_of(ax)
+    _draw_histograms(ax, one)
+    ax.legend()
+    set_title(ax, one.label, one.detail)
+    return ax
+
+
+def before_after_plot(
+    X: object,
+    fit: PowerFit | JointFit,
+    *,
+    columns: Sequence[int | str] | None = None,
+    kinds: Sequence[str] = ("histogram", "qq"),
+    band: float | None = 0.95,
+) -> NDArray[Any]:
+    """Many columns in one new figure, before and after: a histogram and a QQ plot each, or one of the two.
+
+    Parameters
+    ----------
+    X : (n, p) array-like, or (n,) where the fit was to one column
+        The data; missing values are left out.
+    fit : PowerFit or JointFit
+        The fit.
+    columns : sequence of int or str, optional
+        Which columns, by position or by name; default: all.
+    kinds : sequence of {"histogram", "qq"}, default ("histogram", "qq")
+        What to draw of each column.
+    band : float or None, default 0.95
+        As in `qq_plot`.
+
+    Returns
+    -------
+    (k, len(kinds)) ndarray of matplotlib Axes
+        A row for each column; their figure is ``axes[0, 0].figure``.
+
+    Raises
+    ------
+    ValueError
+        A column without values, an unknown kind, or more than 200 panels: choose columns.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import before_after_plot
+    >>> X = np.random.default_rng(0).lognormal(size=(200, 5))
+    >>> before_after_plot(X, pk.fit(X), columns=[0, 3, 4]).shape
+    (3, 2)
+    """
+    draw = _checked_kinds(kinds, band)
+    fit = by_column(fit)
+    matrix = matrix_of(X, fit)
+    chosen = positions(columns, matrix, fit)
+    if len(chosen) * len(draw) > _MOST_PANELS:
+        raise ValueError(
+            f"{len(chosen) * len(draw):,} panels do not fit into a figure, {_MOST_PANELS} do: choose columns="
+        )
+    panels = _panels(len(chosen), len(draw))
+    for j, axes in zip(chosen, panels, strict=True):
+        one = column_of(matrix, fit, j)
+        for ax, draw_one in zip(axes, draw, strict=True):
+            draw_one(ax, one)
+        set_title(axes[0], one.label, one.detail)
+    for ax in panels[0]:
+        ax.legend(fontsize="small")
+    return panels
+
+
+def _checked_kinds(kinds: Sequence[str], band: float | None) -> list[Callable[[Axes, Column], None]]:
+    draw: dict[str, Callable[[Axes, Column], None]] = {
+        "histogram": _draw_histograms,
+        "qq": lambda ax, one: _draw_sorted(ax, one, band),
+    }
+    if isinstance(kinds, str) or not kinds or not set(kinds) <= draw.keys():
+        raise ValueError(f"kinds must be a sequence of 'histogram' and 'qq', got {kinds!r}")
+    return [draw[kind] for kind in kinds]
+
+
+def _panels(k: int, width: int) -> NDArray[Any]:
+    """Axes of a new figure, in groups of `width`, which lie beside each other; without axes that stay empty."""
+    in_a_row = min(k, max(1, _PANELS_IN_A_ROW // width))
+    n_rows = -(-k // in_a_row)
+    size = (_PANEL[0] * in_a_row * width, _PANEL[1] * n_rows)
+    figure, axes = pyplot().subplots(n_rows, in_a_row * width, figsize=size, squeeze=False, layout="constrained")
+    groups = axes.reshape(n_rows * in_a_row, width)
+    for ax in groups[k:].ravel():
+        figure.delaxes(ax)
+    return np.asarray(groups[:k])
+
+
+def _draw_sorted(ax: Axes, one: Column, band: float | None) -> None:
+    draw_qq(ax, one, band=band)
+    ax.set(xlabel="normal score", ylabel="standardized value")
+
+
+def _draw_histograms(ax: Axes, one: Column) -> None:
+    edges = _edges(one.after.size)
+    _draw_histogram(ax, one.before, edges, "before", color=faint(ax))
+    _draw_histogram(ax, one.after, edges, "after", color="C0", alpha=0.7)
+    z = np.linspace(-_REACH, _REACH, 201)
+    ax.plot(z, np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi), color=ink(ax), linewidth=0.8, label="normal")
+    ax.set(xlabel="standardized value", ylabel="density", xlim=(-_REACH, _REACH))
+
+
+def _draw_histogram(ax: Axes, values: FloatArray, edges: FloatArray, label: str, **style: object) -> None:
+    counts = np.histogram(values, edges)[0]
+    beyond = values.size - int(counts.sum())
+    text = f"{label} ({beyond:,} beyond)" if beyond else label
+    ax.stairs(counts / (values.size * np.diff(edges)), edges, fill=True, label=text, **style)
+
+
+def _edges(n: int) -> FloatArray:
+    """Edges of bins over the reach, as wide as Freedman and Diaconis have them for n normal values."""
+    width = 2.0 * 1.349 / np.cbrt(n)
+    return np.linspace(-_REACH, _REACH, int(np.clip(2.0 * _REACH / width, _FEWEST_BINS, _MOST_BINS)) + 1)

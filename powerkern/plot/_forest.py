@@ -1,0 +1,155 @@
+"""Lambdas of many columns with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from powerkern._likelihood_tests import Interval
+from powerkern._typing import FloatArray
+from powerkern.fitting import PowerFit
+from powerkern.joint import JointFit
+from powerkern.plot._drawing import axes_of, by_column, ink, positions, shortened
+from powerkern.regression import RegressionFit
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Names of columns are shortened to so many characters.
+_LABEL = 30
+#: Height of a line and of what is above and below, in inches.
+_LINE, _FRAME = 0.24, 1.0
+
+
+def forest_plot(
+    fit: PowerFit | RegressionFit | JointFit,
+    X: object = None,
+    *,
+    columns: Sequence[int | str] | None = None,
+    level: float | None = 0.95,
+    sort: bool = False,
+    limits: tuple[float, float] = (-5.0, 5.0),
+    ax: Axes | None = None,
+) -> Axes:
+    """Lambda of many columns with its interval, a line a column.
+
+    Dashed lines mark lambda = 1, which leaves a column as it is, and 0, the logarithm (of Box-Cox).
+
+    Parameters
+    ----------
+    fit : PowerFit, RegressionFit or JointFit
+        The fit.
+    X : array-like, optional
+        The fitted data, where the fit no longer has them; see `PowerFit.confint`. A `RegressionFit` takes none.
+    columns : sequence of int or str, optional
+        Which columns, by position or by name, from above; default: all.
+    level : float or None, default 0.95
+        Confidence level of the intervals (`confint`, by profile likelihood); None draws none, for estimators that
+        have none.
+    sort : bool, default False
+        Order the columns by lambda, the greatest above.
+    limits : (float, float), default (-5, 5)
+        Of the axis of lambda, which is narrower where nothing reaches that far. A lambda beyond them is an arrowhead at
+        the edge with its value beside it, so that one column of extreme lambda does not squeeze all others.
+    ax : matplotlib Axes, optional
+        Where to draw; default: a new figure, as high as it has columns.
+
+    Returns
+    -------
+    matplotlib Axes
+        Its first collection holds the intervals, its first line the lambdas. Columns without an interval (lambda given,
+        at a bound, not fitted) have a hollow marker.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> from powerkern.plot import forest_plot
+    >>> X = np.random.default_rng(0).lognormal(size=(100, 3))
+    >>> ax = forest_plot(pk.fit(X, "box-cox", column_names=["a", "b", "c"]))
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['a', 'b', 'c']
+    """
+    low, high = _checked_limits(limits)
+    table = _estimates(fit, X, columns, level)
+    if sort:
+        table = table.at(np.argsort(-table.lmbda))
+    ax = axes_of(ax, figsize=(6.4, max(2.4, _FRAME + _LINE * len(table.labels))))
+    _draw_estimates(ax, table, low, high, hollow=level is not None)
+    for value in (0.0, 1.0):
+        ax.axvline(value, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.5, zorder=0.5)
+    ax.set_yticks(range(len(table.labels)), table.labels, parse_math=False)
+    ax.set(xlabel="lambda" if level is None else f"lambda, {100 * level:g}% interval")
+    ax.set_ylim(len(table.labels) - 0.5, -0.5)
+    return ax
+
+
+# --- parts --------------------------------------------------------------------------------------------
+
+
+class _Estimates(NamedTuple):
+    """A line of the picture for each column."""
+
+    labels: list[str]
+    lmbda: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+    def at(self, order: np.ndarray) -> _Estimates:
+        """In another order."""
+        labels = [self.labels[k] for k in order]
+        return _Estimates(labels, self.lmbda[order], self.low[order], self.high[order])
+
+
+def _checked_limits(limits: tuple[float, float]) -> tuple[float, float]:
+    low, high = map(float, limits)
+    if not -np.inf < low < high < np.inf:
+        raise ValueError(f"limits must be two finite numbers, the smaller one first, got {limits!r}")
+    return low, high
+
+
+def _estimates(
+    fit: PowerFit | RegressionFit | JointFit, X: object, columns: Sequence[int | str] | None, level: float | None
+) -> _Estimates:
+    single = fit.power_fit if isinstance(fit, RegressionFit) else by_column(fit)
+    chosen = positions(columns, None, single)
+    low, high = _intervals(fit, X, level)
+    names = fit.column_names or list(map(str, range(single.n_features)))
+    labels = [shortened(names[j], _LABEL) for j in chosen]
+    return _Estimates(labels, fit.lmbda[chosen], low[chosen], high[chosen])
+
+
+def _intervals(fit: PowerFit | RegressionFit | JointFit, X: object, level: float | None) -> Interval:
+    if level is None:
+        unknown = np.full(fit.lmbda.shape, np.nan)
+        return Interval(unknown, unknown)
+    if not isinstance(fit, RegressionFit):
+        return fit.confint(level, X)
+    if X is not None:
+        raise ValueError("X goes with a PowerFit or a JointFit; a RegressionFit has its data, or is to be fitted again")
+    return fit.confint(level)
+
+
+def _draw_estimates(ax: Axes, table: _Estimates, low: float, high: float, *, hollow: bool) -> None:
+    """Intervals and markers, within the limits; arrowheads with their values beyond them."""
+    lines = np.arange(len(table.labels))
+    bounded = ~np.isnan(table.high - table.low)
+    ends = (np.clip(end[bounded], low, high) for end in (table.low, table.high))
+    ax.hlines(lines[bounded], *ends, color="C0", linewidth=1.5)
+    inside = (table.lmbda >= low) & (table.lmbda <= high)
+    ax.plot(table.lmbda[inside], lines[inside], "o", color="C0", markersize=5)
+    bare = inside & ~bounded & hollow
+    ax.plot(table.lmbda[bare], lines[bare], "o", color="C0", markersize=5, markerfacecolor=ax.get_facecolor())
+    for line in np.flatnonzero(~inside):
+        _draw_beyond(ax, int(line), float(table.lmbda[line]), low, high)
+
+
+def _draw_beyond(ax: Axes, line: int, lmbda: float, low: float, high: float) -> None:
+    """An arrowhead at the edge, the value beside it."""
+    edge, marker, side, shift = (low, "<", "left", 6) if lmbda < low else (high, ">", "right", -6)
+    ax.plot(edge, line, marker, color="C3", markersize=6, clip_on=False)
+    ax.annotate(
+        f"{lmbda:.3g}", (edge, line), (shift, 0), textcoords="offset points", ha=side, va="center",
+        color="C3", fontsize="small",
+    )  # fmt: skip

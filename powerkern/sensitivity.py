@@ -1,0 +1,90 @@
+"""What one more value does to lambda."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._arguments import as_reals
+from powerkern._typing import FloatArray
+from powerkern.fitting import fit
+
+__all__ = ["sensitivity_curve"]
+
+
+def sensitivity_curve(
+    x: ArrayLike,
+    points: ArrayLike,
+    family: str = "yeo-johnson",
+    estimator: str = "mle",
+    *,
+    n_threads: int | None = None,
+    **estimator_options: Any,
+) -> FloatArray:
+    """Sensitivity curve of an estimator of lambda: what one more value does, depending on where it lies.
+
+    ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, 0 for far
+    values where it redescends, unbounded for maximum likelihood ([1]_, section 2.6).
+
+    Parameters
+    ----------
+    x : (n,) array-like
+        The sample; missing values (NaN) are left out.
+    points : (k,) array-like
+        Values of z.
+    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
+        The transform.
+    estimator : str, default "mle"
+        Any of `powerkern.fit`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+    **estimator_options
+        Those of the estimator, see `powerkern.fit`.
+
+    Returns
+    -------
+    (k,) ndarray
+        The curve. A z that is missing (NaN) changes nothing.
+
+    Raises
+    ------
+    ValueError
+        x or points is not one-dimensional, or holds what `powerkern.fit` refuses: the column in its message is the
+        position of z.
+
+    See Also
+    --------
+    powerkern.plot.sensitivity_plot : the curves of several estimators.
+
+    Notes
+    -----
+    All samples with one more value are fitted as the columns of one matrix.
+
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sensitivity import sensitivity_curve
+    >>> x = np.random.default_rng(0).normal(size=100)
+    >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0])).round()
+    array([ 0., 10., 42.])
+    >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0], estimator="rewml")).round()
+    array([1., 0., 0.])
+    """
+    sample, z = as_reals("x", x), as_reals("points", points)
+    if sample.ndim != 1 or z.ndim != 1:
+        raise ValueError(f"x and points must be one-dimensional, got shapes {sample.shape} and {z.shape}")
+    sample = sample[~np.isnan(sample)]
+    with_one_more = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
+
+    def lambdas(data: FloatArray) -> FloatArray:
+        return fit(data, family, estimator, n_threads=n_threads, **estimator_options).lmbda
+
+    curve: FloatArray = (sample.size + 1) * (lambdas(with_one_more) - lambdas(sample))
+    return curve

@@ -1,0 +1,263 @@
+"""Starts of robust fits beside brute force: columns made to have many minima, objectives on grids of all lambdas.
+
+``python -m tests.fuzz.starts --columns 2000 --seed 1`` says how many starts are not the global minimum, by estimator
+and status. The objectives are written down once more here, a row of a matrix for each lambda, and import nothing of the
+package but its public interface.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+import powerkern as pk
+
+FAMILIES = ("box-cox", "yeo-johnson")
+ESTIMATORS = ("rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc")
+LENGTHS = (5, 6, 7, 8, 10, 12, 15, 20, 25, 30, 40, 50, 70, 100, 127, 129, 150, 200, 300, 500)
+#: Interval in which lambda of a prestandardised column is sought, and how much higher than the minimum a start may be.
+LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
+_HUBER_K, _HUBER_BETA, _MAD_FACTOR, _C = 1.5, 1.556931 / 2.0, 1.0 / float(ndtri(0.75)), 0.5
+
+#: Two columns of which a scan in steps of 0.5 misses the minimum.
+EXAMPLES = (
+    ("box-cox", np.array([1.21, 1.06, 234.0, 2.94, 4.74, 0.556, 2e-6, 0.369, 0.0273, 1.41, 0.722, 102.0])),
+    ("yeo-johnson", np.array([4.0, 4, 11, 11, 5, 12, 9, 9, 7, 11, 3, 4, 9, 16, 11])),
+)
+
+
+# --- columns ------------------------------------------------------------------------------------------
+
+
+def _shapes(rng: np.random.Generator, n: int) -> Iterator[np.ndarray]:
+    """Values about 0: clean, contaminated, skewed, heavy, tied, in groups."""
+    z = rng.normal(size=n)
+    far = rng.random(n) < rng.uniform(0.02, 0.3)
+    yield z
+    yield np.where(far, rng.uniform(3.0, 12.0) + 0.1 * z, z)
+    yield np.where(far, -rng.uniform(3.0, 12.0) + 0.1 * z, z)
+    yield np.where(far, 8.0 * rng.normal(size=n), z)
+    yield rng.standard_t(rng.choice([1.0, 2.0, 3.0]), size=n)
+    yield rng.gamma(rng.uniform(0.3, 3.0), size=n)
+    yield -rng.exponential(size=n)
+    yield rng.uniform(-1.0, 1.0, n)
+    yield np.where(rng.random(n) < 0.5, z, z + rng.uniform(2.0, 8.0))
+    yield rng.poisson(rng.uniform(1.0, 9.0), n).astype(float)
+    yield np.round(z * rng.uniform(1.0, 6.0))
+    yield np.exp(rng.uniform(0.5, 2.0) * z)
+    yield np.sort(z) ** 3
+    yield rng.integers(0, 12, n) + 0.0
+
+
+def columns(n_columns: int, seed: int) -> Iterator[tuple[str, np.ndarray]]:
+    """Families and nasty columns of 5 to 500 values that can be fitted robustly."""
+    rng = np.random.default_rng(seed)
+    count = 0
+    while True:
+        for shape in range(sum(1 for _ in _shapes(rng, 5))):
+            for family in FAMILIES:
+                if count == n_columns:
+                    return
+                x = list(_shapes(rng, int(rng.choice(LENGTHS))))[shape]
+                if family == "box-cox":
+                    is_positive = x.min() > 0.0 and rng.random() < 0.5
+                    x = (
+                        x
+                        if is_positive
+                        else x - x.min() + 1.0
+                        if rng.random() < 0.3
+                        else np.exp(np.clip(x, -30.0, 30.0))
+                    )
+                if np.median(abs(x - np.median(x))) > 0.0:
+                    count += 1
+                    yield family, x
+
+
+# --- objectives ---------------------------------------------------------------------------------------
+
+
+def prestandardized(family: str, x: np.ndarray) -> tuple[np.ndarray, float]:
+    """The sorted column on a common scale, and the power of its lambda."""
+    x = np.sort(x)
+    if family == "yeo-johnson":
+        center = np.median(x)
+        return (x - center) / (1.4826 * np.median(abs(x - center))), 1.0
+    logs = np.log(x / np.median(x))
+    middle = np.median(logs)
+    power = 1.4826 * np.median(abs(logs - middle))
+    return np.exp((logs - middle) / power), float(power)
+
+
+def signed_logs(family: str, u: np.ndarray) -> np.ndarray:
+    return np.log(u) if family == "box-cox" else np.copysign(np.log1p(abs(u)), u)
+
+
+def transforms(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool) -> np.ndarray:
+    """The transform of a sorted column, (rectified beyond the quartiles,) at each lambda: a row each."""
+    logs, lmbda = signed_logs(family, u), lmbdas[:, None]
+    m = np.where((logs < 0.0) & (family == "yeo-johnson"), lmbda - 2.0, lmbda)
+    m = np.where(abs(m) < 1e-200, 1e-200, m)
+    y = np.expm1(m * logs) / m
+    if rectify:
+        k, i = (u.size + 3) // 4 - 1, np.arange(u.size)
+        for at, beyond in ((u.size - 1 - k, (lmbda < 1.0) & (i > u.size - 1 - k)), (k, (lmbda > 1.0) & (i < k))):
+            tangent = y[:, [at]] + np.exp((lmbda - 1.0) * logs[at]) * (u - u[at])
+            y = np.where(beyond, tangent, y)
+    return y
+
+
+def _huber_one_step(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    center = np.median(y, axis=1, keepdims=True)
+    reach = _HUBER_K * _MAD_FACTOR * np.median(abs(y - center), axis=1, keepdims=True)
+    weight = reach / np.maximum(abs(y - center), reach)
+    loc = center + np.where(weight < 1.0, reach * np.sign(y - center), y - center).sum(
+        axis=1, keepdims=True
+    ) / weight.sum(axis=1, keepdims=True)
+    reach = _HUBER_K * _MAD_FACTOR * np.median(abs(y - loc), axis=1, keepdims=True)
+    squares = np.minimum(abs(y - loc), reach) ** 2
+    return loc, np.sqrt(squares.mean(axis=1, keepdims=True) / _HUBER_BETA)
+
+
+def _scores(n: int) -> np.ndarray:
+    return ndtri((np.arange(1, n + 1) - 1.0 / 3.0) / (n + 1.0 / 3.0))
+
+
+def qq(family: str, u: np.ndarray, lmbdas: np.ndarray, rectify: bool = True) -> np.ndarray:
+    """Bisquare distance from normal scores."""
+    y = transforms(family, u, lmbdas, rectify)
+    loc, scale = _huber_one_step(y)
+    t = ((y - loc) / scale - _scores(u.size)) / _C
+    near = np.maximum(1.0 - t * t, 0.0)
+    return np.where(scale[:, 0] > 0.0, 1.0 - (np.where(np.isnan(near), 0.0, near) ** 3).mean(axis=1), math.inf)
+
+
+def qq_nr(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
+    return qq(family, u, lmbdas, rectify=False)
+
+
+def carroll(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
+    """Likelihood under Huber's least favourable density, by reweighting."""
+    y = transforms(family, u, lmbdas, False)
+    part = math.erf(_HUBER_K / math.sqrt(2.0))
+    loc = np.median(y, axis=1, keepdims=True)
+    scale = np.median(abs(y - loc), axis=1, keepdims=True)
+    for _ in range(1000):
+        weight = np.minimum(1.0, _HUBER_K * scale / np.maximum(abs(y - loc), 1e-300))
+        last, loc = (loc, scale), (weight * y).sum(axis=1, keepdims=True) / weight.sum(axis=1, keepdims=True)
+        scale = np.sqrt((weight * (y - loc) ** 2).mean(axis=1, keepdims=True) / part)
+        if (abs(scale - last[1]) + abs(loc - last[0]) <= 1e-12 * scale).all():
+            break
+    return np.log(scale[:, 0]) - (lmbdas - 1.0) * signed_logs(family, u).mean()
+
+
+def mtl(family: str, u: np.ndarray, lmbdas: np.ndarray, h: float = 0.95) -> np.ndarray:
+    """The least 1/2 ln Var - (lambda - 1) mean(J) of consecutive values."""
+    n = u.size
+    size = min(max(math.ceil(h * n), n // 2 + 1), n)
+    y, logs = transforms(family, u, lmbdas, False), signed_logs(family, u)
+    best = np.full(lmbdas.size, math.inf)
+    for start in range(n - size + 1):
+        part = y[:, start : start + size]
+        best = np.fmin(best, np.log(part.std(axis=1)) - (lmbdas - 1.0) * logs[start : start + size].mean())
+    return best
+
+
+def ks(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
+    """Distance from the fitted normal distribution."""
+    y, n = transforms(family, u, lmbdas, False), u.size
+    f = ndtr((y - y.mean(axis=1, keepdims=True)) / y.std(axis=1, ddof=1, keepdims=True))
+    return abs(f - (np.arange(n) + 0.5) / n).max(axis=1) + 0.5 / n
+
+
+def ppcc(family: str, u: np.ndarray, lmbdas: np.ndarray) -> np.ndarray:
+    """1 - correlation with normal quantiles at Filliben's medians."""
+    n = u.size
+    medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
+    medians[-1] = 0.5 ** (1.0 / n)
+    medians[0] = 1.0 - medians[-1]
+    q, y = ndtri(medians), transforms(family, u, lmbdas, False)
+    y = y - y.mean(axis=1, keepdims=True)
+    return 0.5 * ((y / np.sqrt((y * y).sum(axis=1, keepdims=True)) - q / math.sqrt(q @ q)) ** 2).sum(axis=1)
+
+
+Objective = Callable[[str, np.ndarray, np.ndarray], np.ndarray]
+OBJECTIVES: dict[str, Objective] = {
+    "rewml": qq, "rewml-nr": qq_nr, "carroll": carroll, "mtl": mtl, "ks": ks, "ppcc": ppcc,
+}  # fmt: skip
+
+
+def brute_force(
+    objective: Objective, family: str, u: np.ndarray, low: float = LOW, high: float = HIGH, step: float = 0.005
+) -> tuple[float, float]:
+    """The lowest point of an objective and its value: a grid, and all of its good local minima on ever finer ones."""
+    grid = np.linspace(low, high, math.ceil((high - low) / step) + 1)
+    with np.errstate(all="ignore"):
+        values = np.nan_to_num(objective(family, u, grid), nan=math.inf, posinf=math.inf)
+        padded = np.concatenate([[math.inf], values, [math.inf]])
+        minima = np.flatnonzero((values <= padded[:-2]) & (values <= padded[2:]))
+        best = (float(grid[np.argmin(values)]), float(values.min()))
+        for k in minima[np.argsort(values[minima])][:6]:
+            center, width = grid[k], grid[1] - grid[0]
+            for _ in range(5):
+                points = np.clip(center + width * np.linspace(-1.0, 1.0, 17), low, high)
+                at = objective(family, u, points)
+                center, width = points[np.nanargmin(at)], width / 8.0
+                best = min(best, (float(center), float(np.nanmin(at))), key=lambda b: b[1])
+    return best
+
+
+# --- starts -------------------------------------------------------------------------------------------
+
+
+def start_of(family: str, x: np.ndarray, estimator: str) -> tuple[float, float, pk.Status, float, float]:
+    """lambda0 of the package, the objective there less that of brute force, the status, the true one, the power."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = pk.fit(x, family, estimator, n_threads=1)
+    u, power = prestandardized(family, x)
+    status, objective = pk.Status(int(fit.status[0])), OBJECTIVES[estimator]
+    if estimator in ("ks", "ppcc"):  # of the column as it is, about the likeliest lambda
+        u, power, found = np.sort(x), 1.0, float(fit.lmbda[0])
+        spread = signed_logs(family, u).std()
+        likely = float(pk.fit(x, family, n_threads=1).lmbda[0])
+        low, high = min(likely - 4.0 / spread, found), max(likely + 4.0 / spread, found)
+        best, value = brute_force(objective, family, u, low, high, 0.01 / spread)
+    else:
+        found = float(fit.lmbda0[0]) * power
+        best, value = brute_force(objective, family, u)
+    with np.errstate(all="ignore"):
+        excess = float(objective(family, u, np.array([found]))[0]) - value
+    return found, excess, status, best, power
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--columns", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=ESTIMATORS, action="append")
+    parser.add_argument("--list", action="store_true", help="list the starts that are not the minimum")
+    asked = parser.parse_args()
+    for estimator in asked.only or ESTIMATORS:
+        seen, missed, excesses = Counter[str](), Counter[str](), [0.0]
+        for k, (family, x) in enumerate(columns(asked.columns, asked.seed)):
+            found, excess, status, best, _ = start_of(family, x, estimator)
+            seen[status.name] += 1
+            if excess > EXCESS and status is not pk.Status.AT_BOUND and not status.failed:
+                missed[status.name] += 1
+                excesses.append(excess)
+                if asked.list:
+                    print(
+                        f"  {k:5d} {family:11s} n={x.size:3d} {found:9.4f} for {best:9.4f} +{excess:.2e} {status.name}"
+                    )
+        counts = ", ".join(f"{missed[name]} of {seen[name]} {name}" for name in sorted(seen))
+        print(f"{estimator}: higher than brute force by {EXCESS:g}: {counts}; by up to {max(excesses):.2e}")
+
+
+if __name__ == "__main__":
+    main()
