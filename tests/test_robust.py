@@ -708,8 +708,11 @@ def test_bad_values_are_named(name):
 
 def test_likelihood_intervals_are_refused():
     fit = fitted(contaminated(), "box-cox")
+    for method in ("profile", "wald"):
+        with pytest.raises(ValueError, match="'rewml'"):
+            fit.confint(method=method)
     with pytest.raises(ValueError, match="'rewml'"):
-        fit.confint()
+        fit.lr_test(0.0)
 
 
 # --- nasty columns ------------------------------------------------------------------------------------

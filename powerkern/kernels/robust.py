@@ -519,7 +519,7 @@ def _scale_correction(n: int, n_kept: int, options: Options) -> float:
         return math.sqrt(n_kept / (n_kept - 1.0))
     if options.criterion == QQ:
         return 1.0 / sd_within(options.cutoff)
-    return 1.0 / sd_within(normal_quantile(0.5 + 0.5 * n_kept / n)) if n_kept < n else 1.0
+    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * n_kept / n)) if n_kept < n else 1.0
 
 
 @kernel
