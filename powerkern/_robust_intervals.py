@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._arguments import NO_WEIGHTS
 from powerkern._estimators import NearestNormal, Robust
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
@@ -49,7 +50,7 @@ def bootstrap_errors(
     NaN where fewer than half of the replicates can be fitted.
     """
     n, p = values.shape
-    width = min(math.ceil(weight.sum()) if weight.size else n, _MOST_ROWS)
+    width = _MOST_ROWS if weight.size else min(n, _MOST_ROWS)
     uniform = np.random.default_rng(_SEED).random((replicates, _MOST_ROWS))[:, :width]
     errors = np.empty(p)
     step = max(_ROOM // uniform.size, 1)
@@ -59,7 +60,7 @@ def bootstrap_errors(
         factor = np.array(
             [_draw(values[:, j].astype(np.float64) + shift[j], weight, uniform, drawn[j - start]) for j in part]
         )
-        fits = estimator.fit(drawn.reshape(-1, uniform.shape[1]).T, family, n_threads)
+        fits = estimator.fit(drawn.reshape(-1, uniform.shape[1]).T, family, NO_WEIGHTS, n_threads)
         lmbda = np.where(is_failed(fits[:, STATUS]), np.nan, fits[:, LMBDA]).reshape(len(part), replicates)
         errors[part.start : part.stop] = factor * _spread(lmbda)
     return errors
@@ -70,12 +71,19 @@ def _draw(x: FloatArray, weight: FloatArray, uniform: FloatArray, out: FloatArra
     seen = ~np.isnan(x)
     x = x[seen]
     below = np.cumsum(weight[seen]) if weight.size else np.arange(1.0, x.size + 1.0)
-    if not x.size or not below[-1] >= 1.0:
+    if not x.size:
         return math.nan
-    m = min(int(below[-1]), uniform.shape[1])
+    n = _count(weight[seen]) if weight.size else float(x.size)
+    m = min(int(n), uniform.shape[1])
     rows = np.searchsorted(below, uniform[:, :m] * below[-1], side="right")
     out[:, :m] = x[np.minimum(rows, x.size - 1)]
-    return math.sqrt(m / below[-1])
+    return math.sqrt(m / n)
+
+
+def _count(weight: FloatArray) -> float:
+    """How many values the weights are worth: they are counts, unless they are below one on average and so relative."""
+    total = float(weight.sum())
+    return total / min(float(weight @ weight) / total, 1.0)
 
 
 def _spread(lmbda: FloatArray) -> FloatArray:

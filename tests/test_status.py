@@ -29,6 +29,7 @@ def test_codes_are_those_of_stored_fits():
         "TOO_FEW": 13,
         "ROUNDED": 14,
         "NOT_SETTLED": 16,
+        "TIED": 17,
     }
 
 
