@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from powerkern.kernels import compilation
-from powerkern.kernels.compilation import JIT_DISABLED
+from powerkern.kernels.compilation import JIT_DISABLED, runnable_cpus, writable_folder
 
-__all__ = ["JIT_DISABLED", "Compilation", "Kept", "instruction_sets"]
+__all__ = ["JIT_DISABLED", "Compilation", "Kept", "instruction_sets", "runnable_cpus", "writable_folder"]
 
 
 class Kept(NamedTuple):

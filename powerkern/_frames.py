@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._validate import frame_library, is_numeric, is_single
+from powerkern._validate import as_matrix, frame_library, is_numeric, is_single
 
 NonNumeric = Literal["raise", "warn", "ignore"]
 
@@ -31,6 +31,34 @@ def numeric_columns(X: Any, non_numeric: NonNumeric) -> Any:
             f"columns that hold no numbers are left out of the fit: {', '.join(map(repr, others))}", stacklevel=3
         )
     return _at(X, numeric)
+
+
+def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:
+    """Positions of the columns of a data frame that hold numbers, and the names of all; None where X is no frame."""
+    if not _is_frame(X):
+        return None, None
+    positions = [j for j, dtype in enumerate(X.dtypes) if is_numeric(dtype)]
+    names = [str(name) for name in X.columns]
+    if not positions:
+        raise TypeError(f"no column of X holds numbers: {', '.join(map(repr, names))}")
+    return positions, names
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame; None where X is no frame."""
+    return [str(name) for name in X.columns] if _is_frame(X) else None
+
+
+def taken(X: Any, rows: Any, columns: Any) -> Any:
+    """Rows (None: all) and columns at these positions, of a data frame as one, else of an array."""
+    if not _is_frame(X):
+        matrix = as_matrix(X)
+        part = matrix.values[:, columns] if rows is None else matrix.values[np.ix_(rows, columns)]
+        return part[:, 0] if matrix.was_vector and len(columns) else part
+    part = _at(X, [int(j) for j in columns])
+    if rows is None:
+        return part
+    return part.iloc[rows] if frame_library(X) == "pandas" else part[rows]
 
 
 def columns_named(X: Any, names: list[str] | None) -> Any:

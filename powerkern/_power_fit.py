@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _fit_json, _frames
 from powerkern._arguments import domain_error_in
+from powerkern._back_transform import mean_of, quantile_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import cutoff_of
@@ -275,6 +276,81 @@ class PowerFit(Inference):
             self._forget(target)
         self._report_lost(apply(target), out_of_range)
         return result if out is not None else _frames.restored(Z, part, result)
+
+    def inverse_mean(self, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
+        """Mean of values whose transforms are normal: the bias-corrected inverse of a predicted mean.
+
+        The plain inverse of a mean on the transformed scale is a median, ``psi^-1(mean)``. This is the integral of
+        ``psi^-1(mean + sd t) phi(t)``, phi the standard normal density.
+
+        Parameters
+        ----------
+        mean, sd : float or array-like
+            Mean and standard deviation (0: nothing is spread) on the scale of `transform`: standardised, or raw where
+            ``standardize=False``. They broadcast; the last axis stands for the columns of the fit, unless that is of
+            one vector: then arrays have any shape.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray
+            Of the shape that `mean` and `sd` broadcast to; `mean` itself for columns that could not be fitted.
+
+        Notes
+        -----
+        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
+        has no inverse: means are those of the part inside, given that values are there. For -1 <= lambda < 0 (the lower
+        branch of Yeo-Johnson: 2 < lambda <= 3) that integral diverges at the end, however little probability is near
+        it. It is then cut at the valley between the bulk and the end, where value times density is least; where there
+        is no valley (the end is closer than ``2/sqrt(-lambda)`` standard deviations) the mean is infinite.
+
+        Accurate to about 1e-12 by double exponential quadrature between the points where the integrand is not
+        analytic. R's ``forecast::InvBoxCox(biasadj=TRUE)`` has the first two terms of a series in `sd`.
+
+        See Also
+        --------
+        PowerFit.inverse_quantile : medians and other quantiles.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=200)
+        >>> fit = pk.fit(x, family="box-cox", lmbda=0.0, standardize=False)
+        >>> fit.inverse_mean([0.0, 1.0], 0.5) / np.exp([0.125, 1.125])
+        array([1., 1.])
+        """
+        return mean_of(self, mean, sd, thread_count(n_threads))
+
+    def inverse_quantile(
+        self, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, *, n_threads: int | None = None
+    ) -> FloatArray:
+        """Quantiles of values whose transforms are normal: ``psi^-1(mean + sd Phi^-1(quantile))``.
+
+        Parameters
+        ----------
+        mean, sd : float or array-like
+            As in `inverse_mean`.
+        quantile : float or array-like
+            Between 0 and 1; broadcasts with `mean` and `sd`.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray
+            Of the shape that the arguments broadcast to. A quantile beyond the range of psi is the end of the domain:
+            -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2).
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=200)
+        >>> fit = pk.fit(x, family="box-cox", lmbda=0.0, standardize=False)
+        >>> fit.inverse_quantile(1.0, 0.5, [0.025, 0.5, 0.975]).round(3)
+        array([1.02 , 2.718, 7.243])
+        """
+        return quantile_of(self, mean, sd, quantile, thread_count(n_threads))
 
     def _repair(self, clip: bool, eps: float) -> Repair:
         """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.

@@ -392,7 +392,7 @@ class RegressionFit:
             Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
         kind : {"median", "mean", "quantile"}, default "median"
             "median" is ``psi^-1(eta)``, eta = X coef; "quantile" is ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is
-            the integral of ``psi^-1(eta + scale z) phi(z)`` by Gauss and Hermite's rule of 32 nodes.
+            the integral of ``psi^-1(eta + scale z) phi(z)``, see `PowerFit.inverse_mean`.
         quantile : float, default 0.5
             Between 0 and 1, for ``kind="quantile"``.
         n_threads : int, optional
@@ -408,10 +408,9 @@ class RegressionFit:
         The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
         puts some probability beyond it. A median or quantile there is the end of the domain: -shift
         (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are those of the part inside the
-        range: nodes beyond are left out, and the others' weights brought to a sum of one. For -1 <= lambda < 0 (Box-Cox
-        and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) the exact integral diverges at the end; the
-        rule, whose outermost nodes are 10 scales out, is a fair summary where the end is farther than that, and depends
-        on where nodes lie where it is not.
+        range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
+        integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
+        none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
 
         Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
 

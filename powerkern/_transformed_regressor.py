@@ -10,14 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn import get_config
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import check_cv, cross_val_predict
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_array,
     check_is_fitted,
     has_fit_parameter,
@@ -26,6 +23,14 @@ from sklearn.utils.validation import (
 
 from powerkern._back_transform import back_transformed
 from powerkern._engine.threads import thread_count
+from powerkern._sklearn_private import (
+    BaseSearchCV,
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_sample_weight,
+    fit_context,
+)
 from powerkern._typing import FloatArray
 from powerkern.regression import fit_regression
 
@@ -140,7 +145,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         self.cv = cv
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: object, y: object, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:
         """Find lambda given X, then fit the regressor to X and the transformed response.
 
@@ -170,7 +175,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         self._is_vector = Y.ndim == 1
         regressor = LinearRegression() if self.regressor is None else self.regressor
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, np.empty((len(Y), 1)))
+            sample_weight = check_sample_weight(sample_weight, np.empty((len(Y), 1)))
             fit_params = {**fit_params, _name_of_weights(regressor): sample_weight}
         fit = fit_regression(
             Y, design, self.family, intercept=not (design == design[0]).all(), sample_weight=sample_weight,

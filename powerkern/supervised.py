@@ -23,17 +23,17 @@ from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, check_n_features
 
 try:
-    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context, clone, is_classifier
+    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone, is_classifier
     from sklearn.metrics import check_scoring
     from sklearn.model_selection import check_cv
     from sklearn.naive_bayes import GaussianNB
     from sklearn.utils import check_random_state, get_tags
-    from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
     from sklearn.utils.parallel import Parallel, delayed
     from sklearn.utils.validation import check_array, check_is_fitted
 
     from powerkern._sklearn_input import FLOATS, read, refuse_values
-except ImportError as error:
+    from powerkern._sklearn_private import HasMethods, Interval, StrOptions, fit_context
+except ModuleNotFoundError as error:
     raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
 __all__ = ["SearchHistory", "SupervisedPowerTransformer"]
@@ -586,7 +586,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.random_state = random_state
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any) -> Self:
         """Search the lambdas for `X` (n, p), with which `estimator` predicts `y` (n,) best."""
         X, y = read(self, X, y=y, ensure_min_samples=2)

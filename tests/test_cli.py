@@ -16,9 +16,11 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern import _tables
-from powerkern.__main__ import _by_name, main
-from powerkern._tables import BadInput
+from powerkern.__main__ import main
+from powerkern._commands.reading import by_name
+from powerkern._tables import BadInput, Layout
+from powerkern._tables import table as table_module
+from powerkern._tables.text import check_distinct
 
 ROWS = 60
 
@@ -107,7 +109,7 @@ def test_fit_json_is_a_powerfit_with_column_names(run, table, numbers):
     assert list(fit.column_names) == ["income", "length, cm", "z"]
 
 
-def test_columns_are_matched_by_name(run, table, numbers, tmp_path):
+def test_columns_are_matchedby_name(run, table, numbers, tmp_path):
     fit_path = fitted(run, table)
     other = tmp_path / "other.csv"
     np.savetxt(other, numbers[:, [2, 0, 1, 1]], delimiter=",", header='z,income,"length, cm",extra', comments="")
@@ -281,7 +283,10 @@ def test_numeric_header_is_noted(run, tmp_path):
     (tmp_path / "x.csv").write_text("400,401\n1,5\n2,7\n4,5\n")
     code, _, err = run("fit", tmp_path / "x.csv")
     assert code == 0
-    assert err == "powerkern: warning: the first line of x.csv holds only numbers; it is taken for the column names\n"
+    assert err == (
+        "powerkern: warning: the first line of x.csv holds only numbers; it is taken for the column names (--no-header "
+        "where it is data)\n"
+    )
 
 
 def test_progress(run, table):
@@ -348,7 +353,7 @@ BAD_TABLES = {
     "twice.csv": ("a,a\n1,2\n3,4\n", "more than one column named 'a'"),
     "text.csv": ("a,b\nx,y\nz,w\n", "no column of numbers"),
     "missing.csv": ("a,b\nNA,\n,nan\n", "no column of numbers"),
-    "semicolon.csv": ("a;b\n1;2\n3;4\n", "--delimiter"),
+    "caret.csv": ("a^b\n1^2\n3^4\n", "--delimiter"),
     "quote.csv": ('a,b\n1,"2\n3,4\n', "not a well-formed table"),
     "latin.csv": (b"a,b\n1,\xe9\n", "not UTF-8"),
     "damaged.csv.gz": (b"\x1f\x8b\x08rubbish", "cannot read"),
@@ -592,8 +597,8 @@ def operations(work, p: int) -> int:
     return Counted.count
 
 
-def table_of(names):
-    return _tables.Table(tuple(names), True, tuple(range(0, len(names), 2)), np.zeros((1, (len(names) + 1) // 2)))
+def layout_of(names):
+    return Layout(tuple(names), True, tuple(range(0, len(names), 2)))
 
 
 def refused(work):
@@ -602,10 +607,10 @@ def refused(work):
 
 
 NAME_WORK = {
-    "header": lambda names: _tables._header(([1], [names]), "x.csv"),
-    "columns by name": lambda names: _by_name(names[::-1], Path("x.csv"))(names, True),
-    "twice the same name": lambda names: refused(lambda: _tables._header(([1], [[*names, names[-1]]]), "x.csv")),
-    "missing name": lambda names: refused(lambda: _by_name([*names, "no"], Path("x.csv"))(names, True)),
+    "header": lambda names: check_distinct(names, "x.csv"),
+    "columns by name": lambda names: by_name(names[::-1], Path("x.csv"))(names, True),
+    "twice the same name": lambda names: refused(lambda: check_distinct([*names, names[-1]], "x.csv")),
+    "missing name": lambda names: refused(lambda: by_name([*names, "no"], Path("x.csv"))(names, True)),
 }
 
 
@@ -618,9 +623,9 @@ def test_names_take_work_linear_in_their_number(name):
 def test_untouched_columns_take_work_linear_in_their_number(monkeypatch):
     """`other_names` makes one set of positions, not one per column."""
     sets = []
-    monkeypatch.setattr(_tables, "set", lambda *of: sets.append(of) or set(*of), raising=False)
-    table = table_of([f"column {j}" for j in range(50)])
-    assert table.other_names == [f"column {j}" for j in range(1, 50, 2)]
+    monkeypatch.setattr(table_module, "set", lambda *of: sets.append(of) or set(*of), raising=False)
+    layout = layout_of([f"column {j}" for j in range(50)])
+    assert layout.other_names == [f"column {j}" for j in range(1, 50, 2)]
     assert len(sets) <= 1
 
 

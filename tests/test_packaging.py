@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import importlib
 import importlib.metadata
 import re
@@ -33,7 +34,7 @@ PUBLIC = {
     ],
     "powerkern.sklearn": ["LocationScaler", "PowerTransformer"],
     "powerkern.supervised": ["SupervisedPowerTransformer", "SearchHistory"],
-    "powerkern.plot": ["qq_plot", "profile_plot", "cell_map"],
+    "powerkern.plot": ["qq_plot", "before_after_plot", "forest_plot", "profile_plot", "cell_map"],
     "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
     "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],
     "powerkern.kernels": [
@@ -110,6 +111,142 @@ def test_readme_has_two_commands_and_ci_runs_its_test_command():
     assert test in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 
+URL = "https://github.com/powerkern/powerkern"
+RAW = "https://raw.githubusercontent.com/powerkern/powerkern"
+
+
+def test_links_of_the_readme_work_on_the_index_page():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", readme)
+    assert len(targets) > 10
+    for target in targets:
+        assert target.startswith("https://"), target
+        for base in (f"{URL}/blob/main/", f"{RAW}/main/"):
+            if target.startswith(base):
+                assert (ROOT / target.removeprefix(base)).exists(), target
+                break
+        else:
+            assert "powerkern/powerkern/" not in target, target
+
+
+def test_urls_of_the_project():
+    urls = PYPROJECT["project"]["urls"]
+    assert set(urls) >= {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
+    assert all(url.startswith("https://") for url in urls.values())
+    assert urls["Source"] == URL
+
+
+def yaml_of(path: Path) -> dict:
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def test_citation_is_of_this_version_and_in_the_format():
+    """The fields and types that version 1.2.0 of the Citation File Format asks for."""
+    cff = yaml_of(ROOT / "CITATION.cff")
+    assert cff["cff-version"] == "1.2.0"
+    assert cff["version"] == PYPROJECT["project"]["version"]
+    assert cff["license"] == PYPROJECT["project"]["license"]
+    assert cff["repository-code"] == PYPROJECT["project"]["urls"]["Source"]
+    for entry in (cff, *cff["references"]):
+        assert entry["title"]
+        assert entry["type"] in ("software", "article")
+        for author in entry["authors"]:
+            assert set(author) in ({"name"}, {"family-names", "given-names"})
+    for reference in cff["references"]:
+        assert {"journal", "volume", "year", "start", "end"} <= set(reference)
+
+
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_workflows_are_whole(path):
+    workflow = yaml_of(path)
+    assert set(workflow) <= {"name", True, "permissions", "concurrency", "jobs"}  # YAML reads "on" as a truth value
+    assert workflow["permissions"] == {"contents": "read"}
+    for name, job in workflow["jobs"].items():
+        assert set(job.get("needs", [])) <= set(workflow["jobs"]), name
+        for step in job["steps"]:
+            assert ("uses" in step) != ("run" in step), step
+            if "uses" in step:
+                assert re.fullmatch(r"[\w./-]+@[\w./-]+", step["uses"]), step
+    text = path.read_text(encoding="utf-8")
+    for file in re.findall(r"(?<![\w/-])(tests/[\w/]+(?:\.py)?)", text):
+        assert (ROOT / file).exists(), file
+
+
+def test_a_release_is_tested_before_it_is_published_with_attestations():
+    jobs = yaml_of(ROOT / ".github" / "workflows" / "release.yml")["jobs"]
+    publish = jobs["publish"]
+    assert set(publish["needs"]) == set(jobs) - {"publish"}
+    assert publish["permissions"]["id-token"] == "write"
+    uploads = [step for step in publish["steps"] if "gh-action-pypi-publish" in step.get("uses", "")]
+    assert uploads[0]["with"]["attestations"] is True
+    assert "password" not in uploads[0]["with"]
+    pythons = jobs["compiled"]["strategy"]["matrix"]["python"]
+    classified = [c.split(" :: ")[-1] for c in PYPROJECT["project"]["classifiers"] if "Python :: 3." in c]
+    assert pythons == classified
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")), ids=lambda path: path.stem
+)
+def test_issue_forms_are_whole(path):
+    form = yaml_of(path)
+    if path.stem == "config":
+        assert all(set(link) == {"name", "url", "about"} for link in form["contact_links"])
+        return
+    assert {"name", "description", "body"} <= set(form)
+    assert len({field["id"] for field in form["body"]}) == len(form["body"])
+    for field in form["body"]:
+        assert field["type"] in ("textarea", "input", "dropdown", "checkboxes")
+        assert field["attributes"]["label"]
+
+
+def test_conda_recipe_needs_what_the_package_needs():
+    recipe = yaml_of(ROOT / "conda" / "recipe.yaml")
+    assert recipe["context"]["version"] == PYPROJECT["project"]["version"]
+    run = {line.split()[0]: line.split()[1] for line in recipe["requirements"]["run"] if not line.startswith("python")}
+    assert run == {name_of(line): line.removeprefix(name_of(line)) for line in PYPROJECT["project"]["dependencies"]}
+    assert recipe["build"]["python"]["entry_points"] == ["powerkern = powerkern.__main__:main"]
+    assert recipe["about"]["license"] == PYPROJECT["project"]["license"]
+
+
+MOVED = {
+    "numba": (
+        "import numba.misc.appdirs; del numba.misc.appdirs.AppDirs",
+        "powerkern",
+        "numba<",
+    ),
+    "scikit-learn": (
+        "import sys, sklearn.utils._param_validation; del sklearn.utils._param_validation.StrOptions",
+        "powerkern.sklearn",
+        "scikit-learn<",
+    ),
+}
+
+
+@pytest.mark.parametrize("package", MOVED)
+def test_what_a_release_moved_is_said(package):
+    pytest.importorskip("sklearn")
+    breakage, module, remedy = MOVED[package]
+    code = f"{breakage}\nimport {module}"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    last = ended.stderr.strip().splitlines()[-1]
+    assert f"ImportError: {package} " in last
+    assert "has moved what this powerkern uses" in last
+    assert remedy in last
+
+
+def test_private_modules_of_scikit_learn_are_imported_in_one_place():
+    private = re.compile(r"from sklearn[\w.]*\._|import [^#\n]*\b_(?:fit_context|check_sample_weight)")
+    for path in (ROOT / "powerkern").rglob("*.py"):
+        if path.name != "_sklearn_private.py":
+            assert not private.search(path.read_text(encoding="utf-8")), path
+
+
 def test_wheel_has_the_package_and_nothing_else(tmp_path):
     pytest.importorskip("hatchling")
     subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path], cwd=ROOT, check=True)
@@ -121,3 +258,10 @@ def test_wheel_has_the_package_and_nothing_else(tmp_path):
     }
     assert {name for name in names if ".dist-info/" not in name} == sources
     assert any(name.endswith("licenses/LICENSE") for name in names)
+    with zipfile.ZipFile(wheel) as archive:
+        (path,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        metadata = email.message_from_bytes(archive.read(path))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert len(metadata.get_all("Project-URL")) == len(PYPROJECT["project"]["urls"])
+    assert metadata["License-Expression"] == "BSD-3-Clause"
+    assert "](docs/" not in metadata.get_payload()

@@ -14,7 +14,7 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt  # noqa: E402
 
-from powerkern.cellwise import wrapped_pca  # noqa: E402
+from powerkern.cellwise import ddc, wrapped_pca  # noqa: E402
 from powerkern.joint import fit_joint  # noqa: E402
 from powerkern.plot import (  # noqa: E402
     before_after_plot,
@@ -705,3 +705,23 @@ def test_outlier_map_of_new_rows():
     fit = wrapped_pca(_with_outliers(), 2)
     ax = outlier_map(fit, _with_outliers()[:20])
     assert sum(line.get_xdata().size for line in ax.lines[:2]) == 20
+
+
+# --- maps of deviating cells ----------------------------------------------------------------------------
+
+
+def test_cell_map_of_deviating_cells():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 1)) + 0.3 * rng.normal(size=(60, 4))
+    X[7, 2] = X[7, 0] + 4.0
+    X[9] = [9.0, -9.0, 9.0, -9.0]
+    X[11, 1] = np.nan
+    fit = ddc(np.column_stack([np.arange(60), X]))
+    ax = cell_map(np.column_stack([np.arange(60), X]), fit)
+    drawn = np.ma.filled(ax.images[0].get_array(), np.nan)
+    expected = np.clip(np.abs(fit.residuals) / fit.cutoff - 1.0, 0.0, 1.0) * np.sign(fit.residuals)
+    np.testing.assert_allclose(drawn, expected)
+    assert drawn[7, 2] == 1.0
+    assert np.isnan(drawn[11, 1])
+    assert ax.lines[0].get_ydata().tolist() == np.flatnonzero(fit.flagged_rows).tolist()
+    assert 9 in ax.lines[0].get_ydata()

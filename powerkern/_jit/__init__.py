@@ -25,42 +25,53 @@ disk (in ``folders`` that can be trusted, as ``files`` that one process writes a
 that cover it), and ``intrinsics`` and ``lanes`` what plain numba lacks.
 """
 
-from powerkern._jit.cache import writable_folder
-from powerkern._jit.cpus import levels as cpu_levels
-from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction
-from powerkern._jit.entries import Entry
-from powerkern._jit.intrinsics import (
-    add_powers,
-    bits32_of,
-    bits_of,
-    borrowed,
-    float32_of,
-    float_of,
-    fma,
-    prefetch,
-    widest_vectors,
-)
-from powerkern._jit.lanes import LANES, Lanes, Mask, any_lane, in_all_lanes, load, select, square_root, store
-from powerkern._jit.settings import JIT_DISABLED
-from powerkern._jit.signatures import (
-    BLOCKS,
-    BOOLEAN,
-    COLUMN,
-    COLUMN32,
-    COUNTS,
-    INTEGER,
-    READ_COLUMN,
-    READ_COLUMN32,
-    READ_MATRIX,
-    READ_MATRIX32,
-    REAL,
-    ROWS,
-    ROWS32,
-    WRITE_MATRIX,
-    WRITE_MATRIX32,
-    named_tuple,
-    numbers_of,
-)
+try:
+    from powerkern._jit.cache import writable_folder
+    from powerkern._jit.cpus import levels as cpu_levels
+    from powerkern._jit.cpus import runnable as runnable_cpus
+    from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction
+    from powerkern._jit.entries import Entry
+    from powerkern._jit.intrinsics import (
+        add_powers,
+        bits32_of,
+        bits_of,
+        borrowed,
+        float32_of,
+        float_of,
+        fma,
+        prefetch,
+        widest_vectors,
+    )
+    from powerkern._jit.lanes import LANES, Lanes, Mask, any_lane, in_all_lanes, load, select, square_root, store
+    from powerkern._jit.settings import JIT_DISABLED
+    from powerkern._jit.signatures import (
+        BLOCKS,
+        BOOLEAN,
+        COLUMN,
+        COLUMN32,
+        COUNTS,
+        INTEGER,
+        READ_COLUMN,
+        READ_COLUMN32,
+        READ_MATRIX,
+        READ_MATRIX32,
+        REAL,
+        ROWS,
+        ROWS32,
+        WRITE_MATRIX,
+        WRITE_MATRIX32,
+        named_tuple,
+        numbers_of,
+    )
+except ImportError as error:  # some of it comes from numba's private modules, which a release may move
+    if error.name == "numba":
+        raise
+    import numba
+
+    raise ImportError(
+        f"numba {numba.__version__} has moved what this powerkern uses ({error}): install a newer powerkern, or pip "
+        "install 'numba<0.69'"
+    ) from error
 
 __all__ = [
     "BLOCKS",
@@ -103,6 +114,7 @@ __all__ = [
     "numbers_of",
     "prefetch",
     "reduction",
+    "runnable_cpus",
     "select",
     "square_root",
     "store",

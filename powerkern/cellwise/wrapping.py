@@ -275,7 +275,7 @@ class Wrapped:
             np.nan_to_num(part, copy=False)
 
         threads = thread_count(n_threads)
-        return _correlation(_columns_of(as_matrix(self.values).values, change, threads), threads)
+        return _correlation(columns_of(as_matrix(self.values).values, change, threads), threads)
 
     def covariance(self, *, n_threads: int | None = None) -> FloatArray:
         """``scale_j scale_k`` times the correlation of the wrapped columns; see `wrapped_covariance`."""
@@ -381,6 +381,7 @@ def _wrapped(
     n_threads: int,
 ) -> Any:
     """The wrapped values, like X."""
+    loc, scale = np.require(loc, requirements="W"), np.require(scale, requirements="W")  # as kernels take them
     usable = is_usable(scale)
 
     def change(block: FloatArray, group: slice) -> None:
@@ -506,10 +507,10 @@ def wrapped_scores(
         part[~usable[group]] = 0.0
         np.nan_to_num(part, copy=False)
 
-    return _columns_of(values, change, n_threads)
+    return columns_of(values, change, n_threads)
 
 
-def _columns_of(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
+def columns_of(values: NDArray[Any], change: Callable[[FloatArray, slice], None], n_threads: int) -> FloatArray:
     """The columns of a matrix as rows of an array, each group changed by ``change(rows, group)``."""
     out = np.empty((values.shape[1], values.shape[0]))
     scratch = Scratch()

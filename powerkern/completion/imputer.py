@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._sklearn_input import read, refuse_values
+from powerkern._sklearn_private import Interval, StrOptions, fit_context
 from powerkern.completion.decomposition import uv_decompose
 
 
@@ -109,7 +109,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         self.random_state = random_state
         self.n_threads = n_threads
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> UVImputer:
         """Decompose `X`, an (n, p) array or data frame in which NaN is missing; `y` is ignored."""
         values = self._values(X, reset=True)

@@ -6,9 +6,9 @@ import importlib
 import pkgutil
 
 import powerkern.kernels
-from powerkern._jit import JIT_DISABLED, Entry, cpu_levels, writable_folder
+from powerkern._jit import JIT_DISABLED, Entry, cpu_levels, runnable_cpus, writable_folder
 
-__all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "writable_folder"]
+__all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "writable_folder"]
 
 #: The modules of what is compiled unless all is asked for: fit (mle and robust), transform and inverse.
 USUAL = ("lockstep", "mle", "robust", "columnwise", "rowwise", "lambda_bounds")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from powerkern._status import is_failed
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.cellwise import DDCFit
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, by_column, ink, matrix_of, shortened
@@ -23,13 +24,16 @@ _MOST_NAMES, _LABEL = 40, 20
 
 def cell_map(
     X: object,
-    fit: PowerFit | JointFit,
+    fit: PowerFit | JointFit | DDCFit,
     *,
     cutoff: float | None = None,
     max_shape: tuple[int, int] = (200, 100),
     ax: Axes | None = None,
 ) -> Axes:
-    """Map of the cells of a matrix on the transformed, standardised scale: outlying ones are coloured.
+    """Map of the cells of a matrix: outlying ones are colored.
+
+    What is drawn of a cell is its transformed, standardized value, or its residual from what the other cells of its row
+    predict (`powerkern.cellwise.ddc`; a mark on the right is then beside each row that deviates as a whole).
 
     A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out. Missing cells are
     blank, and columns that could not be fitted hatched. Of a large matrix each block of cells has the color of the one
@@ -41,9 +45,10 @@ def cell_map(
     ----------
     X : (n, p) array-like
         The data.
-    fit : PowerFit or JointFit
-        The fit; made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since outliers
-        in a maximum likelihood fit hide themselves.
+    fit : PowerFit, JointFit or DDCFit
+        The fit. Transforms are made with ``standardize=True``, and preferably robust (``estimator="rewml"``), since
+        outliers in a maximum likelihood fit hide themselves. Of a `powerkern.cellwise.DDCFit` the columns that it
+        kept are drawn, and all rows of `X`, judged by `powerkern.cellwise.DDCFit.predict`.
     cutoff : float, optional
         How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
         one normal value in a hundred.
@@ -72,28 +77,57 @@ def cell_map(
     >>> float(cell_map(X, fit).images[0].get_array()[3, 2])
     1.0
     """
-    fit = by_column(fit)
-    if not fit.standardize:
-        raise ValueError("a cell map needs standardised values: fit with standardize=True")
-    cutoff = float(ndtri(fit.quantile)) if cutoff is None else float(cutoff)
+    drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(fit))
+    cutoff = drawn.cutoff if cutoff is None else float(cutoff)
     if not cutoff > 0.0:
         raise ValueError(f"cutoff must be a positive number, got {cutoff}")
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and min(max_shape) >= 1):
         raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
-    matrix = matrix_of(X, fit)
-    failed = is_failed(fit.status)
-    z = fit.transform(matrix.values).astype(np.float64)
-    z[:, failed] = np.nan  # not on a standardized scale
+    z = drawn.values
     rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
     ax = axes_of(ax)
     draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
-    _mark_failed(ax, failed)
-    _name_columns(ax, matrix.names or fit.column_names, z.shape[1], columns)
+    _mark_failed(ax, drawn.failed)
+    _mark_rows(ax, drawn.rows)
+    _name_columns(ax, drawn.names, z.shape[1], columns)
     _name_rows(ax, _row_names(X), len(z), rows)
     return ax
 
 
 # --- parts --------------------------------------------------------------------------------------------
+
+
+class _Drawn(NamedTuple):
+    """Standardized values with their cutoff, names of columns, those not fitted, and rows that deviate as a whole."""
+
+    values: FloatArray
+    cutoff: float
+    names: list[str] | None
+    failed: BoolArray
+    rows: IntArray
+
+
+def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
+    if not fit.standardize:
+        raise ValueError("a cell map needs standardized values: fit with standardize=True")
+    matrix = matrix_of(X, fit)
+    failed = is_failed(fit.status)
+    z = fit.transform(matrix.values).astype(np.float64)
+    z[:, failed] = np.nan  # not on a standardized scale
+    return _Drawn(z, float(ndtri(fit.quantile)), matrix.names or fit.column_names, failed, np.empty(0, dtype=np.int64))
+
+
+def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
+    cells = fit.predict(X)
+    failed = np.zeros(fit.loc.size, dtype=bool)
+    return _Drawn(cells.residuals, fit.cutoff, fit.column_names, failed, np.flatnonzero(cells.flagged_rows))
+
+
+def _mark_rows(ax: Axes, rows: IntArray) -> None:
+    """Point at rows from the right."""
+    if rows.size:
+        beside = {"transform": ax.get_yaxis_transform(), "clip_on": False}
+        ax.plot(np.full(rows.size, 1.01), rows, "<", color=ink(ax), markersize=4.0, **beside)
 
 
 def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, darkest: float) -> None:

@@ -136,7 +136,7 @@ def before_after_plot(
             draw_one(ax, one)
         set_title(axes[0], one.label, one.detail)
     for ax in panels[0]:
-        ax.legend(fontsize="small")
+        ax.legend(fontsize="x-small", handlelength=1.2)
     return panels
 
 

@@ -1,0 +1,152 @@
+"""``powerkern fit`` and ``powerkern summary``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import powerkern as pk
+from powerkern import _tables
+from powerkern._commands.arguments import Commands, add_fit, level, text_format
+from powerkern._commands.output import finite, print_json, print_table, short, write_text
+from powerkern._commands.reading import blamed, by_name
+from powerkern._tables import NAMES_ROWS, Table
+
+_FIT_EXAMPLES = """\
+powerkern fit data.csv -o fit.json
+powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml
+powerkern fit export.csv --decimal , --missing "-999,?" --json
+xzcat data.csv.xz | powerkern fit -"""
+_SUMMARY_EXAMPLES = """\
+powerkern summary data.csv --family box-cox --level 0.9"""
+
+
+def add(commands: Commands) -> None:
+    """Their arguments."""
+    fit = commands.add_parser("fit", _FIT_EXAMPLES, "fit the numeric columns of a table")
+    fit.set_defaults(run=run_fit)
+    fit.add_argument("-o", "--output", type=Path, metavar="FIT.json", help="where to write the fit")
+    add_fit(fit)
+    summary = commands.add_parser(
+        "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
+    )
+    summary.set_defaults(run=run_summary)
+    summary.add_argument("--level", type=level, default=0.95, help="of the intervals (default: %(default)s)")
+    add_fit(summary)
+
+
+def run_fit(args: argparse.Namespace) -> None:
+    _tables.check_folder(args.output)
+    fit, table = fitted(args)
+    if args.output:
+        write_text(args.output, fit.to_json() + "\n")
+    records = _records(fit, table)
+    if args.json:
+        print_json(
+            {
+                "rows": len(table.matrix),
+                "family": fit.family,
+                "estimator": args.estimator,
+                "columns": records,
+                **_left_out(table),
+            }
+        )
+        return
+    _print_fit(records)
+    _print_left_out(args, table)
+
+
+def run_summary(args: argparse.Namespace) -> None:
+    fit, table = fitted(args)
+    summary = fit.summary(level=args.level, n_threads=args.n_threads)
+    summary.names = np.array(table.layout.matrix_names)
+    if args.json:
+        entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
+        columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
+        about = {"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "level": args.level}
+        print_json({**about, "columns": columns, **_left_out(table)})
+        return
+    print(summary.to_text(None))
+    _print_left_out(args, table)
+
+
+def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+    """The table that was asked for, or its columns, and their fit."""
+    wanted = list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
+    table = _tables.read(args.data, by_name(wanted, args.data), text_format(args))
+    layout = table.layout
+    with blamed(args.data, layout, table.block):
+        fit = pk.fit(
+            table.matrix,
+            family=args.family,
+            estimator=args.estimator,
+            standardize=not args.no_standardize,
+            shift=args.shift,
+            ymax=args.ymax,
+            bounds=args.bounds,
+            n_threads=args.n_threads,
+            progress=args.progress,
+            column_names=layout.matrix_names if layout.named else None,
+        )
+    return fit, table
+
+
+def _print_left_out(args: argparse.Namespace, table: Table) -> None:
+    if args.columns is not None:
+        return
+    plain = [name for name in table.layout.other_names if name not in table.odd]
+    if plain:
+        print(f"\nleft out, not numeric: {', '.join(plain)}")
+    for name, reason in table.odd.items():
+        print(f"left out, {reason}: {name!r}" if reason == NAMES_ROWS else f"left out: {name!r}, {reason}")
+
+
+def _print_fit(records: Sequence[dict[str, Any]]) -> None:
+    """A line for each column, with shift, center and divisor where there are any."""
+    cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "column": lambda r: str(r["column"]),
+        "family": lambda r: str(r["family"]),
+        "shift": lambda r: short(r["shift"]),
+        "center": lambda r: short(r["center"]),
+        "divisor": lambda r: short(r["divisor"]),
+        "lambda": lambda r: short(r["lmbda"]),
+        "mean": lambda r: short(r["loc"], r["log_factor"]),
+        "sd": lambda r: short(r["scale"], r["log_factor"]),
+        "n": lambda r: str(r["n_obs"]),
+        "status": lambda r: str(r["status"]),
+    }
+    if not any(r["shift"] for r in records):
+        del cells["shift"]
+    if all(r["family"] == "box-cox" or (r["center"], r["divisor"]) == (0.0, 1.0) for r in records):
+        del cells["center"], cells["divisor"]
+    print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
+
+
+def _left_out(table: Table) -> dict[str, Any]:
+    """Columns of text that are not in the fit, and why where that may surprise."""
+    return {"left_out": [{"column": name, "reason": table.odd.get(name)} for name in table.layout.other_names]}
+
+
+def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
+    """What is printed of each column; every attribute of the fit, a list of all columns, is taken once."""
+    columns = {
+        "column": table.layout.matrix_names,
+        "family": fit.families,
+        **{
+            name: map(finite, getattr(fit, name).tolist())
+            for name in ("lmbda", "shift", "center", "divisor", "loc", "scale", "log_factor", "nll")
+        },
+        **{name: map(int, getattr(fit, name).tolist()) for name in ("n_obs", "n_kept", "n_iter")},
+        "status": fit.status_text,
+    }
+    return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it."""
+    return finite(value) if isinstance(value, float) else value

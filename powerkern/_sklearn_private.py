@@ -1,0 +1,20 @@
+"""What powerkern takes from scikit-learn's private modules, in one place: a release may move it."""
+
+from __future__ import annotations
+
+try:
+    from sklearn.base import _fit_context as fit_context
+    from sklearn.model_selection._search import BaseSearchCV
+    from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+    from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+except ImportError as error:
+    if error.name == "sklearn":
+        raise
+    import sklearn
+
+    raise ImportError(
+        f"scikit-learn {sklearn.__version__} has moved what this powerkern uses ({error}): install a newer powerkern, "
+        "or pip install 'scikit-learn<1.10'"
+    ) from error
+
+__all__ = ["BaseSearchCV", "HasMethods", "Interval", "StrOptions", "check_sample_weight", "fit_context"]

@@ -1,0 +1,24 @@
+"""Tables in files, for the command line: CSV (also .tsv, also compressed), Parquet and .npy, in blocks of rows.
+
+A table is read as float64 matrices of the columns to work on, beside the other columns, which are kept as they are.
+"""
+
+from powerkern._tables.errors import BadInput, check_folder, sentences
+from powerkern._tables.files import check_output, read, stream, write
+from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Table, TextFormat
+
+__all__ = [
+    "NAMES_ROWS",
+    "BadInput",
+    "Block",
+    "Choice",
+    "Layout",
+    "Table",
+    "TextFormat",
+    "check_folder",
+    "check_output",
+    "read",
+    "sentences",
+    "stream",
+    "write",
+]

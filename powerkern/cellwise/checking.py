@@ -1,0 +1,229 @@
+"""Columns and rows that no cellwise method can use: found, left out, and named with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern import _frames
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.threads import thread_count
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import as_matrix, column_label, is_real, is_whole
+from powerkern.cellwise.wrapping import has_infinite, refuse_infinite
+from powerkern.location import location_scale
+
+
+@dataclass(frozen=True, eq=False)
+class DataCheck:
+    """What `check_data` keeps, and why it drops the rest; prints as sentences.
+
+    Attributes
+    ----------
+    columns, rows : ndarray of int
+        Positions of what is kept.
+    dropped_columns, dropped_rows : dict of int to str
+        Positions of what is not kept, with the reason.
+    values : (len(rows), len(columns)) ndarray
+        What is kept.
+    column_names : list of str or None
+        Names of the columns that are kept.
+    names : list of str or None
+        Names of all columns.
+    n_columns : int
+        How many columns there were.
+    part : ndarray or data frame
+        The rows and columns that are kept, as they were given.
+    """
+
+    columns: IntArray
+    rows: IntArray
+    dropped_columns: dict[int, str]
+    dropped_rows: dict[int, str]
+    values: FloatArray
+    column_names: list[str] | None
+    names: list[str] | None
+    n_columns: int
+    part: Any
+
+    @property
+    def messages(self) -> list[str]:
+        """A sentence for each column and row that is dropped."""
+        columns = [f"{column_label(j, self.names)} {why}." for j, why in sorted(self.dropped_columns.items())]
+        return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
+
+    def __str__(self) -> str:
+        kept = f"{self.rows.size} rows and {self.columns.size} columns are kept."
+        return "\n".join([*self.messages, kept])
+
+
+def check_data(
+    X: object,
+    *,
+    max_missing: float = 0.5,
+    max_discrete: int = 3,
+    min_scale: float = 1e-12,
+    n_threads: int | None = None,
+) -> DataCheck:
+    """Which columns and rows can be used, and why others cannot.
+
+    Dropped are, in this order [1]_:
+
+    1. columns of a data frame that do not hold numbers;
+    2. columns that number the rows, from 0 or from 1;
+    3. columns, and rows, with too many missing values: columns first where there are at least as many rows as columns,
+       else rows first;
+    4. columns with few distinct values: they are discrete, and scales mean little for them;
+    5. columns whose scale, the normalised median absolute deviation, is not above `min_scale`: half of their values or
+       more are equal.
+
+    Parameters
+    ----------
+    X : (n, p) array-like
+        Array or data frame; NaN is missing.
+    max_missing : float, default 0.5
+        Largest share of missing values that a column, or a row, may have.
+    max_discrete : int, default 3
+        With so many distinct values, or fewer, a column is discrete.
+    min_scale : float, default 1e-12
+        Largest scale that counts as 0, in the units of the column.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    DataCheck
+
+    Raises
+    ------
+    TypeError
+        An array that does not hold real numbers, or a data frame none of whose columns does.
+    ValueError
+        Infinite values, or an option out of range.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw, W. Van den Bossche, "Detecting deviating data cells", Technometrics 60, 2018, 135-145.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.cellwise import check_data
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([np.arange(1, 21), rng.normal(size=20), rng.integers(0, 2, 20), rng.normal(size=20)])
+    >>> X[4, 1:] = np.nan
+    >>> print(check_data(X))
+    column 0 numbers the rows.
+    column 2 has 2 distinct values, and columns with 3 or fewer are taken for discrete.
+    row 4 misses 3 of 3 values.
+    19 rows and 2 columns are kept.
+    """
+    if not (is_real(max_missing) and 0.0 <= max_missing <= 1.0):
+        raise ValueError(f"max_missing must be a share, from 0 to 1, got {max_missing!r}")
+    if not (is_whole(max_discrete) and max_discrete >= 0):
+        raise ValueError(f"max_discrete must be a whole number, 0 or more, got {max_discrete!r}")
+    if not (is_real(min_scale) and min_scale >= 0.0):
+        raise ValueError(f"min_scale must be a number, 0 or more, got {min_scale!r}")
+    check = _Check(X)
+    check.drop_row_numbers()
+    check.drop_missing(max_missing)
+    check.drop_discrete(int(max_discrete), thread_count(n_threads))
+    check.drop_constant(min_scale, thread_count(n_threads))
+    return check.result()
+
+
+class _Check:
+    """The columns and rows that are left, step by step."""
+
+    def __init__(self, X: Any) -> None:
+        positions, names = _frames.numeric_positions(X)
+        self._given = X
+        numeric = _frames.taken(X, None, positions) if positions is not None else X
+        matrix = as_matrix(numeric)
+        refuse_infinite(matrix, has_infinite(matrix.values))
+        self._values = np.asarray(matrix.values, dtype=np.float64)
+        self._numbers = np.arange(self._values.shape[1]) if positions is None else np.array(positions)
+        self._names = matrix.names if positions is None else names
+        self._columns = np.ones(self._values.shape[1], dtype=bool)
+        self._rows = np.ones(self._values.shape[0], dtype=bool)
+        others = set(range(len(names or []))) - set(self._numbers.tolist()) if positions is not None else set()
+        self._why_columns = dict.fromkeys(sorted(others), "does not hold numbers")
+        self._why_rows: dict[int, str] = {}
+
+    def result(self) -> DataCheck:
+        columns, rows = self._numbers[self._columns], np.flatnonzero(self._rows)
+        names = None if self._names is None else [self._names[j] for j in columns]
+        n_columns = columns.size + len(self._why_columns)
+        part = _frames.taken(self._given, rows, columns)
+        return DataCheck(
+            columns, rows, self._why_columns, self._why_rows, self._left(), names, self._names, n_columns, part
+        )
+
+    def _left(self) -> FloatArray:
+        if self._rows.all() and self._columns.all():
+            return self._values
+        return np.asarray(self._values[np.ix_(self._rows, self._columns)])
+
+    def drop_row_numbers(self) -> None:
+        n = self._values.shape[0]
+        numbers = [np.arange(n), np.arange(1, n + 1)]
+        suspects = np.flatnonzero(np.isin(self._values[0], (0.0, 1.0)))
+        these = [j for j in suspects if n > 2 and any(np.array_equal(self._values[:, j], one) for one in numbers)]
+        self._drop_columns(np.isin(np.arange(self._columns.size), these), lambda j: "numbers the rows")
+
+    def drop_missing(self, most: float) -> None:
+        steps = [self._drop_missing_columns, self._drop_missing_rows]
+        for step in steps if self._rows.sum() >= self._columns.sum() else steps[::-1]:
+            step(most)
+
+    def _drop_missing_columns(self, most: float) -> None:
+        missing = np.isnan(self._values[self._rows]).sum(axis=0)
+        n = int(self._rows.sum())
+        self._drop_columns(missing > most * n, lambda j: f"misses {missing[j]} of {n} values")
+
+    def _drop_missing_rows(self, most: float) -> None:
+        missing = np.isnan(self._values[:, self._columns]).sum(axis=1)
+        p = int(self._columns.sum())
+        gone = self._rows & (missing > most * p)
+        self._why_rows |= {int(i): f"misses {missing[i]} of {p} values" for i in np.flatnonzero(gone)}
+        self._rows &= ~gone
+
+    def drop_discrete(self, most: int, n_threads: int) -> None:
+        counts = self._of_left(lambda values: _distinct(values, n_threads))
+        few = f"and columns with {most} or fewer are taken for discrete"
+        self._drop_columns(counts <= most, lambda j: f"has {_counted(int(counts[j]))}, {few}")
+
+    def drop_constant(self, least: float, n_threads: int) -> None:
+        scale = self._of_left(lambda values: location_scale(values, n_threads=n_threads).scale)
+        why = f"has a median absolute deviation of at most {least:g}: at least half of its values are nearly equal"
+        self._drop_columns(~(scale > least), lambda j: why)
+
+    def _of_left(self, measure: Any) -> FloatArray:
+        """A figure of each column, NaN for those that are dropped already."""
+        figures = np.full(self._columns.size, np.nan)
+        if self._columns.any() and self._rows.any():
+            figures[self._columns] = measure(self._left())
+        return figures
+
+    def _drop_columns(self, gone: BoolArray, why: Any) -> None:
+        gone = gone & self._columns
+        self._why_columns |= {int(self._numbers[j]): why(j) for j in np.flatnonzero(gone)}
+        self._columns &= ~gone
+
+
+def _counted(n: int) -> str:
+    return f"{n} distinct value" if n == 1 else f"{n} distinct values"
+
+
+def _distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
+    """How many distinct values each column has, missing ones left out."""
+
+    def count(block: FloatArray, group: slice) -> FloatArray:
+        block.sort(axis=1)
+        steps = (block[:, 1:] > block[:, :-1]).sum(axis=1)  # NaN, at the end, is above nothing
+        return np.asarray((steps + ~np.isnan(block[:, 0]))[:, None], dtype=np.float64)
+
+    return column_figures(count, values, 1, n_threads)[:, 0]

@@ -1,0 +1,340 @@
+"""Cells predicted from the other columns of their row, by the steps of Rousseeuw and Van den Bossche (2018).
+
+Everything is in order of the rows, NaN where a value is missing: medians are selected, not sorted for.
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray, IntArray
+
+#: Values that are sorted; of more, those between two of a sample are kept.
+_FEW = 48
+_SAMPLE = 24
+#: Ranks in the sample between which the value is looked for.
+_BELOW, _ABOVE = 3, 4
+#: Where the weights of the location vanish, and squares of the scale are clipped, in units of the raw MAD.
+LOCATION_REACH, SCALE_REACH = 3.0, 2.5
+#: E min(Z**2, k**2) of a standard normal Z for k = 2.5 Phi^-1(3/4), which makes the scale consistent.
+SCALE_FACTOR = 0.8444720379134234
+#: Largest correlation that a tolerance ellipse is drawn for.
+_NARROWEST = 0.99
+#: Residuals of predictions that are better than this are rounding errors, in units of the column's scale.
+_EXACT = 1e-12
+_HUGE = 1e300
+
+
+# --- medians --------------------------------------------------------------------------------------------
+
+
+@kernel
+def median_of_values(a: FloatArray, n: int) -> float:
+    """Median of ``a[:n]``, which is overwritten; NaN of none."""
+    if n == 0:
+        return math.nan
+    low, high = _neighbours(a, n, (n - 1) // 2)
+    return low if n % 2 else low + 0.5 * (high - low)
+
+
+@kernel
+def _neighbours(a: FloatArray, n: int, k: int) -> tuple[float, float]:
+    """The values of ranks k and k + 1, counted from 0."""
+    above = math.inf
+    while n > _FEW:
+        lo, hi = _bracket(a, n, k)
+        below_lo, up_to_lo = _counts(a[:n], lo)
+        below_hi, up_to_hi = _counts(a[:n], hi)
+        if below_lo <= k < up_to_lo:
+            return lo, lo if k + 1 < up_to_lo else min(above, _least_above(a[:n], lo))
+        if below_hi <= k < up_to_hi:
+            return hi, hi if k + 1 < up_to_hi else min(above, _least_above(a[:n], hi))
+        if k < below_lo:
+            n, above = _keep_between(a, n, -math.inf, lo), lo
+        elif k < below_hi:
+            n, above, k = _keep_between(a, n, lo, hi), hi, k - up_to_lo
+        else:
+            n, k = _keep_between(a, n, hi, math.inf), k - up_to_hi
+    _insertion_sort(a, n)
+    return a[k], a[k + 1] if k + 1 < n else above
+
+
+@kernel
+def _bracket(a: FloatArray, n: int, k: int) -> tuple[float, float]:
+    """Two of the values, between which that of rank k is likely to be."""
+    stride = n // _SAMPLE
+    for i in range(_SAMPLE):
+        a[i], a[i * stride] = a[i * stride], a[i]
+    _insertion_sort(a, _SAMPLE)
+    rank = k * _SAMPLE // n
+    return a[max(rank - _BELOW, 0)], a[min(rank + _ABOVE, _SAMPLE - 1)]
+
+
+@kernel
+def _counts(a: FloatArray, t: float) -> tuple[int, int]:
+    """How many values are below t, and how many are not above."""
+    widest_vectors()
+    below = up_to = 0
+    for i in range(a.size):
+        below += 1 if a[i] < t else 0
+        up_to += 1 if a[i] <= t else 0
+    return below, up_to
+
+
+@kernel
+def _least_above(a: FloatArray, t: float) -> float:
+    least = math.inf
+    for i in range(a.size):
+        if t < a[i] < least:
+            least = a[i]
+    return least
+
+
+@kernel
+def _keep_between(a: FloatArray, n: int, lo: float, hi: float) -> int:
+    """Move the values between two, these excluded, to the front; returns how many they are."""
+    kept = 0
+    for i in range(n):
+        value = a[i]
+        a[kept] = value
+        kept += 1 if lo < value < hi else 0
+    return kept
+
+
+@kernel
+def _insertion_sort(a: FloatArray, n: int) -> None:
+    for i in range(1, n):
+        value, j = a[i], i
+        while j > 0 and a[j - 1] > value:
+            a[j] = a[j - 1]
+            j -= 1
+        a[j] = value
+
+
+@kernel
+def _median_of_distances(x: FloatArray, center: float, work: FloatArray) -> float:
+    """Median of ``|x - center|``, NaN left out."""
+    n = 0
+    for i in range(x.size):
+        work[n] = abs(x[i] - center)
+        n += 0 if math.isnan(x[i]) else 1
+    return median_of_values(work, n)
+
+
+# --- location and scale in one step ---------------------------------------------------------------------
+
+
+@entry((ROWS, COLUMN, ROWS))
+def one_step_columns(columns: FloatArray, work: FloatArray, out: FloatArray) -> None:
+    """`one_step_location` and, of what is left, `one_step_scale`: (k, 2). work: n values."""
+    for j in range(columns.shape[0]):
+        x = columns[j]
+        loc = one_step_location(x, work)
+        for i in range(x.size):
+            x[i] -= loc
+        out[j, 0], out[j, 1] = loc, one_step_scale(x, work)
+
+
+@kernel
+def one_step_location(x: FloatArray, work: FloatArray) -> float:
+    """Mean with the weights ``(1 - (t/3)**2)**2`` for ``|t| <= 3``, t = (x - median)/MAD."""
+    n = 0
+    for i in range(x.size):
+        work[n] = x[i]
+        n += 0 if math.isnan(x[i]) else 1
+    median = median_of_values(work, n)
+    mad = _median_of_distances(x, median, work)
+    if not mad > 0.0:
+        return median
+    return median + _weighted_mean(x, median, LOCATION_REACH * mad)
+
+
+@reduction
+def _weighted_mean(x: FloatArray, center: float, reach: float) -> float:
+    """Mean of the differences from the center, with bisquare weights."""
+    widest_vectors()
+    total = weight = 0.0
+    for i in range(x.size):
+        d = (x[i] - center) / reach
+        v = 1.0 - d * d if abs(d) <= 1.0 else 0.0
+        total += v * v * (d if abs(d) <= 1.0 else 0.0)
+        weight += v * v
+    return reach * total / weight
+
+
+@kernel
+def one_step_scale(x: FloatArray, work: FloatArray) -> float:
+    """Scale about 0: ``s sqrt(mean(min((x/s)**2, 2.5**2))/delta)`` with s the median of ``|x|``."""
+    s = _median_of_distances(x, 0.0, work)
+    if not 0.0 < s < math.inf:
+        return s
+    total, n = _clipped_squares(x, s)
+    return s * math.sqrt(total / (n * SCALE_FACTOR))
+
+
+@reduction
+def _clipped_squares(x: FloatArray, s: float) -> tuple[float, float]:
+    """Sum of ``min((x/s)**2, 2.5**2)``, and how many values there are."""
+    widest_vectors()
+    total = n = 0.0
+    for i in range(x.size):
+        d = min(abs(x[i]) / s, SCALE_REACH)
+        present = x[i] == x[i]
+        total += d * d if present else 0.0
+        n += 1.0 if present else 0.0
+    return total, n
+
+
+# --- pairs of columns -----------------------------------------------------------------------------------
+
+
+@entry((ROWS, INTEGER, INTEGER, REAL, ROWS, ROWS))
+def pair_correlations(u: FloatArray, start: int, stop: int, limit: float, work: FloatArray, out: FloatArray) -> None:
+    """`pair_correlation` of columns start, ..., stop - 1 with all before them: (stop - start, p). work: (3, n)."""
+    for j in range(start, stop):
+        for h in range(j):
+            out[j - start, h] = pair_correlation(u[j], u[h], limit, work)
+
+
+@kernel
+def pair_correlation(y: FloatArray, z: FloatArray, limit: float, work: FloatArray) -> float:
+    """Product-moment correlation of the points in a robust tolerance ellipse; 0 where it has no spread.
+
+    The ellipse is that of unit variances and the correlation ``(scale(y + z)**2 - scale(y - z)**2)/4``.
+    """
+    plus, minus = work[0], work[1]
+    _sums_and_differences(y, z, plus, minus)
+    wide, narrow = one_step_scale(plus, work[2]), one_step_scale(minus, work[2])
+    rho = 0.25 * (wide * wide - narrow * narrow)
+    if math.isnan(rho):
+        return 0.0
+    rho = min(max(rho, -_NARROWEST), _NARROWEST)
+    return _correlation_inside(y, z, plus, minus, 0.5 / (1.0 + rho), 0.5 / (1.0 - rho), limit)
+
+
+@kernel
+def _sums_and_differences(y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray) -> None:
+    widest_vectors()
+    for i in range(y.size):
+        plus[i] = y[i] + z[i]
+        minus[i] = y[i] - z[i]
+
+
+@reduction
+def _correlation_inside(
+    y: FloatArray, z: FloatArray, plus: FloatArray, minus: FloatArray, a: float, b: float, limit: float
+) -> float:
+    """Of the points with ``a (y + z)**2 + b (y - z)**2 <= limit``: the same bits when y and z change places."""
+    widest_vectors()
+    n = sy = sz = syy = szz = syz = 0.0
+    for i in range(y.size):
+        inside = a * (plus[i] * plus[i]) + b * (minus[i] * minus[i]) <= limit
+        v, w = (y[i] if inside else 0.0), (z[i] if inside else 0.0)
+        n += 1.0 if inside else 0.0
+        sy += v
+        sz += w
+        syy += v * v
+        szz += w * w
+        syz += v * w
+    if n < 3.0:
+        return 0.0
+    vy, vz = syy - sy * sy / n, szz - sz * sz / n
+    if not (vy > 0.0 and vz > 0.0):
+        return 0.0
+    return min(max((syz - sy * sz / n) / math.sqrt(vy * vz), -1.0), 1.0)
+
+
+@entry((ROWS, INTEGER, INTEGER, COUNTS, COUNTS, REAL, ROWS, COLUMN))
+def neighbor_slopes(
+    u: FloatArray,
+    start: int,
+    stop: int,
+    first: IntArray,
+    neighbors: IntArray,
+    cutoff: float,
+    work: FloatArray,
+    out: FloatArray,
+) -> None:
+    """`slope` of columns start, ..., stop - 1 on each of their neighbors, ``neighbors[first[j]:first[j + 1]]``."""
+    for j in range(start, stop):
+        for t in range(first[j], first[j + 1]):
+            out[t] = slope(u[j], u[neighbors[t]], cutoff, work)
+
+
+@kernel
+def slope(y: FloatArray, z: FloatArray, cutoff: float, work: FloatArray) -> float:
+    """Slope of y on z through the origin: least squares where residuals from the median of y/z are not large."""
+    ratios, residuals = work[0], work[1]
+    n = 0
+    for i in range(y.size):
+        ratio = y[i] / (z[i] if z[i] != 0.0 else math.nan)
+        ratios[n] = min(max(ratio, -_HUGE), _HUGE)
+        n += 0 if math.isnan(ratio) else 1
+    if n == 0:
+        return 0.0
+    start = median_of_values(ratios, n)
+    for i in range(y.size):
+        residuals[i] = y[i] - start * z[i]
+    reach = cutoff * one_step_scale(residuals, ratios)
+    products, squares = _products_inside(y, z, residuals, reach)
+    return products / squares if squares > 0.0 else start
+
+
+@reduction
+def _products_inside(y: FloatArray, z: FloatArray, residuals: FloatArray, reach: float) -> tuple[float, float]:
+    widest_vectors()
+    products = squares = 0.0
+    for i in range(y.size):
+        inside = abs(residuals[i]) <= reach
+        products += y[i] * z[i] if inside else 0.0
+        squares += z[i] * z[i] if inside else 0.0
+    return products, squares
+
+
+# --- predictions ----------------------------------------------------------------------------------------
+
+
+@entry((ROWS, INTEGER, INTEGER, COUNTS, COUNTS, COLUMN, COLUMN, COLUMN, ROWS))
+def predict_columns(
+    u: FloatArray,
+    start: int,
+    stop: int,
+    first: IntArray,
+    neighbors: IntArray,
+    weights: FloatArray,
+    slopes: FloatArray,
+    work: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Weighted means of what the neighbors that have a value predict, ``slope u``; 0 where none has. work: n values."""
+    for j in range(start, stop):
+        sums = out[j - start]
+        sums[:] = 0.0
+        work[:] = 0.0
+        for t in range(first[j], first[j + 1]):
+            _add_prediction(u[neighbors[t]], weights[t], weights[t] * slopes[t], sums, work)
+        for i in range(sums.size):
+            sums[i] = sums[i] / work[i] if work[i] > 0.0 else 0.0
+
+
+@kernel
+def _add_prediction(u: FloatArray, weight: float, factor: float, sums: FloatArray, total: FloatArray) -> None:
+    widest_vectors()
+    for i in range(u.size):
+        present = u[i] == u[i]
+        sums[i] += factor * u[i] if present else 0.0
+        total[i] += weight if present else 0.0
+
+
+@entry((ROWS, ROWS, REAL, ROWS, ROWS))
+def deshrink_columns(z: FloatArray, predicted: FloatArray, cutoff: float, work: FloatArray, out: FloatArray) -> None:
+    """Slope of each column on its prediction (1 where there is none), and the scale of what is left: (k, 2)."""
+    for j in range(z.shape[0]):
+        shrunken = False
+        for i in range(z.shape[1]):
+            shrunken |= predicted[j, i] != 0.0
+        factor = slope(z[j], predicted[j], cutoff, work) if shrunken else 1.0
+        for i in range(z.shape[1]):
+            work[0, i] = z[j, i] - factor * predicted[j, i]
+        out[j, 0], out[j, 1] = factor, max(one_step_scale(work[0], work[1]), _EXACT)

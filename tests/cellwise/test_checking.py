@@ -1,0 +1,145 @@
+"""What check_data drops, and what it says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from powerkern.cellwise import check_data
+
+RNG = np.random.default_rng(0)
+
+
+def clean(n=20, p=3):
+    return np.random.default_rng(1).normal(size=(n, p))
+
+
+def only_reason(x, **options):
+    check = check_data(x, **options)
+    assert check.rows.size == x.shape[0]
+    (sentence,) = check.messages
+    assert check.columns.tolist() == [0, 1, 2]
+    return sentence
+
+
+def with_column(column):
+    return np.column_stack([clean(len(column)), column])
+
+
+def test_clean_data_are_kept_as_they_are():
+    check = check_data(clean())
+    assert check.messages == []
+    np.testing.assert_array_equal(check.values, clean())
+    assert str(check) == "20 rows and 3 columns are kept."
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_row_numbers(start):
+    assert only_reason(with_column(np.arange(20.0) + start)) == "column 3 numbers the rows."
+
+
+@pytest.mark.parametrize("column", [np.arange(20.0) + 2, np.arange(20.0)[::-1], np.r_[0.0:19.0, 30.0]])
+def test_what_only_resembles_row_numbers(column):
+    assert check_data(with_column(column)).columns.size == 4
+
+
+def test_missing_values_of_columns():
+    half = np.where(np.arange(20) < 10, np.nan, RNG.normal(size=20))
+    assert check_data(with_column(half)).columns.size == 4
+    half[10] = np.nan
+    assert only_reason(with_column(half)) == "column 3 misses 11 of 20 values."
+    assert check_data(with_column(half), max_missing=0.6).columns.size == 4
+
+
+@pytest.mark.parametrize(
+    "column, count",
+    [(np.full(20, 4.0), "1 distinct value"), (np.arange(20.0) % 3, "3 distinct values")],
+)
+def test_discrete_columns(column, count):
+    sentence = f"column 3 has {count}, and columns with 3 or fewer are taken for discrete."
+    assert only_reason(with_column(column)) == sentence
+    column[0] = np.nan
+    assert only_reason(with_column(column)) == sentence
+    assert check_data(with_column(np.arange(20.0) % 4)).columns.size == 4
+    assert only_reason(with_column(np.arange(20.0) % 5), max_discrete=5).startswith("column 3 has 5 distinct")
+
+
+def test_columns_without_a_scale():
+    column = np.where(np.arange(20) < 12, 3.0, np.arange(20.0))
+    assert "column 3 has a median absolute deviation of at most 1e-12" in only_reason(with_column(column))
+    assert check_data(with_column(1e-11 * RNG.normal(size=20))).columns.size == 4
+    assert "at most 1e-10" in only_reason(with_column(1e-11 * RNG.normal(size=20)), min_scale=1e-10)
+
+
+def test_rows_with_too_many_missing_values():
+    x = clean(20, 4)
+    x[2], x[5, :3], x[7, :2] = np.nan, np.nan, np.nan
+    check = check_data(x)
+    assert check.dropped_rows == {2: "misses 4 of 4 values", 5: "misses 3 of 4 values"}
+    assert check.rows.tolist() == [i for i in range(20) if i not in (2, 5)]
+    np.testing.assert_array_equal(check.values, x[check.rows])
+
+
+def test_rows_go_first_where_there_are_fewer_of_them():
+    x = clean(6, 10)
+    x[:3, :9] = np.nan
+    check = check_data(x, max_discrete=1)
+    assert list(check.dropped_rows) == [0, 1, 2]
+    assert check.columns.size == 10
+
+
+def test_frames():
+    frame = pd.DataFrame(clean(), columns=list("abc"), index=range(100, 120))
+    frame.insert(1, "make", "x")
+    frame["when"] = pd.Timestamp("2020-01-01")
+    frame["flag"] = np.arange(20) % 2 == 0
+    frame.iloc[3, [0, 2, 3]] = np.nan
+    frame["few"] = pd.array([1, 2] * 10, dtype="Int64")
+    check = check_data(frame)
+    assert check.column_names == ["a", "b", "c"]
+    assert check.columns.tolist() == [0, 2, 3]
+    assert check.n_columns == 7
+    assert check.dropped_columns[1] == check.dropped_columns[4] == "does not hold numbers"
+    assert check.messages[0] == "column 1 ('make') does not hold numbers."
+    assert "column 6 ('few') has 2 distinct values" in str(check)
+    assert check.rows.size == 19 if check.dropped_rows else 20
+    pd.testing.assert_frame_equal(check.part, frame.iloc[check.rows][["a", "b", "c"]])
+    other = check_data(pl.DataFrame(frame.reset_index(drop=True)))
+    assert other.part.columns == ["a", "b", "c"]
+    assert other.messages == check.messages
+
+
+def test_one_column():
+    check = check_data(clean()[:, 0])
+    assert (check.columns.tolist(), check.values.shape) == ([0], (20, 1))
+
+
+def test_nothing_left():
+    check = check_data(np.ones((5, 2)))
+    assert check.columns.size == 0
+    assert check.values.shape == (5, 0)
+    assert check_data(np.full((4, 3), np.nan)).columns.size == 0
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"max_missing": 1.5}, "max_missing must be a share"),
+        ({"max_discrete": 2.5}, "max_discrete must be a whole number"),
+        ({"min_scale": -1.0}, "min_scale must be a number, 0 or more"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        check_data(clean(), **options)
+
+
+def test_bad_data():
+    x = clean()
+    x[3, 1] = np.inf
+    with pytest.raises(ValueError, match="column 1, row 3: the value is inf"):
+        check_data(x)
+    with pytest.raises(TypeError, match="no column of X holds numbers: 'a', 'b'"):
+        check_data(pd.DataFrame({"a": ["x"], "b": ["y"]}))

@@ -1,0 +1,232 @@
+"""Deviating cells beside a plain implementation, and on cars that the paper names."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import plain_ddc as plain
+import polars as pl
+import pytest
+
+from powerkern.cellwise import ddc
+
+
+def contaminated(n=90, p=6, seed=0, missing=0.05):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2)) @ rng.normal(size=(2, p)) + 0.3 * rng.normal(size=(n, p))
+    x[:, p - 1] = rng.normal(size=n)  # standalone
+    x[rng.random((n, p)) < 0.06] += 9.0
+    x[:2] = 8.0 * rng.choice([-1.0, 1.0], (2, p))
+    x[rng.random((n, p)) < missing] = np.nan
+    return x * 10.0 ** rng.integers(-2, 3, p) + rng.normal(size=p)
+
+
+def assert_same(a, b):
+    for one, other in zip(a, b, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("quantile, least", [(0.99, 0.5), (0.95, 0.3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_beside_the_plain_implementation(seed, quantile, least, include_self):
+    x = contaminated(seed=seed)
+    fit = ddc(x, quantile=quantile, min_correlation=least, include_self=include_self)
+    residuals, flagged, imputed, rows, flagged_rows = plain.ddc(x, quantile, least, include_self)
+    np.testing.assert_allclose(fit.residuals, residuals, rtol=1e-8, atol=1e-9)
+    np.testing.assert_array_equal(fit.flagged, flagged)
+    np.testing.assert_allclose(fit.imputed, imputed, rtol=1e-8)
+    np.testing.assert_allclose(fit.cells.row_outlyingness, rows, rtol=1e-7, atol=1e-9)
+    np.testing.assert_array_equal(fit.flagged_rows, flagged_rows)
+
+
+@pytest.mark.parametrize("search", ["pairs", "wrapped"])
+def test_predict_on_the_same_rows_says_the_same(search):
+    x = contaminated()
+    fit = ddc(x, search=search)
+    assert_same(fit.predict(x), fit.cells)
+    assert_same(fit.predict(x[10:20]), [part[10:20] for part in fit.cells])
+
+
+@pytest.mark.parametrize("search", ["pairs", "wrapped"])
+def test_planted_cells_are_found_and_replaced(search):
+    rng = np.random.default_rng(3)
+    clean = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 20)) + 0.2 * rng.normal(size=(400, 20))
+    planted = rng.random(clean.shape) < 0.05
+    x = np.where(planted, clean + 6.0 * rng.choice([-1.0, 1.0], clean.shape), clean)
+    fit = ddc(x, search=search)
+    assert fit.flagged[planted].mean() > 0.97
+    assert fit.flagged[~planted].mean() < 0.04
+    error = np.sqrt(np.mean((fit.imputed - clean)[planted] ** 2))
+    assert error < 0.65 * clean.std()
+
+
+def test_the_wrapped_search_with_missing_values():
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=(500, 1)) + 0.5 * rng.normal(size=(500, 12))
+    full = ddc(x, search="wrapped")
+    holes = np.where(rng.random(x.shape) < 0.3, np.nan, x)
+    fit = ddc(holes, search="wrapped")
+    assert fit.connected.all()
+    np.testing.assert_allclose(
+        np.sort(fit.neighbors(0).correlations), np.sort(full.neighbors(0).correlations), atol=0.06
+    )  # fmt: skip
+    assert not np.isnan(fit.imputed).any()
+
+
+def test_neighbors():
+    x = contaminated(n=300, missing=0.0)
+    fit = ddc(x)
+    found = fit.neighbors(0)
+    assert (np.diff(np.abs(found.correlations)) <= 0.0).all()
+    assert (np.abs(found.correlations) >= 0.5).all()
+    assert 0 not in found.columns
+    assert fit.connected.tolist() == [True] * 5 + [False]
+    assert fit.neighbors(-1).columns.size == 0
+    few = ddc(x, search="wrapped", n_neighbors=2)
+    assert few.neighbors(0).columns.size == 2
+    with pytest.raises(ValueError, match="no column 6; 6 were kept"):
+        fit.neighbors(6)
+    with pytest.raises(ValueError, match="no column 'a'"):
+        fit.neighbors("a")
+
+
+def test_auto_takes_pairs_for_few_columns_and_products_for_many():
+    assert ddc(contaminated()).search == "pairs"
+    assert ddc(np.random.default_rng(0).normal(size=(12, 800))).search == "wrapped"
+
+
+@pytest.mark.parametrize("search", ["pairs", "wrapped"])
+def test_the_same_bits_for_any_threads_layout_and_order(search):
+    x = contaminated(2000, 24)
+    base = ddc(x, search=search, n_threads=1)
+    assert_same(ddc(np.asfortranarray(x), search=search, n_threads=3).cells, base.cells)
+    order = np.random.default_rng(0).permutation(24)
+    other = ddc(x[:, order], search=search, n_threads=2).cells
+    expected = [part[:, order] if np.ndim(part) == 2 else part for part in base.cells]
+    assert_same(other, expected)
+
+
+def test_permuted_rows_and_moved_columns():
+    x = contaminated()
+    base = ddc(x)
+    order = np.random.default_rng(0).permutation(len(x))
+    np.testing.assert_allclose(ddc(x[order]).residuals, base.residuals[order], rtol=1e-8, atol=1e-9)
+    factor, shift = np.array([2.0, -1.0, 0.5, -3.0, 4.0, 1.0]), np.arange(6.0)
+    moved = ddc(x * factor + shift)
+    np.testing.assert_allclose(moved.residuals, base.residuals * np.sign(factor), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(moved.imputed, base.imputed * factor + shift, rtol=1e-7, atol=1e-8)
+
+
+def test_copies_of_a_column_agree_exactly():
+    x = contaminated(missing=0.0)[:, :2]
+    x = np.column_stack([x, 3.0 * x[:, 0]])
+    x[5, 2] = 1e6
+    assert ddc(x).flagged[5, 2]
+
+
+def test_one_column_and_fewer_rows_than_columns():
+    x = np.append(np.random.default_rng(0).normal(size=40), [30.0])
+    fit = ddc(x)
+    assert fit.flagged[40, 0]
+    assert fit.imputed.shape == (41,)
+    assert fit.imputed[40] == pytest.approx(fit.loc[0])
+    wide = ddc(contaminated(15, 60, missing=0.0))
+    assert np.isfinite(wide.residuals).all()
+
+
+def test_what_is_left_out():
+    x = contaminated()
+    x = np.column_stack([np.arange(1.0, 91.0), x, np.ones(90)])
+    x[4, 1:] = np.nan
+    fit = ddc(x)
+    assert fit.remaining_columns.tolist() == [1, 2, 3, 4, 5, 6]
+    assert 4 not in fit.remaining_rows
+    assert fit.residuals.shape == (fit.remaining_rows.size, 6)
+    found = fit.predict(x)
+    assert found.residuals.shape == (90, 6)
+    assert np.isnan(found.residuals[4]).all()
+    assert not found.flagged_rows[4]
+    np.testing.assert_allclose(found.imputed[4], fit.loc)
+    with pytest.raises(ValueError, match="the fit has 8"):
+        fit.predict(x[:, 1:7])
+
+
+def test_frames():
+    frame = pd.DataFrame(contaminated(), columns=list("abcdef"))
+    frame.insert(0, "name", [f"row {i}" for i in range(90)])
+    fit = ddc(frame)
+    assert fit.column_names == list("abcdef")
+    assert list(fit.imputed.columns) == list("abcdef")
+    np.testing.assert_array_equal(fit.residuals, ddc(frame[list("abcdef")].to_numpy()).residuals)
+    np.testing.assert_array_equal(
+        fit.predict(frame[["f", "e", "d", "c", "b", "a"]]).residuals[fit.remaining_rows], fit.residuals
+    )
+    np.testing.assert_array_equal(fit.predict(frame).flagged[fit.remaining_rows], fit.flagged)
+    assert isinstance(ddc(pl.DataFrame(frame)).imputed, pl.DataFrame)
+    assert fit.neighbors("a").columns.tolist() == fit.neighbors(0).columns.tolist()
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"quantile": 1.0}, ValueError, "quantile must be"),
+        ({"min_correlation": 0.0}, ValueError, "min_correlation must be"),
+        ({"n_neighbors": 0}, ValueError, "n_neighbors must be"),
+        ({"search": "fast"}, ValueError, "search must be one of"),
+        ({"include_self": 1}, TypeError, "include_self must be True or False"),
+        ({"max_missing": 2.0}, ValueError, "max_missing"),
+    ],
+)
+def test_bad_options(options, error, message):
+    with pytest.raises(error, match=message):
+        ddc(contaminated(), **options)
+
+
+def test_bad_data():
+    with pytest.raises(ValueError, match=r"leaves no column.*column 0 has 1 distinct value"):
+        ddc(np.ones((9, 2)))
+    x = contaminated()
+    fit = ddc(x)
+    x[2, 3] = -np.inf
+    with pytest.raises(ValueError, match="column 3, row 2"):
+        ddc(x)
+    with pytest.raises(ValueError, match="column 3, row 2"):
+        fit.predict(x)
+
+
+def top_gear(shared):
+    cars = pd.read_csv(shared / "data" / "topgear.csv")
+    names = pd.read_csv(shared / "data" / "topgear_names.csv")
+    cars.index = names.Maker + " " + names.Model
+    skewed = ["Price", "Displacement", "BHP", "Torque", "TopSpeed"]
+    cars[skewed] = np.log(cars[skewed].where(cars[skewed] > 0))
+    return cars.drop(columns="Verdict")
+
+
+#: Cells that the paper's Section on the cars singles out, with the side on which they are.
+NAMED = [
+    ("Peugeot 107", "Weight", -1),  # 210 kg
+    ("BMW i3", "MPG", 1),
+    ("Chevrolet Volt", "MPG", 1),
+    ("Vauxhall Ampera", "MPG", 1),
+    ("Mercedes-Benz G-Class", "Height", 1),
+    ("Ssangyong Rodius", "Acceleration", -1),  # 0 seconds
+    ("Caterham Super 7", "Weight", -1),
+]
+
+
+def test_the_cars_of_the_paper(shared):
+    cars = top_gear(shared)
+    assert cars.loc["Peugeot 107", "Weight"] == 210
+    fit = ddc(cars)
+    assert "Cylinders" not in fit.column_names
+    for car, column, side in NAMED:
+        i = np.flatnonzero(cars.index[fit.remaining_rows] == car)[0]
+        j = fit.column_names.index(column)
+        assert fit.flagged[i, j], (car, column)
+        assert np.sign(fit.residuals[i, j]) == side
+    i = np.flatnonzero(cars.index[fit.remaining_rows] == "Peugeot 107")[0]
+    assert fit.flagged[i].sum() == 1
+    assert 600.0 < fit.imputed.loc["Peugeot 107", "Weight"] < 1100.0
+    assert "Renault Twizy" in cars.index[fit.remaining_rows[fit.flagged_rows]]

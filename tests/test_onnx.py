@@ -1,0 +1,111 @@
+"""ONNX graphs in onnxruntime against the fits that they are of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+
+pytest.importorskip("skl2onnx")
+ort = pytest.importorskip("onnxruntime")
+
+from powerkern.onnx import to_onnx  # noqa: E402
+from powerkern.sklearn import PowerTransformer  # noqa: E402
+
+
+def run(model: Any, x: np.ndarray) -> np.ndarray:
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (name,) = (one.name for one in session.get_inputs())
+    return np.asarray(session.run(None, {name: x})[0])
+
+
+def table(dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = rng.lognormal(size=(150, 4)) * [1.0, 1.0, 50.0, 1.0]
+    X[::9, 1] = np.nan
+    X[:, 3] = 1950.0 + np.arange(150) % 60  # years, of a large lambda
+    return X.astype(dtype)
+
+
+FITS: dict[str, dict[str, Any]] = {
+    "Box-Cox": {"family": "box-cox"},
+    "Yeo-Johnson": {},
+    "Box-Cox with a shift": {"family": "box-cox", "shift": [0.5, 1.0, -0.001, -1900.0]},
+    "of either family": {"family": "best"},
+    "robust": {"estimator": "rewml"},
+    "robust Box-Cox": {"family": "box-cox", "estimator": "rewml"},
+    "lambda 0 and 2": {"lmbda": [0.0, 2.0, 1.0, 1e-9]},
+    "Box-Cox, lambda 0": {"family": "box-cox", "lmbda": [0.0, 0.0, 1.0, -1e-12]},
+    "lambda beyond 2 and below 0": {"lmbda": [-1.5, 2.5, 3.0, -3.0]},
+}
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("case", FITS)
+def test_forward_and_inverse(case: str, dtype: str, standardize: bool) -> None:
+    X = table(dtype)
+    for data in (X, -X, X - 1.0) if FITS[case].get("family") is None else (X,):
+        fit = pk.fit(data, standardize=standardize, **FITS[case])
+        Z = fit.transform(data)
+        found = run(to_onnx(fit, dtype=dtype), data)
+        assert found.dtype == dtype
+        assert_allclose(
+            found, Z, rtol=1e-6 if dtype == "float32" else 1e-12, atol=1e-6 if dtype == "float32" else 1e-12
+        )
+        resolved = slice(0, 4) if standardize else slice(0, 3)  # of raw years nothing is left
+        back = run(to_onnx(fit, inverse=True, dtype=dtype), Z)
+        expected = fit.inverse_transform(Z, out_of_range="clip")
+        rtol = 2e-6 if dtype == "float32" else 1e-9
+        assert_allclose(back[:, resolved], expected[:, resolved], rtol=rtol, atol=rtol)
+
+
+def test_huge_lambdas_stay_accurate() -> None:
+    x = np.array([[10.0], [10.0], [10.0], [9.9]])
+    for data, family in ((x, "box-cox"), (x, "yeo-johnson"), (1e6 + np.arange(50.0)[:, None] ** 1.5, "box-cox")):
+        fit = pk.fit(data, family)
+        assert abs(fit.lmbda[0]) > 20.0
+        found = run(to_onnx(fit, dtype="float64"), data)
+        assert_allclose(found, fit.transform(data), rtol=1e-9, atol=1e-9)
+        assert_allclose(run(to_onnx(fit, inverse=True, dtype="float64"), found), data, rtol=1e-11)
+
+
+def test_outside_the_domain_and_the_range() -> None:
+    fit = pk.fit(np.arange(1.0, 20.0), "box-cox", lmbda=1.0)
+    assert np.isnan(run(to_onnx(fit, dtype="float64"), np.array([[-1.0]]))[0, 0])
+    assert np.isnan(run(to_onnx(fit, inverse=True, dtype="float64"), np.array([[-9.0]]))[0, 0])
+
+
+def test_transformers_and_pipelines() -> None:
+    import skl2onnx
+    from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+    from sklearn.linear_model import LinearRegression
+    from sklearn.pipeline import make_pipeline
+
+    X = table("float64")[:, [0, 2, 2]]
+    X[:, 2] = 3.0
+    with pytest.warns(UserWarning, match="not fitted"):
+        transformer = PowerTransformer().fit(X)
+    assert_allclose(run(to_onnx(transformer, dtype="float64"), X), transformer.transform(X), atol=1e-12)
+    back = run(to_onnx(transformer, inverse=True, dtype="float64"), transformer.transform(X))
+    assert_allclose(back, X, rtol=1e-11)
+    for kind, dtype in ((DoubleTensorType, np.float64), (FloatTensorType, np.float32)):
+        model = skl2onnx.convert_sklearn(transformer, initial_types=[("X", kind([None, 3]))], target_opset=17)
+        found = run(model, X.astype(dtype))
+        assert found.dtype == dtype
+        assert_allclose(found, transformer.transform(X), rtol=1e-6, atol=1e-6)
+    with pytest.warns(UserWarning, match="not fitted"):
+        pipeline = make_pipeline(PowerTransformer(), LinearRegression()).fit(X, X[:, 0])
+    model = skl2onnx.convert_sklearn(pipeline, initial_types=[("X", FloatTensorType([None, 3]))], target_opset=17)
+    assert_allclose(run(model, X.astype(np.float32)).ravel(), pipeline.predict(X), rtol=1e-4, atol=1e-4)
+
+
+def test_refusals() -> None:
+    fit = pk.fit(table("float64"))
+    with pytest.raises(ValueError, match="dtype must be"):
+        to_onnx(fit, dtype="float16")
+    assert_array_equal([len(one.graph.input) for one in (to_onnx(fit), to_onnx(fit, inverse=True))], 1)
