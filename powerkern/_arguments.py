@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_weights, domain_error
@@ -40,20 +40,6 @@ def domain_error_in(
 def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Weights as the kernels take them: contiguous and writable; empty for none."""
     return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
-
-
-def repeated_rows(values: NDArray[Any], weight: FloatArray, what: str) -> NDArray[Any]:
-    """Rows repeated as their weights say, for `what` uses order statistics."""
-    if not weight.size:
-        return values
-    broken = weight != np.floor(weight)
-    if broken.any():
-        i = int(np.argmax(broken))
-        raise ValueError(
-            f"sample_weight, row {i}: the weight is {weight[i]}; {what} takes whole numbers, by which it "
-            "repeats the rows"
-        )
-    return np.repeat(values, weight.astype(np.int64), axis=0)
 
 
 def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:

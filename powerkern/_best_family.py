@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._arguments import NO_WEIGHTS
 from powerkern._engine.by_column import fit_matrix
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -20,7 +19,7 @@ _COMPARED = 64
 
 
 def best_family(
-    fitted_as: Callable[[int], FloatArray], values: NDArray[Any], robust: bool, n_threads: int
+    fitted_as: Callable[[int], FloatArray], values: NDArray[Any], weight: FloatArray, robust: bool, n_threads: int
 ) -> tuple[FloatArray, IntArray]:
     """Results of the family with the larger likelihood, and which one that is, for every column."""
     results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
@@ -28,7 +27,7 @@ def best_family(
     if not robust:
         better = other[at, NLL] < results[at, NLL]
     else:
-        better = _likelier(values, at, other[at], results[at], n_threads)
+        better = _likelier(values, weight, at, other[at], results[at], n_threads)
     better |= is_failed(results[at, STATUS])
     families = np.full(len(results), YEO_JOHNSON)
     families[at[better]] = BOX_COX
@@ -37,7 +36,12 @@ def best_family(
 
 
 def _likelier(
-    values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray, n_threads: int
+    values: NDArray[Any],
+    weight: FloatArray,
+    at: NDArray[np.intp],
+    box_cox: FloatArray,
+    yeo_johnson: FloatArray,
+    n_threads: int,
 ) -> BoolArray:
     """Whether Box-Cox gives the values that both fits keep a larger likelihood, each with its lambda."""
     low = np.maximum(box_cox[:, KEPT_LOW], yeo_johnson[:, KEPT_LOW])
@@ -51,7 +55,7 @@ def _likelier(
         for code, fit in ((BOX_COX, box_cox[part]), (YEO_JOHNSON, yeo_johnson[part])):
             scaled = (x - fit[:, CENTER]) / fit[:, DIVISOR]
             lmbda = np.ascontiguousarray(fit[:, LMBDA])
-            refit = fit_matrix(scaled, code, lmbda, NO_WEIGHTS, n_threads)
+            refit = fit_matrix(scaled, code, lmbda, weight, n_threads)
             nll.append(refit[:, NLL] + np.log(fit[:, DIVISOR]))
         better[part] = nll[0] < nll[1]
     return better

@@ -10,6 +10,7 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -17,14 +18,22 @@ import numpy as np
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
 from powerkern._status import Status
+from powerkern._ties import fit_beyond_ties, sorted_with, without_ties
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, is_real, is_whole
 from powerkern.kernels import normality_search
+from powerkern.kernels.counts import new_counts_work
+from powerkern.kernels.normality import weigh_columns
 from powerkern.kernels.normality_search import KS, PPCC
 from powerkern.kernels.qq import C
 from powerkern.kernels.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, OBJECTIVE, STATUS
-from powerkern.kernels.robust import fit_sorted_columns, objective_columns
+from powerkern.kernels.robust import (
+    fit_sorted_columns,
+    fit_weighted_columns,
+    objective_columns,
+    weighted_objective_columns,
+)
 from powerkern.kernels.robust_search import (
     BRENT,
     CARROLL,
@@ -36,6 +45,7 @@ from powerkern.kernels.robust_search import (
     TRIMMED,
     UNTIL_SETTLED,
     Options,
+    RobustWork,
     new_robust_work,
 )
 
@@ -59,28 +69,57 @@ class Robust(NamedTuple):
     options: Options
     quantile: float
 
-    def fit(self, values: Columns, family: int, n_threads: int, progress: bool = False) -> FloatArray:
+    def fit(
+        self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
+    ) -> FloatArray:
         """Results of every column: (p, N_RESULTS)."""
         scratch = _RobustScratch(values.shape[0])
 
         def fit(block: FloatArray, group: slice) -> FloatArray:
-            out = np.empty((block.shape[0], N_RESULTS))
-            block.sort(axis=1)  # numpy's is vectorised and releases the GIL; NaN come last
-            fit_sorted_columns(block, family, self.options, scratch.work, out)
+            columns, weights = sorted_with(block, weight)
+            out = fit_sorted(columns, weights)
+            if not self.options.cellwise:
+                fit_beyond_ties(fit_sorted, columns, weights, out)
+            return out
+
+        def fit_sorted(columns: FloatArray, weights: FloatArray | None) -> FloatArray:
+            out = np.empty((len(columns), N_RESULTS))
+            if weights is None:
+                fit_sorted_columns(columns, family, self.options, scratch.plain, out)
+            else:
+                fit_weighted_columns(columns, weights, family, self.options, scratch.weighted, out)
             return out
 
         return column_figures(fit, values, N_RESULTS, n_threads, progress)
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, n_threads: int, routes: FloatArray
+        self,
+        values: Columns,
+        family: int,
+        lmbdas: FloatArray,
+        weight: FloatArray,
+        n_threads: int,
+        routes: FloatArray,
     ) -> FloatArray:
         """What is minimised, of every column, fitted by its route, at every lambda: (p, len(lmbdas))."""
         scratch = _RobustScratch(values.shape[0])
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
-            out = np.empty((block.shape[0], lmbdas.size))
-            block.sort(axis=1)
-            objective_columns(block, family, self.options, routes[group], lmbdas, scratch.work, out)
+            columns, weights = sorted_with(block, weight)
+            out = at_sorted(columns, weights, routes[group])
+            rows = np.flatnonzero(np.isnan(out).all(axis=1))
+            if rows.size and not self.options.cellwise:
+                out[rows] = at_sorted(*without_ties(columns, weights, rows)[:2], routes[group][rows])
+            return out
+
+        def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
+            out = np.empty((len(columns), lmbdas.size))
+            if weights is None:
+                objective_columns(columns, family, self.options, routes, lmbdas, scratch.plain, out)
+            else:
+                weighted_objective_columns(
+                    columns, weights, family, self.options, routes, lmbdas, scratch.weighted, out
+                )
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
@@ -90,7 +129,17 @@ class _RobustScratch(threading.local):
     """Each thread's arrays of `kernels.robust_search.RobustWork`."""
 
     def __init__(self, n: int) -> None:
-        self.work = new_robust_work(n)
+        self._n = n
+
+    @cached_property
+    def plain(self) -> RobustWork:
+        """For columns without weights."""
+        return new_robust_work(self._n)
+
+    @cached_property
+    def weighted(self) -> RobustWork:
+        """For columns with weights."""
+        return new_robust_work(self._n, weighted=True)
 
 
 class NearestNormal(NamedTuple):
@@ -99,9 +148,11 @@ class NearestNormal(NamedTuple):
     criterion: int
     quantile: float
 
-    def fit(self, values: Columns, family: int, n_threads: int, progress: bool = False) -> FloatArray:
+    def fit(
+        self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
+    ) -> FloatArray:
         """Results of every column, with the lambda that minimises the criterion, searched for from the likeliest."""
-        likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), _NO_WEIGHTS, n_threads)
+        likely = fit_matrix(values, family, np.full(values.shape[1], np.nan), weight, n_threads)
         usable = np.isin(likely[:, STATUS], (Status.OK, Status.NOT_CERTIFIED))
         if not usable.any():
             return likely
@@ -110,17 +161,20 @@ class NearestNormal(NamedTuple):
         room = normality_search.room_of_lanes(values.shape[0])
 
         def search(block: FloatArray, group: slice) -> FloatArray:
-            n = block.shape[1]
+            out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((2, block.shape[1]))
+            if weight.size:
+                columns, weighed, figures = weighed_with(block, weight)
+                normality_search.weighted_criterion_columns(
+                    columns, weighed, figures, family, self.criterion, start[group], work, lanes, out
+                )
+                return out
             block.sort(axis=1)  # NaN last
             quantiles = normal_quantiles_of(block) if self.criterion == normality_search.PPCC else block
-            out, lanes = np.empty((block.shape[0], width)), np.empty(room)
-            normality_search.criterion_columns(
-                block, family, self.criterion, start[group], quantiles, np.empty((2, n)), lanes, out
-            )
+            normality_search.criterion_columns(block, family, self.criterion, start[group], quantiles, work, lanes, out)
             return out
 
         found = column_figures(search, values, width, n_threads, progress)
-        results = fit_matrix(values, family, found[:, normality_search.FOUND_LMBDA].copy(), _NO_WEIGHTS, n_threads)
+        results = fit_matrix(values, family, found[:, normality_search.FOUND_LMBDA].copy(), weight, n_threads)
         results[~usable] = likely[~usable]
         done = results[:, STATUS] == Status.FIXED
         results[done, STATUS] = found[done, normality_search.FOUND_STATUS]
@@ -129,20 +183,48 @@ class NearestNormal(NamedTuple):
         return results
 
     def objective(
-        self, values: Columns, family: int, lmbdas: FloatArray, n_threads: int, routes: FloatArray
+        self,
+        values: Columns,
+        family: int,
+        lmbdas: FloatArray,
+        weight: FloatArray,
+        n_threads: int,
+        routes: FloatArray,
     ) -> FloatArray:
         """What is minimised, of every column, whatever the route of its fit, at every lambda: (p, len(lmbdas))."""
 
         def evaluate(block: FloatArray, group: slice) -> FloatArray:
             out, work = np.full((block.shape[0], lmbdas.size), np.nan), np.empty((2, block.shape[1]))
-            block.sort(axis=1)
-            counts, quantiles = block.shape[1] - np.isnan(block).sum(axis=1), normal_quantiles_of(block)
-            for x, n, q, curve in zip(block, counts, quantiles, out, strict=True):
-                if n > 1 and x[0] < x[n - 1]:
-                    normality_search.criterion_at(x[:n], family, self.criterion, lmbdas, q[:n], work, curve)
+            if weight.size:
+                block, weighed, figures = weighed_with(block, weight)
+            else:
+                block.sort(axis=1)
+                quantiles = normal_quantiles_of(block)
+            counts = block.shape[1] - np.isnan(block).sum(axis=1)
+            for j in range(len(block)):
+                x, one = block[j, : counts[j]], slice(j, j + 1)
+                if x.size < 2 or not x[0] < x[-1]:
+                    continue
+                if weight.size:
+                    own = np.ascontiguousarray(weighed[:, one, : x.size])
+                    normality_search.weighted_criterion_at(
+                        x, own, figures[one], family, self.criterion, lmbdas, work, out[j]
+                    )
+                else:
+                    q = quantiles[j, : x.size]
+                    normality_search.criterion_at(x, family, self.criterion, lmbdas, q, work, out[j])
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)
+
+
+def weighed_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The rows of a block sorted, and what `weigh_columns` makes of their weights."""
+    columns, weights = sorted_with(block, weight)
+    assert weights is not None
+    weighed, figures = np.zeros((3, *block.shape)), np.zeros((len(block), 2))
+    weigh_columns(columns, weights, new_counts_work(block.shape[1]), weighed, figures)
+    return columns, weighed, figures
 
 
 def normal_quantiles_of(block: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import as_reals, domain_error_in, repeated_rows, weights_of
+from powerkern._arguments import as_reals, domain_error_in, weights_of
 from powerkern._engine.apply import count_outside
 from powerkern._engine.by_column import likelihoods
 from powerkern._engine.shifted import Columns, shifted
@@ -156,10 +156,11 @@ class Inference(FittedColumns):
             return curve / (self.n_kept if curve.ndim == 1 else self.n_kept[:, None])
         points, threads = _grid(lmbdas), thread_count(n_threads)
         values, weight = self._as_they_are(X, sample_weight)
-        columns = shifted(repeated_rows(values, weight, f"estimator={self.estimator!r}"), self.shift)
+        columns = shifted(values, self.shift)
 
         def objective(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
-            return other.objective(columns[:, chosen], code, at, threads, self._results[chosen, ROUTE].copy())
+            routes = self._results[chosen, ROUTE].copy()
+            return other.objective(columns[:, chosen], code, at, weight, threads, routes)
 
         found = self._curves(objective, np.atleast_1d(points))
         return found[:, 0] if points.ndim == 0 else found
@@ -317,7 +318,7 @@ class Inference(FittedColumns):
         X : (n, n_features) array-like, optional
             The fitted data, or others; not needed right after `fit`, see `profile`. NaN is missing.
         sample_weight : (n,) array-like, optional
-            Whole numbers, by which rows are repeated.
+            Weights that go with `X`, counts of its rows as in `powerkern.fit`.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -331,7 +332,7 @@ class Inference(FittedColumns):
         Raises
         ------
         ValueError
-            Values outside the domain, weights that are not whole numbers, a wrong shape.
+            Values outside the domain, a wrong shape.
 
         Notes
         -----
@@ -347,10 +348,11 @@ class Inference(FittedColumns):
         (array([1.69]), array([-0.01]))
         """
         values, weight = self._as_they_are(X, sample_weight)
-        rows = repeated_rows(values, weight, "normality")
         found = np.empty((self.n_features, 2, N_NORMALITY))
         for code, chosen in self._by_family():
-            found[chosen] = moments_matrix(rows[:, chosen], code, self._results[chosen], thread_count(n_threads))
+            found[chosen] = moments_matrix(
+                values[:, chosen], code, self._results[chosen], weight, thread_count(n_threads)
+            )
         return Normality(normality_figures(found[:, 0]), normality_figures(found[:, 1]))
 
     def summary(
@@ -426,9 +428,6 @@ class Inference(FittedColumns):
         """The entries of a summary that say how normal columns are, or what stands in their way."""
         if X is None and self._data is None:
             return [], ["no figures of normality: the fit no longer has its data; pass X"]
-        _, weight = self._as_they_are(X, sample_weight)
-        if (weight != np.floor(weight)).any():
-            return [], ["no figures of normality: weights are not whole numbers"]
         before, after = self.normality(X, sample_weight=sample_weight, n_threads=n_threads)
         entries = {}
         for name, x, z in zip(before._fields, before, after, strict=True):

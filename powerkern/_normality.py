@@ -8,10 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._estimators import normal_quantiles_of
+from powerkern._estimators import normal_quantiles_of, weighed_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
-from powerkern.kernels.normality import COUNT, KURTOSIS, N_NORMALITY, PPCC, SKEWNESS, normality_columns
+from powerkern.kernels.normality import (
+    COUNT,
+    KURTOSIS,
+    N_NORMALITY,
+    PPCC,
+    SKEWNESS,
+    normality_columns,
+    weighted_normality_columns,
+)
 
 #: The normal approximations of the test statistics hold from so many values on.
 _FEWEST = 8
@@ -52,17 +60,26 @@ class Normality(NamedTuple):
     after: NormalityFigures
 
 
-def moments_matrix(values: NDArray[Any], family: int, results: FloatArray, n_threads: int) -> FloatArray:
+def moments_matrix(
+    values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
     """`normality_columns` of each column, before and after it is transformed: (p, 2, N_NORMALITY)."""
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         rows, n = block.shape
-        block.sort(axis=1)  # NaN last; increasing transforms keep the order
-        quantiles, work = normal_quantiles_of(block), np.empty((2, n))
-        out = np.empty((2, rows, N_NORMALITY))
-        normality_columns(block, quantiles, work, out[0])
-        APPLY[family, FORWARD_STANDARDIZED](block, results[group], np.zeros(rows, dtype=np.int64))
-        normality_columns(block, quantiles, work, out[1])
+        work, out = np.empty((2, n)), np.empty((2, rows, N_NORMALITY))
+        if weight.size:
+            block, weighed, figures = weighed_with(block, weight)
+        else:
+            block.sort(axis=1)  # NaN last; increasing transforms keep the order
+            quantiles = normal_quantiles_of(block)
+        for k in range(2):
+            if k == 1:
+                APPLY[family, FORWARD_STANDARDIZED](block, results[group], np.zeros(rows, dtype=np.int64))
+            if weight.size:
+                weighted_normality_columns(block, weighed, figures, work, out[k])
+            else:
+                normality_columns(block, quantiles, work, out[k])
         return out.swapaxes(0, 1).reshape(rows, -1)
 
     return column_figures(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._arguments import NO_WEIGHTS
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
 from powerkern._estimators import NearestNormal, Robust
+from powerkern._ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
-from powerkern.kernels.huber_likelihood import likelihood_columns
+from powerkern.kernels.counts import new_counts_work
+from powerkern.kernels.huber_likelihood import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.results import (
     CENTER,
     CURVATURE,
@@ -41,6 +42,7 @@ def moved_to(
     family: int,
     estimator: Robust | NearestNormal,
     results: FloatArray,
+    weight: FloatArray,
     n_threads: int,
 ) -> FloatArray:
     """Results at other lambdas, of the values that each column keeps: location and scale by the estimator's rule."""
@@ -50,12 +52,12 @@ def moved_to(
         low, high, center, divisor = found[:, [KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR]].T[:, :, np.newaxis]
         block[(block < low) | (block > high)] = np.nan
         kept = (block - center) / divisor
-        again = _fitted(kept, family, lmbdas)
+        again = _fitted(kept, family, lmbdas, weight)
         if isinstance(estimator, Robust):
             if estimator.options.criterion == CARROLL:
-                _restandardize(again, *_huber(kept, family, again))
+                _restandardize(again, *_huber(kept, family, again, weight))
             else:  # the scale is the standard deviation, or a multiple of it
-                before = _fitted(kept, family, found[:, LMBDA])
+                before = _fitted(kept, family, found[:, LMBDA], weight)
                 apart = np.exp(found[:, LOG_FACTOR] - before[:, LOG_FACTOR])
                 _restandardize(again, 0.0, found[:, SCALE] / before[:, SCALE] * apart)
         again[:, NLL] += np.log(divisor[:, 0])
@@ -65,18 +67,21 @@ def moved_to(
     return column_figures(measure, columns, N_RESULTS, n_threads)
 
 
-def _fitted(rows: FloatArray, family: int, lmbda: FloatArray) -> FloatArray:
+def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:
     """Results of the rows at given lambdas."""
-    return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), NO_WEIGHTS, 1)
+    return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 
 
-def _huber(rows: FloatArray, family: int, results: FloatArray) -> FloatArray:
+def _huber(rows: FloatArray, family: int, results: FloatArray, weight: FloatArray) -> FloatArray:
     """Location and scale of the standardised rows under Huber's least favourable density, which Carroll's fit has."""
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
-    z.sort(axis=1)  # NaN last
-    out = np.empty((len(z), 2))
-    likelihood_columns(z, np.count_nonzero(~np.isnan(z), axis=1), out)
+    present, out = np.count_nonzero(~np.isnan(z), axis=1), np.empty((len(z), 2))
+    z, weights = sorted_with(z, weight)
+    if weights is not None:
+        weighted_likelihood_columns(z, weights, present, new_counts_work(z.shape[1]), out)
+    else:
+        likelihood_columns(z, present, out)
     return out.T
 
 

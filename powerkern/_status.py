@@ -29,7 +29,8 @@ class Status(IntEnum):
     NOT_CERTIFIED = 6
     #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest seen was taken.
     MULTIMODAL = 7
-    #: No robust fit: more than half of the values are equal. The transform is the identity.
+    #: No robust fit: more than half of the values are equal, and the others do not differ enough (or R's conventions
+    #: were asked for). The transform is the identity.
     NO_SPREAD = 8
     #: The grid of the sketch does not resolve the column well enough.
     UNRESOLVED = 9
@@ -49,6 +50,8 @@ class Status(IntEnum):
     TAIL_KEPT = 15
     #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
     NOT_SETTLED = 16
+    #: A robust fit of the values that differ from the median: more than half are equal to it.
+    TIED = 17
 
     @property
     def sentence(self) -> str:
@@ -78,6 +81,7 @@ _SENTENCES = {
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
     Status.TAIL_KEPT: "all values on one side were kept though many are far out: lambda may be that of outliers",
+    Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 

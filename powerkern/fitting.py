@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import domain_error_in, given_lambdas, repeated_rows, weights_of
+from powerkern._arguments import domain_error_in, given_lambdas, weights_of
 from powerkern._best_family import best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
@@ -103,8 +103,8 @@ def fit(
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
     sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows; integer weights act as if rows were repeated. Estimators other than "mle" take
-        whole numbers only, and repeat the rows.
+        Non-negative weights of the rows; integer weights act as if rows were repeated, others continue that (see
+        Notes). Rows of weight 0 are absent.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
     shift : float or (p,) array-like, default 0
@@ -198,6 +198,20 @@ def fit(
     that is the best lambda within the bounds, given what is kept. The bounds are those of `lmbda` as the fit reports
     it: for estimators that resist outliers, under Yeo-Johnson, of the prestandardised column.
 
+    Weights are counts: `n_obs` is their sum, and intervals are as narrow as for so many rows. For estimators other than
+    "mle" a row of weight w is w values in medians (the mean of the first values up to which there is half of the
+    weight, and more), quartiles (the first up to which there is that share), Huber's sums, trimmed windows (which may
+    begin and end within a row), distribution functions and normal scores: with W the weight of the smaller values,
+    these are Phi^-1((r + 1/6)/(n + 1/3)) at r = W + 1/2, W + 3/2, ..., W + w - 1/2, n the weight of all. For k < w <
+    k + 1 they are a mixture, with shares k + 1 - w and w - k, of those at the centers of k and of k + 1 equal parts of
+    the ranks from W to W + w; for w < 1 it is one part. The mean over copies is taken to 1e-6, at a cost that does not
+    depend on their number. Where ``sum w**2/sum w`` is below one, weights are divided by it: equal weights below one
+    act as none.
+
+    Columns of which more than half is one value have no median distance from the median: estimators that resist
+    outliers are fitted to the other values (`Status.TIED`), if these have one. `n_obs` counts all; "mtl" may leave the
+    equal values out of its window.
+
     Examples
     --------
     >>> import numpy as np, powerkern as pk
@@ -229,19 +243,18 @@ def fit(
     limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    repeated = repeated_rows(matrix.values, weight, f"{estimator=}") if other else matrix.values
-    columns = shifted(repeated, shift)
+    columns = shifted(matrix.values, shift)
 
     def fitted_as(code: int) -> FloatArray:
         if other is not None:
-            return fitted_otherwise(other, columns, code, limit, threads, progress)
+            return fitted_otherwise(other, columns, code, weight, limit, threads, progress)
         return maximum_likelihood(
             columns, code, given, weight, limit, n_threads=threads, names=matrix.names, progress=progress
         )
 
     families = None
     if family == BEST:
-        results, families = best_family(fitted_as, repeated, isinstance(other, Robust), threads)
+        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), threads)
     else:
         results = fitted_as(FAMILIES[family])
     outside = np.flatnonzero(results[:, STATUS] < 0)
@@ -295,15 +308,16 @@ def fitted_otherwise(
     estimator: Robust | NearestNormal,
     columns: Columns,
     family: int,
+    weight: FloatArray,
     limit: LambdaLimit,
     n_threads: int,
     progress: bool,
 ) -> FloatArray:
     """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
-    results = estimator.fit(columns, family, n_threads, progress)
+    results = estimator.fit(columns, family, weight, n_threads, progress)
 
     def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
-        return moved_to(bounded, columns[:, at], family, estimator, results[at], n_threads)
+        return moved_to(bounded, columns[:, at], family, estimator, results[at], weight, n_threads)
 
     apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
     return results

@@ -307,11 +307,13 @@ def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
     assert PowerTransformer("box-cox").fit_transform(X)[:20, 0].max() < 4.0
 
 
-def test_weights_of_other_estimators_are_whole_numbers():
+@pytest.mark.parametrize("estimator", ["rewml", "ks"])
+def test_weights_of_other_estimators(estimator):
     X, weight = skewed(), np.full(200, 2.0)
     weight[3] = 0.5
-    with pytest.raises(ValueError, match=r"row 3: the weight is 0.5; estimator='rewml' takes whole numbers"):
-        PowerTransformer(estimator="rewml").fit(X, sample_weight=weight)
+    fit = PowerTransformer(estimator=estimator).fit(X, sample_weight=weight).power_fit_
+    np.testing.assert_array_equal(fit.lmbda, pk.fit(X, estimator=estimator, sample_weight=weight).lmbda)
+    assert fit.n_obs[0] == 398.5
 
 
 # --- weights ------------------------------------------------------------------------------------------

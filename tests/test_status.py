@@ -30,6 +30,7 @@ def test_codes_are_those_of_stored_fits():
         "ROUNDED": 14,
         "TAIL_KEPT": 15,
         "NOT_SETTLED": 16,
+        "TIED": 17,
     }
 
 

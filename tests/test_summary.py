@@ -160,9 +160,7 @@ def test_weights(x):
         if entry.dtype.kind == "f":
             np.testing.assert_allclose(entry, repeated[name], rtol=1e-6, atol=1e-9, err_msg=name)
     summary = pk.fit(x, sample_weight=broken).summary()
-    assert "lr_0" in summary.to_dict()
-    assert "skewness" not in summary.to_dict()
-    assert "weights are not whole numbers" in str(summary)
+    assert {"lr_0", "skewness"} <= set(summary.to_dict())
 
 
 def test_columns_that_were_not_fitted(x):

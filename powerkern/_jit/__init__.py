@@ -1,6 +1,6 @@
 """Every setting of numba used by powerkern: the one place where jitted code is configured.
 
-Six decorators and a few bit-level functions are all that the rest of the package knows of numba:
+Seven decorators and a few bit-level functions are all that the rest of the package knows of numba:
 
 ``kernel``
     A composable numeric function. Plain Python that a debugger can step; inlined where jitted code
@@ -16,6 +16,8 @@ Six decorators and a few bit-level functions are all that the rest of the packag
     at its first call and never at import.
 ``by_dtype``
     Gives a kernel of one argument a float32 twin.
+``for_none``
+    Gives a kernel a twin for calls whose first argument is None.
 ``compiled_as``
     Registers the kernel that stands for a public Python function inside jitted code.
 
@@ -29,7 +31,7 @@ try:
     from powerkern._jit.cache import writable_folder
     from powerkern._jit.cpus import levels as cpu_levels
     from powerkern._jit.cpus import runnable as runnable_cpus
-    from powerkern._jit.decorators import by_dtype, compiled_as, entry, inlined, kernel, reduction
+    from powerkern._jit.decorators import by_dtype, compiled_as, entry, for_none, inlined, kernel, reduction
     from powerkern._jit.entries import Entry
     from powerkern._jit.intrinsics import (
         add_powers,
@@ -106,6 +108,7 @@ __all__ = [
     "float32_of",
     "float_of",
     "fma",
+    "for_none",
     "in_all_lanes",
     "inlined",
     "kernel",

@@ -14,6 +14,7 @@ from powerkern._jit.entries import Entry
 from powerkern._jit.settings import JIT_DISABLED, KERNEL_OPTIONS, REDUCTION_OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
 def kernel(function: F) -> F:
@@ -71,5 +72,23 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
             return float32_kernel if x == types.float32 else function
 
         return dispatch  # type: ignore[return-value]
+
+    return decorate
+
+
+def for_none(none_kernel: Callable[..., Any]) -> Callable[[Callable[..., T]], Callable[..., T]]:
+    """Make a kernel hand calls whose first argument is None to `none_kernel`: decided by types, when it is compiled."""
+
+    def decorate(function: Callable[..., T]) -> Callable[..., T]:
+        @functools.wraps(function)
+        def dispatch(first: Any, *rest: Any) -> T:
+            chosen = none_kernel if first is None else function
+            return cast(T, chosen(first, *rest))
+
+        @overload(dispatch, jit_options=KERNEL_OPTIONS, strict=False)  # type: ignore[untyped-decorator]
+        def _implementation(*args: Any) -> Callable[..., Any]:
+            return none_kernel if isinstance(args[0], types.NoneType) else function
+
+        return dispatch
 
     return decorate

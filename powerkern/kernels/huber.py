@@ -14,6 +14,16 @@ import math
 import numpy as np
 
 from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.counts import (
+    Counts,
+    inside_of,
+    middle_distance,
+    middle_positions,
+    outside_of,
+    part_of,
+    total_of,
+)
 from powerkern.kernels.elementary import log
 from powerkern.kernels.loc_scale import (
     BEYOND,
@@ -34,8 +44,6 @@ from powerkern.kernels.order_statistics import (
     distance_at,
     inside,
     mad_about,
-    mad_of,
-    middle_distance,
     position_of,
     range_sums,
     sorted_column,
@@ -164,7 +172,7 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     if y.size == 0:
         return LocScale(math.nan, math.nan, 0, EMPTY)
     if w.size == 0:
-        return one_step_of(y, k, beta)
+        return one_step_of(y, None, k, beta)
     col = without_sums(y, w, table)
     total = col.left_weight + col.right_weight
     s0 = MAD_FACTOR * mad_about(col, col.median)
@@ -177,7 +185,7 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
     sums = range_sums(y, w, lo, hi, col.center)  # two ranges are cheaper than a table of sums
     below = range_sums(y, w, 0, lo, col.center).weight
     origin = col.center + col.median
-    outer = _weighted_inverses(y[:lo], w[:lo], origin) + _weighted_inverses(y[hi:], w[hi:], origin)
+    outer = _inverse_distances(y[:lo], w[:lo], origin) + _inverse_distances(y[hi:], w[hi:], origin)
     pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
     mu = col.median + pull / (sums.weight + reach * outer)
     s1 = MAD_FACTOR * mad_about(col, mu)
@@ -191,28 +199,36 @@ def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, be
 
 
 @kernel
-def one_step_of(y: np.ndarray, k: float, beta: float) -> LocScale:
-    """`huber_one_step` of values that have no weights, at least one: an objective of robust fits calls it often."""
+def one_step_of(y: np.ndarray, counts: Counts | None, k: float, beta: float) -> LocScale:
+    """`huber_one_step` of at least one value, which an objective of robust fits calls often.
+
+    `counts`: None, compiled by its type to the sums without weights, or what was made of the weights before.
+    """
     n = y.size
-    center = y[(n - 1) >> 1]
-    median = 0.5 * (y[n >> 1] - center)
+    lower, upper = middle_positions(counts, n)
+    center = y[lower]
+    median = 0.5 * (y[upper] - center)
     origin = center + median
-    s0 = MAD_FACTOR * middle_distance(y, center, median)
+    s0 = MAD_FACTOR * middle_distance(y, counts, center, median)
     if s0 == 0.0:
         return LocScale(origin, 0.0, 0, ZERO_SCALE)
     reach = k * s0
     lo = position_of(y, center, median - reach, int(TAIL * n))
     hi = position_of(y, center, median + reach, n - lo)
-    pull = _sum_about(y[lo:hi], center, median) + reach * (n - hi - lo)
-    mu = median + pull / (hi - lo + reach * (_inverse_distances(y[:lo], origin) + _inverse_distances(y[hi:], origin)))
-    s1 = MAD_FACTOR * middle_distance(y, center, mu)
-    scale = math.sqrt(_clipped_squares(y, center, mu, k * s1) / (n * beta))
+    total = total_of(counts, n)
+    below, above = outside_of(counts, lo, hi, n)
+    pull = _sum_about(y[lo:hi], part_of(counts, lo, hi), center, median) + reach * (above - below)
+    outer = _inverse_distances(y[:lo], part_of(counts, 0, lo), origin)
+    outer += _inverse_distances(y[hi:], part_of(counts, hi, n), origin)
+    mu = median + pull / (total - below - above + reach * outer)
+    s1 = MAD_FACTOR * middle_distance(y, counts, center, mu)
+    scale = math.sqrt(_clipped_squares(y, part_of(counts, 0, n), center, mu, k * s1) / (total * beta))
     return LocScale(center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
 
 
 @kernel
-def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
-    """Maximum-likelihood location and scale under Huber's least favourable density, of values without weights.
+def huber_likelihood_of(y: np.ndarray, counts: Counts | None, k: float) -> LocScale:
+    """Maximum-likelihood location and scale under Huber's least favourable density.
 
     They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
     ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
@@ -220,14 +236,18 @@ def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
 
         n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
 
-    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, converge.
+    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
+    number is a weight, and every sum weighted.
     """
     n = y.size
-    center = y[(n - 1) >> 1]
-    mu, s = 0.5 * (y[n >> 1] - center), MAD_FACTOR * mad_of(y)
+    lower, upper = middle_positions(counts, n)
+    center = y[lower]
+    mu = 0.5 * (y[upper] - center)
+    s = MAD_FACTOR * middle_distance(y, counts, center, mu)
     if not s > 0.0:
         return LocScale(center + mu, s, 0, ZERO_SCALE)
-    dof = n * math.erf(k / math.sqrt(2.0))
+    total = total_of(counts, n)
+    dof = total * math.erf(k / math.sqrt(2.0))
     lo, hi = int(TAIL * n), n - int(TAIL * n)
     solved = (-1, -1)
     before_mu, before_s, before = mu, s, math.inf
@@ -235,12 +255,15 @@ def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
         lo, hi = position_of(y, center, mu - k * s, lo), position_of(y, center, mu + k * s, hi)
         if (lo, hi) == solved:
             return LocScale(center + mu, s, n_iter, CONVERGED)
-        near, excess = hi - lo, n - hi - lo
-        m = _sum_about(y[lo:hi], center, 0.0) / near if near > 0 else mu
-        squares = _clipped_squares(y[lo:hi], center, m, math.inf)
-        apart = k * (_sum_about(y[hi:], center, m) - _sum_about(y[:lo], center, m))
+        below, above = outside_of(counts, lo, hi, n)
+        part = part_of(counts, lo, hi)
+        near, excess = inside_of(counts, lo, hi), above - below
+        m = _sum_about(y[lo:hi], part, center, 0.0) / near if near > 0.0 else mu
+        squares = _clipped_squares(y[lo:hi], part, center, m, math.inf)
+        apart = _sum_about(y[hi:], part_of(counts, hi, n), center, m)
+        apart = k * (apart - _sum_about(y[:lo], part_of(counts, 0, lo), center, m))
         gap = (m - mu) / s
-        rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (n - near)) + apart / s + k * excess * gap
+        rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (total - near)) + apart / s + k * excess * gap
         value = log(s) + rho / dof
         if value > before + EPS * (1.0 + abs(before)):  # halfway back in mu/s and 1/s
             a, b = 0.5 * (mu / s + before_mu / before_s), 0.5 * (1.0 / s + 1.0 / before_s)
@@ -248,47 +271,47 @@ def huber_likelihood_of(y: np.ndarray, k: float) -> LocScale:
         else:
             before_mu, before_s, before = mu, s, value
             s = (apart + math.sqrt(apart * apart + 4.0 * dof * squares)) / (2.0 * dof)
-            mu, solved = m + s * k * excess / near if near > 0 else m, (lo, hi)
+            mu, solved = m + s * k * excess / near if near > 0.0 else m, (lo, hi)
         if not s < math.inf or (abs(s - before_s) <= 4.0 * EPS * s and abs(mu - before_mu) <= 4.0 * EPS * s):
             return LocScale(center + mu, s, n_iter, CONVERGED if s < math.inf else MAX_ITER)
     return LocScale(center + mu, s, MOST_ITERATIONS, MAX_ITER)
 
 
 @reduction
-def _sum_about(part: np.ndarray, center: float, point: float) -> float:
+def _sum_about(part: np.ndarray, w: FloatArray | None, center: float, point: float) -> float:
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        total += (part[i] - center) - point
+        if w is None:
+            total += (part[i] - center) - point
+        else:
+            total += w[i] * ((part[i] - center) - point)
     return total
 
 
 @reduction
-def _inverse_distances(part: np.ndarray, origin: float) -> float:
+def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) -> float:
     widest_vectors()
     total = 0.0
     for i in range(part.size):
-        total += 1.0 / abs(part[i] - origin)
+        if w is None:
+            total += 1.0 / abs(part[i] - origin)
+        else:
+            total += w[i] / abs(part[i] - origin)
     return total
 
 
 @reduction
-def _weighted_inverses(part: np.ndarray, w: np.ndarray, origin: float) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(part.size):
-        total += w[i] / abs(part[i] - origin)
-    return total
-
-
-@reduction
-def _clipped_squares(part: np.ndarray, center: float, point: float, reach: float) -> float:
+def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, point: float, reach: float) -> float:
     """Sum of ``min((y - center - point)**2, reach**2)``."""
     widest_vectors()
     total = 0.0
     for i in range(part.size):
         d = min(abs((part[i] - center) - point), reach)
-        total += d * d
+        if w is None:
+            total += d * d
+        else:
+            total += w[i] * (d * d)
     return total
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from powerkern._jit import COUNTS, ROWS, borrowed, entry
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.counts import COUNTS_WORK, CountsWork, borrowed_counts, counts_of
 from powerkern.kernels.robust_search import CARROLL, huber_of
 
 
@@ -12,5 +13,17 @@ def likelihood_columns(columns: FloatArray, counts: IntArray, out: FloatArray) -
     """out = location and scale of the first so many values, sorted, of each row of `columns`."""
     columns, out = borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
-        estimate = huber_of(columns[j, : counts[j]], CARROLL)
+        estimate = huber_of(columns[j, : counts[j]], None, CARROLL)
+        out[j, 0], out[j, 1] = estimate.loc, estimate.scale
+
+
+@entry((ROWS, ROWS, COUNTS, COUNTS_WORK, ROWS))
+def weighted_likelihood_columns(
+    columns: FloatArray, weights: FloatArray, counts: IntArray, work: CountsWork, out: FloatArray
+) -> None:
+    """`likelihood_columns` with the weights of the values."""
+    columns, weights, work, out = borrowed(columns), borrowed(weights), borrowed_counts(work), borrowed(out)
+    for j in range(columns.shape[0]):
+        y = columns[j, : counts[j]]
+        estimate = huber_of(y, counts_of(weights[j, : counts[j]], work), CARROLL)
         out[j, 0], out[j, 1] = estimate.loc, estimate.scale

@@ -40,6 +40,18 @@ def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, wor
 
 
 @kernel
+def fit_weighted_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray
+) -> None:
+    """`fit_column` with weights, compiled for them alone."""
+    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    if x.size >= ONE_PASS_MIN:
+        one_pass_column(x, weight, weights_of(weight, x.size, True), family, lmbda, work, row, True)
+    if row[STATUS] == LEFT:
+        two_pass_column(x, weight, family, lmbda, work, row)
+
+
+@kernel
 def one_pass_column(
     x: FloatArray,
     weight: FloatArray,

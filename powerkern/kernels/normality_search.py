@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from powerkern._jit import (
+    BLOCKS,
     COLUMN,
     INTEGER,
     LANES,
@@ -20,6 +21,7 @@ from powerkern._jit import (
     any_lane,
     borrowed,
     entry,
+    for_none,
     in_all_lanes,
     inlined,
     kernel,
@@ -36,8 +38,15 @@ from powerkern.kernels.erf import erf_lanes
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
-from powerkern.kernels.moments import moments_of
-from powerkern.kernels.normality import decorrelation_of, ks_of, n_present
+from powerkern.kernels.normality import (
+    Weighing,
+    ddof_of,
+    decorrelation_by,
+    ks_by,
+    moments_by,
+    n_present,
+    weighing_of,
+)
 
 #: Criteria.
 KS, PPCC = 0, 1
@@ -84,7 +93,7 @@ class ScaledLogs(NamedTuple):
 
 
 @kernel
-def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
+def _logs_of(weighing: Weighing | None, x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> ScaledLogs:
     """The logs, in `d`; `y` is scratch."""
     widest_vectors()
     base = log_offset(family)
@@ -100,7 +109,8 @@ def _logs_of(x: FloatArray, family: int, d: FloatArray, y: FloatArray) -> Scaled
     for i in range(x.size):  # twice, because the square of a tiny scale would be 0
         d[i] /= largest
         y[i] = -d[i] if i < border else d[i]
-    sd = math.sqrt(moments_of(y).m2 / x.size)
+    moments = moments_by(weighing, y)
+    sd = math.sqrt(moments.m2 / moments.weight)
     for i in range(x.size):
         d[i] /= sd
     return ScaledLogs(d, border, largest * sd)
@@ -144,15 +154,17 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 
 
 @kernel
-def _criterion(logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray) -> float:
+def _criterion(
+    weighing: Weighing | None, logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray
+) -> float:
     """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`."""
     _transform(logs, exponent, y)
-    sample = moments_of(y)
+    sample = moments_by(weighing, y)
     if not 0.0 < sample.m2 < math.inf:
         return _WORST
     if which == KS:
-        return ks_of(y, sample.mean, math.sqrt(sample.m2 / (y.size - 1.0)))
-    return decorrelation_of(y, q, sample.mean, 1.0 / math.sqrt(sample.m2))
+        return ks_by(weighing, y, sample.mean, math.sqrt(sample.m2 / ddof_of(weighing, y.size)))
+    return decorrelation_by(weighing, y, q, sample.mean, 1.0 / math.sqrt(sample.m2))
 
 
 class _Lanes(NamedTuple):
@@ -174,7 +186,9 @@ def _greater(x: Lanes, y: Lanes) -> Lanes:
 
 
 @kernel
-def _transform_lanes(logs: ScaledLogs, exponent: Lanes, y: FloatArray) -> tuple[Lanes, Lanes]:
+def _transform_lanes(
+    weighing: Weighing | None, logs: ScaledLogs, exponent: Lanes, y: FloatArray
+) -> tuple[Lanes, Lanes]:
     """`_transform` for powers that need no common factor; returns mean and sum of squares about it."""
     d, border, n = logs.d, logs.n_negative, logs.d.size
     one_sign = border in (0, n)
@@ -191,48 +205,79 @@ def _transform_lanes(logs: ScaledLogs, exponent: Lanes, y: FloatArray) -> tuple[
         for i in range(border if side else 0, n if side else border):
             value = expm1_lanes(m * (d[i] - top)) * factor
             store(y, (LANES * i,), value)
-            total += value
-    mean, squares = total * (1.0 / n), in_all_lanes(0.0)
+            total += _times(weighing, i, value)
+    mean, squares = total * (1.0 / _sum_of_weights(weighing, n)), in_all_lanes(0.0)
     for i in range(n):
         difference = load(y, (LANES * i,)) - mean
-        squares += difference * difference
+        squares += _times(weighing, i, difference * difference)
     return mean, squares
 
 
 @inlined
-def _departure(y: FloatArray, i: int, mean: Lanes, per_scale: Lanes, per_n: float) -> Lanes:
-    """How far the distribution function of order statistic i is from the normal one."""
+def _times(weighing: Weighing | None, i: int, x: Lanes) -> Lanes:
+    """What value number i adds to a sum."""
+    if weighing is None:
+        return x
+    return weighing.share[i] * x
+
+
+@kernel
+def _sum_of_weights(weighing: Weighing | None, n: int) -> float:
+    if weighing is None:
+        return float(n)
+    return 1.0
+
+
+@inlined
+def _plain_departure(weighing: None, y: FloatArray, i: int, mean: Lanes, per_scale: Lanes, per_n: float) -> Lanes:
     z = (load(y, (LANES * i,)) - mean) * per_scale
     return abs(0.5 + 0.5 * erf_lanes(z) - (i + 0.5) * per_n)
 
 
+@for_none(_plain_departure)
+def _departure(weighing: Weighing, y: FloatArray, i: int, mean: Lanes, per_scale: Lanes, per_n: float) -> Lanes:
+    """How far the distribution function of order statistic i is from the normal one; but for half a step, 1/(2n)."""
+    z = (load(y, (LANES * i,)) - mean) * per_scale
+    return abs(0.5 + 0.5 * erf_lanes(z) - weighing.middle[i]) + 0.5 * weighing.share[i]
+
+
 @kernel
-def _evaluate_lanes(logs: ScaledLogs, which: int, q: FloatArray, known: float, work: _Lanes) -> None:
+def _evaluate_lanes(
+    weighing: Weighing | None, logs: ScaledLogs, which: int, q: FloatArray, known: float, work: _Lanes
+) -> None:
     """`_criterion` at all `work.exponents`; of the KS distance a bound from below where all exceed `known`."""
     y, n, per_n = work.y, logs.d.size, 1.0 / logs.d.size
-    mean, squares = _transform_lanes(logs, load(work.exponents, (0,)), y)
+    step = per_n if weighing is None else 0.0  # weighted departures have it
+    mean, squares = _transform_lanes(weighing, logs, load(work.exponents, (0,)), y)
     worst = in_all_lanes(0.0)
     if which == KS:
-        per_scale = _SQRT_HALF / square_root(squares * (1.0 / (n - 1.0)))
-        bound = _departure(y, int(work.order[0]), mean, per_scale, per_n)
-        bound = _greater(bound, _departure(y, int(work.order[LANES - 1]), mean, per_scale, per_n))
-        worst = bound + 0.5 * per_n
+        per_scale = _SQRT_HALF / square_root(squares * (1.0 / ddof_of(weighing, n)))
+        bound = _departure(weighing, y, int(work.order[0]), mean, per_scale, per_n)
+        bound = _greater(bound, _departure(weighing, y, int(work.order[LANES - 1]), mean, per_scale, per_n))
+        worst = bound + 0.5 * step
         if any_lane(worst < known):
             worst, order = in_all_lanes(0.0), in_all_lanes(0.0)
             for i in range(n):
-                departure = _departure(y, i, mean, per_scale, per_n)
+                departure = _departure(weighing, y, i, mean, per_scale, per_n)
                 order = select(departure > worst, in_all_lanes(float(i)), order)
                 worst = _greater(departure, worst)
             store(work.order, (0,), order)
-            worst += in_all_lanes(0.5 * per_n)
+            worst += in_all_lanes(0.5 * step)
     else:
         per_scale = 1.0 / square_root(squares)
         for i in range(n):
             difference = (load(y, (LANES * i,)) - mean) * per_scale - q[i]
-            worst += difference * difference
-        worst = 0.5 * worst
+            worst += _times(weighing, i, difference * difference)
+        worst = 0.5 * worst + in_all_lanes(_spread_of(weighing))
     usable = select(squares < math.inf, squares, in_all_lanes(0.0))
     store(work.values, (0,), select(usable > 0.0, worst, in_all_lanes(_WORST)))
+
+
+@kernel
+def _spread_of(weighing: Weighing | None) -> float:
+    if weighing is None:
+        return 0.0
+    return weighing.spread
 
 
 @kernel
@@ -246,26 +291,41 @@ def _is_moderate(logs: ScaledLogs, low: float, high: float) -> bool:
 
 @kernel
 def _block(
-    logs: ScaledLogs, first: float, step: float, which: int, q: FloatArray, y: FloatArray, known: float, work: _Lanes
+    weighing: Weighing | None,
+    logs: ScaledLogs,
+    first: float,
+    step: float,
+    which: int,
+    q: FloatArray,
+    y: FloatArray,
+    known: float,
+    work: _Lanes,
 ) -> None:
     """`_criterion` at LANES exponents from `first` on; of the KS distance a bound where all exceed `known`."""
     for i in range(LANES):
         work.exponents[i] = first + i * step
     if logs.d.size <= _MOST_LANES and _is_moderate(logs, first, work.exponents[LANES - 1]):
-        _evaluate_lanes(logs, which, q, known, work)
+        _evaluate_lanes(weighing, logs, which, q, known, work)
         return
     for i in range(LANES):
-        work.values[i] = _criterion(logs, work.exponents[i], which, q, y)
+        work.values[i] = _criterion(weighing, logs, work.exponents[i], which, q, y)
 
 
 @kernel
 def _whole_steps(
-    logs: ScaledLogs, first: float, count: int, which: int, q: FloatArray, y: FloatArray, work: _Lanes
+    weighing: Weighing | None,
+    logs: ScaledLogs,
+    first: float,
+    count: int,
+    which: int,
+    q: FloatArray,
+    y: FloatArray,
+    work: _Lanes,
 ) -> float:
     """The criterion at `count` whole steps, to `work.coarse`; returns the lowest."""
     lowest = math.inf
     for k in range(0, count, LANES):
-        _block(logs, first + k * _STEP, _STEP, which, q, y, math.inf, work)
+        _block(weighing, logs, first + k * _STEP, _STEP, which, q, y, math.inf, work)
         for i in range(LANES):
             work.coarse[k + i] = work.values[i]
             if k + i < count:
@@ -275,7 +335,14 @@ def _whole_steps(
 
 @kernel
 def _search(
-    logs: ScaledLogs, start: float, which: int, q: FloatArray, y: FloatArray, work: _Lanes, out: FloatArray
+    weighing: Weighing | None,
+    logs: ScaledLogs,
+    start: float,
+    which: int,
+    q: FloatArray,
+    y: FloatArray,
+    work: _Lanes,
+    out: FloatArray,
 ) -> None:
     """`out` = the best lambda, its criterion, evaluations and the status.
 
@@ -283,7 +350,7 @@ def _search(
     """
     fine = max(1, min(_FINEST, _SHORT // logs.d.size))
     step, origin = _STEP / fine, start * logs.scale
-    low = _lower_end(logs, origin, which, q, y)
+    low = _lower_end(weighing, logs, origin, which, q, y)
     best, k = low * fine, low * fine
     lowest, highest = math.inf, 0.0
     first, second = math.inf, math.inf  # the two lowest minima
@@ -291,16 +358,16 @@ def _search(
     n_whole, known = 0, math.inf
     if fine > 1 and _STEPS - low < _MOST_WHOLE:
         n_whole = _STEPS - low + 1
-        known = _whole_steps(logs, origin + low * _STEP, n_whole, which, q, y, work)
+        known = _whole_steps(weighing, logs, origin + low * _STEP, n_whole, which, q, y, work)
     while k <= _STEPS * fine or (best == k - 1 and k < _FARTHEST * fine):
         if fine == 1:
-            value = _criterion(logs, origin + k * step, which, q, y)
+            value = _criterion(weighing, logs, origin + k * step, which, q, y)
         else:
             i = (k - low * fine) % LANES
             if i == 0:
                 # a bound will do where the whole steps, of which minima are counted, are known
                 enough = min(known, lowest) if (k + LANES - 1) // fine - low < n_whole else math.inf
-                _block(logs, origin + k * step, step, which, q, y, enough, work)
+                _block(weighing, logs, origin + k * step, step, which, q, y, enough, work)
             value = work.values[i]
             if k % fine == 0 and k // fine - low < n_whole:
                 value = work.coarse[k // fine - low]
@@ -319,7 +386,7 @@ def _search(
     center = origin + best * step
     state = brent_start(-step, step, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
-        state = brent_step(state, _criterion(logs, center + state.x, which, q, y))
+        state = brent_step(state, _criterion(weighing, logs, center + state.x, which, q, y))
     better = state.fun < lowest
     out[FOUND_LMBDA] = (center + state.best if better else center) / logs.scale
     out[FOUND_VALUE] = state.fun if better else lowest
@@ -330,14 +397,21 @@ def _search(
 
 
 @kernel
-def _lower_end(logs: ScaledLogs, origin: float, which: int, q: FloatArray, y: FloatArray) -> int:
+def _lower_end(
+    weighing: Weighing | None,
+    logs: ScaledLogs,
+    origin: float,
+    which: int,
+    q: FloatArray,
+    y: FloatArray,
+) -> int:
     """The step from which the scan goes up: the first at which the criterion is no lower than above it."""
     k = -_STEPS
-    value = _criterion(logs, origin + k * _STEP, which, q, y)
-    below = _criterion(logs, origin + (k - 1) * _STEP, which, q, y)
+    value = _criterion(weighing, logs, origin + k * _STEP, which, q, y)
+    below = _criterion(weighing, logs, origin + (k - 1) * _STEP, which, q, y)
     while below < value - _FLAT and k > -_FARTHEST:
         k -= 1
-        value, below = below, _criterion(logs, origin + (k - 1) * _STEP, which, q, y)
+        value, below = below, _criterion(weighing, logs, origin + (k - 1) * _STEP, which, q, y)
     return k - 1
 
 
@@ -357,9 +431,27 @@ def criterion_at(
     x: FloatArray, family: int, which: int, lmbdas: FloatArray, quantiles: FloatArray, work: FloatArray, out: FloatArray
 ) -> None:
     """The criterion of one ascending column at each of some lambdas; arguments as for `criterion_columns`."""
-    logs = _logs_of(x, family, work[0, : x.size], work[1, : x.size])
+    logs = _logs_of(None, x, family, work[0, : x.size], work[1, : x.size])
     for k in range(lmbdas.size):
-        out[k] = _criterion(logs, lmbdas[k] * logs.scale, which, quantiles, work[1, : x.size])
+        out[k] = _criterion(None, logs, lmbdas[k] * logs.scale, which, quantiles, work[1, : x.size])
+
+
+@entry((COLUMN, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN))
+def weighted_criterion_at(
+    x: FloatArray,
+    weighed: FloatArray,
+    figures: FloatArray,
+    family: int,
+    which: int,
+    lmbdas: FloatArray,
+    work: FloatArray,
+    out: FloatArray,
+) -> None:
+    """`criterion_at` with weights; `weighed` and `figures` are those of one row by `weigh_columns`."""
+    weighing = weighing_of(weighed, figures, 0, x.size)
+    logs = _logs_of(weighing, x, family, work[0, : x.size], work[1, : x.size])
+    for k in range(lmbdas.size):
+        out[k] = _criterion(weighing, logs, lmbdas[k] * logs.scale, which, x, work[1, : x.size])
 
 
 def room_of_lanes(n: int) -> int:
@@ -400,17 +492,49 @@ def criterion_columns(
     block, quantiles, work, lanes, out = (
         borrowed(block), borrowed(quantiles), borrowed(work), borrowed(lanes), borrowed(out)
     )  # fmt: skip
-    small, n = lanes[: 3 * LANES + _MOST_WHOLE], block.shape[1]
-    each = _Lanes(
-        lanes[small.size :], small[:LANES], small[LANES : 2 * LANES], small[2 * LANES : 3 * LANES],
-        small[3 * LANES :],
-    )  # fmt: skip
+    each = _lanes_in(lanes)
     for j in range(block.shape[0]):
         if math.isnan(start[j]):
             out[j] = math.nan
         else:
             n = n_present(block[j])
-            y = work[1, :n]
-            logs = _logs_of(block[j, :n], family, work[0, :n], y)
+            logs = _logs_of(None, block[j, :n], family, work[0, :n], work[1, :n])
             each.order[:] = 0.0
-            _search(logs, start[j], which, quantiles[j, :n], y, each, out[j])
+            _search(None, logs, start[j], which, quantiles[j, :n], work[1, :n], each, out[j])
+
+
+@kernel
+def _lanes_in(lanes: FloatArray) -> _Lanes:
+    small = lanes[: 3 * LANES + _MOST_WHOLE]
+    return _Lanes(
+        lanes[small.size :], small[:LANES], small[LANES : 2 * LANES], small[2 * LANES : 3 * LANES],
+        small[3 * LANES :],
+    )  # fmt: skip
+
+
+@entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
+def weighted_criterion_columns(
+    block: FloatArray,
+    weighed: FloatArray,
+    figures: FloatArray,
+    family: int,
+    which: int,
+    start: FloatArray,
+    work: FloatArray,
+    lanes: FloatArray,
+    out: FloatArray,
+) -> None:
+    """`criterion_columns` with weights; `weighed` and `figures` are those of `weigh_columns`."""
+    block, weighed, work, lanes, out = (
+        borrowed(block), borrowed(weighed), borrowed(work), borrowed(lanes), borrowed(out)
+    )  # fmt: skip
+    each = _lanes_in(lanes)
+    for j in range(block.shape[0]):
+        if math.isnan(start[j]):
+            out[j] = math.nan
+        else:
+            n = n_present(block[j])
+            weighing = weighing_of(weighed, figures, j, n)
+            logs = _logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
+            each.order[:] = 0.0
+            _search(weighing, logs, start[j], which, weighing.quantile, work[1, :n], each, out[j])

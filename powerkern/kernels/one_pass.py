@@ -695,19 +695,26 @@ class LogUnits(NamedTuple):
 
 @kernel
 def optimum_of_logs(
-    d: FloatArray, both_signs: bool, units: LogUnits, start: float, given: float, moments: FloatArray
+    d: FloatArray,
+    weight: FloatArray | None,
+    both_signs: bool,
+    units: LogUnits,
+    start: float,
+    given: float,
+    moments: FloatArray,
 ) -> Optimum:
     """Optimum of ascending logs, of one sign or signed, searched for from `start`; or moments at a `given` exponent.
 
     NOT_CERTIFIED where the sums lose too many digits: nothing else holds then.
     """
-    n, farthest, unit = d.size, max(-d[0], d[-1]), units.unit
-    total, squares = _sum_and_squares(d)
+    n, effective, total, squares = _sum_and_squares(d, weight)
+    farthest, unit = max(-d[0], d[-1]), units.unit
     column = _Column(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
     jacobian, spread = total / n, _spread(column, n, LogSums(total, squares, 0, 0))
-    if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+    even = effective >= min(MIN_EFFECTIVE, 0.25 * d.size)
+    if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _no_optimum(0)
-    is_given, logs = given == given, _Logs(d, None, farthest, jacobian, spread)
+    is_given, logs = given == given, _Logs(d, weight, farthest, jacobian, spread)
     walk = _walk(column, logs, (given if is_given else start) * unit, _GIVEN if is_given else FINE, moments)
     mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
@@ -720,10 +727,18 @@ def optimum_of_logs(
 
 
 @reduction
-def _sum_and_squares(d: FloatArray) -> tuple[float, float]:
+def _sum_and_squares(d: FloatArray, weight: FloatArray | None) -> tuple[float, float, float, float]:
+    """The sum of the weights, and that divided by their mean; the sum of values, and of their squares."""
     widest_vectors()
-    total = squares = 0.0
+    n = weight_squares = total = squares = 0.0
     for i in range(d.size):
-        total += d[i]
-        squares += d[i] * d[i]
-    return total, squares
+        weighted = d[i]
+        if weight is not None:
+            weighted = weight[i] * d[i]
+            n += weight[i]
+            weight_squares += weight[i] * weight[i]
+        total += weighted
+        squares += weighted * d[i]
+    if weight is None:
+        return float(d.size), math.inf, total, squares
+    return n, n * n / weight_squares, total, squares

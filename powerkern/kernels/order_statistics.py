@@ -23,7 +23,7 @@ from powerkern._jit import kernel, reduction, widest_vectors
 BLOCK = 128
 
 #: Half of the sum of weights, up to its rounding.
-_SLACK = 1e-12
+SLACK = 1e-12
 #: Beyond this, differences, or sums of several values, may overflow: an eighth of the largest power of two.
 HUGE = 2.0**1020
 
@@ -201,21 +201,11 @@ def _rank(w: np.ndarray, weight: float) -> tuple[int, int]:
     lower = -1
     for i in range(n):
         total += w[i]
-        if lower < 0 and total >= weight * (1.0 - _SLACK):
+        if lower < 0 and total >= weight * (1.0 - SLACK):
             lower = i
-        if total > weight * (1.0 + _SLACK):
+        if total > weight * (1.0 + SLACK):
             return lower, i
     return (lower if lower >= 0 else n - 1), n - 1
-
-
-@kernel
-def median_of(y: np.ndarray) -> float:
-    """Median of a sorted column; NaN without values."""
-    n = y.size
-    if n == 0:
-        return math.nan
-    low, high = float(y[(n - 1) // 2]), float(y[n // 2])
-    return low + 0.5 * (high - low)
 
 
 @kernel
@@ -276,13 +266,13 @@ def distance_at(col: Sorted, point: float, weight: float) -> float:
     """
     y, center = col.y, col.center
     if col.w.size == 0:
-        lower, upper = _distances_of_rank(y, center, point, math.ceil(weight))
+        lower, upper = distances_of_rank(y, center, point, math.ceil(weight))
         return lower if weight != math.floor(weight) or weight >= y.size else 0.5 * (lower + upper)
     return _weighted_distance(col, point, position_of(y, center, point, col.middle), weight)
 
 
 @kernel
-def _distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> tuple[float, float]:
+def distances_of_rank(y: np.ndarray, center: float, point: float, rank: int) -> tuple[float, float]:
     """The rank-th smallest of the distances ``|y - center - point|``, and the next.
 
     The `rank` values nearest the point are consecutive; where they start is found by bisection.
@@ -320,9 +310,9 @@ def _weighted_distance(col: Sorted, point: float, left: int, weight: float) -> f
             distance = (y[j] - center) - point
             total += w[j]
             j += 1
-        if lower < 0.0 and total >= weight * (1.0 - _SLACK):
+        if lower < 0.0 and total >= weight * (1.0 - SLACK):
             lower = distance
-        if total > weight * (1.0 + _SLACK):
+        if total > weight * (1.0 + SLACK):
             break
     return 0.5 * (lower + distance) if lower >= 0.0 else distance
 
@@ -331,20 +321,6 @@ def _weighted_distance(col: Sorted, point: float, left: int, weight: float) -> f
 def mad_about(col: Sorted, point: float) -> float:
     """Median of ``|y - center - point|``, without consistency factor."""
     return distance_at(col, point, 0.5 * (col.left_weight + col.right_weight))
-
-
-@kernel
-def mad_of(y: np.ndarray) -> float:
-    """Median distance from the median of a sorted column of at least one value, without consistency factor."""
-    center = y[(y.size - 1) >> 1]
-    return middle_distance(y, center, 0.5 * (y[y.size >> 1] - center))
-
-
-@kernel
-def middle_distance(y: np.ndarray, center: float, point: float) -> float:
-    """`mad_about` without weights."""
-    lower, upper = _distances_of_rank(y, center, point, (y.size + 1) >> 1)
-    return lower if y.size & 1 else 0.5 * (lower + upper)
 
 
 @kernel

@@ -5,6 +5,15 @@ With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (R
     Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
 
 A value far from its quantile counts 1, however far it is.
+
+With weights (`powerkern.kernels.counts`) a row stands for as many copies, each with a normal score of its own::
+
+    z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
+
+n being the sum of the weights and W that of the smaller values. Of a row whose weight is not whole, but between k and
+k + 1, r are the centers of k equal parts of the ranks from W to W + w, and with a share of w - k those of k + 1: whole
+weights are repetition, and nothing jumps between them. rho is a polynomial where it is not 1, so the mean over copies
+whose scores are close is that at their mean and a term in their variance; `normal_nodes` divides rows into such groups.
 """
 
 from __future__ import annotations
@@ -16,10 +25,21 @@ import numpy.typing as npt
 
 from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import log
+from powerkern.kernels.counts import Counts, Nodes, inside_of
+from powerkern.kernels.elementary import exp, expm1, log
+from powerkern.kernels.order_statistics import SLACK
 
 #: The tuning constant of the paper.
 C = 0.5
+
+#: Largest distance of scores that share a node, as a part of c. Of the mean over copies nodes leave out less than 1e-6.
+CLOSE = 1.0 / 16.0
+#: Normal scores are Phi^-1((r + shift)/(n + 2 shift)), r the rank in the middle of a copy (its number less 1/2): in the
+#: paper, and for Filliben's medians.
+PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
+#: Copies of a value that are looked at where two starts are compared.
+_COPIES = 8.0
+_SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
 _CENTER_P = (
@@ -79,6 +99,140 @@ def normal_scores(out: FloatArray) -> None:
         out[n - 1 - i] = -z
 
 
+@kernel
+def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
+    """The nodes of all rows, of scores that are `close` to each other, in the arrays that `counts` has for them."""
+    nodes, n_nodes = counts.nodes, 0
+    for i in range(counts.w.size):
+        w = counts.w[i]
+        middle, side = counts.before[i] + 0.5 * w, 1.0
+        if counts.before[i] > counts.after[i + 1]:
+            middle, side = counts.after[i + 1] + 0.5 * w, -1.0
+        copies = _copies_of(w / counts.unit)
+        score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
+        if copies <= 1.0 or slope * w <= close:
+            parts = max(float(np.floor(copies)), 1.0)
+            more = copies - parts if copies > 1.0 else 0.0
+            spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
+            n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
+        else:
+            n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
+    return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
+
+
+@kernel
+def _copies_of(weight: float) -> float:
+    """A weight, whole where but for rounding it is."""
+    whole = float(np.floor(weight + 0.5))
+    return whole if abs(weight - whole) <= SLACK * whole else weight
+
+
+@kernel
+def _score_at(rank: float, shift: float, counts: Counts) -> tuple[float, float]:
+    """The normal score of a rank in the lower half, and its derivative."""
+    room = counts.total + 2.0 * shift * counts.unit
+    z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
+    return z, _SQRT_2PI * exp(0.5 * z * z) / room
+
+
+@kernel
+def sampled_score(counts: Counts, share: float) -> float:
+    """The normal score at a share of the ranks."""
+    if share > 0.5:
+        return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
+    return _score_at(share * counts.total, PAPER, counts)[0]
+
+
+@kernel
+def _spread_of(parts: float) -> float:
+    """Variance of the centers of equal parts of the unit interval."""
+    return (1.0 - 1.0 / (parts * parts)) / 12.0
+
+
+@kernel
+def first_score(counts: Counts) -> float:
+    """The score of the first copy by the formula with Filliben's shift."""
+    return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
+
+
+@kernel
+def filliben_end(counts: Counts) -> float:
+    """What is added to that, for the median of the smallest of n uniform order statistics has another formula."""
+    return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
+
+
+@kernel
+def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
+    """Write node number k: the mean of scores is off their score at the mean rank by their curvature."""
+    nodes.row[k], nodes.spread[k], nodes.weight[k] = row, spread, weight
+    nodes.score[k] = score + 0.5 * score * spread
+    return k + 1
+
+
+@kernel
+def _add_copies(nodes: Nodes, k: int, row: int, copies: float, shift: float, close: float, counts: Counts) -> int:
+    """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
+    w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
+    whole = float(np.floor(copies))
+    for more in range(2):
+        parts, share = whole + more, copies - whole if more else 1.0 - (copies - whole)
+        if share > 0.0:
+            size = w / parts
+            below = min(max(float(np.ceil((0.5 * counts.total - before) / size - 0.5)), 0.0), parts)
+            k = _add_run(nodes, k, row, before, size, below, share, 1.0, shift, close, counts)
+            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, shift, close, counts)
+    return k
+
+
+@kernel
+def _add_run(
+    nodes: Nodes,
+    k: int,
+    row: int,
+    start: float,
+    size: float,
+    parts: float,
+    share: float,
+    side: float,
+    shift: float,
+    close: float,
+    counts: Counts,
+) -> int:
+    """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
+    done = 0.0
+    while done < parts:
+        slope = _score_at(start + (done + 0.5) * size, shift, counts)[1]
+        group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
+        score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
+        if k == nodes.row.size - (counts.w.size - row):  # no rank is that far out
+            group = parts - done
+        spread = _spread_of(group) * (slope * size * group) ** 2
+        k = _add_node(nodes, k, row, side * score, spread, share * size * group)
+        done += group
+    return k
+
+
+@reduction
+def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: float, per_c: float) -> float:
+    widest_vectors()
+    row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
+    total = 0.0
+    for k in range(row.size):
+        t = ((y[row[k]] - loc) * per_scale - score[k]) * per_c
+        t2 = t * t
+        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
+        total += weight[k] * (u * (u * u + 3.0 * per_c * per_c * spread[k] * (4.0 - 5.0 * u)))
+    return total
+
+
+@kernel
+def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float) -> float:
+    """`bisquare_objective_of` for weights that sum to `total`."""
+    if not scale > 0.0:
+        return math.nan
+    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / total
+
+
 @reduction
 def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
     widest_vectors()
@@ -114,6 +268,31 @@ def near_quantiles(y: FloatArray, cutoff: float, c: float) -> float:
         near += _nearness((y[i] - mean) * per_scale - z, c)
         if 2 * i + 1 < m:
             near += _nearness((y[m - 1 - i] - mean) * per_scale + z, c)
+    return near
+
+
+@kernel
+def near_copies(y: FloatArray, counts: Counts, start: int, stop: int, cutoff: float, c: float) -> float:
+    """`near_quantiles` of the values from `start` to `stop`, weighted; of each at most _COPIES copies are looked at."""
+    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
+    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
+    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
+    weight, mean, squares = inside_of(counts, start, stop), 0.0, 0.0
+    for i in range(start, stop):
+        mean += y[i] * (counts.w[i] / weight)
+    for i in range(start, stop):
+        squares += counts.w[i] * ((y[i] - mean) * (y[i] - mean))
+    if not 0.0 < squares < math.inf:
+        return 0.0
+    per_scale, near, rank = sd_of_scores / math.sqrt(squares / weight), 0.0, 0.0
+    for i in range(start, stop):
+        parts = int(min(max(float(np.floor(counts.w[i] / counts.unit + 0.5)), 1.0), _COPIES))
+        size = counts.w[i] / parts
+        for k in range(parts):
+            p = (rank + (k + 0.5) * size + counts.unit / 6.0) / (weight + counts.unit / 3.0)
+            z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
+            near += size * _nearness((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c)
+        rank += counts.w[i]
     return near
 
 

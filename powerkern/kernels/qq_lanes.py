@@ -10,8 +10,21 @@ from __future__ import annotations
 
 import math
 
-from powerkern._jit import LANES, Lanes, any_lane, in_all_lanes, inlined, kernel, load, select, square_root, store
-from powerkern._typing import FloatArray
+from powerkern._jit import (
+    LANES,
+    Lanes,
+    any_lane,
+    for_none,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    select,
+    square_root,
+    store,
+)
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.counts import Counts, Nodes, inside_of, middle_positions, total_of
 from powerkern.kernels.elementary import expm1_lanes
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
@@ -41,7 +54,8 @@ def _at(y: FloatArray, i: int) -> Lanes:
 @kernel
 def qq_objectives(
     column: SortedColumn,
-    scores: FloatArray,
+    counts: Counts | None,
+    scores: FloatArray | Nodes,
     rule: int,
     k: float,
     c: float,
@@ -55,7 +69,7 @@ def qq_objectives(
     """
     for i in range(0, lmbdas.size, LANES):
         _transform(column, load(lmbdas, (i,)), y)
-        store(out, (i,), _objective(column, scores, rule, k, c, load(lmbdas, (i,)), y))
+        store(out, (i,), _objective(column, counts, scores, rule, k, c, load(lmbdas, (i,)), y))
 
 
 @kernel
@@ -100,38 +114,56 @@ def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None
 
 @kernel
 def _objective(
-    column: SortedColumn, scores: FloatArray, rule: int, k: float, c: float, lmbda: Lanes, y: FloatArray
+    column: SortedColumn,
+    counts: Counts | None,
+    scores: FloatArray | Nodes,
+    rule: int,
+    k: float,
+    c: float,
+    lmbda: Lanes,
+    y: FloatArray,
 ) -> Lanes:
     if rule != NOT_RECTIFIED:
         _rectify(column, rule, lmbda, y)
     n = column.n
-    one, center = in_all_lanes(1.0), _at(y, (n - 1) >> 1)
-    median = center + 0.5 * (_at(y, n >> 1) - center)
-    reach = (k * MAD_FACTOR) * _mad(y, n, median)
-    total, weight, first, last = in_all_lanes(0.0), in_all_lanes(0.0), 0, n
-    while first < last and any_lane(median - _at(y, first) > reach):
-        pull, w = _clipped(_at(y, first) - median, reach)
-        total, weight, first = total + pull, weight + w, first + 1
-    while first < last and any_lane(_at(y, last - 1) - median > reach):
-        last -= 1
-        pull, w = _clipped(_at(y, last) - median, reach)
-        total, weight = total + pull, weight + w
-    for i in range(first, last):
-        total += _at(y, i) - median
-    weight += in_all_lanes(float(last - first))
-    loc = median + total / weight
-    reach = (k * MAD_FACTOR) * _mad(y, n, loc)
+    lower, upper = middle_positions(counts, n)
+    center = _at(y, lower)
+    median = center + 0.5 * (_at(y, upper) - center)
+    reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
+    loc = median + _pull(y, counts, n, median, reach)
+    reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
     squares = in_all_lanes(0.0)
     for i in range(n):
         d = _lesser(abs(_at(y, i) - loc), reach)
-        squares += d * d
-    scale = square_root(squares * (1.0 / (n * CELLWISE_BETA)))
-    inverse, near = 1.0 / (c * scale), in_all_lanes(0.0)
-    for i in range(n):
-        t = (_at(y, i) - loc) * inverse - scores[i] * (1.0 / c)
-        u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
-        near += u * u * u
-    return select(scale > 0.0, 1.0 - near * (1.0 / n), in_all_lanes(math.nan))
+        squares += _times(counts, i, d * d)
+    total = total_of(counts, n)
+    scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
+    near = _nearness(counts, y, scores, c, loc, 1.0 / (c * scale))
+    return select(scale > 0.0, 1.0 - near * (1.0 / total), in_all_lanes(math.nan))
+
+
+@kernel
+def _pull(y: FloatArray, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+    """How far one step of Huber's location goes from the median."""
+    total, weight, first, last = in_all_lanes(0.0), in_all_lanes(0.0), 0, n
+    while first < last and any_lane(median - _at(y, first) > reach):
+        pull, w = _clipped(_at(y, first) - median, reach)
+        total, weight, first = total + _times(counts, first, pull), weight + _times(counts, first, w), first + 1
+    while first < last and any_lane(_at(y, last - 1) - median > reach):
+        last -= 1
+        pull, w = _clipped(_at(y, last) - median, reach)
+        total, weight = total + _times(counts, last, pull), weight + _times(counts, last, w)
+    for i in range(first, last):
+        total += _times(counts, i, _at(y, i) - median)
+    return total / (weight + in_all_lanes(inside_of(counts, first, last)))
+
+
+@inlined
+def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
+    """What value number i adds to a sum."""
+    if counts is None:
+        return x
+    return counts.w[i] * x
 
 
 @inlined
@@ -142,11 +174,52 @@ def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
 
 
 @kernel
-def _mad(y: FloatArray, n: int, point: Lanes) -> Lanes:
+def _plain_nearness(
+    counts: None, y: FloatArray, scores: FloatArray, c: float, loc: Lanes, per_scale_and_c: Lanes
+) -> Lanes:
+    near, one = in_all_lanes(0.0), in_all_lanes(1.0)
+    for i in range(scores.size):
+        t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / c)
+        u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
+        near += u * u * u
+    return near
+
+
+@for_none(_plain_nearness)
+def _nearness(counts: Counts, y: FloatArray, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """The sum of ``1 - rho`` over all values, see `powerkern.kernels.qq`."""
+    near, one = in_all_lanes(0.0), in_all_lanes(1.0)
+    row, score, spread, weight = nodes
+    for k in range(row.size):
+        t = (_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
+        u = 1.0 - _lesser(t * t, one)
+        near += weight[k] * (u * (u * u + (3.0 / (c * c)) * spread[k] * (4.0 - 5.0 * u)))
+    return near
+
+
+@kernel
+def _mad(y: FloatArray, counts: Counts | None, n: int, point: Lanes) -> Lanes:
     """Median distance from a point.
 
     The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
     """
+    if counts is None:
+        return _plain_mad(y, n, point)
+    return 0.5 * (_reach(y, counts.reach, point) + _reach(y, counts.beyond, point))
+
+
+@kernel
+def _reach(y: FloatArray, partner: IntArray, point: Lanes) -> Lanes:
+    """The least distance from the point within which there is a share of the weight, given by its partners."""
+    nearest, low = in_all_lanes(math.inf), 0
+    while low < partner.size and partner[low] < partner.size:
+        nearest = _lesser(_greater(point - _at(y, low), _at(y, partner[low]) - point), nearest)
+        low += 1
+    return nearest
+
+
+@kernel
+def _plain_mad(y: FloatArray, n: int, point: Lanes) -> Lanes:
     rank = (n + 1) >> 1
     nearest, following = in_all_lanes(math.inf), in_all_lanes(math.inf)
     last = _at(y, rank - 1)

@@ -26,6 +26,7 @@ from powerkern._jit import (
     ROWS,
     borrowed,
     entry,
+    for_none,
     kernel,
     named_tuple,
     numbers_of,
@@ -33,14 +34,25 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels.counts import (
+    COUNTS_WORK,
+    Counts,
+    CountsWork,
+    Nodes,
+    borrowed_counts,
+    counts_of,
+    inside_of,
+    median_and_mad,
+    part_of,
+)
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
 from powerkern.kernels.logs import centered_log
-from powerkern.kernels.mle import fit_column
+from powerkern.kernels.mle import fit_column, fit_weighted_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
-from powerkern.kernels.order_statistics import mad_of, median_of, position_of
-from powerkern.kernels.qq import near_quantiles, normal_scores
+from powerkern.kernels.order_statistics import position_of
+from powerkern.kernels.qq import CLOSE, PAPER, near_copies, near_quantiles, normal_nodes, normal_scores
 from powerkern.kernels.rectified import (
     BOTH,
     NOT_RECTIFIED,
@@ -97,7 +109,6 @@ from powerkern.kernels.robust_search import (
     mean_of,
     objective,
     sampled,
-    window_size,
     with_rule,
 )
 from powerkern.kernels.scratch import WORK, borrowed_work
@@ -132,7 +143,10 @@ class _Prescaling(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """The consecutive values within the cut-off, the location and scale that set it, and of which transform."""
+    """The consecutive values within the cut-off, the location and scale that set it, and of which transform.
+
+    Of the first and of the last value a weight may be left out: `below` and `above`.
+    """
 
     start: int
     stop: int
@@ -140,6 +154,8 @@ class Kept(NamedTuple):
     scale: float
     lmbda: float
     rule: int
+    below: float
+    above: float
 
 
 # --- prestandardisation -------------------------------------------------------------------------------
@@ -147,21 +163,23 @@ class Kept(NamedTuple):
 
 @kernel
 def _prestandardized(
-    x: FloatArray, family: int, options: Options, work: RobustWork
+    x: FloatArray, counts: Counts | None, family: int, options: Options, work: RobustWork
 ) -> tuple[_Prescaling, SortedColumn]:
     """The column that transforms act on, in `work.values`, and its signed logs in `work.logs`."""
     n, how = x.size, options.prestandardize
-    lower, upper = change_ranks(n, options)
+    lower, upper = change_ranks(counts, n, options)
     values, logs = work.values[: n + ROOM], work.logs[: n + ROOM]
     values[n:] = 1.0
     logs[n:] = 0.0
-    median, mad = median_of(x), _MAD_FACTOR * mad_of(x)
+    median, mad = median_and_mad(x, counts)
+    mad *= _MAD_FACTOR
     status = _OK if mad > 0.0 else _NO_SPREAD
     if not is_mirrored(family):
         divisor, power = median if how != RAW else 1.0, 1.0
         _logs_about(x, divisor, logs)
         if how == MAD:  # exp((ln x - median)/MAD)
-            middle, power = median_of(logs[:n]), _MAD_FACTOR * mad_of(logs[:n])
+            middle, power = median_and_mad(logs[:n], counts)
+            power *= _MAD_FACTOR
             _standardize(logs[:n], middle, power, logs)
             divisor *= exp(middle)
         _exponentials(logs[:n], values)
@@ -212,17 +230,16 @@ def _kept(at: Sorted, lmbda: float, rule: int, options: Options) -> Kept:
     transform_sorted(at.column, lmbda, rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        size = window_size(y.size, options.fraction)
-        start = best_window(at, lmbda, size)[0]
-        return Kept(start, start + size, math.nan, math.nan, lmbda, rule)
-    estimate = huber_of(y, options.criterion)
+        best = best_window(at.counts, at, lmbda, options.fraction)
+        return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, best.below, best.above)
+    estimate = huber_of(y, at.counts, options.criterion)
     reach = options.cutoff * estimate.scale
     if not 0.0 < reach < math.inf:
-        return Kept(0, 0, estimate.loc, estimate.scale, lmbda, rule)
+        return Kept(0, 0, estimate.loc, estimate.scale, lmbda, rule, 0.0, 0.0)
     start = position_of(y, estimate.loc, -reach, 0)
     # the smallest number above reach: those at the cut-off itself are kept
     stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
-    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule)
+    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule, 0.0, 0.0)
 
 
 @kernel
@@ -254,13 +271,15 @@ def _refitted(
     for turn in range(n_turns):
         rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
         kept = _kept(at, lmbda, rule, options)
-        settled = kept.start == last.start and kept.stop == last.stop
+        settled = _same_values(kept, last)
         if kept.stop - kept.start < 2 or settled:
             break
-        part = values[kept.start : kept.stop]
         given = row[LMBDA] if turn == n_fits else math.nan
-        if not _fit_logs(at.column, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
-            fit_column(part, part[:0], family, given, work.mle, row)
+        ends = _trimmed(at.counts, kept)
+        weight = part_of(at.counts, kept.start, kept.stop)
+        if not _fit_logs(at.column, weight, kept, prescaling, lmbda, given, work.mle.scratch.moments[0], row):
+            _fit(weight, values[kept.start : kept.stop], family, given, work, row)
+        _restore(at.counts, kept, ends)
         n_eval += row[N_EVAL]
         if is_identity(row) or row[STATUS] < 0.0:
             break
@@ -273,13 +292,47 @@ def _refitted(
 
 
 @kernel
+def _same_values(kept: Kept, last: Kept) -> bool:
+    return kept.start == last.start and kept.stop == last.stop and kept.below == last.below and kept.above == last.above
+
+
+@kernel
+def _trimmed(counts: Counts | None, kept: Kept) -> tuple[float, float]:
+    """Take from the weights of the first and the last value kept what is left out; returns them as they were."""
+    if counts is None:
+        return 0.0, 0.0
+    first, last = counts.w[kept.start], counts.w[kept.stop - 1]
+    counts.w[kept.start] -= kept.below
+    counts.w[kept.stop - 1] -= kept.above
+    return first, last
+
+
+@kernel
+def _restore(counts: Counts | None, kept: Kept, ends: tuple[float, float]) -> None:
+    if counts is not None:
+        counts.w[kept.start], counts.w[kept.stop - 1] = ends
+
+
+@kernel
+def _plain_fit(weight: None, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
+    fit_column(part, part[:0], family, given, work.mle, row)
+
+
+@for_none(_plain_fit)
+def _fit(weight: FloatArray, part: FloatArray, family: int, given: float, work: RobustWork, row: FloatArray) -> None:
+    """Fit some values by maximum likelihood."""
+    fit_weighted_column(part, weight, family, given, work.mle, row)
+
+
+@kernel
 def _nothing_kept() -> Kept:
-    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED)
+    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, 0.0, 0.0)
 
 
 @kernel
 def _fit_logs(
     column: SortedColumn,
+    weight: FloatArray | None,
     kept: Kept,
     prescaling: _Prescaling,
     start: float,
@@ -297,7 +350,7 @@ def _fit_logs(
     units = LogUnits(1.0, 0.0, 0.0)
     if not mirrored:
         units = LogUnits(power, prescaling.divisor, log(prescaling.divisor))
-    best = optimum_of_logs(column.logs[first:last], mirrored, units, start / power, given, moments)
+    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / power, given, moments)
     if best.status == _NOT_CERTIFIED:
         return False
     write_range(row, float(last - first), column.x[first], column.x[last - 1])
@@ -306,22 +359,25 @@ def _fit_logs(
 
 
 @kernel
-def _likelihood_of_all(values: FloatArray, family: int, work: RobustWork, row: FloatArray) -> None:
+def _likelihood_of_all(
+    values: FloatArray, weight: FloatArray | None, family: int, work: RobustWork, row: FloatArray
+) -> None:
     """The likelihood of all values, of an estimator that leaves none out, in a row from those within the cut-off."""
     whole = work.sample[0, :N_RESULTS]
-    fit_column(values, values[:0], family, row[LMBDA], work.mle, whole)
+    _fit(weight, values, family, row[LMBDA], work, whole)
     row[NLL], row[CURVATURE] = whole[NLL], whole[CURVATURE]
     row[N_EVAL] += whole[N_EVAL]
 
 
 @kernel
-def _restandardize(row: FloatArray, y: FloatArray, loc: float, scale: float) -> None:
+def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, loc: float, scale: float) -> None:
     """Standardise by `loc` and `scale` of the transformed values instead of the mean and standard deviation of `y`."""
-    mean = mean_of(y)
-    sd = 0.0
+    mean, sd, total = mean_of(y, weight), 0.0, 0.0
     for i in range(y.size):
-        sd += (y[i] - mean) * (y[i] - mean)
-    sd = math.sqrt(sd / y.size)
+        each = 1.0 if weight is None else weight[i]
+        sd += each * ((y[i] - mean) * (y[i] - mean))
+        total += each
+    sd = math.sqrt(sd / total)
     shift, factor = (loc - mean) / sd, scale / sd
     row[LOC] += shift * row[SCALE]
     row[SCALE] *= factor
@@ -333,17 +389,19 @@ def _restandardize(row: FloatArray, y: FloatArray, loc: float, scale: float) -> 
 
 
 @kernel
-def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, row: FloatArray) -> None:
-    """Fit one sorted column, NaN last, into a row of results."""
+def fit_sorted(
+    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork, row: FloatArray
+) -> None:
+    """Fit one sorted column, NaN last, into a row of results; None, or positive weights of its values."""
     n = _count(x)
     x = x[:n]
     status = _refusal(x, family)
     if status != _OK:
-        _write_unfitted(x, status, row)
+        _write_unfitted(x, _total_weight(weight, n), status, row)
         return
-    prescaling, every = _prepared(x, family, options, work)
+    prescaling, every = _prepared(x, weight, family, options, work)
     if prescaling.status != _OK:
-        _write_unfitted(x, prescaling.status, row)
+        _write_unfitted(x, _total_weight(weight, n), prescaling.status, row)
         return
     values = every.column.x[:n] if is_mirrored(family) else x
     chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
@@ -357,11 +415,11 @@ def fit_sorted(x: FloatArray, family: int, options: Options, work: RobustWork, r
             n_eval += row[N_EVAL]
         row[N_EVAL] = n_eval
     if _is_unfitted(row, kept):  # overflowed when prestandardised
-        _write_unfitted(x, _UNREPRESENTABLE, row)
+        _write_unfitted(x, _total_weight(weight, n), _UNREPRESENTABLE, row)
         return
     if options.criterion == CARROLL:
-        _likelihood_of_all(values, family, work, row)
-    _finish(x, every, prescaling, found, kept, chosen, row)
+        _likelihood_of_all(values, part_of(every.counts, 0, n), family, work, row)
+    _finish(x, weight, every, prescaling, found, kept, chosen, row)
 
 
 @kernel
@@ -429,21 +487,69 @@ def _share_at_quantiles(
     if _is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
-    near = near_quantiles(at.y[kept.start : kept.stop], options.cutoff, options.c)
-    return (near + _LEFT_OUT * (n - kept.stop + kept.start)) / n, float(row[N_EVAL])
+    left_out = 1.0 - inside_of(at.counts, kept.start, kept.stop) / inside_of(at.counts, 0, n)
+    return _share_near(at.counts, at.y[:n], kept, options) + _LEFT_OUT * left_out, float(row[N_EVAL])
 
 
 @kernel
-def _prepared(x: FloatArray, family: int, options: Options, work: RobustWork) -> tuple[_Prescaling, Sorted]:
-    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
-    n = x.size
-    prescaling, column = _prestandardized(x, family, options, work)
+def _plain_share_near(counts: None, y: FloatArray, kept: Kept, options: Options) -> float:
+    return near_quantiles(y[kept.start : kept.stop], options.cutoff, options.c) / y.size
+
+
+@for_none(_plain_share_near)
+def _share_near(counts: Counts, y: FloatArray, kept: Kept, options: Options) -> float:
+    """Share of the values that are at their quantiles."""
+    return near_copies(y, counts, kept.start, kept.stop, options.cutoff, options.c) / counts.total
+
+
+@kernel
+def _no_counts(weight: None, n: int, work: CountsWork) -> None:
+    return None
+
+
+@for_none(_no_counts)
+def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
+    return counts_of(weight[:n], work)
+
+
+@kernel
+def _plain_scores(counts: None, n: int, c: float, work: RobustWork) -> FloatArray:
+    """One table serves all columns of a length."""
     scores = work.scores[:n]
-    if work.scores_of[0] != n:  # one table serves all columns of a length
+    if work.scores_of[0] != n:
         normal_scores(scores)
         work.scores_of[0] = n
+    return scores
+
+
+@for_none(_plain_scores)
+def _scores(counts: Counts, n: int, c: float, work: RobustWork) -> FloatArray | Nodes:
+    """The normal scores of a column."""
+    return normal_nodes(counts, PAPER, CLOSE * c)
+
+
+@kernel
+def _total_weight(weight: FloatArray | None, n: int) -> float:
+    """The weight of the first n values."""
+    if weight is None:
+        return float(n)
+    total = 0.0
+    for i in range(n):
+        total += weight[i]
+    return total
+
+
+@kernel
+def _prepared(
+    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork
+) -> tuple[_Prescaling, Sorted]:
+    """How a sorted column without NaN is prestandardised, and what its objective is evaluated on."""
+    n = x.size
+    counts = _counts(weight, n, work.counts)
+    prescaling, column = _prestandardized(x, counts, family, options, work)
+    scores, jacobian = _scores(counts, n, options.c, work), mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
-    return prescaling, Sorted(column, scores, mean_of(column.logs[:n]), work.y[: n + ROOM], work.lanes, outward)
+    return prescaling, Sorted(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 
 
 @kernel
@@ -484,34 +590,43 @@ def _refusal(x: FloatArray, family: int) -> int:
 
 
 @kernel
-def _write_unfitted(x: FloatArray, status: int, row: FloatArray) -> None:
+def _write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -> None:
     n = x.size
-    write_range(row, float(n), x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
+    write_range(row, n_obs, x[0] if n > 0 else math.nan, x[n - 1] if n > 0 else math.nan)
     write_identity(row, status)
 
 
 @kernel
 def _finish(
-    x: FloatArray, every: Sorted, prescaling: _Prescaling, found: Start, kept: Kept, options: Options, row: FloatArray
+    x: FloatArray,
+    weight: FloatArray | None,
+    every: Sorted,
+    prescaling: _Prescaling,
+    found: Start,
+    kept: Kept,
+    options: Options,
+    row: FloatArray,
 ) -> None:
     """Complete a row: what concerns the column as a whole, and its location and scale by the estimator's rule."""
-    n, n_kept = x.size, kept.stop - kept.start
+    part = part_of(every.counts, kept.start, kept.stop)
     nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
-    write_range(row, float(n), x[0], x[n - 1])
+    write_range(row, _total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
     row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
-        _restandardize(row, every.y[kept.start : kept.stop], kept.loc, kept.scale)
+        _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
         return
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
-    row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_kept, x[kept.start], x[kept.stop - 1]
+    row[N_KEPT] = _weight_kept(every.counts, kept)
+    row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
     looked_at = options.criterion == QQ and not options.cellwise and row[STATUS] != _NOT_CERTIFIED
     if looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options):
         row[STATUS] = _TAIL_KEPT
     if options.cellwise:
+        n_kept = row[N_KEPT] / _value_weight(every.counts)
         correction = math.sqrt(n_kept / (n_kept - 1.0))
         row[SCALE] *= correction
         row[INTERCEPT] /= correction
@@ -531,13 +646,30 @@ def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> b
         return False
     transform_sorted(at.column, lmbda, BOTH, at.y)
     y = at.y[:n]
-    estimate = huber_of(y, options.criterion)
+    estimate = huber_of(y, at.counts, options.criterion)
     reach = _FAR * estimate.scale
     if not 0.0 < reach < math.inf:
         return False
-    low = position_of(y, estimate.loc, -reach, 0) if kept.start == 0 else 0
-    high = n - position_of(y, estimate.loc, reach, n) if kept.stop == n else 0
-    return max(low, high) >= max(_FAR_NUMBER, _FAR_SHARE * n)
+    low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
+    high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
+    one = 1.0 if at.counts is None else at.counts.unit
+    return max(low, high) >= max(_FAR_NUMBER * one, _FAR_SHARE * inside_of(at.counts, 0, n))
+
+
+@kernel
+def _weight_kept(counts: Counts | None, kept: Kept) -> float:
+    """The weight of the values kept."""
+    if counts is None:
+        return float(kept.stop - kept.start)
+    return (inside_of(counts, kept.start, kept.stop) - kept.below - kept.above) / counts.factor
+
+
+@kernel
+def _value_weight(counts: Counts | None) -> float:
+    """The weight of what counts as one value."""
+    if counts is None:
+        return 1.0
+    return counts.unit / counts.factor
 
 
 @kernel
@@ -565,7 +697,14 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 
 @kernel
 def _objectives(
-    x: FloatArray, family: int, options: Options, route: float, lmbdas: FloatArray, work: RobustWork, out: FloatArray
+    x: FloatArray,
+    weight: FloatArray | None,
+    family: int,
+    options: Options,
+    route: float,
+    lmbdas: FloatArray,
+    work: RobustWork,
+    out: FloatArray,
 ) -> None:
     """The objective of one sorted column, NaN last, at `lmbdas` of the data; NaN where there is none."""
     if options.rule == BOTH and route != _REFIT_BOTH_SIDES:
@@ -574,7 +713,7 @@ def _objectives(
     out[:] = math.nan
     if _refusal(x, family) != _OK:
         return
-    prescaling, every = _prepared(x, family, options, work)
+    prescaling, every = _prepared(x, weight, family, options, work)
     if prescaling.status != _OK:
         return
     for k in range(lmbdas.size):
@@ -584,16 +723,19 @@ def _objectives(
 # --- entries ------------------------------------------------------------------------------------------
 
 
+_ROBUST_WORK = named_tuple(
+    RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN, COUNTS_WORK, COUNTS_WORK
+)
+
+
 @kernel
 def _borrowed(w: RobustWork) -> RobustWork:
+    """The same arrays, parts of which cost no atomic operations."""
     return RobustWork(
         borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
-        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes),
-        borrowed(w.trial),
+        borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes), borrowed(w.trial),
+        borrowed_counts(w.counts), borrowed_counts(w.sample_counts),
     )  # fmt: skip
-
-
-_ROBUST_WORK = named_tuple(RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
@@ -601,7 +743,17 @@ def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work:
     """Fit the rows of `columns`, each a sorted column of the user's matrix."""
     each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j], family, options, each, out[j])
+        fit_sorted(columns[j], None, family, options, each, out[j])
+
+
+@entry((ROWS, ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
+def fit_weighted_columns(
+    columns: FloatArray, weights: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray
+) -> None:
+    """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
+    each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
+    for j in range(columns.shape[0]):
+        fit_sorted(columns[j], weights[j], family, options, each, out[j])
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
@@ -620,4 +772,21 @@ def objective_columns(
     """
     each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
     for j in range(columns.shape[0]):
-        _objectives(columns[j], family, options, routes[j], lmbdas, each, out[j])
+        _objectives(columns[j], None, family, options, routes[j], lmbdas, each, out[j])
+
+
+@entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
+def weighted_objective_columns(
+    columns: FloatArray,
+    weights: FloatArray,
+    family: int,
+    options: Options,
+    routes: FloatArray,
+    lmbdas: FloatArray,
+    work: RobustWork,
+    out: FloatArray,
+) -> None:
+    """`objective_columns` with the weights of the values, as for `fit_weighted_columns`."""
+    each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, each, out[j])

@@ -14,16 +14,27 @@ import numpy.typing as npt
 
 from powerkern._jit import (
     LANES,
+    for_none,
     kernel,
     reduction,
     widest_vectors,
 )
 from powerkern._typing import FloatArray
+from powerkern.kernels.counts import (
+    Counts,
+    CountsWork,
+    Nodes,
+    counts_of,
+    new_counts_work,
+    position_at,
+    position_from_above,
+)
 from powerkern.kernels.elementary import log
 from powerkern.kernels.huber import CELLWISE_BETA, huber_likelihood_of, one_step_of
 from powerkern.kernels.loc_scale import LocScale
 from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
-from powerkern.kernels.qq import bisquare_objective_of
+from powerkern.kernels.order_statistics import SLACK
+from powerkern.kernels.qq import bisquare_objective_of, sampled_score, weighted_bisquare_of
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, rank_of, transform_sorted
 from powerkern.kernels.results import N_RESULTS
@@ -109,18 +120,24 @@ class RobustWork(NamedTuple):
     y: FloatArray
     scores: FloatArray
     scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
-    sample: FloatArray  #: (4, SAMPLE + ROOM): values, logs, scores, y
+    sample: FloatArray  #: (5, SAMPLE + ROOM): values, logs, scores, y, ones
     grid: FloatArray  #: (2, _ROOM_FOR_SCAN): points of the scan and values there
     cells: FloatArray  #: (_MAX_CELLS, 7): where local minima are, see LOW ...
     lanes: FloatArray  #: LANES * SAMPLE: transforms of a short column at LANES lambdas
     trial: FloatArray  #: N_RESULTS: a fit beside that of the column
+    counts: CountsWork  #: of a column with weights
+    sample_counts: CountsWork
 
 
 class Sorted(NamedTuple):
-    """What an objective is evaluated on: a column, its normal scores, its mean log, and room for its transform."""
+    """What an objective is evaluated on: a column, its normal scores, its mean log, and room for its transform.
+
+    The type of `counts`, weights or None, says which code is compiled; with weights, the scores have nodes.
+    """
 
     column: SortedColumn
-    scores: FloatArray
+    counts: Counts | None
+    scores: FloatArray | Nodes
     jacobian: float
     y: FloatArray  #: as long as the arrays of `column`
     lanes: FloatArray  #: see `RobustWork`
@@ -153,17 +170,18 @@ class Start(NamedTuple):
     value: float  #: of the objective
 
 
-def new_robust_work(n: int) -> RobustWork:
-    """The arrays of `RobustWork` for columns of up to `n` values."""
+def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
+    """The arrays of `RobustWork` for columns of up to `n` values, and for weights."""
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
     sample, grid, cells = (
-        np.ones((4, SAMPLE + ROOM)),
+        np.ones((5, SAMPLE + ROOM)),
         np.empty((2, _ROOM_FOR_SCAN)),
         np.empty((_MAX_CELLS, 7)),
     )
+    counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
         new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * SAMPLE),
-        np.empty(N_RESULTS),
+        np.empty(N_RESULTS), counts, sample_counts,
     )  # fmt: skip
 
 
@@ -178,33 +196,39 @@ def with_rule(o: Options, rule: int) -> Options:
 
 
 @kernel
-def change_ranks(n: int, options: Options) -> tuple[int, int]:
+def change_ranks(counts: Counts | None, n: int, options: Options) -> tuple[int, int]:
     """Which of n order statistics, from 0, the change points are, or are found from."""
+    if counts is not None:
+        return position_at(counts, options.lower_tail), position_from_above(counts, options.upper_tail)
     return rank_of(n, options.lower_tail), n - 1 - rank_of(n, options.upper_tail)
 
 
 @reduction
-def mean_of(x: FloatArray) -> float:
-    """The mean of the values."""
+def mean_of(x: FloatArray, w: FloatArray | None) -> float:
+    """The mean of values, with their weights or without."""
     widest_vectors()
-    total = 0.0
+    total, weight = 0.0, 0.0
     for i in range(x.size):
-        total += x[i]
-    return total / x.size
+        if w is None:
+            total += x[i]
+        else:
+            total += w[i] * x[i]
+            weight += w[i]
+    return total / (x.size if w is None else weight)
 
 
 # --- objectives ---------------------------------------------------------------------------------------
 
 
 @kernel
-def huber_of(y: FloatArray, criterion: int) -> LocScale:
+def huber_of(y: FloatArray, counts: Counts | None, criterion: int) -> LocScale:
     """One step from median and MAD: iterated to the end, RewML resists fewer outliers.
 
     Carroll's likelihood [2]_ has the density that is normal in the center and falls off more slowly beyond.
     """
     if criterion == CARROLL:
-        return huber_likelihood_of(y, _HUBER_K)
-    return one_step_of(y, _HUBER_K, CELLWISE_BETA)
+        return huber_likelihood_of(y, counts, _HUBER_K)
+    return one_step_of(y, counts, _HUBER_K, CELLWISE_BETA)
 
 
 @kernel
@@ -213,31 +237,72 @@ def objective(at: Sorted, lmbda: float, options: Options) -> float:
     transform_sorted(at.column, lmbda, options.rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
-        return best_window(at, lmbda, window_size(y.size, options.fraction))[1]
-    estimate = huber_of(y, options.criterion)
+        return best_window(at.counts, at, lmbda, options.fraction).value
+    estimate = huber_of(y, at.counts, options.criterion)
     if not estimate.scale > 0.0:
         return math.nan
     if options.criterion == CARROLL:
         return log(estimate.scale) - (lmbda - 1.0) * at.jacobian
-    return bisquare_objective_of(y, at.scores, estimate.loc, estimate.scale, options.c)
+    return _distance(at.counts, y, at.scores, estimate, options.c)
 
 
 @kernel
-def window_size(n: int, fraction: float) -> int:
-    """How many of n values a fraction is: more than half of them."""
-    return min(max(math.ceil(fraction * n), n // 2 + 1), n)
+def _plain_distance(counts: None, y: FloatArray, scores: FloatArray, estimate: LocScale, c: float) -> float:
+    return bisquare_objective_of(y, scores, estimate.loc, estimate.scale, c)
+
+
+@for_none(_plain_distance)
+def _distance(counts: Counts, y: FloatArray, nodes: Nodes, estimate: LocScale, c: float) -> float:
+    """The bisquare distance from normal scores."""
+    return weighted_bisquare_of(y, nodes, counts.total, estimate.loc, estimate.scale, c)
+
+
+class Window(NamedTuple):
+    """Values from `start` to `stop`, without a weight of the first and of the last, and the trimmed likelihood."""
+
+    start: int
+    stop: int
+    below: float
+    above: float
+    value: float
 
 
 @kernel
-def best_window(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
-    """Start and objective of the `size` consecutive values with the largest likelihood.
+def window_size(n: float, fraction: float) -> float:
+    """How many of n values a fraction is: more than half of them. Between whole numbers it is interpolated."""
+    whole = float(np.floor(n))
+    size = _whole_window(whole, fraction)
+    return size if whole == n else size + (n - whole) * (_whole_window(whole + 1.0, fraction) - size)
 
-    Every window has the values from n - size to size in common. Sums about their mean, cumulated outwards from there,
-    only grow: nothing is subtracted, and infinite values spoil only the windows that they are in.
+
+@kernel
+def _whole_window(n: float, fraction: float) -> float:
+    return min(max(float(np.ceil(fraction * n)), float(np.floor(0.5 * n)) + 1.0), n)
+
+
+@kernel
+def _best_plain_window(counts: None, at: Sorted, lmbda: float, fraction: float) -> Window:
+    size = int(window_size(float(at.column.n), fraction))
+    start, value = _best_start(at, lmbda, size)
+    return Window(start, start + size, 0.0, 0.0, value)
+
+
+@for_none(_best_plain_window)
+def best_window(counts: Counts, at: Sorted, lmbda: float, fraction: float) -> Window:
+    """The consecutive values, a fraction of all, with the largest likelihood.
+
+    Every window has those in the middle in common. Sums about their mean, cumulated outwards from there, only grow:
+    nothing is subtracted, and infinite values spoil only the windows that they are in.
     """
+    return _best_weighted_window(at, counts, lmbda, counts.unit * window_size(counts.total / counts.unit, fraction))
+
+
+@kernel
+def _best_start(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
+    """Start and objective of the best `size` consecutive values."""
     n, y, logs = at.column.n, at.y, at.column.logs
     first, last = n - size, size
-    center = mean_of(y[first:last])
+    center = mean_of(y[first:last], None)
     unit = 1.0 / (y[last - 1] - y[first]) if y[last - 1] > y[first] else 1.0
     total, squares, jacobian = 0.0, 0.0, 0.0
     for i in range(first, last):
@@ -269,22 +334,110 @@ def best_window(at: Sorted, lmbda: float, size: int) -> tuple[int, float]:
     return best_start, best - log(unit)
 
 
+@kernel
+def _best_weighted_window(at: Sorted, counts: Counts, lmbda: float, size: float) -> Window:
+    """Windows of a given weight that begin or end between two values: those in between have a lower likelihood.
+
+    For mean and mean square are linear between, so that the log of the variance is concave.
+    """
+    n, y, before = at.column.n, at.y, counts.before
+    tolerance, end = SLACK * counts.total, 0.0
+    middle = counts.lower
+    first, last = y[position_at(counts, 1.0 - size / counts.total)], y[position_at(counts, size / counts.total)]
+    unit = 1.0 / (last - first) if last > first else 1.0
+    _cumulate_outwards(at, counts, middle, unit)
+    best, right = Window(0, n, 0.0, 0.0, math.inf), (0.0, 0.0, 0.0)
+    i, j, start = 0, 0, 0.0
+    while True:
+        while i < middle and before[i + 1] <= start + tolerance:
+            i += 1
+        end = start + size
+        while j < n - 1 and before[j + 1] < end - tolerance:
+            if j > middle:
+                right = _added(right, at, counts.w[j], j, middle, unit)
+            j += 1
+        total = right if j <= middle else _added(right, at, end - before[j], j, middle, unit)
+        if i < middle:
+            left = (at.outward[0][i + 1], at.outward[1][i + 1], at.outward[2][i + 1])
+            left = _added(left, at, before[i + 1] - start, i, middle, unit)
+            total = (total[0] + left[0], total[1] + left[1], total[2] + left[2])
+        mean = total[0] / size
+        variance = total[1] / size - mean * mean
+        if variance > 0.0:
+            value = 0.5 * log(variance) - (lmbda - 1.0) * (at.column.logs[middle] + total[2] / size) - log(unit)
+            if value < best.value:
+                below, above = start - before[i], before[j + 1] - end
+                below, above = below if below > tolerance else 0.0, above if above > tolerance else 0.0
+                best = Window(i, j + 1, below, above, value)
+        following = j if before[j + 1] > end + tolerance else j + 1
+        if following == n:
+            return best
+        start = min(before[i + 1], before[following + 1] - size)
+
+
+@kernel
+def _cumulate_outwards(at: Sorted, counts: Counts, middle: int, unit: float) -> None:
+    """Sums from each value up to the one in the middle, to `at.outward`."""
+    left, left_squares, left_jacobian = at.outward
+    left[middle] = left_squares[middle] = left_jacobian[middle] = 0.0
+    for i in range(middle - 1, -1, -1):
+        inner = (left[i + 1], left_squares[i + 1], left_jacobian[i + 1])
+        left[i], left_squares[i], left_jacobian[i] = _added(inner, at, counts.w[i], i, middle, unit)
+
+
+@kernel
+def _added(
+    sums: tuple[float, float, float], at: Sorted, weight: float, i: int, middle: int, unit: float
+) -> tuple[float, float, float]:
+    """Sum, sum of squares, and of logs, all relative to the value in the middle, with value i of that weight."""
+    d = (at.y[i] - at.y[middle]) * unit
+    step = weight * d
+    return sums[0] + step, sums[1] + step * d, sums[2] + weight * (at.column.logs[i] - at.column.logs[middle])
+
+
 # --- search -------------------------------------------------------------------------------------------
 
 
 @kernel
 def sampled(every: Sorted, options: Options, work: RobustWork) -> Sorted:
     """SAMPLE evenly spaced order statistics of a column, with their scores."""
-    n = every.column.n
-    values, logs, scores, y = work.sample[0], work.sample[1], work.sample[2], work.sample[3]
+    values, logs, y = work.sample[0], work.sample[1], work.sample[3]
+    counts, scores = _sample_scores(every.counts, every, work)
     n_negative = 0
     for k in range(SAMPLE):
-        i = ((2 * k + 1) * n) // (2 * SAMPLE)
-        values[k], logs[k], scores[k] = every.column.x[i], every.column.logs[i], every.scores[i]
+        i = _sample_position(every.counts, every.column.n, k)
+        values[k], logs[k] = every.column.x[i], every.column.logs[i]
         n_negative += i < every.column.n_negative
-    lower, upper = change_ranks(SAMPLE, options)
+    lower, upper = change_ranks(None, SAMPLE, options)
     column = SortedColumn(values, logs, SAMPLE, n_negative, every.column.below, lower, upper)
-    return Sorted(column, scores[:SAMPLE], mean_of(logs[:SAMPLE]), y, every.lanes, every.outward)
+    return Sorted(column, counts, scores, mean_of(logs[:SAMPLE], None), y, every.lanes, every.outward)
+
+
+@kernel
+def _sample_position(counts: Counts | None, n: int, k: int) -> int:
+    """Which value of a column is number k of the sample."""
+    if counts is None:
+        return ((2 * k + 1) * n) // (2 * SAMPLE)
+    return position_at(counts, (k + 0.5) / SAMPLE)
+
+
+@kernel
+def _plain_sample_scores(counts: None, every: Sorted, work: RobustWork) -> tuple[None, FloatArray]:
+    scores = work.sample[2]
+    for k in range(SAMPLE):
+        scores[k] = every.scores[_sample_position(None, every.column.n, k)]
+    return None, scores[:SAMPLE]
+
+
+@for_none(_plain_sample_scores)
+def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Counts | None, FloatArray | Nodes]:
+    """What the sample has instead of the column's counts and scores: each value counts once."""
+    of_sample = counts_of(work.sample[4, :SAMPLE], work.sample_counts)
+    row, score, spread, weight = work.sample_counts.nodes
+    for k in range(SAMPLE):
+        row[k], spread[k], weight[k] = k, 0.0, of_sample.w[k]
+        score[k] = sampled_score(counts, (k + 0.5) / SAMPLE)
+    return of_sample, Nodes(row[:SAMPLE], score[:SAMPLE], spread[:SAMPLE], weight[:SAMPLE])
 
 
 @kernel
@@ -353,7 +506,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Optio
     """The objective at all points, infinite where it is not defined; returns where it is lowest."""
     best, by_lanes = 0, _by_lanes(at, options)
     if by_lanes:
-        qq_objectives(at.column, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
+        qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
         value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf

@@ -34,7 +34,6 @@ def order_figures(y, w, table, point, weight, probability):
         col.center + col.median,
         order_statistics.mad_about(col, col.median),
         order_statistics.distance_at(col, point - col.center, weight),
-        order_statistics.median_of(y),
         order_statistics.quantile_of(y, probability),
         order_statistics.iqr_of(y, w),
     )
@@ -132,7 +131,7 @@ def test_order_statistics_are_numpys(name):
         spread = np.quantile(y, 0.75) - np.quantile(y, 0.25)
         expected = np.median(y), np.median(abs(y - np.median(y))), 0.5 * (lower + upper)
         np.testing.assert_allclose(
-            found, (*expected, np.median(y), np.quantile(y, share), spread), rtol=1e-13, atol=1e-7 * (y[0] > 1e7)
+            found, (*expected, np.quantile(y, share), spread), rtol=1e-13, atol=1e-7 * (y[0] > 1e7)
         )
 
 
@@ -143,7 +142,7 @@ def test_weights_repeat_values(name):
     for share in (0.3, 0.5, 0.9):
         weighted = order_figures(y, w, table_of(y), y[0] + 0.3, share * w.sum(), 0.5)
         plain = order_figures(repeated, NO_WEIGHTS, table_of(repeated), y[0] + 0.3, share * w.sum(), 0.5)
-        np.testing.assert_allclose(np.delete(weighted, [3, 4]), np.delete(plain, [3, 4]), rtol=1e-14)
+        np.testing.assert_allclose(np.delete(weighted, 3), np.delete(plain, 3), rtol=1e-14)
     for which in ESTIMATORS:
         weighted, plain = apply(which, y, w), apply(which, repeated)
         assert weighted.status == plain.status

@@ -31,7 +31,7 @@ def _objectives(
     out: np.ndarray,
 ) -> None:
     column = SortedColumn(x, logs, x.size, n_negative, below, lower, upper)
-    qq_objectives(column, scores, rule, 1.5, c, lmbdas, np.empty(8 * x.size), out)
+    qq_objectives(column, None, scores, rule, 1.5, c, lmbdas, np.empty(8 * x.size), out)
 
 
 def objectives(

@@ -1,0 +1,54 @@
+"""
+Principal components of transformed columns
+===========================================
+
+Robust principal components assume that most rows are about normal. Skewed columns are not, and rows in their long
+tails pass for outliers. Transformed robustly first, the columns are normal in the center, and what then stands out
+is worth a look (Raymaekers and Rousseeuw 2021, section 4.3, do so for 20,000 stars).
+"""
+
+# %%
+# Cells in breast tissue
+# ----------------------
+# Thirty measurements of cell nuclei in each of 569 samples, most of them skewed.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+
+import powerkern as pk
+from powerkern.cellwise import wrapped_pca
+from powerkern.plot import objective_plot, outlier_map
+
+data = load_breast_cancer()
+X, names = data.data, [str(name) for name in data.feature_names]
+fit = pk.fit(X, "yeo-johnson", "rewml", column_names=names)
+before, after = fit.normality()
+print("median of |skewness| before and after:", np.median(np.abs([before.skewness, after.skewness]), axis=1).round(2))
+print("lambda, quartiles:", np.percentile(fit.lmbda, [25, 50, 75]).round(2))
+print(f"outlying cells: {fit.outliers(X).mean():.1%}")
+
+# %%
+# Outlier maps
+# ------------
+# Distances within the space of the components, and from it. Points right of the vertical line are far out along the
+# components; points above the horizontal one do not follow them.
+
+figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+for ax, (label, values) in zip(axes, {"as they are": X, "transformed": fit.transform(X)}.items(), strict=True):
+    components = wrapped_pca(values, 4)
+    far = components.score_distances > components.score_cutoff
+    off = components.orthogonal_distances > components.orthogonal_cutoff
+    print(f"{label}: 4 components with {components.explained_variance_ratio.sum():.0%} of the variance")
+    shares = {"far out along them": far & ~off, "off them": off & ~far, "both": far & off}
+    print("    rows " + ", ".join(f"{where} {which.mean():.1%}" for where, which in shares.items()))
+    outlier_map(components, ax=ax)
+    ax.set_title(label)
+
+# %%
+# The start of a column
+# ---------------------
+# What RewML minimises over lambda at first, for the column with the most outlying cells. Where several minima were
+# nearly as low, the title would say so.
+
+ax = objective_plot(fit, column=int(np.argmax(fit.outliers(X).mean(axis=0))))

@@ -1,0 +1,65 @@
+"""Columns sorted with their weights, and those of which more than half is one value, which have no scale.
+
+The values that differ from that one are fitted alone. It is transformed as any other value, and kept where it is within
+the cut-off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._status import Route, Status, is_failed
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_KEPT, N_OBS, ROUTE, STATUS, X_MAX, X_MIN
+
+#: Fits sorted columns, rows with NaN last, with weights or without.
+Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
+
+
+def sorted_with(block: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """The rows of a block sorted, NaN last, and their weights in that order; values of no weight are missing."""
+    if weight.size == 0:
+        block.sort(axis=1)  # numpy's is vectorised and releases the GIL
+        return block, None
+    block[:, weight == 0.0] = np.nan
+    order = np.argsort(block, axis=1)
+    return np.take_along_axis(block, order, axis=1), weight[order]
+
+
+def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, out: FloatArray) -> None:
+    """Replace the results of columns that have no spread by those of the values that differ from the median."""
+    rows = np.flatnonzero(out[:, STATUS] == Status.NO_SPREAD)
+    if rows.size == 0:
+        return
+    others, weights_of_others, ties, tied = without_ties(columns, weights, rows)
+    found = fit(others, weights_of_others)
+    fitted = ~is_failed(found[:, STATUS]) & (found[:, STATUS] >= 0)
+    found[:, [N_OBS, X_MIN, X_MAX]] = out[rows][:, [N_OBS, X_MIN, X_MAX]]
+    all_kept = ~np.isin(found[:, ROUTE], (Route.REFIT, Route.REFIT_BOTH_SIDES))
+    found[all_kept, KEPT_LOW], found[all_kept, KEPT_HIGH] = found[all_kept, X_MIN], found[all_kept, X_MAX]
+    inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
+    found[:, N_KEPT] += np.where(inside, tied, 0.0)
+    settled = np.isin(found[:, STATUS], (Status.OK, Status.SCANNED, Status.MULTIMODAL))
+    found[settled, STATUS] = Status.TIED
+    out[rows[fitted]] = found[fitted]
+
+
+def without_ties(
+    columns: FloatArray, weights: FloatArray | None, rows: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray | None, FloatArray, FloatArray]:
+    """Some rows, sorted, without the values equal to their medians; their weights, those values, and their weight."""
+    x = columns[rows]
+    w = np.ones(x.shape) if weights is None else weights[rows]
+    w = np.where(np.isnan(x), 0.0, w)
+    cumulated = np.cumsum(w / np.maximum(w.max(axis=1, keepdims=True), np.finfo(float).tiny), axis=1)
+    middle = np.count_nonzero(cumulated < 0.5 * cumulated[:, -1:], axis=1)
+    ties = np.take_along_axis(x, np.minimum(middle, x.shape[1] - 1)[:, np.newaxis], axis=1)
+    equal = x == ties
+    x[equal] = np.nan
+    order = np.argsort(np.isnan(x), axis=1, kind="stable")
+    tied = np.sum(w, axis=1, where=equal)
+    others = np.take_along_axis(x, order, axis=1)
+    return others, None if weights is None else np.take_along_axis(w, order, axis=1), ties[:, 0], tied

@@ -1,0 +1,154 @@
+"""Weights of sorted columns: order statistics and normal scores are those of repeated rows, and continuous between."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import ndtri
+
+from powerkern.kernels import counts, normality, normality_search, qq, robust_search
+
+small = st.lists(st.tuples(st.integers(-4, 4), st.integers(1, 5)), min_size=1, max_size=12)
+
+
+def counts_of(weight):
+    weight = np.asarray(weight, dtype=float)
+    return counts.counts_of(weight, counts.new_counts_work(weight.size))
+
+
+def column(pairs):
+    y, w = np.array(sorted(pairs), dtype=float).T
+    return y, w, np.repeat(y, w.astype(int))
+
+
+@given(pairs=small, point=st.integers(-5, 5), share=st.sampled_from([0.1, 0.25, 0.5]))
+def test_order_statistics_are_those_of_repeated_values(pairs, point, share):
+    y, w, repeated = column(pairs)
+    of = counts_of(w)
+    assert counts.median_and_mad(y, of) == counts.median_and_mad(repeated, None)
+    assert counts.middle_distance(y, of, 0.0, float(point)) == np.median(abs(repeated - point))
+    rank = math.ceil(share * repeated.size - 1e-9) - 1
+    assert y[counts.position_at(of, share)] == repeated[rank]
+    assert y[counts.position_from_above(of, share)] == repeated[-1 - rank]
+
+
+@given(pairs=small)
+def test_sums_of_weights(pairs):
+    _, w, _ = column(pairs)
+    of = counts_of(w)
+    np.testing.assert_array_equal(of.before / of.factor, np.append(0.0, np.cumsum(w)))
+    np.testing.assert_array_equal(of.after / of.factor, np.append(np.cumsum(w[::-1])[::-1], 0.0))
+    assert of.unit == of.factor
+    assert 0.25 < of.total <= 1.0
+
+
+@pytest.mark.parametrize("factor", [1e-300, 0.1, 0.3, 1.0])
+def test_equal_weights_below_one_count_once(factor):
+    of = counts_of(np.full(10, factor))
+    assert of.w[0] == pytest.approx(of.unit, rel=1e-15)
+    y = np.arange(10.0) ** 2
+    assert counts.median_and_mad(y, of) == counts.median_and_mad(y, None)
+    nodes = qq.normal_nodes(of, qq.PAPER, 1.0 / 32.0)
+    np.testing.assert_allclose(nodes.score, ndtri((np.arange(1, 11) - 1 / 3) / (10 + 1 / 3)), atol=1e-14)
+    np.testing.assert_allclose(nodes.spread, 0.0, atol=1e-16)
+
+
+@pytest.mark.parametrize("weight", [[1e300, 1.0, 1e-300], [5e-324, 5e-324], [8e307, 8e307], [1e-300, 1e-290, 1.0]])
+def test_weights_of_any_size(weight):
+    of = counts_of(weight)
+    assert np.isfinite(of.before).all()
+    assert 0.0 < of.total <= 1.0
+    nodes = qq.normal_nodes(of, qq.PAPER, 1.0 / 32.0)
+    assert nodes.row.size <= of.w.size + counts.ROOM_FOR_NODES
+    assert np.isfinite(nodes.score).all()
+    assert nodes.weight.sum() == pytest.approx(of.total)
+
+
+def nearness(t, of, nodes):
+    """1 - Q at location 0 and scale 1."""
+    return 1.0 - qq.weighted_bisquare_of(t, nodes, of.total, 0.0, 1.0, qq.C)
+
+
+def repeated_nearness(t, w):
+    n = int(w.sum())
+    u = (np.repeat(t, w.astype(int)) - ndtri((np.arange(1, n + 1) - 1 / 3) / (n + 1 / 3))) / qq.C
+    return float(np.mean(np.clip(1.0 - u * u, 0.0, None) ** 3))
+
+
+@pytest.mark.parametrize("n, largest", [(1, 3), (2, 9), (10, 4), (40, 30), (200, 3), (200, 1000)])
+def test_the_objective_is_that_of_repeated_values(n, largest):
+    rng = np.random.default_rng(n + largest)
+    for _ in range(5):
+        w = rng.integers(1, largest, n).astype(float)
+        w[rng.integers(n)] *= largest
+        t, of = np.sort(rng.normal(size=n)) * rng.uniform(0.7, 1.4), counts_of(w)
+        nodes = qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C)
+        assert nearness(t, of, nodes) == pytest.approx(repeated_nearness(t, w), abs=1e-6)
+
+
+def test_nodes_are_few_however_large_the_weights():
+    """The limit for large weights: means over the continuous distribution."""
+    w = np.array([2.0, 5.0, 1.0, 4.0])
+    t = np.array([-1.0, -0.1, 0.3, 1.1])
+    found = [
+        nearness(t, of := counts_of(w * 10.0**k), qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C)) for k in (4, 8, 15)
+    ]
+    assert found[1] == pytest.approx(repeated_nearness(t, 1e5 * w), abs=1e-5)
+    np.testing.assert_allclose(found[1:], found[1], atol=1e-6)
+    assert qq.normal_nodes(counts_of(w * 1e15), qq.PAPER, qq.CLOSE * qq.C).row.size < 2000
+
+
+@given(
+    w=st.lists(st.floats(0.2, 6.0), min_size=2, max_size=8),
+    at=st.integers(0, 7),
+    step=st.sampled_from([1e-9, -1e-9]),
+)
+def test_the_objective_is_continuous_in_the_weights(w, at, step):
+    weight = np.array(w)
+    moved = weight.copy()
+    moved[at % weight.size] += step
+    t = np.linspace(-1.2, 1.2, weight.size)
+    first, second = (
+        nearness(t, of := counts_of(each), qq.normal_nodes(of, qq.PAPER, qq.CLOSE * qq.C)) for each in (weight, moved)
+    )
+    assert first == pytest.approx(second, abs=3e-6)  # nodes are divided elsewhere
+
+
+def test_a_row_of_vanishing_weight_might_as_well_not_be_there():
+    t, w = np.array([-1.0, -0.3, 0.2, 0.9]), np.array([1.0, 1e-12, 2.0, 1.5])
+    there = counts_of(w)
+    absent = counts_of(np.delete(w, 1))
+    close = qq.CLOSE * qq.C
+    assert nearness(t, there, qq.normal_nodes(there, qq.PAPER, close)) == pytest.approx(
+        nearness(np.delete(t, 1), absent, qq.normal_nodes(absent, qq.PAPER, close)), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize("largest", [2, 5, 400])
+def test_quantiles_of_copies_are_fillibens(largest):
+    rng = np.random.default_rng(largest)
+    w = rng.integers(1, largest, 15).astype(float)
+    out, figures = np.zeros((3, 1, 15)), np.zeros((1, 2))
+    normality._weigh(counts_of(w), out[0, 0], out[1, 0], out[2, 0], figures[0])
+    n = int(w.sum())
+    q = normality_search.normal_quantiles(n) * math.sqrt(n)
+    ends = np.append(0, np.cumsum(w)).astype(int)
+    means = [q[a:b].mean() for a, b in pairwise(ends)]
+    np.testing.assert_allclose(out[1, 0], means, atol=2e-9)
+    np.testing.assert_allclose(out[0, 0], w / n, rtol=1e-14)
+    np.testing.assert_allclose(out[2, 0], 0.5 * (ends[:-1] + ends[1:]) / n, rtol=1e-14)
+    within = sum(((q[a:b] - m) ** 2).sum() for a, b, m in zip(ends[:-1], ends[1:], means, strict=True)) / n
+    np.testing.assert_allclose(figures[0], [n, 0.5 * within], atol=2e-9)
+
+
+def test_a_fraction_of_the_values_is_continuous():
+    for n in range(2, 40):
+        size = min(max(math.ceil(0.9 * n), n // 2 + 1), n)
+        assert robust_search.window_size(float(n), 0.9) == size
+        assert robust_search.window_size(n - 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
+        assert robust_search.window_size(n + 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
