@@ -652,8 +652,15 @@ def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> b
         return False
     low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
     high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
-    one = 1.0 if at.counts is None else at.counts.unit
-    return max(low, high) >= max(_FAR_NUMBER * one, _FAR_SHARE * inside_of(at.counts, 0, n))
+    return max(low, high) >= max(_FAR_NUMBER * _unit(at.counts), _FAR_SHARE * inside_of(at.counts, 0, n))
+
+
+@kernel
+def _unit(counts: Counts | None) -> float:
+    """What counts as one value, as weights are scaled."""
+    if counts is None:
+        return 1.0
+    return counts.unit
 
 
 @kernel
