@@ -69,6 +69,31 @@ class OneThread(InTurns):
         return self.ratio("one thread", "two threads")
 
 
+class Weighted(InTurns):
+    """CPU time of a matrix with real weights over that without, on one thread, sort and gather included."""
+
+    params = ([*ESTIMATORS, "ks", "ppcc"], [100, 2_000])
+    param_names = ("estimator", "n")
+
+    def setup(self, estimator: str, n: int) -> None:
+        self.x = contaminated(n, 20_000 // n)
+        self.weight = np.random.default_rng(1).exponential(3.0, n)
+        for weight in (None, self.weight):
+            fit(self.x[:, :8], "box-cox", estimator, sample_weight=weight)  # compiles
+
+    def track_ratio(self, estimator: str, n: int) -> float:
+        weights = {"plain": None, "weighted": self.weight}
+        self.compare(
+            {
+                name: lambda w=w: fit(self.x, "box-cox", estimator, sample_weight=w, n_threads=1)
+                for name, w in weights.items()
+            }
+        )
+        return self.ratio("weighted", "plain")
+
+    track_ratio.unit = "times"  # type: ignore[attr-defined]
+
+
 class ShortColumns(InTurns):
     """CPU time a value of short columns over that of columns of 10,000, on one thread, sort and gather included."""
 

@@ -358,6 +358,15 @@ ESTIMATORS: Mapping[str, Callable[..., Robust | NearestNormal]] = {
 }
 
 
+#: Names of arguments of `powerkern.fit` in other libraries.
+_ELSEWHERE = {
+    "method": "family", "type": "family", "lambdas": "lmbda", "lambdas_": "lmbda", "lambda_": "lmbda", "lam": "lmbda",
+    "optimizer": "estimator", "brack": "bounds", "limits": "bounds", "lower": "bounds", "upper": "bounds",
+    "lambda_bounds": "bounds", "lmbda_bounds": "bounds", "gamma": "shift", "start": "shift", "offset": "shift",
+    "standardise": "standardize", "weights": "sample_weight", "n_jobs": "n_threads", "names": "column_names",
+}  # fmt: skip
+
+
 def other_estimator(
     name: str, options: Mapping[str, Any], arguments: Iterable[str] = ()
 ) -> Robust | NearestNormal | None:
@@ -369,7 +378,7 @@ def other_estimator(
     known = list(inspect.signature(function).parameters) if function is not None else []
     for option in options:
         if option not in known:
-            near = difflib.get_close_matches(option, [*known, *arguments], n=1)
+            near = difflib.get_close_matches(_ELSEWHERE.get(option, option), [*known, *arguments], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             has = f"its options are {', '.join(known)}" if known else "it has none"
             raise TypeError(f"estimator {name!r} has no option {option!r}: {has}{hint}")

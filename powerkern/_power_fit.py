@@ -36,7 +36,8 @@ _KEEPS = ("rewml", "rewml-nr", "mtl")
 class PowerFit(Inference):
     """Power transforms fitted to the columns of a matrix.
 
-    Made by `fit`; `from_json` reads one back. All arrays have one entry per column.
+    Made by `fit`; `from_json` reads one back. All arrays have one entry per column; those of a fit to a vector have
+    one, ``fit.lmbda[0]``. What `transform` and its like return has the shape of what they are given.
 
     Attributes
     ----------

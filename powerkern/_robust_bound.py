@@ -7,6 +7,7 @@ import numpy as np
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
 from powerkern._estimators import NearestNormal, Robust
+from powerkern._status import Status
 from powerkern._ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
@@ -50,6 +51,8 @@ def moved_to(
     def measure(block: FloatArray, group: slice) -> FloatArray:
         found, lmbdas = results[group].copy(), lmbda[group]
         low, high, center, divisor = found[:, [KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR]].T[:, :, np.newaxis]
+        for j in np.flatnonzero(found[:, STATUS] == Status.TIED):
+            block[j, block[j] == _most_common(block[j], weight)] = np.nan
         block[(block < low) | (block > high)] = np.nan
         kept = (block - center) / divisor
         again = _fitted(kept, family, lmbdas, weight)
@@ -65,6 +68,13 @@ def moved_to(
         return found
 
     return column_figures(measure, columns, N_RESULTS, n_threads)
+
+
+def _most_common(column: FloatArray, weight: FloatArray) -> float:
+    """The value with most of the weight."""
+    present = ~np.isnan(column)
+    values, which = np.unique(column[present], return_inverse=True)
+    return float(values[np.argmax(np.bincount(which, weights=weight[present] if weight.size else None))])
 
 
 def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern._arguments import domain_error_in, given_lambdas, weights_of
-from powerkern._best_family import best_family
+from powerkern._best_family import CRITERIA, LIKELIHOOD, best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
@@ -54,6 +54,7 @@ def fit(
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
@@ -85,7 +86,7 @@ def fit(
         arrays. Not changed and not copied. NaN (masked, null) is missing and ignored.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best" takes, column by column, the one with the larger likelihood of the data (for robust fits:
-        of the values that both keep), Yeo-Johnson where values are not positive.
+        of the values that both keep), or the better one by `criterion`; Yeo-Johnson where values are not positive.
     estimator : {"mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"}, default "mle"
         Maximum likelihood, or one of these, that resist outliers [3]_:
 
@@ -121,6 +122,12 @@ def fit(
         infinity, where there is no bound. For maximum likelihood the best lambda between them is the free one clipped,
         and all other figures are those at that lambda; with `ymax`, both hold. Of other estimators see Notes. Lambdas
         that are given (`lmbda`) stay as they are. The status of columns that a bound holds is `Status.AT_BOUND`.
+    criterion : {"likelihood", "ppcc", "pearson"}, default "likelihood"
+        By which ``family="best"`` chooses, of the transforms that each family's fit has found: the larger likelihood;
+        the larger correlation of the transformed values with normal quantiles, as ``fit.normality().after.ppcc``; or
+        the smaller statistic of Pearson's chi-square test of normality over its degrees of freedom, with which R's
+        bestNormalize compares transforms: ``sum (count - n/k)**2/(n/k)/(k - 3)`` of the counts in
+        ``k = ceil(2 n**0.4)`` classes of equal probability. Of robust fits, for the values that both keep.
     column_names : sequence of str, optional
         Names used in messages and kept with the fit; default: those of a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
@@ -226,6 +233,8 @@ def fit(
     (array([0.5, 0.5, 0.5]), 'at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site')
     """
     as_choice("family", family, FIT_FAMILIES)
+    if as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA)) != LIKELIHOOD and family != BEST:
+        raise ValueError(f"criterion goes with family='best' only, not with family={family!r}; leave it out")
     meant = inspect.signature(fit).parameters if estimator_options else ()
     other = other_estimator(estimator, estimator_options, meant)
     given_only = {"lmbda": lmbda, "ymax": ymax} if other else {}
@@ -254,7 +263,8 @@ def fit(
 
     families = None
     if family == BEST:
-        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), threads)
+        robust = isinstance(other, Robust)
+        results, families = best_family(fitted_as, matrix.values, weight, robust, criterion, threads)
     else:
         results = fitted_as(FAMILIES[family])
     outside = np.flatnonzero(results[:, STATUS] < 0)

@@ -276,3 +276,24 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
         assert [one["status"] for one in columns] == expected.status_text
     assert cli.main(["fit", "x.npy", "--bounds=1"]) == 2
     assert "not two numbers with a comma between them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("bound", "bounds"), ("brack", "bounds"), ("method", "family"), ("lambdas_", "lmbda"), ("n_jobs", "n_threads")],
+)
+def test_near_misses_are_named(name: str, meant: str) -> None:
+    for estimator in ("mle", "rewml"):
+        with pytest.raises(TypeError, match=f"has no option '{name}'.*did you mean '{meant}'"):
+            pk.fit([1.0, 2.0, 4.0], estimator=estimator, **{name: 1})
+
+
+def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
+    others = matrix(40)[:, 0]
+    x = np.concatenate([np.full(60, 5.0), others])
+    free = pk.fit(x, "box-cox", "rewml")
+    assert free.status[0] == Status.TIED
+    fit = pk.fit(x, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    alone = pk.fit(others, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    assert fit.status[0] == Status.AT_BOUND
+    assert_allclose([fit.loc, fit.scale], [alone.loc, alone.scale], rtol=1e-12)

@@ -67,6 +67,12 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", type=Path, help=_KINDS)
     parser.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
+    parser.add_argument(
+        "--criterion",
+        choices=("likelihood", "ppcc", "pearson"),
+        default="likelihood",
+        help="by which --family best chooses (default: %(default)s)",
+    )
     parser.add_argument("--estimator", default="mle", help="default: %(default)s")
     parser.add_argument(
         "--no-standardize", action="store_true", help="do not standardize to mean 0 and standard deviation 1"

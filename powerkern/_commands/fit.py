@@ -89,6 +89,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
             shift=args.shift,
             ymax=args.ymax,
             bounds=args.bounds,
+            criterion=args.criterion,
             n_threads=args.n_threads,
             progress=args.progress,
             column_names=layout.matrix_names if layout.named else None,

@@ -43,13 +43,13 @@ class Cells(NamedTuple):
 
     #: What the other columns predict, in the units of the data, (n, p).
     predicted: FloatArray
-    #: Standardised residuals of the cells, (n, p); NaN for missing ones.
+    #: Standardized residuals of the cells, (n, p); NaN for missing ones.
     residuals: FloatArray
     #: Which cells deviate, (n, p).
     flagged: BoolArray
     #: The data with flagged and missing cells replaced by their predictions; a data frame for a data frame.
     imputed: Any
-    #: How outlying rows are as a whole, standardised, (n,).
+    #: How outlying rows are as a whole, standardized, (n,).
     row_outlyingness: FloatArray
     #: Which rows deviate as a whole, (n,).
     flagged_rows: BoolArray
@@ -62,7 +62,7 @@ class Neighbors(NamedTuple):
     columns: IntArray
     #: Robust correlations with them.
     correlations: FloatArray
-    #: Slopes on them, between standardised columns.
+    #: Slopes on them, between standardized columns.
     slopes: FloatArray
 
 
@@ -127,7 +127,7 @@ class DDCFit:
 
     @property
     def residuals(self) -> FloatArray:
-        """Standardised residuals of the cells, (n, p)."""
+        """Standardized residuals of the cells, (n, p)."""
         return self.cells.residuals
 
     @property
@@ -167,7 +167,7 @@ class DDCFit:
 
     @property
     def cutoff(self) -> float:
-        """Where a standardised residual is flagged."""
+        """Where a standardized residual is flagged."""
         return self._rule.cutoff
 
     @property
@@ -300,7 +300,7 @@ def ddc(
     5. Predictions are multiplied by the robust slope of z on them: they have shrunk.
     6. Residuals of z over their scale; beyond c a cell is flagged. Flagged and missing cells are imputed.
     7. A row is flagged where the mean over its cells of ``F(residual**2)``, F the distribution function of chi-square
-       with one degree of freedom, exceeds the median over all rows by more than c normalised MAD.
+       with one degree of freedom, exceeds the median over all rows by more than c normalized MAD.
 
     With the wrapped search, step 3 takes the product-moment correlation of the wrapped z, over the rows where both have
     a value, and the least-squares slope of these. A column is predicted by at most `n_neighbors` others.
@@ -380,7 +380,7 @@ def one_step(values: NDArray[Any], n_threads: int) -> tuple[FloatArray, FloatArr
 
 
 def _standardized(values: NDArray[Any], loc: FloatArray, scale: FloatArray, n_threads: int) -> FloatArray:
-    """The standardised columns as rows, (p, n)."""
+    """The standardized columns as rows, (p, n)."""
 
     def change(part: FloatArray, group: slice) -> None:
         part -= loc[group, None]
@@ -460,7 +460,7 @@ def _by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: i
 
 
 def _wrapped_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | None]:
-    """psi of the standardised columns, less their means, 0 where missing; and where values are, unless everywhere."""
+    """psi of the standardized columns, less their means, 0 where missing; and where values are, unless everywhere."""
     w = z.copy()
     constants = wrap_constants().array
 
@@ -531,7 +531,7 @@ def _deshrinkage(z: FloatArray, predicted: FloatArray, cutoff: float, n_threads:
 
 
 def _judged(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cells:
-    """The cells of a matrix `part`, from its standardised columns and what is predicted for them."""
+    """The cells of a matrix `part`, from its standardized columns and what is predicted for them."""
     predicted = shrunken * rule.deshrinkage[:, None]
     residuals = np.ascontiguousarray(((z - predicted) / rule.residual_scale[:, None]).T)
     expected = rule.loc + rule.scale * predicted.T
@@ -553,7 +553,7 @@ def _outlying(residuals: FloatArray) -> FloatArray:
 
 
 def _with_rows(rule: _Rule, outlying: FloatArray) -> _Rule:
-    """The rule with median and normalised MAD of the rows' outlyingness; no row deviates where the latter is 0."""
+    """The rule with median and normalized MAD of the rows' outlyingness; no row deviates where the latter is 0."""
     known = outlying[~np.isnan(outlying)]
     center = float(np.median(known))
     spread = MAD_FACTOR * float(np.median(np.abs(known - center)))
@@ -561,6 +561,6 @@ def _with_rows(rule: _Rule, outlying: FloatArray) -> _Rule:
 
 
 def _judged_rows(cells: Cells, rule: _Rule) -> Cells:
-    """With the outlyingness of rows standardised, and flagged where it is large."""
+    """With the outlyingness of rows standardized, and flagged where it is large."""
     outlying = (cells.row_outlyingness - rule.row_center) / rule.row_scale
     return cells._replace(row_outlyingness=outlying, flagged_rows=outlying > rule.cutoff)

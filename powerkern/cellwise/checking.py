@@ -77,7 +77,7 @@ def check_data(
     3. columns, and rows, with too many missing values: columns first where there are at least as many rows as columns,
        else rows first;
     4. columns with few distinct values: they are discrete, and scales mean little for them;
-    5. columns whose scale, the normalised median absolute deviation, is not above `min_scale`: half of their values or
+    5. columns whose scale, the normalized median absolute deviation, is not above `min_scale`: half of their values or
        more are equal.
 
     Parameters

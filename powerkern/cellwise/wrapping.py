@@ -498,7 +498,7 @@ def wrapped_covariance(
 def wrapped_scores(
     values: NDArray[Any], found: Standardization, constants: WrapConstants, n_threads: int
 ) -> FloatArray:
-    """psi of the standardised columns, as rows: (p, n); 0 for what is missing, and where there is no scale."""
+    """psi of the standardized columns, as rows: (p, n); 0 for what is missing, and where there is no scale."""
     usable = is_usable(found.scale)
 
     def change(part: FloatArray, group: slice) -> None:

@@ -34,12 +34,12 @@ def median_of_values(a: FloatArray, n: int) -> float:
     """Median of ``a[:n]``, which is overwritten; NaN of none."""
     if n == 0:
         return math.nan
-    low, high = _neighbours(a, n, (n - 1) // 2)
+    low, high = _neighbors(a, n, (n - 1) // 2)
     return low if n % 2 else low + 0.5 * (high - low)
 
 
 @kernel
-def _neighbours(a: FloatArray, n: int, k: int) -> tuple[float, float]:
+def _neighbors(a: FloatArray, n: int, k: int) -> tuple[float, float]:
     """The values of ranks k and k + 1, counted from 0."""
     above = math.inf
     while n > _FEW:

@@ -138,7 +138,7 @@ class _Data(NamedTuple):
 class _Logs(NamedTuple):
     """Of logs: weight, columns of both signs, and the value of offset + abs(x) whose log is 0; mean, rms and reach.
 
-    `start` is one Halley step from lambda = 1.
+    `start` is one Halley step from lambda = 1, or from 0 for Box-Cox.
     """
 
     weight: Lanes
@@ -251,15 +251,51 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 
 @kernel
-def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, offset: float) -> _Logs:
-    """Logs in place of the values, about their mean in columns of one sign; with a first step from lambda = 1.
+def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> _Logs:
+    """Logs in place of the values, about their mean in columns of one sign; with a first step, at no exponential.
 
-    There e^t is the value itself, and no exponential is needed.
+    It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
     """
     widest_vectors()
-    both = (data.low < 0.0) & (data.high >= 0.0)
-    largest = select(-data.low > data.high, -data.low, data.high) + offset
+    both, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
+    largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
     scale = select(both, 1.0, 1.0 / largest)
+    if mirrored:
+        total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
+        t, kept = _centered(t, data.weight)
+        d1, d2, d3 = shifted_score(t, total / data.weight, 0.0)
+    else:
+        total = _positive_logs(x, weight, scale)
+    mean = select(both, 0.0, total / data.weight)
+    farthest, total, s2, s3, s4, s5 = _centered_powers(x, weight, mean)
+    spread, at = square_root(s2 / data.weight), 1.0
+    if not mirrored:
+        kept, at = s2 > 0.0, 0.0
+        d1, d2, d3 = shifted_score(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight, 0.0)
+    step = _limited(_halley(d1, d2, d3), _LONGEST / spread)
+    start = at + select(kept & (d2 > 0.0), step, 0.0)
+    base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
+    return _Logs(data.weight, both, base, total / data.weight, spread, farthest, start)
+
+
+@kernel
+def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
+    """Logs in place of positive values, NaN where there is none; returns their sum."""
+    widest_vectors()
+    total = in_all_lanes(0.0)
+    for i in range(weight.size):
+        v = load(x, (i, 0))
+        seen = (v == v) & (weight[i] > 0.0)
+        a = log_normal(select(seen, v * scale, 1.0))
+        total = total + a * weight[i]
+        store(x, (i, 0), select(seen, a, math.nan))
+    return total
+
+
+@kernel
+def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Sums]:
+    """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
+    widest_vectors()
     total, t = in_all_lanes(0.0), _no_sums()
     for i in range(weight.size):
         v = load(x, (i, 0))
@@ -271,21 +307,32 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, offset: float) ->
         y0, y1, y2, y3 = derivatives(a, (ratio - 1.0) - a, 1.0)
         t = _added(t, side * y0, y1, side * y2, y3, weight[i])
         store(x, (i, 0), select(seen, side * a, math.nan))
-    t, kept = _centered(t, data.weight)
-    d1, d2, d3 = shifted_score(t, total / data.weight, 0.0)
-    mean = select(both, 0.0, total / data.weight)
-    squares = farthest = total = in_all_lanes(0.0)
+    return total, t
+
+
+@kernel
+def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
+    """Logs less a mean, or 0 where there is none; returns the farthest, and the sums of powers up to the fifth."""
+    widest_vectors()
+    farthest = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
     for i in range(weight.size):
         a = load(x, (i, 0)) - mean
         a = select(a == a, a, 0.0)
-        total = total + a * weight[i]
-        squares = squares + a * a * weight[i]
+        square = a * a
+        weighted = square * weight[i]
+        s1, s2, s3 = s1 + a * weight[i], s2 + weighted, s3 + weighted * a
+        s4, s5 = s4 + weighted * square, s5 + weighted * square * a
         farthest = select(abs(a) > farthest, abs(a), farthest)
         store(x, (i, 0), a)
-    base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
-    spread = square_root(squares / data.weight)
-    start = select(kept & (d2 > 0.0), 1.0 + _limited(_halley(d1, d2, d3), _LONGEST / spread), 1.0)
-    return _Logs(data.weight, both, base, total / data.weight, spread, farthest, start)
+    return farthest, s1, s2, s3, s4, s5
+
+
+@kernel
+def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Sums:
+    """The centered sums at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
+    y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
+    y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
+    return (weight, in_all_lanes(0.0), y1, y2, s4 / (4.0 * weight), s2, s3 / 2.0, y1y1, s4 / 3.0, s5 / 4.0, y1y2)
 
 
 # --- steps to the optimum ---------------------------------------------------------------------------
@@ -346,7 +393,7 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray
     widest_vectors()
     data = _scan(x, weight)
     ordinary = _in_domain(data, family)
-    logs = _take_logs(x, weight, data, log_offset(family))
+    logs = _take_logs(x, weight, data, family)
     ordinary = ordinary & (logs.spread >= ONE_PASS_SPREAD) & (logs.farthest <= ONE_PASS_REACH)
     given = load(found, (_GIVEN, 0))
     walk = _walk(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)

@@ -29,7 +29,7 @@ _SQRT_HALF = 0.7071067811865476
 _MODERATE = 400
 
 #: Largest distance of normal quantiles that share a node of `powerkern.kernels.qq.normal_nodes`.
-_CLOSE = 1.0 / 128.0
+_CLOSE = 1.0 / 48.0
 
 #: Where `normality_columns` puts what it finds.
 SKEWNESS, KURTOSIS, PPCC, COUNT = range(4)

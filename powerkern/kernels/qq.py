@@ -39,6 +39,8 @@ CLOSE = 1.0 / 16.0
 PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
 #: Copies of a value that are looked at where two starts are compared.
 _COPIES = 8.0
+#: Nodes kept for the row that is being divided where the others run out.
+_SPARE = 8
 _SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
 
 # Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
@@ -110,7 +112,7 @@ def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
             middle, side = counts.after[i + 1] + 0.5 * w, -1.0
         copies = _copies_of(w / counts.unit)
         score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
-        if copies <= 1.0 or slope * w <= close:
+        if copies <= 1.0 or slope * w <= close or _is_full(nodes, n_nodes, counts.w.size - i):
             parts = max(float(np.floor(copies)), 1.0)
             more = copies - parts if copies > 1.0 else 0.0
             spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
@@ -185,6 +187,12 @@ def _add_copies(nodes: Nodes, k: int, row: int, copies: float, shift: float, clo
 
 
 @kernel
+def _is_full(nodes: Nodes, k: int, n_left: int) -> bool:
+    """Whether there is room for little more than a node for each of the rows left, as where c is tiny."""
+    return k >= nodes.row.size - n_left - _SPARE
+
+
+@kernel
 def _add_run(
     nodes: Nodes,
     k: int,
@@ -201,11 +209,12 @@ def _add_run(
     """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
     done = 0.0
     while done < parts:
-        slope = _score_at(start + (done + 0.5) * size, shift, counts)[1]
+        score, slope = _score_at(start + (done + 0.5) * size, shift, counts)
         group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
-        score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
-        if k == nodes.row.size - (counts.w.size - row):  # no rank is that far out
+        if _is_full(nodes, k, counts.w.size - row):
             group = parts - done
+        if group > 1.0:
+            score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
         spread = _spread_of(group) * (slope * size * group) ** 2
         k = _add_node(nodes, k, row, side * score, spread, share * size * group)
         done += group

@@ -513,7 +513,7 @@ def _counts(weight: FloatArray, n: int, work: CountsWork) -> Counts | None:
 
 
 @kernel
-def _plain_scores(counts: None, n: int, c: float, work: RobustWork) -> FloatArray:
+def _plain_scores(counts: None, n: int, options: Options, work: RobustWork) -> FloatArray:
     """One table serves all columns of a length."""
     scores = work.scores[:n]
     if work.scores_of[0] != n:
@@ -523,9 +523,9 @@ def _plain_scores(counts: None, n: int, c: float, work: RobustWork) -> FloatArra
 
 
 @for_none(_plain_scores)
-def _scores(counts: Counts, n: int, c: float, work: RobustWork) -> FloatArray | Nodes:
-    """The normal scores of a column."""
-    return normal_nodes(counts, PAPER, CLOSE * c)
+def _scores(counts: Counts, n: int, options: Options, work: RobustWork) -> FloatArray | Nodes:
+    """The normal scores of a column, where its objective has any."""
+    return normal_nodes(counts, PAPER, CLOSE * options.c) if options.criterion == QQ else counts.nodes
 
 
 @kernel
@@ -547,7 +547,7 @@ def _prepared(
     n = x.size
     counts = _counts(weight, n, work.counts)
     prescaling, column = _prestandardized(x, counts, family, options, work)
-    scores, jacobian = _scores(counts, n, options.c, work), mean_of(column.logs[:n], part_of(counts, 0, n))
+    scores, jacobian = _scores(counts, n, options, work), mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
     return prescaling, Sorted(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 

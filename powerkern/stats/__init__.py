@@ -4,15 +4,19 @@ Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.s
 and return types are those of the SciPy that is installed, up to 1.18. What differs: lambda is the root of the score
 instead of a line search's 1e-8, nothing overflows, and no search for a bracket can fail.
 
+One is not of SciPy: `boxcox_guerrero`, the lambda of a seasonal series.
+
 Every function computes in float64. Results are float32 where SciPy's promotion makes them so (float16 counts as
 float32), float64 otherwise.
 """
 
 from powerkern.stats._boxcox import boxcox, boxcox_llf, boxcox_normmax, inv_boxcox
+from powerkern.stats._guerrero import boxcox_guerrero
 from powerkern.stats._yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_llf, yeojohnson_normmax
 
 __all__ = [
     "boxcox",
+    "boxcox_guerrero",
     "boxcox_llf",
     "boxcox_normmax",
     "inv_boxcox",

@@ -8,7 +8,7 @@ import plain_ddc as plain
 import polars as pl
 import pytest
 
-from powerkern.cellwise import ddc
+from powerkern.cellwise import ddc, wrapped_pca
 
 
 def contaminated(n=90, p=6, seed=0, missing=0.05):
@@ -230,3 +230,14 @@ def test_the_cars_of_the_paper(shared):
     assert fit.flagged[i].sum() == 1
     assert 600.0 < fit.imputed.loc["Peugeot 107", "Weight"] < 1100.0
     assert "Renault Twizy" in cars.index[fit.remaining_rows[fit.flagged_rows]]
+
+
+def test_the_two_runs_of_philips_parts_that_deviate(shared):
+    parts = np.genfromtxt(shared / "data" / "data_philips.csv", delimiter=",", skip_header=1)
+    fit = ddc(parts)
+    beginning, later, last = (fit.flagged[rows].mean() for rows in (slice(100), slice(100, 490), slice(565, None)))
+    assert beginning > 4.0 * later
+    assert fit.flagged[490:565].mean() > 10.0 * last
+    one = wrapped_pca(parts, 1)
+    assert one.outliers[490:565].all()
+    assert one.outliers[100:490].mean() < 0.2

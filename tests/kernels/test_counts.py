@@ -103,6 +103,15 @@ def test_nodes_are_few_however_large_the_weights():
     assert qq.normal_nodes(counts_of(w * 1e15), qq.PAPER, qq.CLOSE * qq.C).row.size < 2000
 
 
+def test_a_tiny_constant_runs_out_of_nodes_in_good_order():
+    rng = np.random.default_rng(0)
+    of = counts_of(rng.exponential(1e6, 50))
+    nodes = qq.normal_nodes(of, qq.PAPER, 1e-9)
+    assert nodes.row.size <= of.nodes.row.size
+    assert nodes.weight.sum() == pytest.approx(of.total)
+    np.testing.assert_array_equal(np.unique(nodes.row), np.arange(50))
+
+
 @given(
     w=st.lists(st.floats(0.2, 6.0), min_size=2, max_size=8),
     at=st.integers(0, 7),

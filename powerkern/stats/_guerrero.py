@@ -1,0 +1,189 @@
+"""Guerrero's lambda of a seasonal series: that with which its spread does not follow its level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._typing import BoolArray, FloatArray
+from powerkern._validate import is_real, is_whole
+from powerkern.stats._arrays import as_float64
+
+#: Points of the scan, and halvings of a bracket: down to neighbouring numbers.
+_POINTS, _HALVINGS = 241, 60
+
+
+def boxcox_guerrero(
+    x: ArrayLike, season_length: int = 2, *, bounds: tuple[float, float] = (-1.0, 2.0), axis: int = 0
+) -> Any:
+    r"""Guerrero's lambda of Box-Cox for a seasonal series: the level of a season tells least about its spread.
+
+    The series is cut into seasons with means :math:`m_i` and standard deviations :math:`s_i` (divisor
+    ``season_length - 1``). Lambda minimises the coefficient of variation, standard deviation over mean, of the ratios
+
+    .. math:: r_i = s_i / m_i^{1 - \lambda}
+
+    Parameters
+    ----------
+    x : (n,) or (n, p) array_like
+        Positive, one series or one in each column. NaN is missing: the season goes on without it.
+    season_length : int, default 2
+        Observations in a season: 12 for months. At least 2, which is what series without seasons take.
+    bounds : (float, float), default (-1, 2)
+        Where lambda is sought.
+    axis : int, default 0
+        The axis along which a series runs.
+
+    Returns
+    -------
+    lmbda : float or (p,) ndarray
+
+    Raises
+    ------
+    ValueError
+        `x` has more than two dimensions, values that are not positive and finite, or fewer than two whole seasons; no
+        two seasons with an spread; `bounds` are no finite interval.
+    TypeError
+        `x` does not hold real numbers.
+
+    See Also
+    --------
+    boxcox_normmax : lambda by the likelihood, or the straightness of the probability plot.
+
+    Notes
+    -----
+    If n is no multiple of `season_length` the first observations are left out, as in R's ``forecast::BoxCox.lambda(x,
+    method = "guerrero")``, whose definition and default bounds this has. R's search stops at 1e-4; here the derivative
+    of the coefficient is scanned for sign changes, and the lowest minimum inside the bounds, or the end that is lower,
+    is found to rounding. The divisor of the coefficient's standard deviation does not matter to lambda.
+
+    sktime's ``BoxCoxTransformer(method="guerrero", sp=...)`` minimises the same by a line search, from (-2, 2) and not
+    within it unless it is given bounds, and takes no NaN.
+
+    References
+    ----------
+    V. M. Guerrero (1993), Time-series analysis supported by power transformations, Journal of Forecasting 12, 37-48,
+    equation 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.stats import boxcox_guerrero
+    >>> t = np.arange(120)
+    >>> x = np.exp(0.02 * t + 0.3 * np.sin(2.0 * np.pi * t / 12.0))
+    >>> bool(abs(boxcox_guerrero(x, 12)) < 1e-9)  # spread proportional to level: logs
+    True
+    """
+    given = np.asarray(x)
+    columns = _columns(given, axis)
+    low, high = _ends(bounds)
+    if not is_whole(season_length) or season_length < 2:
+        raise ValueError(f"`season_length` must be a whole number of at least 2, got {season_length!r}")
+    n_seasons = len(columns) // int(season_length)
+    if n_seasons < 2:
+        raise ValueError(f"`x` has {len(columns)} values, fewer than two seasons of {season_length}")
+    level, spread = _seasons(columns[len(columns) - n_seasons * int(season_length) :], n_seasons)
+    found = _lowest(level, spread, low, high)
+    return found if given.ndim == 2 else np.float64(found[0])
+
+
+def _columns(x: NDArray[Any], axis: int) -> FloatArray:
+    if x.ndim not in (1, 2):
+        raise ValueError("`x` must be one series or a table of series.")
+    along = np.moveaxis(x, axis, 0)
+    columns = as_float64(along).reshape(len(along), -1)
+    if not (np.isnan(columns) | ((columns > 0.0) & (columns < np.inf))).all():
+        raise ValueError("The `x` argument of `boxcox_guerrero` must contain only positive, finite, real numbers.")
+    return columns
+
+
+def _ends(bounds: tuple[float, float]) -> tuple[float, float]:
+    pair = tuple(bounds) if isinstance(bounds, tuple | list | np.ndarray) else ()
+    if len(pair) != 2 or not all(is_real(end) and np.isfinite(end) for end in pair) or not pair[0] < pair[1]:
+        raise ValueError(f"`bounds` must be a finite interval (low, high), got {bounds!r}")
+    return float(pair[0]), float(pair[1])
+
+
+def _seasons(columns: FloatArray, n_seasons: int) -> tuple[FloatArray, FloatArray]:
+    """Logs of means and standard deviations of the seasons of each series: (p, seasons); -inf, no spread."""
+    parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
+    count = np.count_nonzero(~np.isnan(parts), axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.nanmax(np.where(np.isnan(parts), 0.0, parts), axis=2)  # squares neither overflow nor underflow
+        scaled = parts / size[..., np.newaxis]
+        mean = np.nansum(scaled, axis=2) / count
+        squares = np.nansum((scaled - mean[..., np.newaxis]) ** 2, axis=2)
+        level, spread = np.log(mean) + np.log(size), 0.5 * np.log(squares / (count - 1)) + np.log(size)
+    short = count < 2
+    level[short], spread[short] = 0.0, np.nan
+    return level, spread
+
+
+def _lowest(level: FloatArray, spread: FloatArray, low: float, high: float) -> FloatArray:
+    """The lowest minimum of the coefficient of variation within the bounds, for each series."""
+    usable = np.isfinite(spread)
+    if (usable.sum(axis=1) < 2).any():
+        j = int(np.argmax(usable.sum(axis=1) < 2))
+        raise ValueError(f"series {j} has no two seasons whose values differ")
+    known = ~np.isnan(spread)
+    points = np.linspace(low, high, _POINTS)
+    slopes = np.array([_slope(level, spread, known, np.full(len(level), at)) for at in points])
+    best = np.full(len(level), low)
+    lowest = _log_variation(level, spread, known, best)
+    for start, stop, a, b in zip(points[:-1], points[1:], slopes[:-1], slopes[1:], strict=True):
+        if ((a < 0.0) & (b >= 0.0)).any():
+            at = _root(level, spread, known, start, stop)
+            best, lowest = _better(level, spread, known, at, (a < 0.0) & (b >= 0.0), best, lowest)
+    return _better(level, spread, known, np.full(len(level), high), np.full(len(level), True), best, lowest)[0]
+
+
+def _better(
+    level: FloatArray,
+    spread: FloatArray,
+    known: BoolArray,
+    at: FloatArray,
+    chosen: BoolArray,
+    best: FloatArray,
+    lowest: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """The best lambdas so far, and their values, after some more."""
+    value = _log_variation(level, spread, known, at)
+    better = chosen & (value < lowest)
+    return np.where(better, at, best), np.where(better, value, lowest)
+
+
+def _root(level: FloatArray, spread: FloatArray, known: BoolArray, start: float, stop: float) -> FloatArray:
+    """Where the slope changes from negative to positive, by bisection."""
+    low, high = np.full(len(level), start), np.full(len(level), stop)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        falls = _slope(level, spread, known, middle) < 0.0
+        low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+    return np.asarray(0.5 * (low + high))
+
+
+def _ratios(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
+    """s/m**(1 - lambda), up to a factor for each series; 0 for seasons that are not known."""
+    logs = np.where(known, spread + (lmbda[:, np.newaxis] - 1.0) * level, -np.inf)
+    return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
+
+
+def _log_variation(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
+    """The log of the squared coefficient of variation."""
+    r, n = _ratios(level, spread, known, lmbda), known.sum(axis=1)
+    mean = r.sum(axis=1) / n
+    away = np.where(known, r - mean[:, np.newaxis], 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log((away * away).sum(axis=1)) - 2.0 * np.log(mean))
+
+
+def _slope(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
+    """What has the sign of the coefficient's derivative: Cov(r, r (u - U)), u logs of levels, U their mean by r."""
+    r, n = _ratios(level, spread, known, lmbda), known.sum(axis=1)
+    total = r.sum(axis=1)
+    center = (r * level).sum(axis=1) / total
+    change = r * (level - center[:, np.newaxis])  # sums to 0
+    away = np.where(known, r - (total / n)[:, np.newaxis], 0.0)
+    return np.asarray((away * change).sum(axis=1))
