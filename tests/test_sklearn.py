@@ -307,6 +307,16 @@ def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
     assert PowerTransformer("box-cox").fit_transform(X)[:20, 0].max() < 4.0
 
 
+def test_options_of_the_estimators_are_those_of_the_function():
+    X = np.random.default_rng(0).lognormal(size=(60, 3))
+    X[:4] *= 30.0
+    options = {"c": 0.8, "change_points": (0.2, 0.8), "first_weights": "plain", "search_range": (-3.0, 5.0)}
+    transformer = clone(PowerTransformer("box-cox", estimator="rewml", estimator_options=options)).fit(X)
+    np.testing.assert_array_equal(transformer.lambdas_, pk.fit(X, "box-cox", "rewml", **options).lmbda)
+    with pytest.raises(ValueError, match="change_points must be a quantile"):
+        PowerTransformer(estimator="rewml", estimator_options={"change_points": (0.6, 0.8)}).fit(X)
+
+
 @pytest.mark.parametrize("estimator", ["rewml", "ks"])
 def test_weights_of_other_estimators(estimator):
     X, weight = skewed(), np.full(200, 2.0)
