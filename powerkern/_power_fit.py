@@ -574,6 +574,7 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
         Status.NOT_CERTIFIED,
         Status.UNRESOLVED,
         Status.NOT_SETTLED,
+        Status.TAIL_KEPT,
     ):
         columns_with = suspects[doubts == code]
         if columns_with.size:

@@ -840,14 +840,14 @@ def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: 
     """Share of the values that a fit from lambda0 brings to the quantiles of a normal distribution cut at +-CUTOFF.
 
     Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
-    distance from the quantile of its rank among them.
+    distance from the quantile of its rank among them. A value left out counts 1/2.
     """
     fit = reweighted(family, u, lmbda0, rule)
     y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
     cut = stats.truncnorm(-CUTOFF, CUTOFF)
     z = cut.ppf((np.arange(1, y.size + 1) - 1 / 3) / (y.size + 1 / 3))
     d = (y - y.mean()) / y.std() * cut.std() - z
-    return float(np.sum(np.clip(1 - (d / c) ** 2, 0, None) ** 3) / u.size)
+    return float(np.sum(np.clip(1 - (d / c) ** 2, 0, None) ** 3) + (u.size - y.size) / 2) / u.size
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
