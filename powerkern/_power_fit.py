@@ -302,6 +302,13 @@ class PowerFit(Inference):
         ndarray
             Of the shape that `mean` and `sd` broadcast to; `mean` itself for columns that could not be fitted.
 
+        Raises
+        ------
+        TypeError
+            `mean` or `sd` are no real numbers.
+        ValueError
+            `sd` is negative or infinite, or the shapes do not go with each other or with the columns.
+
         Notes
         -----
         The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson). Probability beyond it
@@ -346,6 +353,11 @@ class PowerFit(Inference):
         ndarray
             Of the shape that the arguments broadcast to. A quantile beyond the range of psi is the end of the domain:
             -shift (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2).
+
+        Raises
+        ------
+        TypeError, ValueError
+            As `inverse_mean`; or `quantile` is not between 0 and 1.
 
         Examples
         --------
