@@ -71,9 +71,10 @@ def _standardized(
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
     """Means and standard deviations of standardised values, (m, p), and the shape that results have."""
     center, spread = as_reals("mean", mean), as_reals("sd", sd)
-    if (spread < 0.0).any():
-        raise ValueError(f"sd must not be negative, got {spread[spread < 0.0][0]:g}")
-    shape = np.broadcast_shapes(center.shape, spread.shape, other)
+    wrong = (spread < 0.0) | (spread == np.inf)
+    if wrong.any():
+        raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
+    shape = _common_shape(center.shape, spread.shape, other)
     p = power.n_features
     if not power._was_vector:
         if not shape or shape[-1] not in (1, p):
@@ -85,6 +86,15 @@ def _standardized(
             factor = np.exp(power.log_factor)
             z, scale = (z - power.loc * factor) / (power.scale * factor), scale / (power.scale * factor)
     return z, scale, shape
+
+
+def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:
+    """What the shapes of the arguments broadcast to; that of `quantile` is () where there is none."""
+    try:
+        return np.broadcast_shapes(mean, sd, quantile)
+    except ValueError:
+        given = f"mean {mean}, sd {sd}" + (f", quantile {quantile}" if quantile else "")
+        raise ValueError(f"the arguments must broadcast to a common shape; theirs are {given}") from None
 
 
 def _inverse(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
@@ -220,8 +230,8 @@ def _mean(
     n_threads: int,
 ) -> FloatArray:
     """`_means` of a few rows."""
-    point = (sd == 0.0) | is_failed(power.status)
-    sd = np.where(point, 1.0, sd)
+    point = (sd == 0.0) | np.isinf(z) | is_failed(power.status)
+    place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
     upper, lower, zero = sides
     up, down = _reach(upper, z, sd, zero), _reach(lower, -z, sd, -zero)
     with np.errstate(invalid="ignore"):
@@ -248,7 +258,7 @@ def _mean(
     with np.errstate(invalid="ignore", divide="ignore"):
         found = np.where(up.diverges & ~down.diverges, np.inf, total / mass)
         found = np.where(down.diverges & ~up.diverges, -np.inf, found)
-    return np.where(point, _inverse(power, z, n_threads), found)
+    return np.where(point, _inverse(power, place, n_threads), found)
 
 
 def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -45,6 +45,9 @@ class Status(IntEnum):
     TOO_FEW = 13
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14
+    #: A robust fit kept all values on one side, though a tenth of the column is far out there on the transform that is
+    #: rectified on that side.
+    TAIL_KEPT = 15
     #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
     NOT_SETTLED = 16
     #: A robust fit of the values that differ from the median: more than half are equal to it.
@@ -77,6 +80,7 @@ _SENTENCES = {
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
     Status.TOO_FEW: "not fitted: no more values than coefficients (identity transform)",
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
+    Status.TAIL_KEPT: "all values on one side were kept though many are far out: lambda may be that of outliers",
     Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }

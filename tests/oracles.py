@@ -832,7 +832,11 @@ def reweighted(
         kept.append(within(y))
     part = y[kept[-1]]
     return RobustFit(
-        kept, lmbdas, float(part.mean()), float(part.std(ddof=ddof)), huber_one_step(y, HUBER_K, HUBER_BETA)
+        kept,
+        lmbdas,
+        float(part.mean()),
+        float(part.std(ddof=ddof)) / (1.0 if rule == "cellwise" else sd_within(cutoff)),
+        huber_one_step(y, HUBER_K, HUBER_BETA),
     )
 
 
@@ -840,14 +844,14 @@ def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: 
     """Share of the values that a fit from lambda0 brings to the quantiles of a normal distribution cut at +-CUTOFF.
 
     Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
-    distance from the quantile of its rank among them.
+    distance from the quantile of its rank among them. A value left out counts 1/2.
     """
     fit = reweighted(family, u, lmbda0, rule)
     y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
     cut = stats.truncnorm(-CUTOFF, CUTOFF)
     z = cut.ppf((np.arange(1, y.size + 1) - 1 / 3) / (y.size + 1 / 3))
     d = (y - y.mean()) / y.std() * cut.std() - z
-    return float(np.sum(np.clip(1 - (d / c) ** 2, 0, None) ** 3) / u.size)
+    return float(np.sum(np.clip(1 - (d / c) ** 2, 0, None) ** 3) + (u.size - y.size) / 2) / u.size
 
 
 def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
@@ -863,6 +867,13 @@ def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if longdouble_score(family, middle, x) > 0 else (middle, high)
     return float((low + high) / 2)
+
+
+def sd_within(reach: float) -> float:
+    """The standard deviation of a standard normal variable between -reach and reach, by quadrature."""
+    with mpmath.workdps(30):
+        mass, square = (mpmath.quad(lambda z, k=k: z**k * mpmath.npdf(z), [-reach, 0, reach]) for k in (0, 2))
+        return float(mpmath.sqrt(square / mass))
 
 
 def normal_quantile(p: float) -> float:

@@ -198,6 +198,8 @@ def test_no_spread_missing_and_unfitted() -> None:
     fit = pk.fit(X)
     assert_array_equal(fit.inverse_mean([0.1, np.nan], 0.0)[:1], fit.inverse_transform([0.1]))
     assert np.isnan(fit.inverse_mean([0.1, np.nan], 0.2)[1])
+    for family, low, high in (("yeo-johnson", -np.inf, np.inf), ("box-cox", 0.0, np.inf)):
+        assert_array_equal(raw_fit(family, 0.5).inverse_mean([-np.inf, np.inf], 0.2), [low, high])
     with pytest.warns(UserWarning, match="not fitted"):
         constant = pk.fit(np.ones(5))
     assert constant.inverse_mean(3.0, 1.0) == 3.0
@@ -214,10 +216,17 @@ def test_quantiles_beyond_the_range_are_the_end_of_the_domain() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "match"),
-    [((0.0, -1.0), "sd must not be negative, got -1"), (([0.0, 0.0, 0.0], 1.0), "stands for the 2 columns of the fit")],
+    [
+        ((0.0, -1.0), "sd must be finite, and not negative, got -1"),
+        ((0.0, np.inf), "sd must be finite, and not negative, got inf"),
+        (([0.0, 0.0, 0.0], 1.0), "stands for the 2 columns of the fit"),
+        ((np.zeros((3, 2)), np.zeros((4, 2))), r"common shape; theirs are mean \(3, 2\), sd \(4, 2\)$"),
+    ],
 )
 def test_refusals(arguments: tuple[object, object], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         pk.fit(np.column_stack([X, X])).inverse_mean(*arguments)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="quantile must be between 0 and 1"):
         pk.fit(X).inverse_quantile(0.0, 1.0, [0.5, 1.0])
+    with pytest.raises(ValueError, match=r"common shape; theirs are mean \(2,\), sd \(\), quantile \(3,\)"):
+        pk.fit(X).inverse_quantile([0.0, 1.0], 1.0, [0.2, 0.5, 0.9])

@@ -299,10 +299,19 @@ def test_a_table_may_be_written_over_itself_and_stays_where_that_fails(run, tmp_
         (['"x;y",b\n', '"1;2",3\n'], ","),
         (["a,b\n", "1,2\n", "3\n"], ","),
         ([], ","),
+        (["a," * 70000, "1," * 70000], ","),  # a line that is not cut is longer than csv takes for a cell
+        (["a;" * 70000, "1;" * 70000], ";"),
     ],
 )
 def test_delimiters_are_found(lines, delimiter):
     assert best_delimiter(lines) == delimiter
+
+
+def test_a_cell_that_is_too_long(run, tmp_path):
+    (tmp_path / "x.csv").write_text(f"a,b\n1,{'x' * 200_000}\n")
+    code, out, err = run("fit", tmp_path / "x.csv")
+    assert (code, out) == (2, "")
+    assert "x.csv, line 2: not a well-formed table (field larger than field limit" in err
 
 
 @pytest.mark.parametrize("command", ["demo", "fit", "summary", "transform", "inverse", "plot", "compile", "info"])

@@ -9,6 +9,7 @@ import oracles
 import pytest
 
 import powerkern as pk
+from powerkern import Status
 
 
 def fitted(X, family="box-cox", estimator="rewml", **options):
@@ -111,3 +112,72 @@ def test_objective_is_that_of_the_start_taken():
     at_start = [fit.objective_curve(v)[j] for j, v in enumerate(fit.lmbda0)]
     np.testing.assert_allclose(at_start, fit.objective, rtol=1e-12)
     assert (curve.min(axis=1) >= fit.objective - 1e-9).all()
+
+
+# --- tails kept ---------------------------------------------------------------------------------------
+
+
+def test_status_says_that_a_far_tail_was_kept():
+    """Rectified on one side, columns of the issue keep 60 values of 400 at exp(-12)."""
+    X = np.column_stack([issue(seed) for seed in range(3, 23)])
+    one = fitted(X, rectify="one")
+    kept_all = one.weights(X)[:60].all(axis=0)
+    assert (one.status[kept_all] == Status.TAIL_KEPT).all()
+    assert (one.status[~kept_all] != Status.TAIL_KEPT).all()
+    assert (fitted(X).status != Status.TAIL_KEPT).all()
+    with pytest.warns(UserWarning, match="all values on one side were kept"):
+        pk.fit(X[:, kept_all], "box-cox", "rewml", rectify="one")
+
+
+@pytest.mark.parametrize("family, at", [("box-cox", 10.0), ("yeo-johnson", 10.0), ("yeo-johnson", -10.0)])
+def test_far_tails_that_are_kept_without_rectification(family, at):
+    """Of either side that lambda flattens: nearly all columns of this kind keep theirs."""
+    rng = np.random.default_rng(8)
+    z = rng.normal(size=(200, 12))
+    z[:34] = at
+    X = np.exp(z)
+    if family == "yeo-johnson":  # lambda 0, or 2 of the mirror image
+        m = np.where(z * np.sign(at) < 0, 2.0, 1e-12)
+        X = np.sign(z) * np.expm1(np.log1p(m * np.abs(z)) / m)
+    fit = fitted(X, family, "rewml-nr")
+    all_kept = fit.weights(X)[:34].all(axis=0)
+    assert all_kept.sum() >= 3
+    assert (fit.status[all_kept] == Status.TAIL_KEPT).all()
+    assert (fit.status[~all_kept] != Status.TAIL_KEPT).all()
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("n", [30, 100, 400])
+def test_few_clean_columns_are_said_to_keep_a_far_tail(family, n):
+    z = np.random.default_rng(n).normal(size=(n, 300))
+    fit = fitted(np.exp(z) if family == "box-cox" else z, family)
+    assert (fit.status == Status.TAIL_KEPT).mean() < 0.01
+
+
+def test_tails_kept_are_a_tenth_of_the_column_and_five_values():
+    """Counted as they are described, on the transform rectified on both sides."""
+    rng = np.random.default_rng(1)
+    told = []
+    for n, n_out in ((20, 3), (30, 4), (40, 5), (60, 9), (200, 18), (200, 30)):
+        z = rng.normal(size=(n, 40))
+        z[:n_out] = -8.0
+        X = np.exp(z)
+        fit = fitted(X, rectify="one")
+        weights = fit.weights(X).astype(bool)
+        for j, x in enumerate(X.T):
+            if fit.status[j] == Status.NOT_CERTIFIED:
+                continue
+            u, _, _, power = oracles.prestandardized("box-cox", np.sort(x), "mad")
+            y = oracles.rectified_by_rule("box-cox", u, fit.lmbda[j] * power, "both").astype(float)
+            loc, scale = oracles.huber_one_step(y, oracles.HUBER_K, oracles.HUBER_BETA)
+            low = np.sum(y < loc - 3 * scale) if weights[np.argmin(x), j] else 0
+            high = np.sum(y > loc + 3 * scale) if weights[np.argmax(x), j] else 0
+            told.append(max(low, high) >= max(5, 0.1 * n))
+            assert (fit.status[j] == Status.TAIL_KEPT) == told[-1]
+    assert 5 < sum(told) < len(told) - 5
+
+
+def test_r_says_nothing_of_tails():
+    """Its conventions are as they were."""
+    fit = fitted(np.column_stack([issue(seed) for seed in range(3, 9)]), convention="cellwise")
+    assert (fit.status != Status.TAIL_KEPT).all()

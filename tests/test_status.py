@@ -28,6 +28,7 @@ def test_codes_are_those_of_stored_fits():
         "EXACT": 12,
         "TOO_FEW": 13,
         "ROUNDED": 14,
+        "TAIL_KEPT": 15,
         "NOT_SETTLED": 16,
         "TIED": 17,
     }

@@ -16,5 +16,8 @@ def best_delimiter(lines: Sequence[str]) -> str:
 
 def _fitness(lines: Sequence[str], delimiter: str) -> tuple[bool, int]:
     """Whether lines have as many cells as the header, or one more (names of rows, a last delimiter); and how many."""
-    widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row] or [1]
+    try:
+        widths = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row] or [1]
+    except csv.Error:  # an uncut line is longer than a cell may be
+        return False, 0
     return widths[0] > 1 and all(width - widths[0] in (0, 1) for width in widths[1:]), widths[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -182,7 +183,7 @@ class DDCFit:
             if column not in names:
                 raise ValueError(f"there is no column {column!r} among those that were kept")
             column = names.index(column)
-        p = self.loc.size
+        p, column = self.loc.size, operator.index(column)
         if not -p <= column < p:
             raise ValueError(f"there is no column {column}; {p} were kept")
         first, others, correlations, slopes = self._rule.relations

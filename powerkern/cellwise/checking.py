@@ -56,7 +56,7 @@ class DataCheck:
         return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
 
     def __str__(self) -> str:
-        kept = f"{self.rows.size} rows and {self.columns.size} columns are kept."
+        kept = f"Kept: {_counted(self.rows.size, 'row')}, {_counted(self.columns.size, 'column')}."
         return "\n".join([*self.messages, kept])
 
 
@@ -119,7 +119,7 @@ def check_data(
     column 0 numbers the rows.
     column 2 has 2 distinct values, and columns with 3 or fewer are taken for discrete.
     row 4 misses 3 of 3 values.
-    19 rows and 2 columns are kept.
+    Kept: 19 rows, 2 columns.
     """
     if not (is_real(max_missing) and 0.0 <= max_missing <= 1.0):
         raise ValueError(f"max_missing must be a share, from 0 to 1, got {max_missing!r}")
@@ -194,12 +194,13 @@ class _Check:
     def drop_discrete(self, most: int, n_threads: int) -> None:
         counts = self._of_left(lambda values: _distinct(values, n_threads))
         few = f"and columns with {most} or fewer are taken for discrete"
-        self._drop_columns(counts <= most, lambda j: f"has {_counted(int(counts[j]))}, {few}")
+        self._drop_columns(counts <= most, lambda j: f"has {_counted(int(counts[j]), 'distinct value')}, {few}")
 
     def drop_constant(self, least: float, n_threads: int) -> None:
         scale = self._of_left(lambda values: location_scale(values, n_threads=n_threads).scale)
         why = f"has a median absolute deviation of at most {least:g}: at least half of its values are nearly equal"
-        self._drop_columns(~(scale > least), lambda j: why)
+        if self._rows.any():
+            self._drop_columns(~(scale > least), lambda j: why)
 
     def _of_left(self, measure: Any) -> FloatArray:
         """A figure of each column, NaN for those that are dropped already."""
@@ -214,8 +215,8 @@ class _Check:
         self._columns &= ~gone
 
 
-def _counted(n: int) -> str:
-    return f"{n} distinct value" if n == 1 else f"{n} distinct values"
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def _distinct(values: NDArray[Any], n_threads: int) -> FloatArray:

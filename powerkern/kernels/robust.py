@@ -22,6 +22,7 @@ from powerkern._jit import (
     COLUMN,
     COUNTS,
     INTEGER,
+    LANES,
     ROWS,
     borrowed,
     entry,
@@ -47,11 +48,20 @@ from powerkern.kernels.counts import (
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
+from powerkern.kernels.huber import sd_within
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column, fit_weighted_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import position_of
-from powerkern.kernels.qq import CLOSE, PAPER, near_copies, near_quantiles, normal_nodes, normal_scores
+from powerkern.kernels.qq import (
+    CLOSE,
+    PAPER,
+    near_copies,
+    near_quantiles,
+    normal_nodes,
+    normal_quantile,
+    normal_scores,
+)
 from powerkern.kernels.qq_search import CELL_WORK, borrowed_cells
 from powerkern.kernels.rectified import (
     BOTH,
@@ -77,6 +87,7 @@ from powerkern.kernels.results import (
     LOC,
     N_EVAL,
     N_KEPT,
+    N_OBS,
     N_RESULTS,
     NLL,
     OBJECTIVE,
@@ -105,6 +116,7 @@ from powerkern.kernels.robust_search import (
     change_ranks,
     find_start,
     huber_of,
+    is_lower_below,
     mean_of,
     objective,
     sampled,
@@ -115,7 +127,7 @@ from powerkern.kernels.scratch import WORK, borrowed_work
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
-_NOT_SETTLED = int(Status.NOT_SETTLED)
+_NOT_SETTLED, _TAIL_KEPT = int(Status.NOT_SETTLED), int(Status.TAIL_KEPT)
 
 _ONE_PASS, _REFIT, _REFIT_BOTH_SIDES = int(Route.ONE_PASS), int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
 
@@ -123,8 +135,11 @@ _ONE_PASS, _REFIT, _REFIT_BOTH_SIDES = int(Route.ONE_PASS), int(Route.REFIT), in
 _MAD_FACTOR = 1.4826
 #: Fits in ever wider intervals (convention "cellwise"), and reweighting steps until the values kept settle.
 _MAX_FITS, _MAX_TURNS = 20, 50
-#: By how much the share of values at their quantiles is to be larger for the start that rectifies both sides.
-_BETTER = 0.02
+#: By how much the share of values at their quantiles is to be larger for the start that rectifies both sides; and what
+#: a value left out counts.
+_BETTER, _LEFT_OUT = 0.02, 0.5
+#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
+_FAR_SHARE, _FAR_NUMBER, _FAR = 0.1, 5, 3.0
 #: R widens the interval where lambda is that near to an end, as a fraction of its length.
 _END = 0.05
 
@@ -458,12 +473,14 @@ def _is_better(
     Of long columns a few order statistics are looked at.
     """
     at = sampled(every, options, work) if every.column.n > SAMPLE else every
+    if not is_lower_below(at, lmbda0, rival, work):
+        return False, float(LANES)
     found = find_start(at, rival.low, rival.high, rival, work)
     if not found.lmbda < lmbda0:
-        return False, float(found.n_eval)
+        return False, float(LANES + found.n_eval)
     share, n_eval = _share_at_quantiles(at, lmbda0, family, options, work)
     other, n_more = _share_at_quantiles(at, found.lmbda, family, rival, work)
-    return other > share + _BETTER, found.n_eval + n_eval + n_more
+    return other > share + _BETTER, LANES + found.n_eval + n_eval + n_more
 
 
 @kernel
@@ -472,7 +489,7 @@ def _share_at_quantiles(
 ) -> tuple[float, float]:
     """Share of the values that the fit from `lmbda0` brings to the quantiles of the normal distribution it cuts off.
 
-    Each counts 1 - rho of its distance: from the quantile of the values kept that is due to its rank among them. And
+    A value kept counts 1 - rho of its distance from the quantile of its rank among those kept, another one a half. And
     the evaluations for it.
     """
     n, row = at.column.n, work.trial
@@ -481,7 +498,8 @@ def _share_at_quantiles(
     if _is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
-    return _share_near(at.counts, at.y[:n], kept, options), float(row[N_EVAL])
+    left_out = 1.0 - inside_of(at.counts, kept.start, kept.stop) / inside_of(at.counts, 0, n)
+    return _share_near(at.counts, at.y[:n], kept, options) + _LEFT_OUT * left_out, float(row[N_EVAL])
 
 
 @kernel
@@ -615,17 +633,53 @@ def _finish(
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT] = _weight_kept(every.counts, kept)
     row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
-    if options.cellwise:
-        n_kept = row[N_KEPT] / _value_weight(every.counts)
-        correction = math.sqrt(n_kept / (n_kept - 1.0))
-        row[SCALE] *= correction
-        row[INTERCEPT] /= correction
-        row[SLOPE] /= correction
+    looked_at = options.criterion == QQ and not options.cellwise and row[STATUS] != _NOT_CERTIFIED
+    if looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options):
+        row[STATUS] = _TAIL_KEPT
+    correction = _scale_correction(row[N_KEPT] / _value_weight(every.counts), row[N_KEPT] / row[N_OBS], options)
+    row[SCALE] *= correction
+    row[INTERCEPT] /= correction
+    row[SLOPE] /= correction
     if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
         reach, below = options.cutoff * kept.scale, every.column.below
         low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
+
+
+@kernel
+def _scale_correction(n_kept: float, share: float, options: Options) -> float:
+    """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
+    if options.cellwise:
+        return math.sqrt(n_kept / (n_kept - 1.0))
+    if options.criterion == QQ:
+        return 1.0 / sd_within(options.cutoff)
+    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
+
+
+@kernel
+def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> bool:
+    """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
+    n = at.column.n
+    if kept.start > 0 and kept.stop < n:
+        return False
+    transform_sorted(at.column, lmbda, BOTH, at.y)
+    y = at.y[:n]
+    estimate = huber_of(y, at.counts, options.criterion)
+    reach = _FAR * estimate.scale
+    if not 0.0 < reach < math.inf:
+        return False
+    low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
+    high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
+    return max(low, high) >= max(_FAR_NUMBER * _unit(at.counts), _FAR_SHARE * inside_of(at.counts, 0, n))
+
+
+@kernel
+def _unit(counts: Counts | None) -> float:
+    """What counts as one value, as weights are scaled."""
+    if counts is None:
+        return 1.0
+    return counts.unit
 
 
 @kernel

@@ -77,6 +77,8 @@ _MAX_CELLS = 16
 _MARGIN, _APART = 0.02, 0.25
 #: Points of the scan this close to it are followed up.
 _RIVAL = 0.1
+#: Where a second start is looked for at first: how far above and below the first.
+_ABOUT = (0.125, 0.0, -0.125, -0.25, -0.375, -0.5, -0.75, -1.0)
 #: Tolerances on the sample and on all values, and half the interval that is searched on all values,
 #: and the widest it grows to.
 _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
@@ -601,6 +603,15 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
         where = cells[k, MINIMISER] if cells[k, MINIMISER] == cells[k, MINIMISER] else cells[k, LOWEST]
         n_rivals += abs(where - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
     return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
+
+
+@kernel
+def is_lower_below(at: Sorted, lmbda: float, options: Options, work: RobustWork) -> bool:
+    """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
+    points, values = work.grid[0, :LANES], work.grid[1, :LANES]
+    for k in range(LANES):
+        points[k] = lmbda + _ABOUT[k]
+    return _evaluate(at, points, values, options) > 1
 
 
 @kernel

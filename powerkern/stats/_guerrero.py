@@ -44,7 +44,7 @@ def boxcox_guerrero(
     ------
     ValueError
         `x` has more than two dimensions, values that are not positive and finite, or fewer than two whole seasons; no
-        two seasons with an spread; `bounds` are no finite interval.
+        two seasons with a spread; `bounds` are no finite interval.
     TypeError
         `x` does not hold real numbers.
 

@@ -32,7 +32,7 @@ def test_clean_data_are_kept_as_they_are():
     check = check_data(clean())
     assert check.messages == []
     np.testing.assert_array_equal(check.values, clean())
-    assert str(check) == "20 rows and 3 columns are kept."
+    assert str(check) == "Kept: 20 rows, 3 columns."
 
 
 @pytest.mark.parametrize("start", [0, 1])
@@ -121,6 +121,8 @@ def test_nothing_left():
     assert check.columns.size == 0
     assert check.values.shape == (5, 0)
     assert check_data(np.full((4, 3), np.nan)).columns.size == 0
+    # the row is what is wrong, not the columns, of which it leaves nothing
+    assert str(check_data(np.full((1, 3), np.nan))) == "row 0 misses 3 of 3 values.\nKept: 0 rows, 3 columns."
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,8 @@ def test_neighbors():
         fit.neighbors(6)
     with pytest.raises(ValueError, match="no column 'a'"):
         fit.neighbors("a")
+    with pytest.raises(TypeError):
+        fit.neighbors(1.5)
 
 
 def test_auto_takes_pairs_for_few_columns_and_products_for_many():
