@@ -608,10 +608,10 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
 @kernel
 def is_lower_below(at: Sorted, lmbda: float, options: Options, work: RobustWork) -> bool:
     """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
-    points, values = work.grid[0, :LANES], work.grid[1, :LANES]
+    points, values, floors = work.grid[0, :LANES], work.grid[1, :LANES], work.grid[2, :LANES]
     for k in range(LANES):
         points[k] = lmbda + _ABOUT[k]
-    return _evaluate(at, points, values, options) > 1
+    return _evaluate(at, points, values, floors, options) > 1
 
 
 @kernel
