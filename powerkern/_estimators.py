@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
@@ -455,6 +456,23 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
     from scipy.special import stdtrit
 
     return np.asarray(stdtrit(n / _VALUES_PER_DEGREE, quantile))
+
+
+def weight_of_one(weight: FloatArray) -> float:
+    """What counts as one value by weights: see `powerkern.kernels.counts`."""
+    largest = float(weight.max(initial=0.0))
+    if largest == 0.0:
+        return 1.0
+    share = weight / largest  # the squares of weights might overflow, or vanish
+    return min(largest * float(np.sum(share * share) / np.sum(share)), 1.0)
+
+
+def weights_of_one(values: NDArray[Any], weight: FloatArray) -> FloatArray | None:
+    """`weight_of_one` of what is there of every column; None where weights, if there are any, are counts."""
+    if weight.size == 0:
+        return None
+    units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])
+    return units if (units < 1.0).any() else None
 
 
 def _number(what: str, value: object) -> float:

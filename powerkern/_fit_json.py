@@ -51,6 +51,8 @@ class Record(NamedTuple):
     standardize: bool
     column_names: list[str] | None
     was_vector: bool
+    #: What counts as one value of each column, where weights are relative.
+    unit_weights: FloatArray | None
 
 
 def write(fit: Record) -> str:
@@ -67,6 +69,7 @@ def write(fit: Record) -> str:
         "vector": fit.was_vector,
         "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
         "quantile": fit.quantile,
+        "unit_weights": None if fit.unit_weights is None else fit.unit_weights.tolist(),
     }
     table = {name: [written(v) for v in column] for name, column in zip(FIELDS, fit.results.T.tolist(), strict=True)}
     return json.dumps({**head, "columns": table}, allow_nan=False)
@@ -93,6 +96,7 @@ def read(text: str) -> Record:
         standardize=_one_of(record, "standardize", (True, False)),
         column_names=_names(record, n_features),
         was_vector=_one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
+        unit_weights=_unit_weights(record, n_features),
     )
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), fit.families == FAMILIES["box-cox"])
     return fit
@@ -162,6 +166,18 @@ def _names(record: dict[str, Any], n_features: int) -> list[str] | None:
     if not len(set(names)) == len(names) == n_features:
         _damaged(f"column_names are not {n_features} different names")
     return names
+
+
+def _unit_weights(record: dict[str, Any], n_features: int) -> FloatArray | None:
+    """What counts as one value, which earlier releases did not write."""
+    units = record.get("unit_weights")
+    if units is None:
+        return None
+    if not isinstance(units, list) or len(units) != n_features:
+        _damaged(f"unit_weights is not a list of {n_features} numbers")
+    if not all(isinstance(unit, float) and 0.0 < unit <= 1.0 for unit in units):
+        _damaged("unit_weights are not all positive and at most 1")
+    return np.array(units)
 
 
 def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:

@@ -54,6 +54,7 @@ class FittedColumns:
         data: tuple[NDArray[Any], FloatArray] | None = None,
         sums: power_sums.PowerSums | None = None,
         was_vector: bool = False,
+        unit_weights: FloatArray | None = None,
     ) -> None:
         self.family = family
         self.estimator = estimator
@@ -64,6 +65,7 @@ class FittedColumns:
         self._results = results
         self._families = np.full(len(results), FAMILIES[family]) if families is None else families
         self._was_vector = was_vector
+        self._unit_weights = unit_weights
         self._data = data
         self._sums = sums
 

@@ -113,7 +113,9 @@ class PowerFit(Inference):
     def part(self, columns: slice) -> PowerFit:
         """The fit of some of the columns, without data."""
         names = None if self.column_names is None else self.column_names[columns]
-        return self._with(self._results[columns].copy(), self._families[columns].copy(), names)
+        part = self._with(self._results[columns].copy(), self._families[columns].copy(), names)
+        part._unit_weights = None if self._unit_weights is None else self._unit_weights[columns].copy()
+        return part
 
     def _with(self, results: FloatArray, families: IntArray, names: list[str] | None) -> PowerFit:
         """A fit of the same kind with other results, without data."""
@@ -531,6 +533,9 @@ class PowerFit(Inference):
     def standardized_cutoff(self, *, quantile: float | None = None) -> FloatArray:
         """The cut-off for outliers of each column on the standardised scale, see `outliers`.
 
+        Weights count values. Where the mean of the weights, each weighted by itself, is less than one, they are
+        relative, and that mean counts as one value: equal weights that sum to one change nothing.
+
         Parameters
         ----------
         quantile : float, optional
@@ -551,7 +556,8 @@ class PowerFit(Inference):
         normal = np.full(self.n_features, cutoff_of(quantile))
         if self.estimator not in _REWEIGHTS or self.estimator_options.get("convention") == "cellwise":
             return normal
-        return np.where(is_failed(self.status), normal, small_sample_cutoff(quantile, self.n_kept))
+        n_kept = self.n_kept if self._unit_weights is None else self.n_kept / self._unit_weights
+        return np.where(is_failed(self.status), normal, small_sample_cutoff(quantile, n_kept))
 
     # --- JSON -------------------------------------------------------------------------------------------
 
@@ -576,6 +582,7 @@ class PowerFit(Inference):
                 self.standardize,
                 self.column_names,
                 self._was_vector,
+                self._unit_weights,
             )
         )
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._arguments import NO_WEIGHTS
-from powerkern._estimators import NearestNormal, Robust
+from powerkern._estimators import NearestNormal, Robust, weight_of_one
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, STATUS
@@ -73,17 +73,11 @@ def _draw(x: FloatArray, weight: FloatArray, uniform: FloatArray, out: FloatArra
     below = np.cumsum(weight[seen]) if weight.size else np.arange(1.0, x.size + 1.0)
     if not x.size:
         return math.nan
-    n = _count(weight[seen]) if weight.size else float(x.size)
+    n = below[-1] / weight_of_one(weight[seen]) if weight.size else float(x.size)
     m = min(int(n), uniform.shape[1])
     rows = np.searchsorted(below, uniform[:, :m] * below[-1], side="right")
     out[:, :m] = x[np.minimum(rows, x.size - 1)]
     return math.sqrt(m / n)
-
-
-def _count(weight: FloatArray) -> float:
-    """How many values the weights are worth: they are counts, unless they are below one on average and so relative."""
-    total = float(weight.sum())
-    return total / min(float(weight @ weight) / total, 1.0)
 
 
 def _spread(lmbda: FloatArray) -> FloatArray:

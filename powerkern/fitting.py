@@ -15,7 +15,7 @@ from powerkern._arguments import domain_error_in, given_lambdas, weights_of
 from powerkern._best_family import CRITERIA, LIKELIHOOD, best_family
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
+from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options, weights_of_one
 from powerkern._lambda_limit import LambdaLimit, apply_limit, lambda_limit
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._normality import Normality, NormalityFigures
@@ -286,6 +286,7 @@ def fit(
         column_names=matrix.names,
         data=(matrix.values, weight),
         was_vector=matrix.was_vector,
+        unit_weights=weights_of_one(matrix.values, weight) if isinstance(other, Robust) else None,
     )
     if (lmbda is not None or other is not None) and not standardize:
         warn_overflow(fitted)

@@ -77,6 +77,10 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
     [
         ({"quantile": 1}, "quantile is not between"),
         ({"quantile": "0.995"}, "quantile is not between"),
+        ({"unit_weights": 1.0}, "unit_weights is not a list"),
+        ({"unit_weights": []}, "unit_weights is not a list"),
+        ({"unit_weights": [1.0, 0.0, 1.0]}, "unit_weights are not all positive"),
+        ({"unit_weights": ["1", 1.0, 1.0]}, "unit_weights are not all positive"),
         ({"vector": True}, "vector is none of False"),
         ({"vector": 0}, "vector is none of False"),
         ({"standardize": 1}, "standardize is none of"),

@@ -301,6 +301,29 @@ def test_cutoffs_of_short_columns_are_wider():
     assert_allclose(read.standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0 / 60.0, 1e-200])
+def test_relative_weights_are_worth_as_many_values_whatever_they_sum_to(factor):
+    """Cut-offs, what they flag and standard errors, by what is there of each column; JSON and pickles keep them."""
+    x = contaminated(60, 2)
+    x[:20, 1] = np.nan
+    weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
+    weight /= (weight**2).sum() / weight.sum()  # the first column just counts
+    plain, relative = (fitted(x, "box-cox", sample_weight=w) for w in (weight, factor * weight))
+    expected = []
+    for column, n_kept in zip(x.T, relative.n_kept, strict=True):
+        w = factor * weight[~np.isnan(column)]
+        one = min(factor * ((w / factor) ** 2).sum() / (w / factor).sum(), 1.0)
+        expected.append(stdtrit(n_kept / one / 4.0, 0.995))
+    assert_allclose(relative.standardized_cutoff(), expected, rtol=1e-9)
+    assert expected[0] < 3.1
+    assert expected[1] < 3.4
+    assert_array_equal(relative.outliers(x), plain.outliers(x))
+    assert_allclose(relative.standard_error(), plain.standard_error(), rtol=0.1)
+    for again in (PowerFit.from_json(relative.to_json()), pickle.loads(pickle.dumps(relative))):
+        assert_array_equal(again.standardized_cutoff(), relative.standardized_cutoff())
+    assert_array_equal(relative.part(slice(1, 2)).standardized_cutoff(), relative.standardized_cutoff()[1:])
+
+
 def test_scale_of_a_trimmed_sample_is_that_of_a_normal_one():
     x = np.random.default_rng(3).normal(size=20_000)
     assert fitted(x, "yeo-johnson", "mtl").transform(x).std() == pytest.approx(1.0, abs=0.03)
