@@ -63,6 +63,10 @@ _RECTIFY = {"one": QUARTILES, "both": BOTH}
 SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 
 
+#: How many values count as a degree of freedom of standardised values: found by simulation, see the guide.
+_VALUES_PER_DEGREE = 4.0
+
+
 class Robust(NamedTuple):
     """A robust estimator with its options: what the kernel is asked to do, and the quantile of the cut-off."""
 
@@ -441,6 +445,16 @@ def cutoff_of(quantile: float) -> float:
     from scipy.special import ndtri  # costs a third of the time to import powerkern
 
     return float(ndtri(value))
+
+
+def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
+    """The quantile of Student's t with n/4 degrees of freedom: standardised values further from 0 are outliers.
+
+    After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean ones are.
+    """
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(n / _VALUES_PER_DEGREE, quantile))
 
 
 def _number(what: str, value: object) -> float:

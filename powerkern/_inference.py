@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,16 +30,29 @@ from powerkern._likelihood_tests import (
     wald_interval,
 )
 from powerkern._normality import Normality, moments_matrix, normality_figures
+from powerkern._robust_intervals import REPLICATES, bootstrap_errors
 from powerkern._shift import to_own_units
 from powerkern._status import Status
-from powerkern._summary import NOTE_ON_TESTS, NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
+from powerkern._summary import (
+    NOTE_ON_TESTS,
+    NOTE_WITHOUT_DATA,
+    Summary,
+    estimates,
+    note_on_bootstrap,
+    note_on_intervals,
+)
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, check_n_features
+from powerkern._validate import as_choice, as_matrix, check_n_features, is_whole
 from powerkern.kernels.normality import N_NORMALITY
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, ROUTE, X_MAX, X_MIN
 
 #: Columns of a matrix.
 Chosen = slice | NDArray[np.intp]
+#: Statuses of columns whose lambda is what the estimator finds: of maximum likelihood, and of the others.
+_FOUND = (Status.OK,)
+_FOUND_ROBUSTLY = [s for s in Status if not s.failed and s not in (Status.AT_BOUND, Status.FIXED, Status.ROUNDED)]
+#: Replicates of a bootstrap.
+_FEWEST_REPLICATES = 20
 #: Names of figures in a summary.
 _SHORTER = {"pvalue": "p_normal"}
 
@@ -170,11 +183,12 @@ class Inference(FittedColumns):
         level: float = 0.95,
         X: object = None,
         *,
-        method: Method = "profile",
+        method: Method | Literal["bootstrap"] | None = None,
+        replicates: int = REPLICATES,
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Interval:
-        """Intervals for lambda: where `nll` exceeds its minimum by half a chi-square quantile, or from its curvature.
+        """Intervals for lambda: from the likelihood, or of the estimators that have none of their own, by a bootstrap.
 
         Parameters
         ----------
@@ -182,15 +196,25 @@ class Inference(FittedColumns):
             Confidence level, between 0 and 1.
         X, sample_weight, n_threads
             As in `profile`.
-        method : {"profile", "wald"}, default "profile"
-            Where the profile likelihood ends, or ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car
-            prints it. That needs no data; the other has better coverage in short columns.
+        method : {"profile", "wald", "bootstrap"}, optional
+            "profile" (default of maximum likelihood): where `nll` exceeds its minimum by half a chi-square quantile.
+            "wald": ``lmbda -+ Phi^-1((1 + level)/2)/sqrt(information)``, as R's car prints it. That needs no data; the
+            other has better coverage in short columns. "bootstrap" (of all other estimators, and of them only):
+            ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`.
+        replicates : int, default 200
+            Of the bootstrap, see `standard_error`.
 
         Returns
         -------
         Interval
-            Arrays `low` and `high`; NaN for columns whose lambda was not found by maximum likelihood (given, at a
-            bound, not fitted).
+            Arrays `low` and `high`; NaN for columns whose lambda was not found by the estimator (given, at a bound, not
+            fitted).
+
+        Notes
+        -----
+        What an interval of a robust fit covers is the lambda that the estimator finds in a very long column of the same
+        kind. Without outliers it does so in 93 to 97 % of columns of 50 to 1000 values at level 0.95 (see the guide on
+        robust fits); ``1/sqrt(information)`` of the values kept would be too short, as it takes them as given.
 
         Examples
         --------
@@ -201,10 +225,15 @@ class Inference(FittedColumns):
         >>> np.ravel(fit.confint(method="wald")).round(4)
         array([-0.0543, 0.2071])
         """
-        self._refuse_robust("a likelihood interval")
         level = checked_level(level)
-        if as_choice("method", method, get_args(Method)) == "wald":
-            return wald_interval(self.lmbda, self._standard_error(), level)
+        by_bootstrap = self.estimator != "mle"
+        method = method or ("bootstrap" if by_bootstrap else "profile")
+        if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
+            which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
+            raise ValueError(f"intervals of estimator={self.estimator!r} are made with {which}, not {method!r}")
+        if method != "profile":
+            se = self.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
+            return wald_interval(self.lmbda, se, level)
         from scipy.special import chdtri  # costs a third of the time to import powerkern
 
         threads = thread_count(n_threads)
@@ -221,6 +250,67 @@ class Inference(FittedColumns):
         ends[drop == 0.0] = self.lmbda[drop == 0.0, None]  # a level that rounds to 0
         ends[self.status != Status.OK] = np.nan
         return Interval(ends[:, 0], ends[:, 1])
+
+    def standard_error(
+        self,
+        X: object = None,
+        *,
+        replicates: int = REPLICATES,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
+    ) -> FloatArray:
+        """The standard error of lambda: ``1/sqrt(information)``; of the other estimators by a bootstrap.
+
+        Parameters
+        ----------
+        X, sample_weight, n_threads
+            As in `profile`; maximum likelihood needs no data for it.
+        replicates : int, default 200
+            How often rows are drawn with replacement and fitted; more of them have a steadier spread: that of 200 is
+            within some 6 % of that of very many.
+
+        Returns
+        -------
+        (n_features,) ndarray
+            NaN for columns whose lambda was not found by the estimator (given, at a bound, not fitted), and where most
+            replicates cannot be fitted.
+
+        Raises
+        ------
+        ValueError
+            A robust fit without its data.
+
+        Notes
+        -----
+        Half the distance between the quantiles Phi(-1) and Phi(1) of the replicates' lambdas, times sqrt(m/n): a
+        replicate has m values, at most 500 of n, drawn in proportion to their weights from those that are not missing.
+        It takes as long as fitting 200 columns of m values for each column; what is drawn does not depend on threads,
+        nor on the number and order of columns. Under ``family="best"`` the family is taken as given.
+
+        References
+        ----------
+        .. [1] P. J. Bickel, F. Götze and W. R. van Zwet, "Resampling fewer than n observations: gains, losses, and
+           remedies for losses", Statistica Sinica 7, 1997, 1-31.
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> x = np.random.default_rng(0).lognormal(size=200)
+        >>> robust, likely = pk.fit(x, "box-cox", "rewml"), pk.fit(x, "box-cox")
+        >>> bool(robust.standard_error()[0] > likely.standard_error()[0])
+        True
+        """
+        estimator = other_estimator(self.estimator, self.estimator_options)
+        if estimator is None:
+            return self._of_found(standard_error(self.information))
+        if not is_whole(replicates) or not replicates >= _FEWEST_REPLICATES:
+            raise ValueError(f"replicates must be a whole number of at least {_FEWEST_REPLICATES}, got {replicates!r}")
+        values, weight = self._as_they_are(X, sample_weight)
+        shift, errors = self.shift, np.empty(self.n_features)
+        for code, chosen in self._by_family():
+            args = values[:, chosen], shift[chosen], weight, code, int(replicates), thread_count(n_threads)
+            errors[chosen] = bootstrap_errors(estimator, *args)
+        return self._of_found(errors)
 
     def lr_test(
         self,
@@ -306,6 +396,7 @@ class Inference(FittedColumns):
         >>> fit.lmbda.round(3), fit.rounded()
         (array([0.076]), array([0.]))
         """
+        self._refuse_robust("a rounded power")
         return rounded_power(self.lmbda, self.confint(level, method="wald"))
 
     def normality(
@@ -382,8 +473,9 @@ class Inference(FittedColumns):
             For each column: `lmbda`, the `rounded` power, standard error `se`, ends `low` and `high` of the Wald
             interval, likelihood ratio tests of lambda = 0 (`lr_0`, p-value `p_0`) and 1 (`lr_1`, `p_1`); skewness,
             kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. What needs
-            the data is left out where the fit no longer has them, and tests and intervals for robust fits. A note
-            says so.
+            the data is left out where the fit no longer has them. Of robust fits `se` is by the bootstrap of
+            `standard_error`, `low` and `high` are those of `confint`, and there are no tests and rounded powers. Notes
+            say so.
 
         Examples
         --------
@@ -402,8 +494,7 @@ class Inference(FittedColumns):
         if self.estimator == "mle":
             found, notes = self._estimates(level, X, sample_weight, n_threads)
         else:
-            found = {"lmbda": self.lmbda, "n_kept": self.n_kept}
-            notes = [f"no tests, no intervals: estimator={self.estimator!r} is not maximum likelihood"]
+            found, notes = self._robust_estimates(level, X, sample_weight, n_threads)
         shape, note = self._shape_entries(X, sample_weight, n_threads)
         return Summary(repr(self), names, [first | found, *shape, last], notes=[*notes, *note])
 
@@ -420,7 +511,20 @@ class Inference(FittedColumns):
         else:
             notes.append(NOTE_WITHOUT_DATA)
         rounded = rounded_power(self.lmbda, interval)
-        return estimates(self.lmbda, rounded, self._standard_error(), interval, tests), notes
+        return estimates(self.lmbda, rounded, self.standard_error(), interval, tests), notes
+
+    def _robust_estimates(
+        self, level: float, X: object, sample_weight: ArrayLike | None, n_threads: int | None
+    ) -> tuple[dict[str, FloatArray], list[str]]:
+        """The same of estimators that are not maximum likelihood, and have no tests."""
+        notes = [f"no tests: estimator={self.estimator!r} is not maximum likelihood"]
+        if X is None and self._data is None:
+            found, which = {}, "no intervals: the fit no longer has its data; pass X"
+        else:
+            se = self.standard_error(X, sample_weight=sample_weight, n_threads=n_threads)
+            interval = wald_interval(self.lmbda, se, level)
+            found, which = {"se": se, "low": interval.low, "high": interval.high}, note_on_bootstrap(level)
+        return {"lmbda": self.lmbda, **found, "n_kept": self.n_kept}, [*notes, which]
 
     def _shape_entries(
         self, X: object, sample_weight: ArrayLike | None, n_threads: int | None
@@ -439,9 +543,10 @@ class Inference(FittedColumns):
         """`nll` of the columns whose lambda was found by maximum likelihood."""
         return np.where(self.status == Status.OK, self.nll, np.nan)
 
-    def _standard_error(self) -> FloatArray:
-        """Of the columns whose lambda was found by maximum likelihood."""
-        return np.where(self.status == Status.OK, standard_error(self.information), np.nan)
+    def _of_found(self, figures: FloatArray) -> FloatArray:
+        """The figures of columns whose lambda was found by the estimator; NaN of others."""
+        found = _FOUND if self.estimator == "mle" else _FOUND_ROBUSTLY
+        return np.where(np.isin(self.status, found), figures, np.nan)
 
     def _by_family(self) -> list[tuple[int, Chosen]]:
         """Each family in use, and its columns."""

@@ -13,7 +13,7 @@ from powerkern._arguments import domain_error_in
 from powerkern._back_transform import mean_of, quantile_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import cutoff_of
+from powerkern._estimators import cutoff_of, small_sample_cutoff
 from powerkern._inference import Inference
 from powerkern._likelihood_tests import Interval
 from powerkern._status import Status, is_failed
@@ -31,6 +31,8 @@ BEST = _fit_json.BEST
 FIT_FAMILIES = (*FAMILIES, BEST)
 #: Estimators that leave values out altogether.
 _KEEPS = ("rewml", "rewml-nr", "mtl")
+#: Estimators that reweight.
+_REWEIGHTS = ("rewml", "rewml-nr")
 
 
 class PowerFit(Inference):
@@ -61,7 +63,9 @@ class PowerFit(Inference):
         The transformation parameter. 1 for a column that could not be fitted, which is passed through unchanged.
     loc, scale, log_factor : ndarray
         Mean ``loc * exp(log_factor)`` and standard deviation ``scale * exp(log_factor)`` (with 1/n) of the raw
-        transformed values, for robust fits of those that were kept. `log_factor` is 0 unless they would overflow.
+        transformed values. For robust fits these are the mean of the values kept, and their standard deviation over
+        that of the same part of a normal distribution, so that clean data come out with standard deviation 1 (with
+        ``convention="cellwise"`` theirs with 1/(n - 1)). `log_factor` is 0 unless they would overflow.
         Standardised output does not pass through them: see Notes.
     nll : ndarray
         Negative log-likelihood ``n (1/2 ln Var(psi) - (lmbda - 1) mean(J))``, minus `scipy.stats.boxcox_llf`; for
@@ -458,14 +462,18 @@ class PowerFit(Inference):
         return weights.reshape(-1) if matrix.was_vector else weights
 
     def outliers(self, X: object, *, quantile: float | None = None) -> BoolArray:
-        """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > Phi^-1(quantile) scale``.
+        """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
+
+        The cut-off is ``Phi^-1(quantile)``; of reweighted maximum likelihood by the paper's convention, the quantile of
+        Student's t with n_kept/4 degrees of freedom, nearly the same in long columns. About 1 % of clean values are
+        then beyond the default one in short columns, too.
 
         Parameters
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
             The fitted data, or new ones. Missing values are no outliers, nor are values of columns not fitted.
         quantile : float, optional
-            Default: `quantile` of the fit, 0.995 unless given, which flags 1 % of normal data.
+            Default: `quantile` of the fit, 0.995 unless given, which flags about 1 % of normal data.
 
         Returns
         -------
@@ -497,8 +505,8 @@ class PowerFit(Inference):
         Returns
         -------
         Interval
-            Arrays `low` and `high`: values with ``psi = loc -+ Phi^-1(quantile) scale``; -inf (-shift under Box-Cox)
-            and inf beyond the range of the transform; NaN for columns that could not be fitted.
+            Arrays `low` and `high`: values with ``psi = loc -+ cutoff scale`` (see `outliers`); -inf (-shift under
+            Box-Cox) and inf beyond the range of the transform; NaN for columns that could not be fitted.
 
         Examples
         --------
@@ -508,8 +516,8 @@ class PowerFit(Inference):
         >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
         True
         """
-        cutoff = cutoff_of(self.quantile if quantile is None else quantile)
-        ends = np.repeat([[-cutoff], [cutoff]], self.n_features, axis=1)
+        cutoff = self.standardized_cutoff(quantile=quantile)
+        ends = np.array([-cutoff, cutoff])
         families, results = self._families, self._results
         transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
@@ -519,6 +527,31 @@ class PowerFit(Inference):
         failed = is_failed(self.status)
         low[failed] = high[failed] = np.nan
         return Interval(low, high)
+
+    def standardized_cutoff(self, *, quantile: float | None = None) -> FloatArray:
+        """The cut-off for outliers of each column on the standardised scale, see `outliers`.
+
+        Parameters
+        ----------
+        quantile : float, optional
+            Default: `quantile` of the fit.
+
+        Returns
+        -------
+        (n_features,) ndarray
+
+        Examples
+        --------
+        >>> import numpy as np, powerkern as pk
+        >>> X = np.random.default_rng(0).lognormal(size=(1000, 1))
+        >>> [pk.fit(X[:n], estimator="rewml").standardized_cutoff().round(1).tolist() for n in (10, 50, 1000)]
+        [[7.2], [3.0], [2.6]]
+        """
+        quantile = self.quantile if quantile is None else quantile
+        normal = np.full(self.n_features, cutoff_of(quantile))
+        if self.estimator not in _REWEIGHTS or self.estimator_options.get("convention") == "cellwise":
+            return normal
+        return np.where(is_failed(self.status), normal, small_sample_cutoff(quantile, self.n_kept))
 
     # --- JSON -------------------------------------------------------------------------------------------
 

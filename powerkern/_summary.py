@@ -133,6 +133,11 @@ def note_on_intervals(level: float) -> str:
     return f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"
 
 
+def note_on_bootstrap(level: float) -> str:
+    """What the ends of the intervals of robust fits are."""
+    return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
+
+
 def _first(n: int, entries: Entries) -> Entries:
     """The first rows of a table."""
     return {name: entry[:n] for name, entry in entries.items()}

@@ -832,7 +832,11 @@ def reweighted(
         kept.append(within(y))
     part = y[kept[-1]]
     return RobustFit(
-        kept, lmbdas, float(part.mean()), float(part.std(ddof=ddof)), huber_one_step(y, HUBER_K, HUBER_BETA)
+        kept,
+        lmbdas,
+        float(part.mean()),
+        float(part.std(ddof=ddof)) / (1.0 if rule == "cellwise" else sd_within(cutoff)),
+        huber_one_step(y, HUBER_K, HUBER_BETA),
     )
 
 
@@ -863,6 +867,13 @@ def likeliest_lambda(family: str, x: np.ndarray, start: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if longdouble_score(family, middle, x) > 0 else (middle, high)
     return float((low + high) / 2)
+
+
+def sd_within(reach: float) -> float:
+    """The standard deviation of a standard normal variable between -reach and reach, by quadrature."""
+    with mpmath.workdps(30):
+        mass, square = (mpmath.quad(lambda z, k=k: z**k * mpmath.npdf(z), [-reach, 0, reach]) for k in (0, 2))
+        return float(mpmath.sqrt(square / mass))
 
 
 def normal_quantile(p: float) -> float:

@@ -144,13 +144,16 @@ def test_of_other_estimators(x, estimator):
         "column",
         "family",
         "lmbda",
+        "se",
+        "low",
+        "high",
         "n_kept",
         *FIGURES,
         "n_obs",
         "status",
     ]
     assert list(summary.to_dict()) == names
-    assert f"no tests, no intervals: estimator='{estimator}' is not maximum likelihood" in str(summary)
+    assert f"no tests: estimator='{estimator}' is not maximum likelihood" in str(summary)
 
 
 def test_weights(x):

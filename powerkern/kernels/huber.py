@@ -64,6 +64,18 @@ def beta_of(k: float) -> float:
 
 
 @kernel
+def sd_within(reach: float) -> float:
+    """The standard deviation of a standard normal Z with abs(Z) <= reach: what that of a central part is to be over.
+
+    Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
+    """
+    if not reach < math.inf:
+        return 1.0
+    inside = math.erf(reach / math.sqrt(2.0))
+    return math.sqrt(1.0 - 2.0 * reach * math.exp(-0.5 * reach * reach) / (math.sqrt(2.0 * math.pi) * inside))
+
+
+@kernel
 def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
     """Root mu of sum w psi_k((y - center - mu)/scale) = 0 ([1]_), its iterations, and whether they converged.
 

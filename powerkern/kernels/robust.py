@@ -48,11 +48,20 @@ from powerkern.kernels.counts import (
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
 from powerkern.kernels.floats import EPS
+from powerkern.kernels.huber import sd_within
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column, fit_weighted_column
 from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
 from powerkern.kernels.order_statistics import position_of
-from powerkern.kernels.qq import CLOSE, PAPER, near_copies, near_quantiles, normal_nodes, normal_scores
+from powerkern.kernels.qq import (
+    CLOSE,
+    PAPER,
+    near_copies,
+    near_quantiles,
+    normal_nodes,
+    normal_quantile,
+    normal_scores,
+)
 from powerkern.kernels.rectified import (
     BOTH,
     NOT_RECTIFIED,
@@ -77,6 +86,7 @@ from powerkern.kernels.results import (
     LOC,
     N_EVAL,
     N_KEPT,
+    N_OBS,
     N_RESULTS,
     NLL,
     OBJECTIVE,
@@ -625,17 +635,25 @@ def _finish(
     looked_at = options.criterion == QQ and not options.cellwise and row[STATUS] != _NOT_CERTIFIED
     if looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options):
         row[STATUS] = _TAIL_KEPT
-    if options.cellwise:
-        n_kept = row[N_KEPT] / _value_weight(every.counts)
-        correction = math.sqrt(n_kept / (n_kept - 1.0))
-        row[SCALE] *= correction
-        row[INTERCEPT] /= correction
-        row[SLOPE] /= correction
+    correction = _scale_correction(row[N_KEPT] / _value_weight(every.counts), row[N_KEPT] / row[N_OBS], options)
+    row[SCALE] *= correction
+    row[INTERCEPT] /= correction
+    row[SLOPE] /= correction
     if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
         reach, below = options.cutoff * kept.scale, every.column.below
         low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
+
+
+@kernel
+def _scale_correction(n_kept: float, share: float, options: Options) -> float:
+    """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
+    if options.cellwise:
+        return math.sqrt(n_kept / (n_kept - 1.0))
+    if options.criterion == QQ:
+        return 1.0 / sd_within(options.cutoff)
+    return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
 
 
 @kernel

@@ -52,7 +52,8 @@ def cell_map(
         kept are drawn, and all rows of `X`, judged by `powerkern.cellwise.DDCFit.predict`.
     cutoff : float, optional
         How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
-        one normal value in a hundred.
+        one normal value in a hundred. Columns that are too short for it (see `PowerFit.standardized_cutoff`) are scaled
+        down until it is theirs.
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw; more are drawn as blocks, whose size the axes name.
     ax : matplotlib Axes, optional
@@ -79,12 +80,12 @@ def cell_map(
     1.0
     """
     drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(fit))
+    z = drawn.values if cutoff is not None else drawn.values * drawn.scaling
     cutoff = drawn.cutoff if cutoff is None else cutoff
     if not (is_real(cutoff) and 0.0 < cutoff < np.inf):
         raise ValueError(f"cutoff must be a positive number, got {cutoff!r}")
     if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and all(is_whole(k) and k >= 1 for k in max_shape)):
         raise ValueError(f"max_shape must be two whole numbers of at least 1, rows and columns, got {max_shape!r}")
-    z = drawn.values
     rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
     ax = axes_of(ax)
     draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
@@ -103,6 +104,7 @@ class _Drawn(NamedTuple):
 
     values: FloatArray
     cutoff: float
+    scaling: FloatArray  #: of each column, that brings its own cutoff there
     names: list[str] | None
     failed: BoolArray
     rows: IntArray
@@ -115,13 +117,17 @@ def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
     failed = is_failed(fit.status)
     z = fit.transform(matrix.values).astype(np.float64)
     z[:, failed] = np.nan  # not on a standardized scale
-    return _Drawn(z, float(ndtri(fit.quantile)), matrix.names or fit.column_names, failed, np.empty(0, dtype=np.int64))
+    cutoff = float(ndtri(fit.quantile))
+    own, names = fit.standardized_cutoff(), matrix.names or fit.column_names
+    return _Drawn(z, cutoff, cutoff / own, names, failed, np.empty(0, dtype=np.int64))
 
 
 def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
-    return _Drawn(cells.residuals, fit.cutoff, fit.column_names, failed, np.flatnonzero(cells.flagged_rows))
+    return _Drawn(
+        cells.residuals, fit.cutoff, np.ones(failed.size), fit.column_names, failed, np.flatnonzero(cells.flagged_rows)
+    )
 
 
 def _mark_rows(ax: Axes, rows: IntArray) -> None:
