@@ -78,7 +78,7 @@ def test_run_time_needs_three_packages():
 
 
 def test_all_has_every_optional_dependency():
-    of_the_library = {"progress", "parquet", "pandas", "sklearn", "dask", "plot", "formula", "keys"}
+    of_the_library = {"progress", "parquet", "pandas", "sklearn", "dask", "plot", "formula", "keys", "onnx"}
     assert set(EXTRAS) == of_the_library | {"flower", "all", "test", "bench", "docs", "dev"}
     (everything,) = EXTRAS["all"]
     assert set(re.search(r"\[(.*)\]", everything).group(1).split(",")) == of_the_library
@@ -220,7 +220,7 @@ MOVED = {
         "numba<",
     ),
     "scikit-learn": (
-        "import sys, sklearn.utils._param_validation; del sklearn.utils._param_validation.StrOptions",
+        "import sklearn.preprocessing, sklearn.utils._param_validation; del sklearn.utils._param_validation.StrOptions",
         "powerkern.sklearn",
         "scikit-learn<",
     ),
