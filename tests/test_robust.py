@@ -182,7 +182,7 @@ def test_reweighting_that_goes_to_and_fro():
 
 
 @families
-@pytest.mark.parametrize("name", ["rewml", "rewml-nr", "rewml as R", "rewml, own choices"])
+@pytest.mark.parametrize("name", ["rewml, one side", "rewml-nr", "rewml as R", "rewml, own choices"])
 def test_start_is_the_global_minimum(family, name):
     estimator, options = ESTIMATORS[name]
     rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
@@ -199,7 +199,7 @@ def test_start_is_the_global_minimum(family, name):
             return oracles.qq_objective(family, u, lmbda, taken, scores, *more)
 
         excess.append(objective(fit.lmbda0[0] * power) - oracles.lowest(objective, step=0.05))
-        assert excess[-1] <= CLOSE, key
+        assert excess[-1] <= (CLOSE if rule == "cellwise" else 1e-6), key
     assert np.mean(np.array(excess) <= 1e-6) >= 0.75
 
 

@@ -65,7 +65,8 @@ def qq_objectives(
 ) -> None:
     """out = the objective at `lmbdas`, LANES at a time; NaN where it is not defined.
 
-    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column.
+    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column. Without counts it
+    holds what rho is taken of afterwards, in units of c, at the last of the lambdas.
     """
     for i in range(0, lmbdas.size, LANES):
         _transform(column, load(lmbdas, (i,)), y)
@@ -180,6 +181,7 @@ def _plain_nearness(
     near, one = in_all_lanes(0.0), in_all_lanes(1.0)
     for i in range(scores.size):
         t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / c)
+        store(y, (LANES * i,), t)
         u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
         near += u * u * u
     return near

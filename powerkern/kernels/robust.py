@@ -62,6 +62,7 @@ from powerkern.kernels.qq import (
     normal_quantile,
     normal_scores,
 )
+from powerkern.kernels.qq_search import CELL_WORK, borrowed_cells
 from powerkern.kernels.rectified import (
     BOTH,
     NOT_RECTIFIED,
@@ -749,8 +750,9 @@ def _objectives(
 
 
 _ROBUST_WORK = named_tuple(
-    RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN, COUNTS_WORK, COUNTS_WORK
-)
+    RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN,
+    COUNTS_WORK, COUNTS_WORK, CELL_WORK,
+)  # fmt: skip
 
 
 @kernel
@@ -759,7 +761,7 @@ def _borrowed(w: RobustWork) -> RobustWork:
     return RobustWork(
         borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
         borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes), borrowed(w.trial),
-        borrowed_counts(w.counts), borrowed_counts(w.sample_counts),
+        borrowed_counts(w.counts), borrowed_counts(w.sample_counts), borrowed_cells(w.search),
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.order_statistics import SLACK
 from powerkern.kernels.qq import bisquare_objective_of, sampled_score, weighted_bisquare_of
 from powerkern.kernels.qq_lanes import qq_objectives
+from powerkern.kernels.qq_search import MOST_POINTS, CellWork, QQObjective, new_cell_work, search_cells
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, rank_of, transform_sorted
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.scratch import Work, new_work
@@ -54,12 +55,10 @@ _HUBER_K = 1.5
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
 CELLWISE_XTOL = 0.0001220703125
 
-#: Order statistics used by the scan; longer columns than _ALL are searched on them, too, before all values are.
-SAMPLE, _ALL = 128, 512
+#: Order statistics used by the scan; longer columns than ALL are searched on them, too, before all values are.
+SAMPLE, ALL = 128, 512
 #: Spacing of the scan, and by how much the second grid is finer.
 _STEP, _FINER = 0.5, 4.0
-#: Into how many parts its steps are divided where LANES points are evaluated at once: up to a length twice as many.
-_PARTS_OF_STEP, _SHORT = 4, 32
 #: Points of the second grid there, outwards from an end.
 _OUTWARD_LANES = 16
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
@@ -67,9 +66,8 @@ _WIDE = 0.1
 #: Where such a search looks about the minimum of a parabola: parts of the way to the ends of the interval, and of the
 #: tolerance; and what is left of an interval by points that are evenly spaced.
 _PARTS, _CLOSE, _EVENLY = (0.5, 0.125, 1.0 / 64.0, 1.0 / 128.0), 0.4, 2.0 / (LANES + 1.0)
-#: Maximum number of points of a scan before its steps are divided, and room for them afterwards.
-_MAX_SCAN = 64
-_ROOM_FOR_SCAN = 2 * _PARTS_OF_STEP * _MAX_SCAN
+#: Maximum number of points of a scan, and into how many parts its steps are divided with weights, LANES at a time.
+_MAX_SCAN, _WEIGHTED_PARTS = 64, 4
 #: Points of the second grid: about the lowest point, or outwards in doubling steps.
 _N_SECOND = 13
 #: Local minima that are followed up.
@@ -87,9 +85,9 @@ _COARSE_XTOL, _FINE_XTOL, _REACH, _WIDEST = 2e-3, 1e-5, 0.04, 4.0
 _MAX_EVAL = 100
 
 
-# a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there, and where its
-# minimum was found (NaN: not searched)
-LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER = range(7)
+# a cell: its ends and the objective there (inf: unknown), its lowest point known and the objective there, where its
+# minimum was found (NaN: not searched), and what that is at least
+LOW, HIGH, AT_LOW, AT_HIGH, LOWEST, VALUE, MINIMISER, FLOOR = range(8)
 
 
 class Options(NamedTuple):
@@ -121,12 +119,13 @@ class RobustWork(NamedTuple):
     scores: FloatArray
     scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
     sample: FloatArray  #: (5, SAMPLE + ROOM): values, logs, scores, y, ones
-    grid: FloatArray  #: (2, _ROOM_FOR_SCAN): points of the scan and values there
-    cells: FloatArray  #: (_MAX_CELLS, 7): where local minima are, see LOW ...
-    lanes: FloatArray  #: LANES * SAMPLE: transforms of a short column at LANES lambdas
+    grid: FloatArray  #: (3, MOST_POINTS): points of the scan, values there, and what they are likely near them at least
+    cells: FloatArray  #: (_MAX_CELLS, 8): where local minima are, see LOW ...
+    lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas
     trial: FloatArray  #: N_RESULTS: a fit beside that of the column
     counts: CountsWork  #: of a column with weights
     sample_counts: CountsWork
+    search: CellWork  #: for columns of up to ALL values
 
 
 class Sorted(NamedTuple):
@@ -175,13 +174,13 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
     sample, grid, cells = (
         np.ones((5, SAMPLE + ROOM)),
-        np.empty((2, _ROOM_FOR_SCAN)),
-        np.empty((_MAX_CELLS, 7)),
+        np.empty((3, MOST_POINTS)),
+        np.empty((_MAX_CELLS, 8)),
     )
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
-        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * SAMPLE),
-        np.empty(N_RESULTS), counts, sample_counts,
+        new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
+        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL),
     )  # fmt: skip
 
 
@@ -444,79 +443,109 @@ def _sample_scores(counts: Counts, every: Sorted, work: RobustWork) -> tuple[Cou
 def _scan(at: Sorted, low: float, high: float, options: Options, work: RobustWork) -> GridScan:
     """Local minima of the objective on a grid, as cells after the first, and on a second one.
 
-    That is finer, about the lowest point (where steps are not divided: all of it is in a grid of divided steps); or it
-    goes on outwards from the end of the interval where the lowest of the steps is, in doubling steps: but R's
-    conventions take the interval as it is.
+    That is finer, about the lowest point (where cells are divided there is no need of it); or it goes on outwards from
+    the end of the interval where the lowest point is, in doubling steps: R's conventions take the interval as it is.
     """
     by_lanes = _by_lanes(at, options)
-    n_steps = min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
-    wide, n_parts = (high - low) / n_steps, _parts_of_step(at, options)
-    last = n_steps * n_parts
-    n_points = (last // LANES + 1) * LANES if by_lanes else last + 1
-    points, values = work.grid[0, :n_points], work.grid[1, :n_points]
-    for k in range(n_points):
-        points[k] = low + wide / n_parts * min(k, last)
-    best = _evaluate(at, points, values, options)
-    n_cells = _add_minima(points[: last + 1], values, options.cellwise, work.cells, 1)
-    lowest, end = values[best], _lowest_step(values, n_parts, n_steps)
-    outwards = not options.cellwise and end in (0, n_steps)
+    if by_lanes:
+        n_points = _scan_points(at.counts, at.scores, at, low, high, options, work)
+    else:
+        n_points = _on_grid(at, low, high, 1, options, work)
+    points, values, floors = work.grid[0, :n_points], work.grid[1, :n_points], work.grid[2, :n_points]
+    best = _lowest(values)
+    n_cells = _add_minima(points, values, floors, options.cellwise, work.cells, 1)
+    lowest, origin = values[best], points[best]
+    outwards = not options.cellwise and best in (0, n_points - 1)
     if by_lanes and not outwards:
         return GridScan(n_cells, n_points, True)
-    origin, step = points[end * n_parts], wide if end > 0 else -wide
+    step = (high - low) / _n_steps(low, high) * (1.0 if best > 0 else -1.0)
     n_second = _OUTWARD_LANES if by_lanes else _N_SECOND
-    points, values = work.grid[0, :n_second], work.grid[1, :n_second]
+    points, values, floors = work.grid[0, :n_second], work.grid[1, :n_second], work.grid[2, :n_second]
     for k in range(n_second):
-        if by_lanes:  # from the neighbour inside on: the lowest may be between
+        if by_lanes:  # from inside on: the lowest may be between
             points[k] = origin + step * (2.0**k * 0.25 - 1.0 if k > 0 else -1.0)
         elif outwards:
             points[k] = origin + step * (2.0**k * 0.5 - 1.0)
         else:
             points[k] = min(max(origin + step * (k - n_second // 2) / _FINER, low), high)
-    best = _evaluate(at, points, values, options)
-    n_cells = _add_minima(points, values, False, work.cells, n_cells)
+    best = _evaluate(at, points, values, floors, options)
+    n_cells = _add_minima(points, values, floors, False, work.cells, n_cells)
     inside = not outwards or 0 < best < n_second - 1 or values[best] > lowest
     return GridScan(n_cells, n_points + n_second, inside)
 
 
 @kernel
-def _lowest_step(values: FloatArray, n_parts: int, n_steps: int) -> int:
-    """Which of the undivided steps is lowest."""
+def _lowest(values: FloatArray) -> int:
     best = 0
-    for k in range(1, n_steps + 1):
-        if values[k * n_parts] < values[best * n_parts]:
-            best = k
-    return best
-
-
-@kernel
-def _parts_of_step(at: Sorted, options: Options) -> int:
-    if not _by_lanes(at, options):
-        return 1
-    return _PARTS_OF_STEP if at.column.n > _SHORT else 2 * _PARTS_OF_STEP
-
-
-@kernel
-def _by_lanes(at: Sorted, options: Options) -> bool:
-    """Whether the objective is evaluated at LANES lambdas at once."""
-    return at.column.n <= SAMPLE and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
-
-
-@kernel
-def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, options: Options) -> int:
-    """The objective at all points, infinite where it is not defined; returns where it is lowest."""
-    best, by_lanes = 0, _by_lanes(at, options)
-    if by_lanes:
-        qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
-    for k in range(points.size):
-        value = values[k] if by_lanes else objective(at, points[k], options)
-        values[k] = value if value == value else math.inf
+    for k in range(values.size):
         if values[k] < values[best]:
             best = k
     return best
 
 
 @kernel
-def _add_minima(points: FloatArray, values: FloatArray, ends: bool, cells: FloatArray, n_cells: int) -> int:
+def _n_steps(low: float, high: float) -> int:
+    return min(max(math.ceil((high - low) / _STEP), 2), _MAX_SCAN - 1)
+
+
+@kernel
+def _on_grid(at: Sorted, low: float, high: float, n_parts: int, options: Options, work: RobustWork) -> int:
+    """Points of even steps, in `work.grid`, and how many."""
+    last = _n_steps(low, high) * n_parts
+    n_points = (last // LANES + 1) * LANES if _by_lanes(at, options) else last + 1
+    for k in range(n_points):
+        work.grid[0, k] = low + (high - low) / last * min(k, last)
+    _evaluate(at, work.grid[0, :n_points], work.grid[1], work.grid[2], options)
+    return last + 1
+
+
+@kernel
+def _in_cells(
+    counts: None, scores: FloatArray, at: Sorted, low: float, high: float, options: Options, work: RobustWork
+) -> int:
+    qq = QQObjective(at.column, scores, options.rule, _HUBER_K, options.c, at.lanes)
+    n_points = search_cells(qq, low, high, work.search)
+    p = 0
+    for k in range(n_points):
+        for row in range(3):
+            work.grid[row, k] = work.search.points[row, p]
+        p = work.search.following[p]
+    return n_points
+
+
+@for_none(_in_cells)
+def _scan_points(
+    counts: Counts, scores: Nodes, at: Sorted, low: float, high: float, options: Options, work: RobustWork
+) -> int:
+    """Points, in `work.grid`, and how many: wherever the objective may be lowest; of even steps if there are counts."""
+    return _on_grid(at, low, high, _WEIGHTED_PARTS, options, work)
+
+
+@kernel
+def _by_lanes(at: Sorted, options: Options) -> bool:
+    """Whether the objective is evaluated at LANES lambdas at once."""
+    return at.column.n <= ALL and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
+
+
+@kernel
+def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatArray, options: Options) -> int:
+    """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest."""
+    best, by_lanes = 0, _by_lanes(at, options)
+    if by_lanes:
+        qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
+    for k in range(points.size):
+        value = values[k] if by_lanes else objective(at, points[k], options)
+        values[k] = value if value == value else math.inf
+        floors[k] = values[k] - _RIVAL
+        if values[k] < values[best]:
+            best = k
+    return best
+
+
+@kernel
+def _add_minima(
+    points: FloatArray, values: FloatArray, floors: FloatArray, ends: bool, cells: FloatArray, n_cells: int
+) -> int:
     """Add cells around local minima (at `ends`, too) to the first n_cells, in place of higher ones if room is short."""
     last = points.size - 1
     for k in range(0 if ends else 1, points.size if ends else last):
@@ -534,13 +563,14 @@ def _add_minima(points: FloatArray, values: FloatArray, ends: bool, cells: Float
             _write_cell(cells[place], points[before], points[after], points[k], values[k])
             cells[place, AT_LOW] = values[before] if before != k else math.inf
             cells[place, AT_HIGH] = values[after] if after != k else math.inf
+            cells[place, FLOOR] = min(floors[max(k - 1, 0)], floors[k])
     return n_cells
 
 
 @kernel
 def _write_cell(cell: FloatArray, low: float, high: float, lowest: float, value: float) -> None:
     cell[LOW], cell[HIGH], cell[AT_LOW], cell[AT_HIGH] = low, high, math.inf, math.inf
-    cell[LOWEST], cell[VALUE], cell[MINIMISER] = lowest, value, math.nan
+    cell[LOWEST], cell[VALUE], cell[MINIMISER], cell[FLOOR] = lowest, value, math.nan, value
 
 
 @kernel
@@ -556,31 +586,32 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = sampled(every, options, work) if n > SAMPLE else every
+        sample = every if n <= SAMPLE or _by_lanes(every, options) else sampled(every, options, work)
         scan = _scan(sample, low, high, options, work)
-        first = int(scan.n_cells > 1 and _by_lanes(every, options))
-        if n > _ALL:
-            coarse = _descend(sample, cells[first : scan.n_cells], _COARSE_XTOL, limit, widest, options, work.grid)
+        first = int(scan.n_cells > 1 and _by_lanes(sample, options))
+        for k in range(1, scan.n_cells):
+            limit = min(limit, cells[k, VALUE])
+        if n > ALL:
+            coarse = _descend(sample, cells[first : scan.n_cells], _COARSE_XTOL, limit, _MARGIN, widest, options, work)
             _close_in(cells[first : scan.n_cells])
             scan = GridScan(scan.n_cells, scan.n_eval + coarse.n_eval, scan.inside)
-            limit, widest = coarse.value + _MARGIN, _WIDEST
+            limit, widest = coarse.value, _WIDEST
     cells = cells[first : scan.n_cells]
-    if first:
-        limit = np.min(cells[:, VALUE]) + _RIVAL
-    best = _descend(every, cells, xtol, limit, widest, options, work.grid)
+    best = _descend(every, cells, xtol, limit, 0.0, widest, options, work)
     n_rivals = 0
     for k in range(cells.shape[0]):
-        n_rivals += abs(cells[k, MINIMISER] - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
+        where = cells[k, MINIMISER] if cells[k, MINIMISER] == cells[k, MINIMISER] else cells[k, LOWEST]
+        n_rivals += abs(where - best.lmbda) > _APART and cells[k, VALUE] <= best.value + _MARGIN
     return Start(best.lmbda, scan.n_eval + best.n_eval, n_rivals, scan.inside, best.value)
 
 
 @kernel
 def is_lower_below(at: Sorted, lmbda: float, options: Options, work: RobustWork) -> bool:
     """Whether the objective is lower at one of a few points below lmbda than there and a little above."""
-    points, values = work.grid[0, :LANES], work.grid[1, :LANES]
+    points, values, floors = work.grid[0, :LANES], work.grid[1, :LANES], work.grid[2, :LANES]
     for k in range(LANES):
         points[k] = lmbda + _ABOUT[k]
-    return _evaluate(at, points, values, options) > 1
+    return _evaluate(at, points, values, floors, options) > 1
 
 
 @kernel
@@ -588,21 +619,30 @@ def _close_in(cells: FloatArray) -> None:
     """Cells around the minima found in them."""
     for k in range(cells.shape[0]):
         x = cells[k, MINIMISER]
-        _write_cell(cells[k], x - _REACH, x + _REACH, x, cells[k, VALUE] if x == x else math.inf)
+        value = cells[k, VALUE] if x == x else math.inf
+        _write_cell(cells[k], x - _REACH, x + _REACH, x, value)
+        cells[k, FLOOR] = value - _MARGIN
 
 
 @kernel
 def _descend(
-    at: Sorted, cells: FloatArray, xtol: float, limit: float, widest: float, options: Options, grid: FloatArray
+    at: Sorted,
+    cells: FloatArray,
+    xtol: float,
+    limit: float,
+    margin: float,
+    widest: float,
+    options: Options,
+    work: RobustWork,
 ) -> LocalMinimum:
-    """The lowest of the minima in the cells that are not higher than `limit`, nor much higher than one found."""
+    """The lowest of the minima in the cells that may be lower than `limit` and one found, give or take a margin."""
     best = LocalMinimum(math.nan, math.inf, 0)
     n_eval, lowest = 0, -1
     for k in range(cells.shape[0]):
-        if cells[k, VALUE] <= min(limit, best.value + _RIVAL) and not _is_known(cells, k):
+        if cells[k, FLOOR] <= min(limit, best.value) + margin and not _is_known(cells, k):
             narrowed = _by_lanes(at, options) and cells[k, VALUE] > -math.inf
             if narrowed:
-                found = _narrowed(at, cells[k], max(xtol, _COARSE_XTOL), options, grid)
+                found = _narrowed(at, cells[k], max(xtol, _COARSE_XTOL), options, work.grid)
             else:
                 found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
             cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
@@ -610,7 +650,7 @@ def _descend(
             if found.value < best.value or best.lmbda != best.lmbda:
                 best, lowest = found, k if narrowed else -1
     if lowest >= 0:  # the coarse search was cheap, and tells which cell is worth the fine one
-        best = _narrowed(at, cells[lowest], xtol, options, grid)
+        best = _narrowed(at, cells[lowest], xtol, options, work.grid)
         cells[lowest, VALUE], cells[lowest, MINIMISER] = best.value, best.lmbda
         n_eval += best.n_eval
     return LocalMinimum(best.lmbda, best.value, n_eval)
@@ -648,7 +688,7 @@ def _narrowed(at: Sorted, cell: FloatArray, xtol: float, options: Options, grid:
 
     Where the parabola misleads, as at a kink, it is taken every other time only.
     """
-    points, values = grid[0, :LANES], grid[1, :LANES]
+    points, values, floors = grid[0, :LANES], grid[1, :LANES], grid[2, :LANES]
     around = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
     if not abs(around.value) < math.inf:
         around = _Bracket(cell[LOW], cell[LOW], cell[HIGH], math.inf, math.inf, math.inf)
@@ -660,7 +700,7 @@ def _narrowed(at: Sorted, cell: FloatArray, xtol: float, options: Options, grid:
         else:
             for k in range(LANES):
                 points[k] = around.low + width * (k + 1.0) / (LANES + 1.0)
-        best = _evaluate(at, points, values, options)
+        best = _evaluate(at, points, values, floors, options)
         n_eval += LANES
         around = _tightened(around, points, values, best)
         quick = around.high - around.low <= _EVENLY * width

@@ -73,7 +73,7 @@ def test_reweighting_is_as_defined(family, estimator, options):
 
 @families
 def test_longer_columns_are_searched_on_a_sample_first(family):
-    x = sample(family, n=robust_search._ALL + 88, seed=3)
+    x = sample(family, n=robust_search.ALL + 88, seed=3)
     row = fitted(x, family)
     u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
     scores = oracles.normal_scores(x.size)
@@ -205,7 +205,7 @@ def test_number_of_steps(n_reweight):
 def test_long_columns_of_few_values(family, estimator):
     """The sample of order statistics says little of where the minimum is."""
     rng = np.random.default_rng(1)
-    x = rng.poisson(6.0, robust_search._ALL + 40) + 1.0
+    x = rng.poisson(6.0, robust_search.ALL + 40) + 1.0
     row = fitted(x, family, estimator)
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
     assert abs(row[LMBDA]) < 5.0

@@ -1,0 +1,64 @@
+"""Starts of robust fits are the global minimum of their objective: a short run beside brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracles
+import pytest
+
+import powerkern as pk
+from fuzz import starts
+
+#: Seed and number of columns of the short run, and how much higher than brute force the others may be.
+SEED, COLUMNS, CLOSE = 11, 70, 1e-3
+#: What is said of an optimum that was looked for, not proved to be the lowest.
+NOT_PROVED = (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED, pk.Status.TAIL_KEPT)
+
+
+@pytest.mark.parametrize(("family", "x"), starts.EXAMPLES)
+def test_narrow_minima_are_found(family, x):
+    assert starts.start_of(family, x, "rewml").excess <= starts.EXCESS
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
+def test_no_start_is_higher_than_brute_force(estimator):
+    for family, x in starts.columns(COLUMNS, SEED):
+        start = starts.start_of(family, x, estimator)
+        assert start.status in NOT_PROVED
+        assert start.excess <= starts.EXCESS, (x.tolist(), start)
+
+
+@pytest.mark.parametrize("estimator", ["carroll", "mtl", "ks", "ppcc"])
+def test_others_come_close_and_do_not_claim_more(estimator):
+    for family, x in starts.columns(COLUMNS // 3, SEED):
+        start = starts.start_of(family, x, estimator)
+        assert start.status in NOT_PROVED
+        assert start.excess <= CLOSE, (x.tolist(), start)
+
+
+@pytest.mark.parametrize("family", starts.FAMILIES)
+def test_objectives_are_those_of_the_oracles(family):
+    x = np.random.default_rng(4).gamma(2.0, size=23)
+    u, power = starts.prestandardized(family, x)
+    exact, _, _, exact_power = oracles.prestandardized(family, np.sort(x), "mad")
+    assert power == pytest.approx(exact_power)
+    np.testing.assert_allclose(u, exact.astype(float), rtol=1e-12, atol=1e-14)
+    scores = oracles.normal_scores(u.size)
+    for lmbda in (-1.3, 0.0, 0.4, 1.0, 2.0, 3.7):
+        at = np.array([lmbda])
+        rules = {"paper": starts.qq, "none": starts.qq_nr}
+        for rule, objective in rules.items():
+            expected = oracles.qq_objective(family, u, lmbda, rule, scores)
+            assert objective(family, u, at)[0] == pytest.approx(expected, abs=1e-12)
+        assert starts.carroll(family, u, at)[0] == pytest.approx(oracles.carroll_objective(family, u, lmbda), abs=1e-10)
+        trimmed = oracles.trimmed_objective(family, u, lmbda, 22)[0]
+        assert starts.mtl(family, u, at)[0] == pytest.approx(trimmed, abs=1e-10)
+
+
+def test_brute_force_finds_a_minimum_narrower_than_its_steps():
+    def objective(family, u, lmbdas):
+        return np.minimum(abs(lmbdas - 1.0), abs(lmbdas + 2.0013) * 30.0 - 0.01)
+
+    lmbda, value = starts.brute_force(objective, "box-cox", np.ones(1))
+    assert lmbda == pytest.approx(-2.0013, abs=1e-5)
+    assert value == pytest.approx(-0.01, abs=1e-3)

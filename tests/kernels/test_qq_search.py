@@ -1,0 +1,119 @@
+"""The search for the lambda at which the robust QQ objective is lowest, and the bound that guides it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from powerkern._jit import COLUMN, INTEGER, REAL, entry
+from powerkern.kernels import qq_search
+from powerkern.kernels.qq_search import FLOOR, LMBDA, MOST_POINTS, VALUE
+from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
+
+RULES = {"paper": QUARTILES, "none": NOT_RECTIFIED}
+residuals = st.lists(st.tuples(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0)), min_size=1, max_size=30)
+
+
+@entry((COLUMN, COLUMN, INTEGER, REAL, COLUMN, INTEGER, REAL, REAL, qq_search.CELL_WORK, COLUMN))
+def _search(x, logs, n_negative, below, scores, rule, low, high, work, out):
+    n = scores.size
+    rank = rank_of(n, 0.25)
+    column = SortedColumn(x, logs, n, n_negative, below, rank, n - 1 - rank)
+    qq = qq_search.QQObjective(column, scores, rule, 1.5, 0.5, np.empty(8 * n))
+    out[0] = qq_search.search_cells(qq, low, high, work)
+
+
+@entry((COLUMN, COLUMN, COLUMN))
+def _floor(a, b, out):
+    out[0] = qq_search._floor_of(a, b)
+
+
+def floor_of(a: np.ndarray, b: np.ndarray) -> float:
+    out = np.empty(1)
+    _floor(a, b, out)
+    return float(out[0])
+
+
+def searched(family: str, x: np.ndarray, rule: int, low: float = -4.0, high: float = 6.0) -> np.ndarray:
+    """Points in ascending order: rows of lambda, objective and floor."""
+    x = np.sort(x)
+    mirrored = family == "yeo-johnson"
+    logs = np.copysign(np.log1p(abs(x)), x) if mirrored else np.log(x)
+    work, out = qq_search.new_cell_work(x.size), np.empty(1)
+    n_negative = int((x < 0.0).sum()) if mirrored else 0
+    scores = oracles.normal_scores(x.size)
+    padded = [np.append(a, np.ones(8)) for a in (x, logs)]
+    _search(*padded, n_negative, 2.0 * mirrored, scores, rule, low, high, work, out)
+    order, p = [], 0
+    while p >= 0:
+        order.append(p)
+        p = int(work.following[p])
+    assert len(order) == out[0] <= MOST_POINTS
+    return work.points[:, order]
+
+
+def column(family: str, n: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = np.append(rng.normal(size=n - n // 8), rng.normal(6.0, 0.5, n // 8))
+    return np.exp(x) if family == "box-cox" else x
+
+
+@pytest.mark.parametrize("family", ["yeo-johnson", "box-cox"])
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("n", [5, 8, 31])
+def test_every_point_has_its_objective_and_every_cell_its_reason(family, rule, n):
+    x = column(family, n)
+    points = searched(family, x, RULES[rule])
+    lmbdas, values, floors = points[LMBDA], points[VALUE], points[FLOOR, :-1]
+    assert (lmbdas[0], lmbdas[-1]) == (-4.0, 6.0)
+    assert (np.diff(lmbdas) > 0.0).all()
+    scores = oracles.normal_scores(n)
+    expected = [float(oracles.qq_objective(family, np.sort(x), v, rule, scores)) for v in lmbdas]
+    np.testing.assert_allclose(values, expected, atol=1e-11)
+    assert (floors <= np.minimum(values[:-1], values[1:]) + 1e-12).all()
+    narrow = np.diff(lmbdas) <= qq_search._NARROWEST
+    assert (narrow | (floors >= values.min())).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_comes_near_the_lowest_of_a_fine_grid(seed):
+    x = np.sort(column("yeo-johnson", 12, seed))
+    points, scores = searched("yeo-johnson", x, QUARTILES), oracles.normal_scores(12)
+    grid = np.arange(-4.0, 6.0, 0.02)
+    lowest = min(grid, key=lambda v: oracles.qq_objective("yeo-johnson", x, v, "paper", scores))
+    best = points[LMBDA, np.argmin(points[VALUE])]
+    assert abs(best - lowest) <= 2.0 * qq_search._NARROWEST
+
+
+@pytest.mark.parametrize("low, high", [(-4.0, 6.0), (-300.0, 300.0), (0.0, 0.1)])
+def test_any_range(low, high):
+    points = searched("yeo-johnson", column("yeo-johnson", 9), QUARTILES, low, high)
+    assert (points[LMBDA, 0], points[LMBDA, -1]) == (low, high)
+    assert math.isfinite(points[VALUE].min())
+
+
+@given(residuals)
+def test_floor_is_below_the_objective_of_all_residuals_between(pairs):
+    a, b = np.array(pairs).T.copy()
+    t = np.linspace(0.0, 1.0, 9)[:, None]
+    between = np.minimum(((1.0 - t) * a + t * b) ** 2, 1.0)
+    objectives = (1.0 - (1.0 - between) ** 3).mean(axis=1)
+    assert floor_of(a, b) <= objectives.min() + 1e-12
+    assert floor_of(a, a) == pytest.approx(objectives[0], abs=1e-12)
+    if (
+        (a * b > 0.0).all()
+        and ((a <= b).all() if a[0] > 0.0 else (a >= b).all())
+        and (np.sign(a) == np.sign(a[0])).all()
+    ):
+        assert floor_of(a, b) == pytest.approx(objectives[0], abs=1e-12)
+
+
+def test_floor_where_a_residual_is_unknown():
+    unknown, far = np.array([math.nan, 5.0]), np.array([5.0, math.inf])
+    assert floor_of(unknown, far) == 0.5
+    assert floor_of(far, unknown) == 0.5
