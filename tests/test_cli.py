@@ -484,6 +484,7 @@ BAD_WORDS = {
     "array of another width": (["transform", "ARRAY", "--fit", "FIT"], "5 columns"),
     "out of range": (["inverse", "OUTSIDE", "--fit", "FIT", "--out-of-range", "raise"], "income"),
     "rows of the demo": (["demo", "--rows", "many"], "positive whole number"),
+    "few rows of the demo": (["demo", "--rows", "1", "--columns", "1"], "'1' is too few: take 10 rows or more"),
     "demo into a file": (["demo", "--rows", "50", "--columns", "2", "--save", "TABLE"], "table.csv"),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import importlib
 import importlib.metadata
+import itertools
 import re
 import subprocess
 import sys
@@ -68,6 +69,15 @@ def test_public_names_are_there_and_documented(module):
         assert getattr(loaded, name).__doc__
     for name in loaded.__all__:
         assert re.search(rf"\b{name}\b", api), f"{module}.{name} is missing from docs/api"
+
+
+def test_no_merge_has_left_its_marks():
+    for kind in ("docs/**/*.rst", "powerkern/**/*.py", "tests/**/*.py", "asv_benches/*.py", "*.md"):
+        for path in ROOT.glob(kind):
+            lines = ["", *path.read_text(encoding="utf-8").splitlines()]
+            for before, line in itertools.pairwise(lines):
+                is_underline = line == "=======" and len(before) == 7
+                assert is_underline or not re.fullmatch(r"(<{7}|={7}|>{7})( .*)?", line), (path, line)
 
 
 def test_run_time_needs_three_packages():
