@@ -256,8 +256,7 @@ def fit(
 
     families = None
     if family == BEST:
-        robust = isinstance(other, Robust)
-        results, families = best_family(fitted_as, matrix.values, weight, robust, criterion, threads)
+        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), criterion, threads)
     else:
         results = fitted_as(FAMILIES[family])
     outside = np.flatnonzero(results[:, STATUS] < 0)
