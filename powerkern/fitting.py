@@ -233,17 +233,10 @@ def fit(
     (array([0.5, 0.5, 0.5]), 'at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site')
     """
     as_choice("family", family, FIT_FAMILIES)
-    if as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA)) != LIKELIHOOD and family != BEST:
-        raise ValueError(f"criterion goes with family='best' only, not with family={family!r}; leave it out")
+    as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     meant = inspect.signature(fit).parameters if estimator_options else ()
     other = other_estimator(estimator, estimator_options, meant)
-    given_only = {"lmbda": lmbda, "ymax": ymax} if other else {}
-    if family == BEST:
-        given_only["lmbda"] = lmbda
-    for name, value in given_only.items():
-        if value is not None:
-            choice = f"estimator={estimator!r}" if other else f"family={family!r}"
-            raise ValueError(f"{name} cannot be given with {choice}")
+    _check_together(family, None if other is None else estimator, criterion, lmbda, ymax)
     standardize = as_flag("standardize", standardize)
     matrix = as_matrix(_frames.numeric_columns(X, non_numeric), column_names)
     n, p = matrix.values.shape
@@ -263,8 +256,7 @@ def fit(
 
     families = None
     if family == BEST:
-        robust = isinstance(other, Robust)
-        results, families = best_family(fitted_as, matrix.values, weight, robust, criterion, threads)
+        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), criterion, threads)
     else:
         results = fitted_as(FAMILIES[family])
     outside = np.flatnonzero(results[:, STATUS] < 0)
@@ -291,6 +283,19 @@ def fit(
     if (lmbda is not None or other is not None) and not standardize:
         warn_overflow(fitted)
     return fitted
+
+
+def _check_together(
+    family: str, other: str | None, criterion: str, lmbda: ArrayLike | None, ymax: float | None
+) -> None:
+    """Raise for arguments that do not go with each other; other: the estimator, unless maximum likelihood."""
+    if criterion != LIKELIHOOD and family != BEST:
+        raise ValueError(f"criterion goes with family='best' only, not with family={family!r}; leave it out")
+    choice = f"estimator={other!r}" if other else f"family={family!r}"
+    if lmbda is not None and (other or family == BEST):
+        raise ValueError(f"lmbda cannot be given with {choice}")
+    if ymax is not None and other:
+        raise ValueError(f"ymax cannot be given with {choice}")
 
 
 def maximum_likelihood(

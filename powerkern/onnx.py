@@ -30,6 +30,7 @@ try:
     import skl2onnx
     from onnx import TensorProto, checker, defs, helper, numpy_helper
     from skl2onnx.common.data_types import DoubleTensorType, FloatTensorType
+    from sklearn.utils.validation import check_is_fitted
 except ImportError as error:
     raise ImportError("powerkern.onnx needs ONNX: pip install 'powerkern[onnx]'") from error
 
@@ -56,6 +57,15 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     onnx.ModelProto
         With one input "X" and one output "Y", both (n, n_features). NaN stays NaN.
 
+    Raises
+    ------
+    TypeError
+        `fit` is neither of these, or `inverse` is no bool.
+    ValueError
+        An unknown `dtype`.
+    sklearn.exceptions.NotFittedError
+        The transformer is not fitted.
+
     Notes
     -----
     The operators are those of opset 17: Log, Exp, Where and arithmetic. Differences of nearby logarithms and powers are
@@ -73,7 +83,7 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     >>> bool(np.abs(Z - fit.transform(X)).max() < 1e-6)
     True
     """
-    power, constant = (fit, False) if isinstance(fit, PowerFit) else (fit.power_fit_, True)
+    power, constant = (fit, False) if isinstance(fit, PowerFit) else (_fit_of(fit), True)
     as_flag("inverse", inverse)
     kind = _DTYPES[as_choice("dtype", dtype, _DTYPES)]
     graph = _Graph()
@@ -89,6 +99,17 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     )
     checker.check_model(model)
     return model
+
+
+def _fit_of(transformer: object) -> PowerFit:
+    if not isinstance(transformer, PowerTransformer):
+        raise TypeError(
+            f"to_onnx takes a PowerFit or a powerkern.sklearn.PowerTransformer, got {type(transformer).__name__}; "
+            "PowerTransformer.from_sklearn takes those of scikit-learn"
+        )
+    check_is_fitted(transformer)
+    fit: PowerFit = transformer.power_fit_
+    return fit
 
 
 class _Graph:

@@ -20,7 +20,7 @@ from powerkern.__main__ import main
 from powerkern._commands.reading import by_name
 from powerkern._tables import BadInput, Layout
 from powerkern._tables import table as table_module
-from powerkern._tables.text import check_distinct
+from powerkern._tables.table import check_distinct
 
 ROWS = 60
 
@@ -402,7 +402,7 @@ def test_bad_array(run, tmp_path, array):
     one_sentence(err, "x.npy")
 
 
-@pytest.mark.parametrize("name", ["rubbish.parquet", "absent.parquet", "text.parquet", "empty.pq"])
+@pytest.mark.parametrize("name", ["rubbish.parquet", "absent.parquet", "text.parquet", "twice.parquet", "empty.pq"])
 def test_bad_parquet(run, tmp_path, name):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
@@ -411,6 +411,8 @@ def test_bad_parquet(run, tmp_path, name):
         path.write_bytes(b"rubbish")
     elif name == "text.parquet":
         parquet.write_table(pa.table({"a": ["x", "y"]}), path)
+    elif name == "twice.parquet":
+        parquet.write_table(pa.Table.from_arrays([pa.array([1.0, 2.0])] * 2, names=["a", "a"]), path)
     elif name == "empty.pq":
         parquet.write_table(pa.table({"a": pa.array([], pa.float64())}), path)
     code, out, err = run("fit", path)
@@ -482,6 +484,7 @@ BAD_WORDS = {
     "array of another width": (["transform", "ARRAY", "--fit", "FIT"], "5 columns"),
     "out of range": (["inverse", "OUTSIDE", "--fit", "FIT", "--out-of-range", "raise"], "income"),
     "rows of the demo": (["demo", "--rows", "many"], "positive whole number"),
+    "few rows of the demo": (["demo", "--rows", "1", "--columns", "1"], "'1' is too few: take 10 rows or more"),
     "demo into a file": (["demo", "--rows", "50", "--columns", "2", "--save", "TABLE"], "table.csv"),
 }
 

@@ -307,6 +307,18 @@ def test_delimiters_are_found(lines, delimiter):
     assert best_delimiter(lines) == delimiter
 
 
+def test_a_fit_to_standard_output(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text(rows())
+    code, out, err = run("fit", "x.csv", "-o", "-")
+    assert (code, err) == (0, "")
+    assert pk.PowerFit.from_json(out).column_names == ["a", "b"]
+    assert not (tmp_path / "-").exists()
+    code, out, err = run("fit", "x.csv", "-o", "-", "--json")
+    assert (code, out) == (2, "")
+    assert "both ask for standard output" in err
+
+
 def test_a_cell_that_is_too_long(run, tmp_path):
     (tmp_path / "x.csv").write_text(f"a,b\n1,{'x' * 200_000}\n")
     code, out, err = run("fit", tmp_path / "x.csv")

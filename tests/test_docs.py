@@ -7,6 +7,7 @@ the documentation is built.
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import shlex
 import textwrap
@@ -104,3 +105,25 @@ def test_every_table_of_benchmarks_is_on_a_page() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.rst"))
     tables = {path.name for path in (ROOT / "docs" / "benchmarks").glob("*.inc")}
     assert tables == set(re.findall(r"include:: benchmarks/(\w+\.inc)", pages))
+
+
+def test_the_site_knows_this_version_and_fetches_nothing():
+    versions = json.loads((ROOT / "docs" / "_static" / "versions.json").read_text(encoding="utf-8"))
+    assert powerkern.__version__ in [entry["version"] for entry in versions]
+    settings = (ROOT / "docs" / "conf.py").read_text(encoding="utf-8")
+    for name in re.findall(r'"(inventories/\w+\.inv)"', settings):
+        first, *_, last = (ROOT / "docs" / name).read_text(encoding="utf-8").splitlines()
+        assert first == "# Sphinx inventory version 1"
+        assert re.fullmatch(r"[\w.]+ (class|function|data|mod) \S+\.html", last)
+    assert "mathjax_path" not in settings  # the bundled one
+
+
+def test_pictures_have_a_text_and_a_variant_for_dark_pages():
+    for path in PAGES[2:]:
+        text = path.read_text(encoding="utf-8")
+        for options in re.findall(r"^ *\.\. image:: .*\n((?: +:.*\n(?: {8,}.*\n)*)*)", text, re.MULTILINE):
+            assert ":alt:" in options, path
+        for name in re.findall(r"images/(\w+)_light\.(?:png|svg)", text):
+            for mode in ("light", "dark"):
+                assert list((ROOT / "docs" / "images").glob(f"{name}_{mode}.*")), name
+            assert f"images/{name}_dark" in text

@@ -85,6 +85,10 @@ def test_the_ends_of_the_bounds() -> None:
         assert boxcox_guerrero(x, 2, bounds=bounds) == pytest.approx(end, abs=1e-12)
 
 
+def test_seasons_of_one_level_give_an_end_of_the_bounds() -> None:
+    assert boxcox_guerrero(np.tile([1.0, 2.0, 4.0], 10), 3) in (-1.0, 2.0)
+
+
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [
@@ -92,6 +96,8 @@ def test_the_ends_of_the_bounds() -> None:
         (([1.0, np.inf, 3.0, 1.0],), "positive, finite"),
         (([1.0, 2.0, 3.0],), "fewer than two seasons of 2"),
         ((np.ones((2, 2, 2)),), "one series or a table"),
+        (([],), "`x` has no values"),
+        ((np.ones((8, 0)),), "`x` has no values"),
         (([1.0, 1.0, 2.0, 2.0],), "series 0 has no two seasons whose values differ"),
         (([1.0, 2.0, 3.0, 4.0], 1), "`season_length` must be a whole number"),
         (([1.0, 2.0, 3.0, 4.0], 2.5), "`season_length` must be a whole number"),

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import preprocessing
+from sklearn.exceptions import NotFittedError
 
 import powerkern as pk
 
@@ -108,4 +110,8 @@ def test_refusals() -> None:
     fit = pk.fit(table("float64"))
     with pytest.raises(ValueError, match="dtype must be"):
         to_onnx(fit, dtype="float16")
+    with pytest.raises(TypeError, match=r"to_onnx takes .* got PowerTransformer; PowerTransformer\.from_"):
+        to_onnx(preprocessing.PowerTransformer())
+    with pytest.raises(NotFittedError):
+        to_onnx(PowerTransformer())
     assert_array_equal([len(one.graph.input) for one in (to_onnx(fit), to_onnx(fit, inverse=True))], 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import email
 import importlib
 import importlib.metadata
+import itertools
 import re
 import subprocess
 import sys
@@ -70,6 +71,15 @@ def test_public_names_are_there_and_documented(module):
         assert re.search(rf"\b{name}\b", api), f"{module}.{name} is missing from docs/api"
 
 
+def test_no_merge_has_left_its_marks():
+    for kind in ("docs/**/*.rst", "powerkern/**/*.py", "tests/**/*.py", "asv_benches/*.py", "*.md"):
+        for path in ROOT.glob(kind):
+            lines = ["", *path.read_text(encoding="utf-8").splitlines()]
+            for before, line in itertools.pairwise(lines):
+                is_underline = line == "=======" and len(before) == 7
+                assert is_underline or not re.fullmatch(r"(<{7}|={7}|>{7})( .*)?", line), (path, line)
+
+
 def test_run_time_needs_three_packages():
     assert sorted(map(name_of, PYPROJECT["project"]["dependencies"])) == ["numba", "numpy", "scipy"]
     for requirement in PYPROJECT["project"]["dependencies"]:
@@ -78,7 +88,7 @@ def test_run_time_needs_three_packages():
 
 
 def test_all_has_every_optional_dependency():
-    of_the_library = {"progress", "parquet", "pandas", "sklearn", "dask", "plot", "formula", "keys"}
+    of_the_library = {"progress", "parquet", "pandas", "sklearn", "dask", "plot", "formula", "keys", "onnx"}
     assert set(EXTRAS) == of_the_library | {"flower", "all", "test", "bench", "docs", "dev"}
     (everything,) = EXTRAS["all"]
     assert set(re.search(r"\[(.*)\]", everything).group(1).split(",")) == of_the_library
@@ -220,7 +230,7 @@ MOVED = {
         "numba<",
     ),
     "scikit-learn": (
-        "import sys, sklearn.utils._param_validation; del sklearn.utils._param_validation.StrOptions",
+        "import sklearn.preprocessing, sklearn.utils._param_validation; del sklearn.utils._param_validation.StrOptions",
         "powerkern.sklearn",
         "scikit-learn<",
     ),

@@ -439,14 +439,45 @@ def test_cell_map_leaves_columns_that_were_not_fitted_blank():
     [
         ({"cutoff": 0.0}, "cutoff must be a positive number"),
         ({"cutoff": np.nan}, "cutoff must be a positive number"),
-        ({"max_shape": (0, 5)}, "max_shape must be two numbers of at least 1"),
-        ({"max_shape": 10}, "max_shape must be two numbers of at least 1"),
+        ({"max_shape": (0, 5)}, "max_shape must be two whole numbers of at least 1"),
+        ({"cutoff": "a"}, "cutoff must be a positive number"),
+        ({"cutoff": np.inf}, "cutoff must be a positive number"),
+        ({"max_shape": (2.5, 5)}, "max_shape must be two whole numbers of at least 1"),
+        ({"max_shape": 10}, "max_shape must be two whole numbers of at least 1"),
     ],
 )
 def test_cell_map_options(options, message):
     X = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=message):
         cell_map(X, pk.fit(X), **options)
+
+
+def test_a_huge_cutoff_hides_no_cell_beyond_it():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    fit = pk.fit(X)
+    X[4, 1] = 1e4
+    drawn = cell_map(X, fit, cutoff=50.0).images[0].get_array()
+    assert drawn[4, 1] == 1.0
+    assert np.count_nonzero(drawn) == 1
+
+
+@pytest.mark.parametrize("draw", [qq_plot, histogram_plot, before_after_plot, cell_map])
+def test_what_is_no_fit_is_said(draw):
+    X = skewed()
+    with pytest.raises(TypeError, match="fit must be a PowerFit or a JointFit, got ndarray"):
+        draw(pk.fit(X), X)
+
+
+def test_other_arguments_of_the_wrong_kind():
+    X = skewed()
+    with pytest.raises(TypeError, match="fit must be a WrappedPCA"):
+        outlier_map(pk.fit(X))
+    with pytest.raises(TypeError, match="columns must be a sequence of positions or names, got 0"):
+        before_after_plot(X, pk.fit(X), columns=0)
+    with pytest.raises(ValueError, match="band must be a probability between 0 and 1, or None, got 'a'"):
+        qq_plot(X, pk.fit(X), band="a")
+    with pytest.raises(TypeError, match="estimators must be a sequence of names, or a mapping, got 'mle'"):
+        sensitivity_plot(X[:, 0], [1.0], estimators="mle")
 
 
 def test_a_column_without_values_has_no_qq_plot():

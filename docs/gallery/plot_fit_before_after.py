@@ -1,44 +1,51 @@
 """
-Three skewed columns, before and after
-======================================
+Skewed columns, before and after
+================================
 
-A power transform bends each column until it looks as normal as it can. Here is what it does to a lognormal, a gamma
-and a left-skewed column.
+A power transform bends each column until it looks as normal as it can. Here is what it does to three measurements of
+178 Italian wines.
 """
 
 # %%
-# Simulate and fit
-# ----------------
-# Yeo-Johnson, the default family, takes values of both signs.
+# Fit
+# ---
+# The measurements are positive, so Box-Cox; its lambda does not depend on their units.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.datasets import load_wine
 
 import powerkern as pk
-from powerkern.plot import qq_plot
+from powerkern.plot import before_after_plot, forest_plot
 
-rng = np.random.default_rng(0)
-X = np.column_stack([rng.lognormal(size=1000), rng.gamma(2.0, size=1000), -rng.gamma(3.0, size=1000)])
-fit = pk.fit(X, column_names=["lognormal", "gamma", "minus gamma"])
-for name, lmbda, status in zip(fit.column_names, fit.lmbda, fit.status_text, strict=True):
-    print(f"{name:12s} lambda {lmbda:6.3f}  {status}")
+wines = load_wine(as_frame=True).data
+X = wines[["malic_acid", "color_intensity", "proline"]]
+fit = pk.fit(X, family="box-cox")
+print(fit.summary())
 
 # %%
 # Look at it
 # ----------
-# Histograms before (blue) and after (orange), and QQ plots: what is normal lies on the diagonal.
+# Histograms before and after, and QQ plots: what is normal lies on the diagonal, within the band.
 
-Z = fit.transform(X)
-figure, axes = plt.subplots(2, 3, figsize=(10, 6), layout="constrained")
-for name, x, z, (above, below) in zip(fit.column_names, X.T, Z.T, axes.T, strict=True):
-    above.hist((x - x.mean()) / x.std(), bins=40, alpha=0.6)
-    above.hist(z, bins=40, alpha=0.6)
-    above.set_title(name)
-    qq_plot(X, fit, column=name, ax=below)
+before_after_plot(X, fit)
+plt.show()
 
 # %%
+# No power straightens malic acid: it has two humps, and a transform that keeps the order of values keeps those.
+#
 # And back
 # --------
-# The inverse gives the data back, to the accuracy of the data.
+# Quantiles of the transformed values, taken back, are quantiles in the units of the data.
 
-print("largest relative difference:", np.max(np.abs(fit.inverse_transform(Z) / X - 1.0)))
+quantiles = fit.inverse_transform(np.array([[-1.96] * 3, [0.0] * 3, [1.96] * 3]))
+for name, (low, middle, high) in zip(X.columns, np.asarray(quantiles).T, strict=True):
+    print(f"{name:16s} typical {middle:8.2f}, 95 % within {low:8.2f} and {high:8.2f}")
+
+# %%
+# Which powers?
+# -------------
+# Lambdas of all thirteen measurements with their intervals: most hold a round number, such as 0, the logarithm.
+
+forest_plot(pk.fit(wines, family="box-cox"))
+plt.show()

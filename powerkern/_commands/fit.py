@@ -15,7 +15,7 @@ from powerkern import _tables
 from powerkern._commands.arguments import Commands, add_fit, level, text_format
 from powerkern._commands.output import finite, print_json, print_table, short, write_text
 from powerkern._commands.reading import blamed, by_name
-from powerkern._tables import NAMES_ROWS, Table
+from powerkern._tables import NAMES_ROWS, BadInput, Table
 
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
@@ -30,7 +30,13 @@ def add(commands: Commands) -> None:
     """Their arguments."""
     fit = commands.add_parser("fit", _FIT_EXAMPLES, "fit the numeric columns of a table")
     fit.set_defaults(run=run_fit)
-    fit.add_argument("-o", "--output", type=Path, metavar="FIT.json", help="where to write the fit")
+    fit.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FIT.json",
+        help="where to write the fit (-: standard output, and no table)",
+    )
     add_fit(fit)
     summary = commands.add_parser(
         "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
@@ -42,7 +48,13 @@ def add(commands: Commands) -> None:
 
 def run_fit(args: argparse.Namespace) -> None:
     _tables.check_folder(args.output)
+    to_output = str(args.output) == "-"
+    if args.json and to_output:
+        raise BadInput("--json and -o - both ask for standard output: name a file with -o")
     fit, table = fitted(args)
+    if to_output:
+        print(fit.to_json())
+        return
     if args.output:
         write_text(args.output, fit.to_json() + "\n")
     records = _records(fit, table)

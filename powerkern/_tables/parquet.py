@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._tables.errors import BadInput
-from powerkern._tables.table import Block, Choice, Layout, Table
+from powerkern._tables.table import Block, Choice, Layout, Table, check_distinct
 
 #: Rows are read in batches of about as many cells.
 _CELLS_AT_ONCE = 2**20
@@ -83,6 +83,7 @@ def _arrow_sentences(path: Path) -> Iterator[None]:
 def _layout(data: Any, path: Path, choose: Choice) -> Layout:
     schema = data.schema_arrow
     names = tuple(schema.names)
+    check_distinct(names, path.name)
     chosen = choose(names, True)
     is_numeric = [_is_numeric(one) for one in schema]
     positions = [i for i in range(len(names)) if is_numeric[i]] if chosen is None else list(chosen)

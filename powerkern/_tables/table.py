@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._tables.errors import BadInput
+
 #: Picks columns by position: (names, are they real names) -> positions, or None for every numeric column.
 Choice = Callable[[Sequence[str], bool], Sequence[int] | None]
 
@@ -103,3 +105,12 @@ class Table:
     def matrix(self) -> NDArray[Any]:
         """(n, p) numbers, missing ones NaN."""
         return self.block.matrix
+
+
+def check_distinct(names: Sequence[str], label: str) -> None:
+    """Raise if two columns have the same name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise BadInput(f"{label} has more than one column named {name!r}")
+        seen.add(name)

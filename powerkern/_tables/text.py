@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from powerkern._tables.cells import Parsed, Parser, as_cells
 from powerkern._tables.delimiters import best_delimiter
 from powerkern._tables.errors import BadInput
-from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Table, TextFormat
+from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Table, TextFormat, check_distinct
 
 #: Rows of text are read and written in blocks of about as many cells.
 _CELLS_AT_ONCE = 2**16
@@ -79,15 +79,6 @@ class TextSource:
         if longer and self._first is not None and self._first[1][0][-1].strip():  # R's write.table: rows have names
             return ("", *names), False
         return names, longer
-
-
-def check_distinct(names: Sequence[str], label: str) -> None:
-    """Raise if two columns have the same name."""
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            raise BadInput(f"{label} has more than one column named {name!r}")
-        seen.add(name)
 
 
 def decoded(file: BinaryIO, encoding: str | None) -> io.TextIOWrapper:
@@ -230,7 +221,7 @@ def _names_rows(source: TextSource, cells: Sequence[str]) -> bool:
 def _no_numbers(source: TextSource, reasons: Mapping[str, str]) -> str:
     if reasons:
         name, reason = next(iter(reasons.items()))
-        return f"{source.label} has no column of numbers: column {name!r}, {reason}"
+        return f"{source.label} has no column of numbers: column {name!r}, {reason} (see --missing and --decimal)"
     hint = "; is the delimiter right (--delimiter)?" if len(source.names) == 1 else ""
     return (
         f"{source.label} has no column of numbers (delimiter {source.delimiter!r}, {len(source.names)} columns){hint}"

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import chdtri, ndtri
 
 from powerkern import _frames
+from powerkern._arguments import as_reals
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
 from powerkern._typing import BoolArray, FloatArray
@@ -86,7 +87,10 @@ class WrappedPCA:
 
     def inverse_transform(self, scores: object) -> FloatArray:
         """The points of the components' space that have these scores, (n, p), in the units of the data."""
-        return np.asarray(self.center + self.divisor * (np.asarray(scores, dtype=np.float64) @ self.components))
+        given, k = as_reals("scores", scores), self.eigenvalues.size
+        if given.shape[-1:] != (k,):
+            raise ValueError(f"scores must have {k} columns, one a component, got shape {given.shape}")
+        return np.asarray(self.center + self.divisor * (given @ self.components))
 
     def distances(self, X: object) -> tuple[FloatArray, FloatArray]:
         """Score distances and orthogonal distances of the rows of `X`."""

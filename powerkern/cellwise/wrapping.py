@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import gammainc, ndtr, ndtri
 
 from powerkern import _frames
 from powerkern._engine import products
@@ -57,7 +57,6 @@ class WrapConstants:
         return np.array([self.b, self.c, self.q1, self.q2])
 
 
-@lru_cache(maxsize=64)
 def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
     """The constants q1 and q2 of the wrapping function for given b and c.
 
@@ -95,15 +94,22 @@ def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
     >>> print(f"{found.q1:.6f} {found.q2:.7f}")
     1.540793 0.8622731
     """
-    from scipy.optimize import brentq
-
     for what, value in (("b", b), ("c", c)):
         if not is_real(value):
             raise TypeError(f"{what} must be a number, got {value!r}")
     if not 0.0 < b < c < 40.0:
         raise ValueError(f"b and c must be numbers with 0 < b < c < 40, got b={b} and c={c}")
-    q2 = float(brentq(_imbalance, 1e-6 / (c - b), 30.0 / (c - b) + 2.0 * b + 2.0, args=(b, c), xtol=1e-15))
-    return WrapConstants(float(b), float(c), b / math.tanh(q2 * (c - b)), q2)
+    return _optimal(float(b), float(c))
+
+
+@lru_cache(maxsize=64)
+def _optimal(b: float, c: float) -> WrapConstants:
+    """`wrap_constants` of numbers that are in order."""
+    from scipy.optimize import brentq
+
+    most = 30.0 / (c - b) + 2.0 * b + 2.0
+    q2 = float(brentq(_imbalance, 1e-100, most, args=(b, c), xtol=1e-15, maxiter=1000))
+    return WrapConstants(b, c, b / math.tanh(q2 * (c - b)), q2)
 
 
 #: Nodes and weights on [-1, 1].
@@ -116,7 +122,7 @@ def _imbalance(q2: float, b: float, c: float) -> float:
     half = 0.5 * (c - b)
     z = b + half * (_NODES + 1.0)
     falling, weight = q1 * np.tanh(q2 * (c - z)), half * _WEIGHTS * np.exp(-0.5 * z * z)
-    center = math.sqrt(math.pi / 2.0) * math.erf(b / math.sqrt(2.0)) - b * math.exp(-0.5 * b * b)
+    center = math.sqrt(math.pi / 2.0) * gammainc(1.5, 0.5 * b * b)
     a, slope = center + np.sum(weight * falling**2), center + np.sum(weight * falling * z)
     return float(q1 * slope - 2.0 * q2 * a)
 

@@ -10,6 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import is_real, is_whole
 from powerkern.cellwise import DDCFit
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
@@ -80,11 +81,11 @@ def cell_map(
     """
     drawn = _of_deviations(X, fit) if isinstance(fit, DDCFit) else _of_transforms(X, by_column(fit))
     z = drawn.values if cutoff is not None else drawn.values * drawn.scaling
-    cutoff = drawn.cutoff if cutoff is None else float(cutoff)
-    if not cutoff > 0.0:
-        raise ValueError(f"cutoff must be a positive number, got {cutoff}")
-    if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and min(max_shape) >= 1):
-        raise ValueError(f"max_shape must be two numbers of at least 1, rows and columns, got {max_shape!r}")
+    cutoff = drawn.cutoff if cutoff is None else cutoff
+    if not (is_real(cutoff) and 0.0 < cutoff < np.inf):
+        raise ValueError(f"cutoff must be a positive number, got {cutoff!r}")
+    if not (isinstance(max_shape, Sequence) and len(max_shape) == 2 and all(is_whole(k) and k >= 1 for k in max_shape)):
+        raise ValueError(f"max_shape must be two whole numbers of at least 1, rows and columns, got {max_shape!r}")
     rows, columns = (-(-size // limit) for size, limit in zip(z.shape, max_shape, strict=True))
     ax = axes_of(ax)
     draw_cells(ax, furthest_out(z, rows, columns), z.shape, cutoff, 2.0 * _cutoff_of_blocks(cutoff, rows * columns))
@@ -162,7 +163,7 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
 def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
     """What the furthest of so many normal values exceeds as rarely as a single one exceeds the cutoff."""
     within = np.log1p(-2.0 * ndtr(-cutoff)) / n_cells
-    return float(-ndtri(-0.5 * np.expm1(within)))
+    return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: it is rarer than float64 can say
 
 
 def furthest_out(values: FloatArray, rows: int, columns: int) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -125,6 +125,8 @@ def standardized(values: FloatArray) -> FloatArray:
 
 def by_column(fit: PowerFit | JointFit) -> PowerFit:
     """The transforms of single columns."""
+    if not isinstance(fit, PowerFit | JointFit):
+        raise TypeError(f"fit must be a PowerFit or a JointFit, got {type(fit).__name__}")
     return fit.columns if isinstance(fit, JointFit) else fit
 
 
@@ -154,7 +156,7 @@ def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: P
     """Where columns stand; all of them without a choice."""
     if columns is None:
         return list(range(fit.n_features))
-    if isinstance(columns, str):
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
     chosen = [position(column, matrix, fit) for column in columns]
     if not chosen:

@@ -46,8 +46,7 @@ def forest_plot(
     columns : sequence of int or str, optional
         Which columns, by position or by name, from above; default: all.
     level : float or None, default 0.95
-        Confidence level of the intervals (`confint`, by profile likelihood); None draws none, for estimators that
-        have none.
+        Confidence level of the intervals, those of the fit's `confint`; None draws none.
     sort : bool, default False
         Order the columns by lambda, the greatest above.
     limits : (float, float), default (-5, 5)

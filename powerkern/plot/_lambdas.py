@@ -219,6 +219,8 @@ def sensitivity_plot(
     mle 42.0
     rewml 0.0
     """
+    if isinstance(estimators, str):
+        raise TypeError(f"estimators must be a sequence of names, or a mapping, got {estimators!r}")
     named = estimators if isinstance(estimators, Mapping) else {name: {"estimator": name} for name in estimators}
     curves = {name: sensitivity_curve(x, points, family, **options) for name, options in named.items()}
     ax = axes_of(ax)

@@ -41,6 +41,8 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
 
     Raises
     ------
+    TypeError
+        `fit` is no WrappedPCA.
     ValueError
         The columns of `X` are not those of the fit, or there is not one label a row.
 
@@ -61,6 +63,8 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
     >>> [text.get_text() for text in ax.texts]
     ['7']
     """
+    if not isinstance(fit, WrappedPCA):
+        raise TypeError(f"fit must be a WrappedPCA, by powerkern.cellwise.wrapped_pca, got {type(fit).__name__}")
     inside, outside = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
     beyond = np.fmax(inside / fit.score_cutoff, outside / (fit.orthogonal_cutoff or np.inf))
     texts, chosen = _row_labels(labels, beyond)

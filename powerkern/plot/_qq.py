@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import is_real
 from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
@@ -184,7 +185,7 @@ def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
 
 
 def _draw_band(ax: Axes, n: int, level: float) -> None:
-    if not 0.0 < level < 1.0:
+    if not (is_real(level) and 0.0 < level < 1.0):
         raise ValueError(f"band must be a probability between 0 and 1, or None, got {level!r}")
     band = simultaneous_band(n, float(level))
     ax.fill_between(

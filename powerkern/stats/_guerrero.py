@@ -57,7 +57,8 @@ def boxcox_guerrero(
     If n is no multiple of `season_length` the first observations are left out, as in R's ``forecast::BoxCox.lambda(x,
     method = "guerrero")``, whose definition and default bounds this has. R's search stops at 1e-4; here the derivative
     of the coefficient is scanned for sign changes, and the lowest minimum inside the bounds, or the end that is lower,
-    is found to rounding. The divisor of the coefficient's standard deviation does not matter to lambda.
+    is found to rounding. The divisor of the coefficient's standard deviation does not matter to lambda. Seasons that
+    all have the same mean say nothing of it: any lambda is as good, and the result is an end of the bounds.
 
     sktime's ``BoxCoxTransformer(method="guerrero", sp=...)`` minimises the same by a line search, from (-2, 2) and not
     within it unless it is given bounds, and takes no NaN.
@@ -92,6 +93,8 @@ def boxcox_guerrero(
 def _columns(x: NDArray[Any], axis: int) -> FloatArray:
     if x.ndim not in (1, 2):
         raise ValueError("`x` must be one series or a table of series.")
+    if x.size == 0:
+        raise ValueError(f"`x` has no values (shape {x.shape}).")
     along = np.moveaxis(x, axis, 0)
     columns = as_float64(along).reshape(len(along), -1)
     if not (np.isnan(columns) | ((columns > 0.0) & (columns < np.inf))).all():

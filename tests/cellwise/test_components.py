@@ -156,3 +156,11 @@ def test_infinite_values():
     x[2, 5] = np.inf
     with pytest.raises(ValueError, match="column 5, row 2"):
         wrapped_pca(x)
+
+
+def test_scores_of_another_number_of_components():
+    fit = wrapped_pca(low_rank(), 2)
+    with pytest.raises(ValueError, match=r"scores must have 2 columns, one a component, got shape \(4, 3\)"):
+        fit.inverse_transform(np.ones((4, 3)))
+    with pytest.raises(TypeError, match="scores must be a real number or real numbers"):
+        fit.inverse_transform("a")

@@ -55,9 +55,20 @@ def test_constants_out_of_range(b, c):
         wrap_constants(b, c)
 
 
-def test_constants_that_are_no_numbers():
+@pytest.mark.parametrize("c", [1e-2, 1e-5, 1e-9])
+def test_small_constants_are_those_of_a_flat_density(c):
+    """For c near 0, psi/c has a shape of its own, and q2 with it: q1 B = 2 q2 A where the density is constant."""
+    b = 0.3 * c
+    k = wrap_constants(b, c)
+    a = b**3 / 3.0 + integrate.quad(lambda t: psi(t * c, b, c) ** 2 * c, b / c, 1.0, epsabs=0.0)[0]
+    slope = b**3 / 3.0 + integrate.quad(lambda t: psi(t * c, b, c) * t * c * c, b / c, 1.0, epsabs=0.0)[0]
+    assert k.q1 * slope == pytest.approx(2.0 * k.q2 * a, rel=max(1e-9, c * c))
+
+
+@pytest.mark.parametrize("b", ["1.5", [1.5]])
+def test_constants_that_are_no_numbers(b):
     with pytest.raises(TypeError, match="b must be a number"):
-        wrap_constants("1.5", 4.0)
+        wrap_constants(b, 4.0)
 
 
 # --- wrapped values -------------------------------------------------------------------------------------

@@ -11,6 +11,8 @@ from fuzz import starts
 
 #: Seed and number of columns of the short run, and how much higher than brute force the others may be.
 SEED, COLUMNS, CLOSE = 11, 70, 1e-3
+#: What is said of an optimum that was looked for, not proved to be the lowest.
+NOT_PROVED = (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED, pk.Status.TAIL_KEPT)
 
 
 @pytest.mark.parametrize(("family", "x"), starts.EXAMPLES)
@@ -22,7 +24,7 @@ def test_narrow_minima_are_found(family, x):
 def test_no_start_is_higher_than_brute_force(estimator):
     for family, x in starts.columns(COLUMNS, SEED):
         start = starts.start_of(family, x, estimator)
-        assert start.status in (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED)
+        assert start.status in NOT_PROVED
         assert start.excess <= starts.EXCESS, (x.tolist(), start)
 
 
@@ -30,7 +32,7 @@ def test_no_start_is_higher_than_brute_force(estimator):
 def test_others_come_close_and_do_not_claim_more(estimator):
     for family, x in starts.columns(COLUMNS // 3, SEED):
         start = starts.start_of(family, x, estimator)
-        assert start.status in (pk.Status.SCANNED, pk.Status.MULTIMODAL, pk.Status.NOT_CERTIFIED)
+        assert start.status in NOT_PROVED
         assert start.excess <= CLOSE, (x.tolist(), start)
 
 
