@@ -55,6 +55,8 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         Take this lambda instead of estimating it.
     shift : float or (n_outputs,) array-like, default 0
         Of Box-Cox: what is transformed is ``y + shift``.
+    bounds : (low, high), optional
+        Smallest and largest lambda, as in `powerkern.regression.fit_regression`.
     kind : {"median", "mean", "quantile"}, default "median"
         What `predict` returns. A plain inverse transform of predicted means is the median. The mean, which minimises
         squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
@@ -115,6 +117,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         "family": [StrOptions({"yeo-johnson", "box-cox", "best"})],
         "lmbda": [Real, "array-like", None],
         "shift": [Real, "array-like"],
+        "bounds": ["array-like", None],
         "kind": [StrOptions({"median", "mean", "quantile"})],
         "quantile": [Interval(Real, 0, 1, closed="neither")],
         "covariates": [HasMethods(["fit_transform"]), None],
@@ -129,6 +132,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         family: str = "yeo-johnson",
         lmbda: ArrayLike | None = None,
         shift: ArrayLike = 0.0,
+        bounds: object = None,
         kind: str = "median",
         quantile: float = 0.5,
         covariates: Any = None,
@@ -139,6 +143,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         self.family = family
         self.lmbda = lmbda
         self.shift = shift
+        self.bounds = bounds
         self.kind = kind
         self.quantile = quantile
         self.covariates = covariates
@@ -179,7 +184,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
             fit_params = {**fit_params, _name_of_weights(regressor): sample_weight}
         fit = fit_regression(
             Y, design, self.family, intercept=not (design == design[0]).all(), sample_weight=sample_weight,
-            lmbda=self.lmbda, shift=self.shift, n_threads=self.n_threads,
+            lmbda=self.lmbda, shift=self.shift, bounds=self.bounds, n_threads=self.n_threads,
         )  # fmt: skip
         self.regression_fit_ = copy.copy(fit)  # the copy leaves the data behind
         Z = np.asarray(self.regression_fit_.power_fit.transform(Y))

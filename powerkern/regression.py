@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import domain_error_in, given_lambdas, weights_of
+from powerkern._arguments import domain_error_in, given_bounds, given_lambdas, weights_of
 from powerkern._design import Basis, read_covariates
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import ESTIMATORS
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._power_fit import BEST, FIT_FAMILIES, PowerFit, warn_unfitted
+from powerkern._regression_bounds import best_within, mark_bounded, outside_of
 from powerkern._regression_fit import RegressionFit
 from powerkern._regression_problem import Figures, Problem, sum_of_products
 from powerkern._shift import extremes, given_shift, to_own_units
@@ -38,6 +39,7 @@ def fit_regression(
     sample_weight: ArrayLike | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
+    bounds: object = None,
     n_threads: int | None = None,
     progress: bool = False,
 ) -> RegressionFit:
@@ -73,6 +75,11 @@ def fit_regression(
         Take these lambdas instead of fitting; NaN entries are fitted.
     shift : float or (p,) array-like, default 0
         Of Box-Cox: what is transformed is ``y + shift``.
+    bounds : (low, high), optional
+        Smallest and largest lambda that a fit may find: numbers, or (p,) arrays with one for each response; None, or
+        infinity, where there is no bound. Of a response whose optimum is outside, the lowest value between them is
+        looked for on a grid of 65 lambdas, then about the lowest of these, to about 1e-8 in lambda; the status of
+        those at an end is `Status.AT_BOUND`. Lambdas that are given stay as they are.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -142,12 +149,12 @@ def fit_regression(
     n, p = matrix.values.shape
     covariates, design = read_covariates(X, formula, intercept, n)
     weight = weights_of(sample_weight, n)
-    given = given_lambdas(lmbda, p)
+    given, limits = given_lambdas(lmbda, p), given_bounds(bounds, p)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
     problem = Problem.of(matrix, design, covariates.intercept, weight, shift)
     codes = (YEO_JOHNSON, BOX_COX) if family == BEST else (FAMILIES[family],)
-    parts = [_fitted(problem, code, given, threads, progress) for code in codes]
+    parts = [_fitted(problem, code, given, limits, threads, progress) for code in codes]
     figures, families = _better(parts, codes)
     outside = np.flatnonzero(figures.results[:, STATUS] < 0)
     if outside.size:
@@ -172,17 +179,50 @@ def _refuse_robust(estimator: str) -> None:
         )
 
 
-def _fitted(problem: Problem, family: int, given: FloatArray, n_threads: int, progress: bool) -> Figures:
+def _fitted(
+    problem: Problem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
+) -> Figures:
     """Figures of every response under one family."""
     everything = np.arange(problem.values.shape[1])
-    figures = _fitted_with(problem, problem.basis, everything, family, given, n_threads, progress)
+    figures = _within(problem, problem.basis, everything, family, given, bounds, n_threads, progress)
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
     for columns, basis in problem.bases(deficient):
-        part = _fitted_with(problem, basis, columns, family, given[columns], n_threads, False)
+        part = _within(problem, basis, columns, family, given[columns], bounds[:, columns], n_threads, False)
         for whole, own in zip(figures, part, strict=True):
             whole[columns] = own
     too_few = figures.results[:, STATUS] == BAD_RANK
     figures.results[too_few, STATUS] = Status.TOO_FEW
+    return figures
+
+
+def _within(
+    problem: Problem,
+    basis: Basis,
+    columns: NDArray[np.intp],
+    family: int,
+    given: FloatArray,
+    bounds: FloatArray,
+    n_threads: int,
+    progress: bool,
+) -> Figures:
+    """Figures of some of the responses, lambda kept within bounds."""
+    figures = _fitted_with(problem, basis, columns, family, given, n_threads, progress)
+    moved = outside_of(figures.results, bounds, given)
+    if not moved.size:
+        return figures
+
+    def g(lmbdas: FloatArray) -> FloatArray:
+        def profile(block: FloatArray, design: Design, group: slice, work: RegressionWork, out: FloatArray) -> None:
+            kernel.profile_columns(block, design, family, np.ascontiguousarray(lmbdas[group]), work, out)
+
+        return problem.figures(profile, basis, columns[moved], lmbdas.shape[1], n_threads)
+
+    best = best_within(g, bounds[:, moved], figures.scanned[moved])
+    again = _fitted_with(problem, basis, columns[moved], family, best, n_threads, False)
+    mark_bounded(again.results, bounds[:, moved])
+    again.scanned[:] = figures.scanned[moved]
+    for whole, own in zip(figures, again, strict=True):
+        whole[moved] = own
     return figures
 
 
