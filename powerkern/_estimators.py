@@ -50,8 +50,6 @@ from powerkern.kernels.robust_search import (
     new_robust_work,
 )
 
-_NO_WEIGHTS = np.empty(0)
-
 #: Quantile of the normal distribution beyond which a value is an outlier.
 QUANTILE = 0.995
 
@@ -489,4 +487,5 @@ def _pair(what: str, value: object) -> tuple[float, float]:
     numbers = list(value) if _is_sequence(value) else []
     if len(numbers) != 2:
         raise TypeError(f"{what} must be two numbers, got {value!r}")
-    return _number(what, numbers[0]), _number(what, numbers[1])
+    each = f"each of {what}"
+    return _number(each, numbers[0]), _number(each, numbers[1])

@@ -7,7 +7,6 @@ import numpy as np
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
 from powerkern._estimators import NearestNormal, Robust
-from powerkern._status import Status
 from powerkern._ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
@@ -24,6 +23,8 @@ from powerkern.kernels.results import (
     LOC,
     LOG_FACTOR,
     N_EVAL,
+    N_KEPT,
+    N_OBS,
     N_RESULTS,
     NLL,
     REF,
@@ -51,8 +52,7 @@ def moved_to(
     def measure(block: FloatArray, group: slice) -> FloatArray:
         found, lmbdas = results[group].copy(), lmbda[group]
         low, high, center, divisor = found[:, [KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR]].T[:, :, np.newaxis]
-        for j in np.flatnonzero(found[:, STATUS] == Status.TIED):
-            block[j, block[j] == _most_common(block[j], weight)] = np.nan
+        tied = [j for j in range(len(block)) if isinstance(estimator, Robust) and _leave_out_ties(block[j], weight)]
         block[(block < low) | (block > high)] = np.nan
         kept = (block - center) / divisor
         again = _fitted(kept, family, lmbdas, weight)
@@ -64,17 +64,23 @@ def moved_to(
                 apart = np.exp(found[:, LOG_FACTOR] - before[:, LOG_FACTOR])
                 _restandardize(again, 0.0, found[:, SCALE] / before[:, SCALE] * apart)
         again[:, NLL] += np.log(divisor[:, 0])
+        again[np.ix_(tied, [NLL, CURVATURE])] *= (again[tied, N_OBS] / found[tied, N_KEPT])[:, np.newaxis]
         found[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
         return found
 
     return column_figures(measure, columns, N_RESULTS, n_threads)
 
 
-def _most_common(column: FloatArray, weight: FloatArray) -> float:
-    """The value with most of the weight."""
+def _leave_out_ties(column: FloatArray, weight: FloatArray) -> bool:
+    """NaN for the value that has more than half of the weight; whether there is one."""
     present = ~np.isnan(column)
     values, which = np.unique(column[present], return_inverse=True)
-    return float(values[np.argmax(np.bincount(which, weights=weight[present] if weight.size else None))])
+    weights = np.bincount(which, weights=weight[present] if weight.size else None)
+    most = int(np.argmax(weights))
+    if not weights[most] > 0.5 * weights.sum():
+        return False
+    column[column == values[most]] = np.nan
+    return True
 
 
 def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:

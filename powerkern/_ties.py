@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
-from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_KEPT, N_OBS, ROUTE, STATUS, X_MAX, X_MIN
+from powerkern.kernels.results import (
+    CURVATURE,
+    KEPT_HIGH,
+    KEPT_LOW,
+    N_KEPT,
+    N_OBS,
+    NLL,
+    ROUTE,
+    STATUS,
+    X_MAX,
+    X_MIN,
+)
 
 #: Fits sorted columns, rows with NaN last, with weights or without.
 Fit = Callable[[FloatArray, FloatArray | None], FloatArray]
@@ -41,7 +52,9 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
     all_kept = ~np.isin(found[:, ROUTE], (Route.REFIT, Route.REFIT_BOTH_SIDES))
     found[all_kept, KEPT_LOW], found[all_kept, KEPT_HIGH] = found[all_kept, X_MIN], found[all_kept, X_MAX]
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
+    n_fitted = found[:, N_KEPT].copy()
     found[:, N_KEPT] += np.where(inside, tied, 0.0)
+    found[:, [NLL, CURVATURE]] *= (n_fitted / found[:, N_KEPT])[:, np.newaxis]  # sums over the values fitted
     settled = np.isin(found[:, STATUS], (Status.OK, Status.SCANNED, Status.MULTIMODAL))
     found[settled, STATUS] = Status.TIED
     out[rows[fitted]] = found[fitted]

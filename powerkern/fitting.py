@@ -174,7 +174,8 @@ def fit(
     Warns
     -----
     UserWarning
-        Once, listing columns that have no maximum (constant, or all missing); they pass through unchanged.
+        Once, listing columns that could not be fitted (constant, all missing, ...), which pass through unchanged, and
+        those whose lambda is in doubt, each with the sentence of its `Status`.
 
     References
     ----------

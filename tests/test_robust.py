@@ -697,6 +697,7 @@ def test_vectors_stay_vectors():
         ({"estimator": "rewml", "change_points": 0.25}, TypeError, "change_points must be two numbers"),
         ({"estimator": "rewml", "change_points": (0.25, 0.5, 0.75)}, TypeError, "change_points must be two numbers"),
         ({"estimator": "rewml", "change_points": "ab"}, TypeError, "change_points must be two numbers"),
+        ({"estimator": "rewml", "change_points": ("a", 0.75)}, TypeError, "each of change_points must be a number"),
         ({"estimator": "rewml", "change_points": (0.75, 0.25)}, ValueError, "a quantile below 0.5 and one above"),
         ({"estimator": "rewml", "change_points": (0.0, 0.75)}, ValueError, "a quantile below 0.5 and one above"),
         ({"estimator": "rewml-nr", "change_points": (0.2, 0.8)}, TypeError, "has no option 'change_points'"),

@@ -164,6 +164,7 @@ def test_the_others_are_fitted_where_most_values_are_equal(estimator):
         alone = pk.fit(x[x[:, j] > 0.0, j], estimator=estimator)
         assert fit.lmbda[j] == alone.lmbda[0]
         assert fit.scale[j] == alone.scale[0]
+        np.testing.assert_allclose([fit.nll[j], fit.information[j]], [alone.nll[0], alone.information[0]], rtol=1e-12)
         assert np.isfinite(fit.objective_curve([fit.lmbda0[j]])[j, 0])
     z = fit.transform(x)
     np.testing.assert_array_equal(np.argsort(z, axis=0, kind="stable"), np.argsort(x, axis=0, kind="stable"))
