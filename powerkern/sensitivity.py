@@ -73,7 +73,7 @@ def sensitivity_curve(
     >>> from powerkern.sensitivity import sensitivity_curve
     >>> x = np.random.default_rng(0).normal(size=100)
     >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0])).round()
-    array([ 0., 10., 42.])
+    array([ 0., 17., 42.])
     >>> abs(sensitivity_curve(x, [0.0, 4.0, 8.0], estimator="rewml")).round()
     array([1., 0., 0.])
     """

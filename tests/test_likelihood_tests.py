@@ -264,10 +264,11 @@ def test_of_power_sums():
 @pytest.mark.parametrize("estimator", ["rewml", "mtl", "ks", "ppcc"])
 def test_only_of_maximum_likelihood(estimator):
     fit = pk.fit(matrix(), "box-cox", estimator)
-    calls = (lambda: fit.lr_test(0.0), fit.rounded, fit.rounded_fit, lambda: fit.confint(method="wald"))
-    for call in calls:
+    for call in (lambda: fit.lr_test(0.0), fit.rounded, fit.rounded_fit):
         with pytest.raises(ValueError, match=f"for estimator='mle' only, not for '{estimator}'"):
             call()
+    with pytest.raises(ValueError, match=f"'{estimator}' are made with method='bootstrap', not 'wald'"):
+        fit.confint(method="wald")
 
 
 @pytest.mark.parametrize(

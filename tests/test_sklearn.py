@@ -336,8 +336,9 @@ def test_weights_repeat_rows(method, estimator):
     weight = np.random.default_rng(1).integers(0, 4, len(X))
     weighted = PowerTransformer(method, estimator=estimator).fit(X, sample_weight=weight)
     repeated = PowerTransformer(method, estimator=estimator).fit(np.repeat(X, weight, axis=0))
-    assert np.allclose(weighted.lambdas_, repeated.lambdas_, rtol=1e-12, atol=1e-12)
-    assert np.allclose(weighted.transform(X), repeated.transform(X), rtol=1e-10, atol=1e-10)
+    within = 1e-7 if estimator in ("ks", "ppcc", "carroll") else 1e-12  # these look for a minimum, not for a root
+    assert np.allclose(weighted.lambdas_, repeated.lambdas_, rtol=within, atol=within)
+    assert np.allclose(weighted.transform(X), repeated.transform(X), rtol=100 * within, atol=100 * within)
 
 
 def test_weights_are_routed_through_a_pipeline():

@@ -205,6 +205,7 @@ def wrapped_pca(
     block[~usable] = 0.0
     block *= (units / divisor)[:, None]
     values, components, total = _eigen(block, n_components, threads)
+    components[:, ~usable] = 0.0  # they are, to rounding
     centered = _centered(matrix, center, divisor, usable)
     scores, inside, outside = _distances(centered, components, values)
     return WrappedPCA(
