@@ -71,7 +71,7 @@ _SENTENCES = {
     Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
     Status.EMPTY: "not fitted: no values (identity transform)",
     Status.UNREPRESENTABLE: "not fitted: lambda or its scale is beyond the range of float64 (identity transform)",
-    Status.NOT_CERTIFIED: "the search reached its cap without a certificate; do not rely on lambda",
+    Status.NOT_CERTIFIED: "no optimum was certified; do not rely on lambda",
     Status.MULTIMODAL: "the objective has several minima; the lowest that was seen was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
     Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
