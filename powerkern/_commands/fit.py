@@ -15,7 +15,15 @@ from powerkern import _tables
 from powerkern._commands.arguments import Commands, add_fit, level, text_format
 from powerkern._commands.output import finite, print_json, print_table, short, write_text
 from powerkern._commands.reading import blamed, by_name
-from powerkern._tables import NAMES_ROWS, BadInput, Table
+from powerkern._tables import NAMES_ROWS, BadInput, Block, Survey, Table
+from powerkern._typing import FloatArray
+from powerkern.kernels.family import FAMILIES
+from powerkern.sketch import finish, merge, range_of, sketch
+from powerkern.sketch.chunks import resolved
+from powerkern.sketch.summaries import Mergeable
+
+#: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
+LARGE, _MOST_COLUMNS = 64_000_000, 500
 
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
@@ -51,7 +59,7 @@ def run_fit(args: argparse.Namespace) -> None:
     to_output = str(args.output) == "-"
     if args.json and to_output:
         raise BadInput("--json and -o - both ask for standard output: name a file with -o")
-    fit, table = fitted(args)
+    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
     if to_output:
         print(fit.to_json())
         return
@@ -61,7 +69,7 @@ def run_fit(args: argparse.Namespace) -> None:
     if args.json:
         print_json(
             {
-                "rows": len(table.matrix),
+                "rows": table.n_rows,
                 "family": fit.family,
                 "estimator": args.estimator,
                 "columns": records,
@@ -80,7 +88,7 @@ def run_summary(args: argparse.Namespace) -> None:
     if args.json:
         entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
         columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
-        about = {"rows": len(table.matrix), "family": fit.family, "estimator": args.estimator, "level": args.level}
+        about = {"rows": table.n_rows, "family": fit.family, "estimator": args.estimator, "level": args.level}
         print_json({**about, "columns": columns, **_left_out(table)})
         return
     print(summary.to_text(None))
@@ -89,8 +97,7 @@ def run_summary(args: argparse.Namespace) -> None:
 
 def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The table that was asked for, or its columns, and their fit."""
-    wanted = list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
-    table = _tables.read(args.data, by_name(wanted, args.data), text_format(args))
+    table = _tables.read(args.data, by_name(_wanted(args), args.data), text_format(args))
     layout = table.layout
     with blamed(args.data, layout, table.block):
         fit = pk.fit(
@@ -109,7 +116,50 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     return fit, table
 
 
-def _print_left_out(args: argparse.Namespace, table: Table) -> None:
+def _in_blocks(args: argparse.Namespace) -> bool:
+    """Whether to fit a file a block at a time: a large one, by an estimator that sums are enough for."""
+    return args.estimator == "mle" and args.family in FAMILIES and _tables.is_longer(args.data, LARGE)
+
+
+def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
+    """What the table holds, and the fit of its columns, from sums over its blocks, as `fit_chunks` makes it."""
+    table = _tables.survey(args.data, by_name(_wanted(args), args.data), text_format(args))
+    layout, threads = table.layout, args.n_threads
+    if len(layout.positions) > _MOST_COLUMNS:
+        return fitted(args)
+
+    def summarized(summarize: Callable[[FloatArray], Mergeable]) -> Mergeable:
+        parts = _tables.stream(args.data, lambda names, named: layout.positions, text_format(args))
+        total: Mergeable | None = None
+        with parts as (_, blocks):
+            for block in blocks:
+                with blamed(args.data, layout, block):
+                    part = summarize(block.matrix)
+                total = part if total is None else merge(total, part)
+        assert total is not None
+        return total
+
+    names = layout.matrix_names if layout.named else None
+    shift = {"shift": args.shift, "column_names": names, "n_threads": threads}
+    found = summarized(lambda matrix: range_of(matrix, args.family, **shift))
+    total = resolved(
+        found.grid(),
+        lambda grid, chosen: summarized(lambda matrix: sketch(matrix, grid, n_threads=threads)).part(chosen),
+    )
+    nothing = Block(np.empty((0, len(layout.positions))), {})
+    with blamed(args.data, layout, nothing):
+        fit = finish(
+            total, standardize=not args.no_standardize, ymax=args.ymax, bounds=args.bounds, n_threads=threads
+        )  # fmt: skip
+    return fit, table
+
+
+def _wanted(args: argparse.Namespace) -> list[str] | None:
+    """The columns that were asked for, each once."""
+    return list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
+
+
+def _print_left_out(args: argparse.Namespace, table: Table | Survey) -> None:
     if args.columns is not None:
         return
     plain = [name for name in table.layout.other_names if name not in table.odd]
@@ -140,12 +190,12 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
     print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
 
 
-def _left_out(table: Table) -> dict[str, Any]:
+def _left_out(table: Table | Survey) -> dict[str, Any]:
     """Columns of text that are not in the fit, and why where that may surprise."""
     return {"left_out": [{"column": name, "reason": table.odd.get(name)} for name in table.layout.other_names]}
 
 
-def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
+def _records(fit: pk.PowerFit, table: Table | Survey) -> list[dict[str, Any]]:
     """What is printed of each column; every attribute of the fit, a list of all columns, is taken once."""
     columns = {
         "column": table.layout.matrix_names,

@@ -4,8 +4,8 @@ A table is read as float64 matrices of the columns to work on, beside the other 
 """
 
 from powerkern._tables.errors import BadInput, check_folder, sentences
-from powerkern._tables.files import check_output, read, stream, write
-from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Table, TextFormat
+from powerkern._tables.files import check_output, is_longer, read, stream, survey, write
+from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Survey, Table, TextFormat
 
 __all__ = [
     "NAMES_ROWS",
@@ -13,12 +13,15 @@ __all__ = [
     "Block",
     "Choice",
     "Layout",
+    "Survey",
     "Table",
     "TextFormat",
     "check_folder",
     "check_output",
+    "is_longer",
     "read",
     "sentences",
     "stream",
+    "survey",
     "write",
 ]

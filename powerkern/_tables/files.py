@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from powerkern._tables.compression import COMPRESSED, is_standard, open_bytes
 from powerkern._tables.errors import BadInput, check_folder, sentences
 from powerkern._tables.npy import NpyWriter, read_npy, stream_npy
-from powerkern._tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet
-from powerkern._tables.table import Block, Choice, Layout, Table, TextFormat
-from powerkern._tables.text import TextSource, TextWriter, decoded, read_text, stream_text
+from powerkern._tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet, survey_parquet
+from powerkern._tables.table import Block, Choice, Layout, Survey, Table, TextFormat
+from powerkern._tables.text import TextSource, TextWriter, decoded, read_text, stream_text, survey_text
 
 #: The delimiter of a text table by its kind; None: found in its first lines.
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
@@ -43,6 +43,20 @@ def read(path: Path, choose: Choice, text: TextFormat) -> Table:
         if kind == ".parquet":
             return read_parquet(stack.enter_context(path.open("rb")), path, choose)
         return read_text(_text_source(stack, path, kind, text), choose)
+
+
+def survey(path: Path, choose: Choice, text: TextFormat) -> Survey:
+    """What `read` finds in a table of text or in Parquet, without keeping the numbers."""
+    kind = _kind(path)
+    with sentences("read", _label(path)), ExitStack() as stack:
+        if kind == ".parquet":
+            return survey_parquet(stack.enter_context(path.open("rb")), path, choose)
+        return survey_text(_text_source(stack, path, kind, text), choose)
+
+
+def is_longer(path: Path, size: int) -> bool:
+    """Whether a table of text or of Parquet, which can be read again, has more than so many bytes."""
+    return not is_standard(path) and _kind(path) != ".npy" and path.is_file() and path.stat().st_size > size
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._tables.errors import BadInput
-from powerkern._tables.table import Block, Choice, Layout, Table, check_distinct
+from powerkern._tables.table import Block, Choice, Layout, Survey, Table, check_distinct
 
 #: Rows are read in batches of about as many cells.
 _CELLS_AT_ONCE = 2**20
@@ -36,6 +36,12 @@ def read_parquet(file: IO[bytes], path: Path, choose: Choice) -> Table:
         _fill(matrix[start : start + batch.num_rows], batch, layout.matrix_names)
         start += batch.num_rows
     return Table(layout, Block(matrix, {}))
+
+
+def survey_parquet(file: IO[bytes], path: Path, choose: Choice) -> Survey:
+    """The layout and the number of rows."""
+    data = _opened(file, path)
+    return Survey(_layout(data, path, choose), data.metadata.num_rows)
 
 
 def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:

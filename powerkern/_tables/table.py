@@ -93,6 +93,16 @@ class Layout:
 
 
 @dataclass(frozen=True)
+class Survey:
+    """What a file holds, without its numbers."""
+
+    layout: Layout
+    n_rows: int
+    #: Why columns are left out that look like numbers, by name: the line and the cell that is none, or that they count.
+    odd: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Table:
     """All rows of a file."""
 
@@ -100,6 +110,11 @@ class Table:
     block: Block
     #: Why columns are left out that look like numbers, by name: the line and the cell that is none, or that they count.
     odd: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return len(self.block.matrix)
 
     @property
     def matrix(self) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from powerkern._tables.cells import Parsed, Parser, as_cells
 from powerkern._tables.delimiters import best_delimiter
 from powerkern._tables.errors import BadInput
-from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Table, TextFormat, check_distinct
+from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Survey, Table, TextFormat, check_distinct
 
 #: Rows of text are read and written in blocks of about as many cells.
 _CELLS_AT_ONCE = 2**16
@@ -155,40 +155,69 @@ class _Odd(NamedTuple):
         return f"line {self.line}: {self.cell!r} is not a number"
 
 
+class _Columns:
+    """The columns that were asked for, or those that have been numbers so far, found while blocks of rows are read."""
+
+    def __init__(self, source: TextSource, choose: Choice) -> None:
+        self._source = source
+        self._chosen = choose(source.names, source._text.header)
+        self._positions = list(range(len(source.names)) if self._chosen is None else self._chosen)
+        self._odd: dict[int, _Odd] = {}
+        self._counted: str | None = None
+        self._with_numbers: set[int] = set()
+
+    def blocks(self) -> Iterator[tuple[list[int], dict[int, NDArray[np.float64]]]]:
+        """Lines and numbers of the columns that are numbers up to there."""
+        source, first = self._source, True
+        for lines, rows in source.blocks():
+            columns = list(zip(*rows, strict=True))
+            if first and self._chosen is None and _names_rows(source, columns[0]):
+                self._counted, self._positions = source.names[0], self._positions[1:]
+            first = False
+            parsed = _parsed_columns(source, columns, lines, self._positions, self._odd)
+            if self._chosen is not None and self._odd:
+                position, offence = next(iter(self._odd.items()))
+                raise BadInput(f"{source.label}, column {source.names[position]!r}, {offence}")
+            self._positions = list(parsed)
+            bare = set(parsed) - self._with_numbers
+            self._with_numbers.update(position for position in bare if not np.isnan(parsed[position]).all())
+            yield lines, parsed
+
+    def found(self) -> tuple[Layout, dict[str, str]]:
+        """The layout, and why columns were left out that look like numbers; one warning for each that may surprise."""
+        source, positions = self._source, self._positions
+        if self._chosen is None:  # a column without a single number is not a column of numbers
+            positions = [position for position in positions if position in self._with_numbers]
+        reasons = {source.names[position]: str(one) for position, one in self._odd.items() if one.surprising}
+        if not positions:
+            raise BadInput(_no_numbers(source, reasons))
+        for name, reason in reasons.items():
+            warnings.warn(
+                f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)", stacklevel=2
+            )
+        if self._counted is not None:
+            reasons[self._counted] = NAMES_ROWS
+        return Layout(source.names, source._text.header, tuple(positions), delimiter=source.delimiter), reasons
+
+
 def read_text(source: TextSource, choose: Choice) -> Table:
     """All rows of the columns that are chosen, or of those that hold numbers."""
-    chosen = choose(source.names, source._text.header)
-    positions = list(range(len(source.names)) if chosen is None else chosen)
-    odd: dict[int, _Odd] = {}
-    counted = None
-    numbers: _Numbers | None = None
-    every_line = []
-    for lines, rows in source.blocks():
-        columns = list(zip(*rows, strict=True))
-        if numbers is None and chosen is None and _names_rows(source, columns[0]):
-            counted, positions = source.names[0], positions[1:]
-        parsed = _parsed_columns(source, columns, lines, positions, odd)
-        if chosen is not None and odd:
-            position, offence = next(iter(odd.items()))
-            raise BadInput(f"{source.label}, column {source.names[position]!r}, {offence}")
+    columns, numbers, every_line = _Columns(source, choose), None, []
+    for lines, parsed in columns.blocks():
         numbers = numbers or _Numbers(list(parsed))
         numbers.add(parsed)
-        positions = list(parsed)
         every_line.append(np.array(lines))
     assert numbers is not None
-    if chosen is None:  # a column without a single number is not a column of numbers
-        positions = [position for position in positions if not np.isnan(numbers.of([position])).all()]
-    reasons = {source.names[position]: str(one) for position, one in odd.items() if one.surprising}
-    if not positions:
-        raise BadInput(_no_numbers(source, reasons))
-    for name, reason in reasons.items():
-        warnings.warn(
-            f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)", stacklevel=2
-        )
-    if counted is not None:
-        reasons[counted] = NAMES_ROWS
-    layout = Layout(source.names, source._text.header, tuple(positions), delimiter=source.delimiter)
-    return Table(layout, Block(numbers.of(positions), {}, np.concatenate(every_line)), reasons)
+    layout, reasons = columns.found()
+    return Table(layout, Block(numbers.of(layout.positions), {}, np.concatenate(every_line)), reasons)
+
+
+def survey_text(source: TextSource, choose: Choice) -> Survey:
+    """What `read_text` finds, without keeping the numbers."""
+    columns = _Columns(source, choose)
+    n_rows = sum(len(lines) for lines, _ in columns.blocks())
+    layout, reasons = columns.found()
+    return Survey(layout, n_rows, reasons)
 
 
 def _parsed_columns(

@@ -1,0 +1,92 @@
+"""Large files on the command line are fitted a block of rows at a time, to the same result."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+from powerkern.__main__ import main
+
+
+@pytest.fixture
+def run(capsys):
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+
+    def call(*words):
+        code = main([str(word) for word in words])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+@pytest.fixture
+def in_blocks(monkeypatch):
+    """Every file counts as large, and blocks of text have few rows."""
+    monkeypatch.setattr("powerkern._commands.fit.LARGE", 0)
+    monkeypatch.setattr("powerkern._tables.text._CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("powerkern._tables.parquet._CELLS_AT_ONCE", 40)
+
+
+def long_table(path, n=200):
+    rng = np.random.default_rng(4)
+    lines = ["id,width,height,kind,note"]
+    for i, (width, height) in enumerate(rng.lognormal(size=(n, 2)).tolist()):
+        lines.append(f"{i},{width!r},{'' if i % 9 == 0 else repr(height)},{'ab'[i % 2]},{'x' if i == 150 else i}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--family", "box-cox", "--columns", "width,height"), ("--columns", "height,width"), ("--bounds=-1,0",)],
+)
+def test_large_files_are_fitted_in_blocks(run, tmp_path, request, options):
+    table = long_table(tmp_path / "long.csv")
+    code, out, err = run("fit", table, *options, "--json")
+    request.getfixturevalue("in_blocks")
+    again, blockwise, warned = run("fit", table, *options, "--json")
+    assert err == warned
+    assert ("line 152: 'x' is not a number" in err) == ("--columns" not in options)
+    assert code == again == 0
+    whole, parts = json.loads(out), json.loads(blockwise)
+    assert (whole["rows"], whole["left_out"]) == (parts["rows"], parts["left_out"])
+    for one, other in zip(whole["columns"], parts["columns"], strict=True):
+        assert one["lmbda"] == pytest.approx(other["lmbda"], rel=1e-11, abs=1e-11)
+        assert (one["column"], one["n_obs"], one["status"]) == (other["column"], other["n_obs"], other["status"])
+
+
+def test_large_files_are_refused_by_line(run, tmp_path, in_blocks):
+    table = long_table(tmp_path / "long.csv")
+    text = table.read_text(encoding="utf-8").splitlines()
+    text[120] = "119,-1,2,a,3"
+    table.write_text("\n".join(text), encoding="utf-8")
+    code, _, err = run("fit", table, "--family", "box-cox", "--columns", "width,height")
+    assert code == 2
+    assert "column 'width', line 121: the value is -1.0" in err
+    code, _, err = run("fit", table, "--columns", "kind")
+    assert code == 2
+    assert "column 'kind', line 2: 'a' is not a number" in err
+
+
+def test_parquet_is_fitted_in_blocks(run, tmp_path, in_blocks):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    x = np.random.default_rng(0).normal(size=150)
+    parquet.write_table(pyarrow.table({"x": x, "name": ["a"] * 150}), tmp_path / "x.parquet")
+    code, out, _ = run("fit", tmp_path / "x.parquet", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["rows"] == 150
+    assert found["columns"][0]["lmbda"] == pytest.approx(pk.fit(x).lmbda[0], rel=1e-11)
+
+
+def test_robust_fits_and_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypatch):
+    table = long_table(tmp_path / "long.csv")
+    assert run("fit", table, "--columns", "width", "--estimator", "rewml")[0] == 0
+    monkeypatch.setattr("powerkern._commands.fit._MOST_COLUMNS", 1)
+    code, out, _ = run("fit", table, "--columns", "width,height", "--json")
+    assert code == 0
+    assert len(json.loads(out)["columns"]) == 2
