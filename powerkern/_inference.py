@@ -214,7 +214,8 @@ class Inference(FittedColumns):
         -----
         What an interval of a robust fit covers is the lambda that the estimator finds in a very long column of the same
         kind. Without outliers that of RewML does so in 93 to 97 % of columns of 50 to 1000 values at level 0.95, of the
-        others within 3.5 % of 95 (see the guide on robust fits); ``1/sqrt(information)`` of the values kept would be too short, as it takes them as given.
+        others within 3.5 % of 95 (see the guide on robust fits); ``1/sqrt(information)`` of the values kept would be
+        too short, as it takes them as given.
 
         Examples
         --------
