@@ -18,8 +18,8 @@ from powerkern._commands.reading import blamed, by_name
 from powerkern._tables import NAMES_ROWS, BadInput, Block, Survey, Table
 from powerkern._typing import FloatArray
 from powerkern.kernels.family import FAMILIES
-from powerkern.sketch import finish, merge, range_of, sketch
-from powerkern.sketch.chunks import resolved
+from powerkern.sketch import merge
+from powerkern.sketch.chunks import fit_summarized
 from powerkern.sketch.summaries import Mergeable
 
 #: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
@@ -124,33 +124,33 @@ def _in_blocks(args: argparse.Namespace) -> bool:
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
     """What the table holds, and the fit of its columns, from sums over its blocks, as `fit_chunks` makes it."""
     table = _tables.survey(args.data, by_name(_wanted(args), args.data), text_format(args))
-    layout, threads = table.layout, args.n_threads
+    layout = table.layout
     if len(layout.positions) > _MOST_COLUMNS:
         return fitted(args)
 
-    def summarized(summarize: Callable[[FloatArray], Mergeable]) -> Mergeable:
+    def summarized(summarize: Callable[[FloatArray, None], Mergeable]) -> Mergeable:
         parts = _tables.stream(args.data, lambda names, named: layout.positions, text_format(args))
         total: Mergeable | None = None
         with parts as (_, blocks):
             for block in blocks:
                 with blamed(args.data, layout, block):
-                    part = summarize(block.matrix)
+                    part = summarize(block.matrix, None)
                 total = part if total is None else merge(total, part)
         assert total is not None
         return total
 
-    names = layout.matrix_names if layout.named else None
-    shift = {"shift": args.shift, "column_names": names, "n_threads": threads}
-    found = summarized(lambda matrix: range_of(matrix, args.family, **shift))
-    total = resolved(
-        found.grid(),
-        lambda grid, chosen: summarized(lambda matrix: sketch(matrix, grid, n_threads=threads)).part(chosen),
-    )
     nothing = Block(np.empty((0, len(layout.positions))), {})
     with blamed(args.data, layout, nothing):
-        fit = finish(
-            total, standardize=not args.no_standardize, ymax=args.ymax, bounds=args.bounds, n_threads=threads
-        )  # fmt: skip
+        fit = fit_summarized(
+            summarized,
+            args.family,
+            shift=args.shift,
+            column_names=layout.matrix_names if layout.named else None,
+            standardize=not args.no_standardize,
+            ymax=args.ymax,
+            bounds=args.bounds,
+            n_threads=args.n_threads,
+        )
     return fit, table
 
 

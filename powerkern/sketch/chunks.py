@@ -15,7 +15,7 @@ from powerkern._typing import BoolArray, Bounds
 from powerkern._validate import as_choice
 from powerkern.kernels.family import FAMILIES
 from powerkern.sketch.merging import finish, merge, range_of, sketch
-from powerkern.sketch.summaries import Grid, Mergeable, Sketch, replaced, unresolved
+from powerkern.sketch.summaries import Grid, Mergeable, Range, Sketch, replaced, unresolved
 
 #: How often columns that their grid does not resolve are read again, on a finer one.
 _REREADINGS = 3
@@ -80,19 +80,54 @@ def fit_chunks(
     if sample_weight is not None:
         _check_rereadable("sample_weight", sample_weight)
 
-    def summarized(function: Callable[..., Mergeable], *arguments: Any, **options: Any) -> Mergeable:
+    def summarized(summarize: Callable[[Any, Any], Mergeable]) -> Mergeable:
         total: Mergeable | None = None
         for i, (chunk, weight) in enumerate(_pairs(chunks, sample_weight)):
             with naming(f"chunk {i}"):
-                part = function(chunk, *arguments, sample_weight=weight, n_threads=n_threads, **options)
+                part = summarize(chunk, weight)
                 total = part if total is None else merge(total, part)
         if total is None:
             raise ValueError("there are no chunks; there is nothing to do")
         return total
 
-    found = summarized(range_of, family, shift=shift, column_names=column_names)
-    total = resolved(found.grid(), lambda grid, chosen: summarized(sketch, grid).part(chosen))
-    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
+    return fit_summarized(
+        summarized,
+        family,
+        shift=shift,
+        column_names=column_names,
+        standardize=standardize,
+        lmbda=lmbda,
+        ymax=ymax,
+        bounds=bounds,
+        n_threads=n_threads,
+    )
+
+
+def fit_summarized(
+    summarized: Callable[[Callable[[Any, Any], Any]], Any],
+    family: str,
+    *,
+    shift: ArrayLike = 0.0,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+    **options: Any,
+) -> PowerFit:
+    """The fit of data that are read as often as asked: ranges first, then sketches.
+
+    ``summarized(summarize)`` calls ``summarize(chunk, weight)`` for all chunks and merges what it returns; `options`
+    are those of `finish`.
+    """
+
+    def ranged(chunk: object, weight: ArrayLike | None) -> Range:
+        return range_of(
+            chunk, family, sample_weight=weight, shift=shift, column_names=column_names, n_threads=n_threads
+        )  # fmt: skip
+
+    def read(grid: Grid, chosen: BoolArray) -> Sketch:
+        whole: Sketch = summarized(lambda chunk, weight: sketch(chunk, grid, sample_weight=weight, n_threads=n_threads))
+        return whole.part(chosen)
+
+    return finish(resolved(summarized(ranged).grid(), read), n_threads=n_threads, **options)
 
 
 def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
