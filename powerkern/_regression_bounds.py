@@ -11,9 +11,8 @@ from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, STATUS
 
-#: Points of the grid within bounds, and golden sections about the lowest.
-_POINTS, _SECTIONS = 65, 45
-_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+#: Points of the grid within bounds, and of finer ones about the lowest point; how many of these.
+_POINTS, _FINER_POINTS, _FINER = 65, 17, 9
 #: Responses that have a lambda, which may be one to be moved.
 _FITTED = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.AT_END, Status.NOT_CERTIFIED)
 
@@ -27,22 +26,19 @@ def outside_of(results: FloatArray, bounds: FloatArray, given: FloatArray) -> ND
 
 
 def best_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
-    """The lambdas within bounds at which `g` is lowest, to about 1e-8: on a grid, then by golden sections about that.
+    """The lambdas within bounds at which `g` is lowest, to about 1e-8: on a grid, then on ever finer ones about that.
 
     `g` takes lambdas (q, m), a row for each response. Where there is no bound, `scanned` (q, 2) ends the grid.
     """
     low = np.minimum(bounds[1], np.maximum(bounds[0], scanned[:, 0]))
     high = np.maximum(bounds[0], np.minimum(bounds[1], scanned[:, 1]))
-    grid, rows = np.linspace(low, high, _POINTS, axis=1), np.arange(low.size)
-    best = np.argmin(_finite(g(grid)), axis=1)
-    left, right = grid[rows, np.maximum(best - 1, 0)], grid[rows, np.minimum(best + 1, _POINTS - 1)]
-    for _ in range(_SECTIONS):
-        inner = np.column_stack([right - _GOLDEN * (right - left), left + _GOLDEN * (right - left)])
-        values = _finite(g(inner))
-        lower = values[:, 0] < values[:, 1]
-        left, right = np.where(lower, left, inner[:, 0]), np.where(lower, inner[:, 1], right)
-    ends = np.column_stack([low, high, 0.5 * (left + right)])
-    return np.asarray(ends[rows, np.argmin(_finite(g(ends)), axis=1)])
+    rows = np.arange(low.size)
+    for n_points in (_POINTS, *[_FINER_POINTS] * _FINER):
+        grid = np.linspace(low, high, n_points, axis=1)
+        values = g(grid)
+        best = np.argmin(np.where(np.isnan(values), np.inf, values), axis=1)
+        low, high = grid[rows, np.maximum(best - 1, 0)], grid[rows, np.minimum(best + 1, n_points - 1)]
+    return np.asarray(grid[rows, best])
 
 
 def mark_bounded(results: FloatArray, bounds: FloatArray) -> None:
@@ -51,8 +47,3 @@ def mark_bounded(results: FloatArray, bounds: FloatArray) -> None:
     held = (results[:, LMBDA] == low) | (results[:, LMBDA] == high)
     fixed = results[:, STATUS] == Status.FIXED
     results[fixed, STATUS] = np.where(held, Status.AT_BOUND, Status.SCANNED)[fixed]
-
-
-def _finite(values: FloatArray) -> FloatArray:
-    """Values that are not defined are no minima."""
-    return np.where(np.isnan(values), np.inf, values)
