@@ -44,6 +44,7 @@ from powerkern.kernels.counts import (
     inside_of,
     median_and_mad,
     part_of,
+    unit_of,
 )
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
@@ -671,15 +672,7 @@ def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> b
         return False
     low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
     high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
-    return max(low, high) >= max(_FAR_NUMBER * _unit(at.counts), _FAR_SHARE * inside_of(at.counts, 0, n))
-
-
-@kernel
-def _unit(counts: Counts | None) -> float:
-    """What counts as one value, as weights are scaled."""
-    if counts is None:
-        return 1.0
-    return counts.unit
+    return max(low, high) >= max(_FAR_NUMBER * unit_of(at.counts), _FAR_SHARE * inside_of(at.counts, 0, n))
 
 
 @kernel

@@ -92,12 +92,7 @@ def qq_plot(
     fit = by_column(fit)
     matrix = matrix_of(X, fit)
     one = column_of(matrix, fit, position(column, matrix, fit))
-    ax = axes_of(ax)
-    draw_qq(ax, one, band=band)
-    ax.set(xlabel="normal score", ylabel="standardized value")
-    ax.legend()
-    set_title(ax, one.label, one.detail)
-    return ax
+    return _finished(axes_of(ax), one, band, "standardized value")
 
 
 def residual_plot(
@@ -158,15 +153,19 @@ def residual_plot(
     label = title_label(j, matrix.names or power.column_names)
     kept = np.ones(np.count_nonzero(known), dtype=bool)
     one = Column(label, float(power.lmbda[j]), before[~np.isnan(before)], after[known], kept)
-    ax = axes_of(ax)
-    draw_qq(ax, one, band=band)
-    ax.set(xlabel="normal score", ylabel="standardized residual")
-    ax.legend()
-    set_title(ax, one.label, one.detail)
-    return ax
+    return _finished(axes_of(ax), one, band, "standardized residual")
 
 
 # --- parts --------------------------------------------------------------------------------------------
+
+
+def _finished(ax: Axes, one: Column, band: float | None, ylabel: str) -> Axes:
+    """The QQ plot of one column, with labels, legend and title."""
+    draw_qq(ax, one, band=band)
+    ax.set(xlabel="normal score", ylabel=ylabel)
+    ax.legend()
+    set_title(ax, one.label, one.detail)
+    return ax
 
 
 def draw_qq(ax: Axes, one: Column, *, band: float | None) -> None:
