@@ -18,3 +18,19 @@ def shared() -> Path:
     if not (folder / "refs").is_dir():
         pytest.skip(f"reference values are not at {folder}")
     return folder
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]):
+    """Run the command line in this process: (exit code, standard output, standard error)."""
+
+    def call(*words: object) -> tuple[int, str, str]:
+        from powerkern.__main__ import main
+
+        try:
+            code = main([str(word) for word in words])
+        except SystemExit as stop:  # argparse
+            code = stop.code
+        return code, *capsys.readouterr()
+
+    return call

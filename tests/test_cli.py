@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern.__main__ import main
 from powerkern._commands.reading import by_name
 from powerkern._tables import BadInput, Layout
 from powerkern._tables import table as table_module
@@ -45,20 +44,6 @@ def table(tmp_path: Path, numbers: np.ndarray) -> Path:
     path = tmp_path / "table.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]):
-    """Run the command line in this process: (exit code, standard output, standard error)."""
-
-    def call(*words: object) -> tuple[int, str, str]:
-        try:
-            code = main([str(word) for word in words])
-        except SystemExit as stop:  # argparse
-            code = stop.code
-        return code, *capsys.readouterr()
-
-    return call
 
 
 def fitted(run, data: Path, *options: object) -> Path:

@@ -8,18 +8,6 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern.__main__ import main
-
-
-@pytest.fixture
-def run(capsys):
-    """Run the command line in this process: (exit code, standard output, standard error)."""
-
-    def call(*words):
-        code = main([str(word) for word in words])
-        return code, *capsys.readouterr()
-
-    return call
 
 
 @pytest.fixture

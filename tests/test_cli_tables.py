@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern.__main__ import main
 from powerkern._tables.delimiters import best_delimiter
 
 A = np.array([1.5, 2.25, 4.0, 8.5, 3.125, 1.0])
@@ -24,14 +23,6 @@ B = np.array([10.0, 30.0, 20.0, 80.0, 50.0, 60.0])
 def rows(template: str = "{a},{b}", head: str = "a,b", end: str = "\n", last: str = "\n") -> str:
     lines = [template.format(a=a, b=b, i=i) for i, (a, b) in enumerate(zip(A.tolist(), B.tolist(), strict=True))]
     return end.join([head, *lines]) + last
-
-
-@pytest.fixture
-def run(capsys):
-    def call(*words: object) -> tuple[int, str, str]:
-        return main([str(word) for word in words]), *capsys.readouterr()
-
-    return call
 
 
 def expected_lambdas(names: list[str]) -> list[float]:
