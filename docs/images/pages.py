@@ -1,4 +1,4 @@
-"""Draws pictures of pages, for light and dark ones, from the tables beside them: python docs/images/pages.py."""
+"""Draws pictures of the README and of pages, light and dark, from tables beside them: python docs/images/pages.py."""
 
 import csv
 import re
@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import powerkern as pk
-from powerkern.plot import qq_plot
+from powerkern.plot import before_after_plot
 
 HERE = Path(__file__).parent
 TABLES = HERE.parent / "benchmarks"
@@ -27,7 +27,8 @@ OVER_PEERS = {
     "2000 x 500, 30 % missing, rank 5, cd": "matrix completion, 2,000 x 500 / cmfrec",
     "joint fit": "joint fit of 5 columns / BFGS of SciPy",
 }
-INKS = {"light": "#222832", "dark": "#ced6dd"}  # of the theme
+#: of the theme
+INKS, PAGES = {"light": "#222832", "dark": "#ced6dd"}, {"light": "#ffffff", "dark": "#14181e"}
 OURS, PEER = "#0072B2", "#999999"
 
 
@@ -36,16 +37,7 @@ def before_after():
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.lognormal(size=1000), -rng.gamma(3.0, size=1000)])
     fit = pk.fit(X, column_names=["skewed to the right", "skewed to the left"])
-    Z = fit.transform(X)
-    figure, axes = plt.subplots(1, 4, figsize=(11.0, 2.6), layout="constrained")
-    for j, (histogram, qq) in enumerate(axes.reshape(2, 2)):
-        bins = np.linspace(-4.0, 4.0, 41)
-        histogram.hist((X[:, j] - X[:, j].mean()) / X[:, j].std(), bins, color="0.6", alpha=0.8, label="before")
-        histogram.hist(Z[:, j], bins, color="C0", alpha=0.6, label="after")
-        histogram.set(title=fit.column_names[j], yticks=[], xlabel="standardised value")
-        histogram.legend(loc="upper right" if j == 0 else "upper left", frameon=False)
-        qq_plot(X, fit, column=j, ax=qq).set(title=f"lambda = {fit.lmbda[j]:.2f}", ylim=(-6.0, 6.0), ylabel="")
-    return figure
+    return before_after_plot(X, fit)[0, 0].figure
 
 
 def speed():
@@ -97,8 +89,10 @@ for mode, ink in INKS.items():
     colors = dict.fromkeys(
         ["text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "axes.titlecolor"], ink
     )
-    with plt.rc_context(colors | {"font.size": 10, "svg.hashsalt": "powerkern", "axes.facecolor": "none"}):
+    with plt.rc_context(colors | {"font.size": 10, "svg.hashsalt": "powerkern", "axes.facecolor": PAGES[mode]}):
         for draw, kind in ((before_after, "png"), (speed, "svg"), (accuracy, "svg"), (peers, "svg")):
             metadata = {"Date": None} if kind == "svg" else None
             path = HERE / f"{draw.__name__}_{mode}.{kind}"
             draw().savefig(path, dpi=130, transparent=True, metadata=metadata)
+
+before_after().savefig(HERE / "before_after.png", dpi=100)  # the README's
