@@ -12,7 +12,7 @@ None; then ``finish(total)``.
 """
 
 from powerkern.sketch.chunks import fit_chunks, naming
-from powerkern.sketch.driver import check_estimator, fit_with, resolved
+from powerkern.sketch.driver import check_estimator, fit_with
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
 from powerkern.sketch.passes import MapReduce, Pass
 from powerkern.sketch.summaries import (
@@ -25,6 +25,7 @@ from powerkern.sketch.summaries import (
     beside,
     checked_bounds,
     replaced,
+    resolved,
     unresolved,
 )
 

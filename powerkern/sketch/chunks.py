@@ -29,6 +29,7 @@ def fit_chunks(
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
     progress: bool = False,
+    **estimator_options: Any,
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
@@ -106,6 +107,7 @@ def fit_chunks(
             column_names=column_names,
             n_threads=n_threads,
             task_threads=n_threads,
+            **estimator_options,
         )
 
 

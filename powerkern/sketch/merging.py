@@ -20,6 +20,7 @@ from powerkern.kernels import sketch as kernels
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.summaries import (
+    Additive,
     Grid,
     Mergeable,
     Range,
@@ -77,7 +78,7 @@ def range_of(
     """
     code = FAMILIES[as_choice("family", family, FAMILIES)]
     matrix = as_rows(chunk, column_names, what="chunk")
-    weight = _chunk_weights(sample_weight, matrix)
+    weight = chunk_weights(sample_weight, matrix)
     moved = given_shift(shift, family, matrix.values.shape[1])
     table = power_sums.range_matrix(shifted(matrix.values, moved), code, weight, thread_count(n_threads))
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
@@ -126,7 +127,7 @@ def sketch(
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
     matrix = as_rows(chunk, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
-    weight = _chunk_weights(sample_weight, matrix)
+    weight = chunk_weights(sample_weight, matrix)
     check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
     sums, inside = power_sums.sketch_matrix(
         shifted(matrix.values, grid.shift),
@@ -166,6 +167,8 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
     ValueError
         Different families or columns, grids that have no common one, or more rows than the grid was made for.
     """
+    if isinstance(a, Additive) and type(a) is type(b):
+        return a.merged(b)
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
         table = power_sums.merge_ranges(a.table, b.table)
@@ -347,7 +350,7 @@ def finish_results(
     return results, sums
 
 
-def _chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
+def chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
     """Weights as the kernels take them; all rows of a chunk may have weight zero."""
     n = matrix.values.shape[0]
     if sample_weight is None:
