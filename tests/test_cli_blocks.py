@@ -15,7 +15,7 @@ def in_blocks(monkeypatch):
     """Every file counts as large, and blocks of text have few rows."""
     monkeypatch.setattr("powerkern._commands.fit.LARGE", 0)
     monkeypatch.setattr("powerkern._tables.text._CELLS_AT_ONCE", 40)
-    monkeypatch.setattr("powerkern._tables.parquet.CELLS", 40)
+    monkeypatch.setattr("powerkern._tables.parquet._CELLS_AT_ONCE", 40)
 
 
 def long_table(path, n=200):

@@ -11,9 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern import _frames
-from powerkern._batches import CELLS, row_groups
+from powerkern._batches import row_groups
 from powerkern._tables.errors import BadInput
 from powerkern._tables.table import Block, Choice, Layout, Survey, Table, check_distinct
+
+#: Rows are read in batches of about as many cells.
+_CELLS_AT_ONCE = 2**20
 
 
 def pyarrow() -> Any:
@@ -61,7 +64,7 @@ def _blocks(data: Any, path: Path, layout: Layout) -> Iterator[Block]:
 
 
 def _batches(data: Any, path: Path, names: list[str]) -> Iterator[Any]:
-    size = max(1, CELLS // len(names))
+    size = max(1, _CELLS_AT_ONCE // len(names))
     with _arrow_sentences(path):
         yield from row_groups(data, names, size)
 
