@@ -135,7 +135,7 @@ class PowerFit(Inference):
         level: float = 0.95,
         X: object = None,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> PowerFit:
         """The fit with convenient powers: `rounded` in place of `lmbda`, and means and scales that go with it.

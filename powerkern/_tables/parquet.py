@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern import _frames
 from powerkern._tables.errors import BadInput
 from powerkern._tables.table import Block, Choice, Layout, Survey, Table, check_distinct
 
@@ -124,7 +125,8 @@ class ParquetWriter:
             pa.array(result[:, where[position]], from_pandas=True) if position in where else block.rest[position]
             for position in range(len(self._layout.names))
         ]
-        data = pa.table(columns, names=list(self._layout.names)).replace_schema_metadata(self._layout.metadata)
+        notes = _frames.without_types(self._layout.metadata, self._layout.matrix_names)
+        data = pa.table(columns, names=list(self._layout.names)).replace_schema_metadata(notes)
         if self._writer is None:
             self._writer = pa.parquet.ParquetWriter(self._file, data.schema)
         self._writer.write_table(data)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.distances import Spread, ks_distance, mahalanobis, robust_covariance, zscore
 from powerkern.outliers.measures import (
     ReliabilityDiagram,
@@ -31,6 +32,7 @@ __all__ = [
     "Spread",
     "brier_score",
     "calibration_error",
+    "combine_probabilities",
     "fit_scaling",
     "harmonic_improvement_score",
     "ks_distance",

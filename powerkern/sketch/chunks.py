@@ -6,19 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._estimators import ESTIMATORS
+from powerkern._engine.threads import progress_bar
 from powerkern._power_fit import PowerFit
-from powerkern._typing import BoolArray, Bounds
-from powerkern._validate import as_choice
-from powerkern.kernels.family import FAMILIES
-from powerkern.sketch.merging import finish, merge, range_of, sketch
-from powerkern.sketch.summaries import Grid, Mergeable, Range, Sketch, replaced, unresolved
-
-#: How often columns that their grid does not resolve are read again, on a finer one.
-_REREADINGS = 3
+from powerkern._typing import Bounds
+from powerkern.sketch.driver import fit_with
+from powerkern.sketch.passes import Pass, S
 
 
 def fit_chunks(
@@ -27,13 +21,14 @@ def fit_chunks(
     estimator: str = "mle",
     *,
     standardize: bool = True,
-    sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | None = None,
+    sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
+    progress: bool = False,
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
@@ -46,10 +41,13 @@ def fit_chunks(
         The transform.
     estimator : {"mle"}
         Maximum likelihood. Robust estimators need the order of all values, which sums do not hold.
-    sample_weight : sequence of array-like, or function that returns an iterable, optional
-        Non-negative weights of the rows, an array for each chunk.
+    sample_weight : sequence of array-like, function that returns an iterable, or str, optional
+        Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
+        them.
     standardize, lmbda, shift, ymax, bounds, column_names, n_threads
         As for `powerkern.fit`.
+    progress : bool, default False
+        Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
 
     Returns
     -------
@@ -64,6 +62,10 @@ def fit_chunks(
         As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator as `chunks`,
         which could be read only once.
 
+    See Also
+    --------
+    fit_with : the same for chunks that some other engine reads.
+
     Examples
     --------
     >>> import numpy as np
@@ -74,92 +76,36 @@ def fit_chunks(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
-    as_choice("family", family, FAMILIES)
-    check_estimator(estimator)
+    weight_name = sample_weight if isinstance(sample_weight, str) else None
+    weights = None if weight_name is not None else sample_weight
     _check_rereadable("chunks", chunks)
-    if sample_weight is not None:
-        _check_rereadable("sample_weight", sample_weight)
+    if weights is not None:
+        _check_rereadable("sample_weight", weights)
 
-    def summarized(summarize: Callable[[Any, Any], Mergeable]) -> Mergeable:
-        total: Mergeable | None = None
-        for i, (chunk, weight) in enumerate(_pairs(chunks, sample_weight)):
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
+        total: S | None = None
+        for i, pair in enumerate(_pairs(chunks, weights)):
             with naming(f"chunk {i}"):
-                part = summarize(chunk, weight)
+                part = function(*pair)
                 total = part if total is None else merge(total, part)
-        if total is None:
-            raise ValueError("there are no chunks; there is nothing to do")
+            if bar is not None:
+                bar.update()
         return total
 
-    return fit_summarized(
-        summarized,
-        family,
-        shift=shift,
-        column_names=column_names,
-        standardize=standardize,
-        lmbda=lmbda,
-        ymax=ymax,
-        bounds=bounds,
-        n_threads=n_threads,
-    )
-
-
-def fit_summarized(
-    summarized: Callable[[Callable[[Any, Any], Any]], Any],
-    family: str,
-    *,
-    shift: ArrayLike = 0.0,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
-    **options: Any,
-) -> PowerFit:
-    """The fit of data that are read as often as asked: ranges first, then sketches.
-
-    ``summarized(summarize)`` calls ``summarize(chunk, weight)`` for all chunks and merges what it returns; `options`
-    are those of `finish`.
-    """
-
-    def ranged(chunk: object, weight: ArrayLike | None) -> Range:
-        return range_of(
-            chunk, family, sample_weight=weight, shift=shift, column_names=column_names, n_threads=n_threads
-        )  # fmt: skip
-
-    def read(grid: Grid, chosen: BoolArray) -> Sketch:
-        whole: Sketch = summarized(lambda chunk, weight: sketch(chunk, grid, sample_weight=weight, n_threads=n_threads))
-        return whole.part(chosen)
-
-    return finish(resolved(summarized(ranged).grid(), read), n_threads=n_threads, **options)
-
-
-def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """The sketch of all data, columns that their grid does not resolve on finer ones.
-
-    Parameters
-    ----------
-    grid : Grid
-        For the range of the data.
-    read : function
-        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`; the
-        grid has all columns.
-
-    Returns
-    -------
-    Sketch
-    """
-    total = read(grid, np.ones(grid.n_features, dtype=bool))
-    for _ in range(_REREADINGS):
-        coarse = unresolved(total)
-        if not coarse.any():
-            break
-        total = replaced(total, read(total.grid.refined(coarse), coarse), coarse)
-    return total
-
-
-def check_estimator(estimator: str) -> None:
-    """Refuse estimators that need more than sums."""
-    if as_choice("estimator", estimator, ("mle", *ESTIMATORS)) != "mle":
-        raise ValueError(
-            f"estimator={estimator!r} needs the order of all values, which sums over chunks do not hold; draw rows at "
-            "random and fit these by powerkern.fit, or use 'mle'"
+    with progress_bar(None, " chunks", progress) as bar:
+        return fit_with(
+            map_reduce,
+            family,
+            estimator,
+            standardize=standardize,
+            sample_weight=weight_name,
+            lmbda=lmbda,
+            shift=shift,
+            ymax=ymax,
+            bounds=bounds,
+            column_names=column_names,
+            n_threads=n_threads,
+            task_threads=n_threads,
         )
 
 

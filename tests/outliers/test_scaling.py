@@ -25,7 +25,13 @@ RULES = {
         for scale in ("sd", "nmad", "niqr")
     },
 }
-ALL_RULES = [*RULES.values(), {"method": "gamma"}, {"method": "yeo-johnson"}]
+ALL_RULES = [
+    *RULES.values(),
+    {"method": "gamma"},
+    {"method": "yeo-johnson"},
+    {"method": "robust-gamma", "center": "trimmed", "scale": "trimmed-sd", "trim": 0.05},
+    {"center": 0.5, "scale": "trimmed-sd"},
+]
 rng = np.random.default_rng(20240601)
 SCORES = rng.lognormal(size=(300, 5))
 
@@ -75,6 +81,48 @@ def test_rule_with_one_formula_each():
     cdf = stats.gamma(shape, scale=theta).cdf
     expected = np.maximum(0.0, (cdf(s) - cdf(mu)) / (1.0 - cdf(mu)))
     assert outlier_probability(s, method="gamma") == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.07, 0.5])
+def test_trimmed_rules_have_a_fraction(trim):
+    s = SCORES[:, 0]
+    kept = np.sort(s)[: s.size - int(trim * s.size + 1e-9)]
+    scaling = fit_scaling(s, "trimmed", "trimmed-sd", trim=trim)
+    assert scaling.mu[0] == pytest.approx(kept.mean(), rel=1e-13)
+    assert scaling.sigma[0] == pytest.approx(kept.std(), rel=1e-13)
+    assert fit_scaling(s, "median", "trimmed-sd", trim=trim).mu[0] == np.median(s)
+
+
+def test_trimming_counts_the_scores_that_are_there():
+    holes = SCORES.copy()
+    holes[::3, 1] = math.nan
+    kept = np.sort(np.delete(SCORES[:, 1], np.arange(0, 300, 3)))[:180]
+    assert fit_scaling(holes, "trimmed", "trimmed-sd").sigma[1] == pytest.approx(kept.std(), rel=1e-13)
+
+
+def test_a_given_center():
+    s = SCORES[:, 0]
+    scaling = fit_scaling(s, 1.0, "sd")
+    assert (scaling.mu[0], scaling.sigma[0]) == (1.0, pytest.approx(math.sqrt(np.mean((s - 1.0) ** 2)), rel=1e-13))
+    kept = np.sort(s)[:270]
+    assert fit_scaling(s, 1, "trimmed-sd").sigma[0] == pytest.approx(math.sqrt(np.mean((kept - 1.0) ** 2)), rel=1e-13)
+    assert fit_scaling(s, 1.0).sigma == fit_scaling(s).sigma
+    assert fit_scaling(SCORES, np.arange(5.0)).mu.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert outlier_probability(s, 1.0)[s <= 1.0].max() == 0.0
+    scaling = fit_scaling(s, 1.0, method="yeo-johnson")
+    assert scaling.mu[0] == pytest.approx(scaling.power.transform(np.array([1.0]))[0])
+    assert scaling.probability([0.999, 1.0])[1] == 0.0 < scaling.probability([1.01])[0]
+
+
+def test_robust_gamma_rule():
+    s = SCORES[:, 0]
+    mu, sigma = np.median(s), stats.iqr(s) / 1.3489795003921634
+    cdf = stats.gamma((mu / sigma) ** 2, scale=sigma**2 / mu).cdf
+    expected = np.maximum(0.0, (cdf(s) - cdf(mu)) / (1.0 - cdf(mu)))
+    found = outlier_probability(s, "median", "niqr", "robust-gamma")
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    with pytest.warns(UserWarning, match="positive mean"):
+        assert np.isnan(outlier_probability(-s, method="robust-gamma")).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"estimator": "mle"}, {"estimator": "ks", "center": "median"}])
@@ -169,7 +217,7 @@ def test_new_scores_by_an_old_map(rule):
     assert np.array_equal(copied.probability(SCORES), scaling.probability(SCORES))
 
 
-@pytest.mark.parametrize("rule", [rule for rule in ALL_RULES if rule.get("method") != "yeo-johnson"])
+@pytest.mark.parametrize("rule", ALL_RULES)
 def test_infinite_new_scores_are_certain(rule):
     scaling = fit_scaling(SCORES[:, 0], **rule)
     assert scaling.probability([math.inf, -math.inf, math.nan]) == pytest.approx([1.0, 0.0, math.nan], nan_ok=True)
@@ -180,6 +228,30 @@ def test_infinite_new_scores_are_certain_without_scale_too(rule):
     scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
     found = scaling.probability([math.inf, -math.inf, math.nan, 2.0])
     assert found == pytest.approx([1.0, 0.0, math.nan, 0.0], nan_ok=True)
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_infinite_scores_are_certain_and_left_out(rule, dtype):
+    table = SCORES.astype(dtype)
+    table[9, 3], table[10, 3], table[11, 0] = math.inf, -math.inf, math.inf
+    holes = np.where(np.isinf(table), np.nan, table).astype(dtype)
+    before = table.copy()
+    found, expected = outlier_probability(table, **rule), outlier_probability(holes, **rule)
+    assert np.array_equal(table, before)
+    assert (found[9, 3], found[10, 3], found[11, 0]) == (1.0, 0.0, 1.0)
+    expected[9, 3], expected[10, 3], expected[11, 0] = 1.0, 0.0, 1.0
+    assert np.array_equal(found, expected)
+    frame = pd.DataFrame(table, columns=list("abcde"))
+    assert np.array_equal(outlier_probability(frame, **rule).to_numpy(), found)
+    assert np.array_equal(outlier_probability(frame["d"], **rule), found[:, 3])
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_nothing_but_infinite_scores(rule):
+    with pytest.warns(UserWarning, match="no values|no scores"):
+        found = outlier_probability([math.inf, -math.inf, math.inf], **rule)
+    assert found.tolist() == [1.0, 0.0, 1.0]
 
 
 def test_map_knows_its_detectors():
@@ -264,19 +336,15 @@ def test_one_warning_a_column(rule):
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize("rule", ALL_RULES)
-def test_infinite_scores_are_refused(rule):
-    table = SCORES.copy()
-    table[9, 3] = math.inf
-    with pytest.raises(ValueError, match="column 3, row 9: the value is inf"):
-        outlier_probability(table, **rule)
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"method": "gausian"}, "did you mean 'gaussian'"),
-        ({"center": "trimmed-mean"}, "center must be one of"),
+        ({"center": "trimmed-mean"}, "did you mean 'trimmed'"),
+        ({"center": math.nan}, "center must be one of"),
+        ({"center": [1.0, 2.0]}, "center must be one of"),
+        ({"trim": 1.0}, "trim must be a fraction"),
+        ({"trim": "some"}, "trim must be a fraction"),
         ({"scale": "mad"}, "did you mean 'nmad'"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
         ({"estimator": "rewlm"}, "did you mean 'rewml'"),
