@@ -293,9 +293,10 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         varied = np.flatnonzero(self._scaling.varies)
         scaled = self._scaling.forwards(np.asarray(values, dtype=np.float64))[:, varied]
         bounds = given_bounds(self.bounds, self.n_features_in_)[:, self._chosen[varied]]
-        kept = np.full(len(y), True) if weight is None else weight > 0.0
-        splits = [(train[kept[train]], test) for train, test in self._splits(table.whole, y, routed.split)]
-        task = Task(self.estimator, self._scorer(), table, y, splits, routed.fit, routed.score)
+        weighs = np.full(len(y), True) if weight is None else weight > 0.0
+        splits = [(train[weighs[train]], test) for train, test in self._splits(table.whole, y, routed.split)]
+        kept = np.flatnonzero(weighs)
+        task = Task(self.estimator, self._scorer(), table, y, splits, kept, routed.fit, routed.score)
         objective = self._objective(task, values, varied, Columns(scaled, self.family, weight))
         found = self._searched(objective, scaled, Space(grid, bounds), weight)
         self.lambdas_ = np.full(self.n_features_in_, np.nan)

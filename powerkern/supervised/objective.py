@@ -39,6 +39,8 @@ class Task(NamedTuple):
     table: Table
     y: Any
     splits: Sequence[Split]
+    #: Rows to which estimators are fitted: those that have weight.
+    kept: NDArray[np.intp]
     #: Further arguments of the estimator's `fit` and of the scorer; those with an entry for each row are split.
     fit_params: dict[str, Any]
     score_params: dict[str, Any]

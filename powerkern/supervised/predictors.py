@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.utils.metaestimators import available_if
@@ -28,10 +27,9 @@ class _Predictor(SupervisedPowerTransformer):
         """Search the lambdas, and fit the estimator to the transformed data; arguments as of the transformer."""
         self._check_estimator()
         task = self._tuned(X, y, sample_weight, params)
-        kept = np.arange(len(task.y)) if sample_weight is None else np.flatnonzero(sample_weight)
-        fit_params = check_method_params(task.y, task.fit_params, kept)
-        rows = Table(self._carried(X), self._chosen).rows(kept).whole
-        self.estimator_ = clone(self.estimator).fit(rows, task.y[kept], **fit_params)
+        rows = Table(self._carried(X), self._chosen).rows(task.kept).whole
+        fit_params = check_method_params(task.y, task.fit_params, task.kept)
+        self.estimator_ = clone(self.estimator).fit(rows, task.y[task.kept], **fit_params)
         return self
 
     def predict(self, X: Any) -> Any:
@@ -142,8 +140,7 @@ class Regressor(RegressorMixin, _Predictor):  # type: ignore[misc]
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
+    >>>     >>> from sklearn.linear_model import LinearRegression
     >>> from powerkern.supervised import Regressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.lognormal(size=(200, 1))
