@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,6 +94,38 @@ class ScoreScaling:
         ValueError
             Another number of detectors than the map was made for.
         """
+        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
+        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
+        return self._mapped(scores, change, n_threads)
+
+    def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
+        """Distribution function of the scores as the rule takes them to be: the fraction of inliers up to each score.
+
+        Normal, for "linear" uniform, for the gamma rules gamma, for "yeo-johnson" normal after the transform. It is
+        what ``ks_distance(scores, distribution=scaling)`` compares scores with, and `powerkern.plot.score_plot` draws.
+
+        Parameters
+        ----------
+        scores, n_threads
+            As in `probability`.
+
+        Returns
+        -------
+        ndarray or data frame
+            Like `scores`; NaN stays NaN. Where sigma is 0, a step at mu, for "linear" 0.
+
+        Examples
+        --------
+        >>> from powerkern.outliers import fit_scaling
+        >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").cdf([1.0, 3.0])
+        array([0.08867178, 0.5 ])
+        """
+        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma_cdf)
+        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian_cdf)
+        return self._mapped(scores, change, n_threads)
+
+    def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
+        """The scores, transformed where the rule says so, as `change` makes them; -inf becomes 0 and inf 1."""
         part = _frames.columns_named(scores, self.column_names)
         matrix = as_matrix(part, what="scores")
         check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
@@ -100,8 +133,7 @@ class ScoreScaling:
         values, infinite = _finite(matrix.values)
         if self.power is not None:
             values = self.power.transform(values, n_threads=threads)
-        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
-        result = changed_matrix({"linear": self._linear, **gammas}.get(self.method, self._gaussian), values, threads)
+        result = changed_matrix(change, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
         return _frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
@@ -128,6 +160,23 @@ class ScoreScaling:
             spread = (gammainc(shape, above * shape) - at_mean) / (1.0 - at_mean)
             step = np.where(np.isnan(block), np.nan, block > mu)
         block[:] = np.where(sigma == 0.0, step, spread)
+
+    def _gaussian_cdf(self, block: FloatArray, group: slice) -> None:
+        from scipy.special import ndtr
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            spread = ndtr((block - mu) / sigma)
+        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+
+    def _gamma_cdf(self, block: FloatArray, group: slice) -> None:
+        from scipy.special import gammainc
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
+            spread = gammainc(shape, np.maximum(block, 0.0) / mu * shape)
+        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
 
 def fit_scaling(
