@@ -14,15 +14,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from powerkern import sketch as sketches
 from powerkern._shift import given_shift
 from powerkern._typing import Bounds
-from powerkern._validate import as_choice, as_weights, check_n_features
+from powerkern._validate import as_names, as_weights, check_n_features
 from powerkern.fitting import OutOfRange, PowerFit
-from powerkern.kernels.family import FAMILIES
-from powerkern.sketch import Grid, Range, Sketch
+from powerkern.sketch import Pass, beside, fit_with, naming
+from powerkern.sketch.passes import S
 
 try:
     import dask
@@ -105,25 +104,36 @@ def fit(
     >>> transform(X, fitted)
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
-    as_choice("family", family, FAMILIES)
-    sketches.check_estimator(estimator)
     if column_names is not None and _is_frame(X):
         X = X.copy()
         X.columns, column_names = list(column_names), None
     blocks = _blocks(X, sample_weight)
-    edges = np.cumsum([block.width for block in blocks])
-    moved = np.split(given_shift(shift, family, int(edges[-1])), edges[:-1]) if blocks else []
-    ranges = dask.compute(
-        *(
-            _tree([_lazily(_range_of, one, family, own) for one in block.chunks])
-            for block, own in zip(blocks, moved, strict=True)
-        )
+    edges = np.cumsum([0, *(block.width for block in blocks)]).tolist()
+    names = None if column_names is None else as_names(column_names, edges[-1])
+
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
+        trees = [
+            _tree([dask.delayed(_on_chunk)(own, *one) for one in block.chunks], merge)
+            for block, (a, b) in zip(blocks, itertools.pairwise(edges), strict=True)
+            if (own := function.part(np.arange(a, b))) is not None
+        ]
+        parts = dask.compute(*trees)
+        if not parts or parts[0] is None:
+            raise ValueError("X has no rows or no columns; there is nothing to do")
+        whole: S = beside(parts)
+        return whole
+
+    return fit_with(
+        map_reduce,
+        family,
+        estimator,
+        standardize=standardize,
+        lmbda=lmbda,
+        shift=shift if np.ndim(shift) == 0 else given_shift(shift, family, edges[-1]),
+        ymax=ymax,
+        bounds=bounds,
+        column_names=names,
     )
-    if not ranges or ranges[0] is None:
-        raise ValueError("X has no rows or no columns; there is nothing to do")
-    grid = sketches.beside(ranges, column_names).grid()
-    total = sketches.resolved(grid, functools.partial(_sketched, blocks))
-    return sketches.finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
@@ -168,28 +178,18 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- tasks --------------------------------------------------------------------------------------------
 
 
-def _range_of(data: Any, weight: Any, family: str, shift: NDArray[np.float64]) -> Range:
-    return sketches.range_of(data, family, sample_weight=weight, shift=shift, n_threads=1)
-
-
-def _sketch_of(data: Any, weight: Any, grid: Grid, chosen: NDArray[np.bool_]) -> Sketch:
-    if not chosen.all():
-        data = data.iloc[:, chosen] if hasattr(data, "iloc") else data[:, chosen]
-    return sketches.sketch(data, grid, sample_weight=weight, n_threads=1)
-
-
-def _on_chunk(function: Callable[..., Any], data: Any, weight: Any, name: str, *arguments: Any) -> Any:
-    """Call a function with a chunk; None for one without rows. Errors name the chunk, from whose start they count."""
+def _on_chunk(function: Pass[S], data: Any, weight: Any, name: str) -> S | None:
+    """Call a pass with a chunk; None for one without rows. Errors name the chunk, from whose start they count."""
     if len(data) == 0:
         return None
-    with sketches.naming(name):
-        return function(data, weight, *arguments)
+    with naming(name):
+        return function(data, weight)
 
 
-def _merged(parts: list[Any]) -> Any:
+def _merged(merge: Callable[[S, S], S], parts: list[S | None]) -> S | None:
     """All that are not None, merged; None where there are none."""
     some = [part for part in parts if part is not None]
-    return functools.reduce(sketches.merge, some) if some else None
+    return functools.reduce(merge, some) if some else None
 
 
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
@@ -201,28 +201,11 @@ def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
 # --- graphs -------------------------------------------------------------------------------------------
 
 
-def _lazily(function: Callable[..., Any], chunk: _Chunk, *arguments: Any) -> Any:
-    return dask.delayed(_on_chunk)(function, *chunk, *arguments)
-
-
-def _tree(parts: list[Any]) -> Any:
+def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
     """Merge delayed summaries, a few at a time."""
     while len(parts) > 1:
-        parts = [dask.delayed(_merged)(parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
+        parts = [dask.delayed(_merged)(merge, parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
     return parts[0]
-
-
-def _sketched(blocks: list[_Columns], grid: Grid, chosen: NDArray[np.bool_]) -> Sketch:
-    """Sketches of the chosen columns, side by side: one pass over the chunks that have any."""
-    trees, start = [], 0
-    for block in blocks:
-        own = np.arange(start, start + block.width)
-        start += block.width
-        if chosen[own].any():
-            part = grid.part(own[chosen[own]])
-            trees.append(_tree([_lazily(_sketch_of, one, part, chosen[own]) for one in block.chunks]))
-    parts: tuple[Sketch, ...] = dask.compute(*trees)
-    return sketches.beside(parts)
 
 
 def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:

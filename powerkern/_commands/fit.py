@@ -16,11 +16,9 @@ from powerkern._commands.arguments import Commands, add_fit, level, text_format
 from powerkern._commands.output import finite, print_json, print_table, short, write_text
 from powerkern._commands.reading import blamed, by_name
 from powerkern._tables import NAMES_ROWS, BadInput, Block, Survey, Table
-from powerkern._typing import FloatArray
 from powerkern.kernels.family import FAMILIES
-from powerkern.sketch import merge
-from powerkern.sketch.chunks import fit_summarized
-from powerkern.sketch.summaries import Mergeable
+from powerkern.sketch import Pass, fit_with
+from powerkern.sketch.passes import S
 
 #: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
@@ -128,21 +126,20 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Su
     if len(layout.positions) > _MOST_COLUMNS:
         return fitted(args)
 
-    def summarized(summarize: Callable[[FloatArray, None], Mergeable]) -> Mergeable:
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         parts = _tables.stream(args.data, lambda names, named: layout.positions, text_format(args))
-        total: Mergeable | None = None
+        total: S | None = None
         with parts as (_, blocks):
             for block in blocks:
                 with blamed(args.data, layout, block):
-                    part = summarize(block.matrix, None)
+                    part = function(block.matrix)
                 total = part if total is None else merge(total, part)
-        assert total is not None
         return total
 
     nothing = Block(np.empty((0, len(layout.positions))), {})
     with blamed(args.data, layout, nothing):
-        fit = fit_summarized(
-            summarized,
+        fit = fit_with(
+            map_reduce,
             args.family,
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,

@@ -104,8 +104,8 @@ def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int)
     return running
 
 
-def progress_bar(total: int, unit: str, wanted: bool) -> AbstractContextManager[Any]:
-    """A bar if one is wanted, None otherwise."""
+def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:
+    """A bar if one is wanted, None otherwise; a total of None is not known."""
     if not wanted:
         return nullcontext()
     try:

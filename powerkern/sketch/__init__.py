@@ -6,12 +6,17 @@ Two passes over the data, in any order and anywhere::
     total = reduce(merge, (sketch(chunk, grid) for chunk in chunks))  # some 10 kB per column, however long it is
     fit = finish(total)                                               # the PowerFit that powerkern.fit would give
 
-`fit_chunks` does this for chunks that one process can read, and refines grids where that is needed. One pass, if the
-data come as a stream: ``total = extend(total, chunk)``, starting from None; then ``finish(total)``.
+`fit_chunks` does this for chunks that one process can read, `fit_with` for chunks that some engine reads; both refine
+grids where that is needed. One pass, if the data come as a stream: ``total = extend(total, chunk)``, starting from
+None; then ``finish(total)``.
 """
 
-from powerkern.sketch.chunks import check_estimator, fit_chunks, naming, resolved
+from powerkern._validate import naming
+from powerkern.sketch.chunks import fit_chunks
+from powerkern.sketch.driver import check_estimator, fit_with, resolved
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
+from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
+from powerkern.sketch.passes import MapReduce, Pass
 from powerkern.sketch.summaries import (
     BYTES_VERSION,
     EMPTY_RANGE,
@@ -29,7 +34,10 @@ __all__ = [
     "BYTES_VERSION",
     "EMPTY_RANGE",
     "Grid",
+    "MapReduce",
     "Mergeable",
+    "Outcome",
+    "Pass",
     "Range",
     "Sketch",
     "beside",
@@ -39,8 +47,11 @@ __all__ = [
     "finish",
     "finish_results",
     "fit_chunks",
+    "fit_with",
     "merge",
+    "merged_outcome",
     "naming",
+    "outcome_of",
     "range_of",
     "replaced",
     "resolved",

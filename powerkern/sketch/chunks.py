@@ -2,54 +2,61 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._estimators import ESTIMATORS
+from powerkern import _frames
+from powerkern._batches import batches_of
+from powerkern._engine.threads import progress_bar
+from powerkern._foreign import refuse_foreign
 from powerkern._power_fit import PowerFit
-from powerkern._typing import BoolArray, Bounds
-from powerkern._validate import as_choice
-from powerkern.kernels.family import FAMILIES
-from powerkern.sketch.merging import finish, merge, range_of, sketch
-from powerkern.sketch.summaries import Grid, Mergeable, Range, Sketch, replaced, unresolved
-
-#: How often columns that their grid does not resolve are read again, on a finer one.
-_REREADINGS = 3
+from powerkern._typing import Bounds
+from powerkern._validate import naming
+from powerkern.sketch.driver import fit_with
+from powerkern.sketch.passes import Pass, S
 
 
 def fit_chunks(
-    chunks: Sequence[object] | Callable[[], Iterable[object]],
+    chunks: Any,
     family: str = "yeo-johnson",
     estimator: str = "mle",
     *,
     standardize: bool = True,
-    sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | None = None,
+    sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
+    non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
+    progress: bool = False,
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
     Parameters
     ----------
-    chunks : sequence, or function that returns an iterable
-        Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map, or a function that starts
-        reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
+    chunks : sequence, table that can be read in batches, or function that returns one of these or an iterable
+        Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map; a table, column, data set,
+        scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, or a relation of DuckDB; or a function that
+        starts reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
+        Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     estimator : {"mle"}
         Maximum likelihood. Robust estimators need the order of all values, which sums do not hold.
-    sample_weight : sequence of array-like, or function that returns an iterable, optional
-        Non-negative weights of the rows, an array for each chunk.
+    sample_weight : sequence of array-like, function that returns an iterable, or str, optional
+        Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
+        them.
     standardize, lmbda, shift, ymax, bounds, column_names, n_threads
         As for `powerkern.fit`.
+    non_numeric : {"raise", "warn", "ignore"}, default "raise"
+        What to do with columns that hold no numbers, as for `powerkern.fit`; what they are is decided by the first
+        chunk. The others alone are then read from tables.
+    progress : bool, default False
+        Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
 
     Returns
     -------
@@ -61,8 +68,12 @@ def fit_chunks(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator as `chunks`,
-        which could be read only once.
+        As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator or a
+        RecordBatchReader as `chunks`, which could be read only once.
+
+    See Also
+    --------
+    fit_with : the same for chunks that some other engine reads.
 
     Examples
     --------
@@ -74,103 +85,42 @@ def fit_chunks(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
-    as_choice("family", family, FAMILIES)
-    check_estimator(estimator)
-    _check_rereadable("chunks", chunks)
-    if sample_weight is not None:
-        _check_rereadable("sample_weight", sample_weight)
+    weight_name = sample_weight if isinstance(sample_weight, str) else None
+    weights = None if weight_name is not None else sample_weight
+    if batches_of(chunks) is None:
+        _check_rereadable("chunks", chunks)
+    elif weights is not None:
+        raise TypeError("sample_weight must be the name of a column where chunks is a table that is read in batches")
+    if weights is not None:
+        _check_rereadable("sample_weight", weights)
+    first = None if non_numeric == "raise" else _first(chunks)
+    columns = _frames.chosen_positions(first, non_numeric, weight_name)
 
-    def summarized(summarize: Callable[[Any, Any], Mergeable]) -> Mergeable:
-        total: Mergeable | None = None
-        for i, (chunk, weight) in enumerate(_pairs(chunks, sample_weight)):
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
+        total: S | None = None
+        for i, pair in enumerate(_pairs(chunks, weights, columns)):
             with naming(f"chunk {i}"):
-                part = summarize(chunk, weight)
+                part = function(*pair)
                 total = part if total is None else merge(total, part)
-        if total is None:
-            raise ValueError("there are no chunks; there is nothing to do")
+            if bar is not None:
+                bar.update()
         return total
 
-    return fit_summarized(
-        summarized,
-        family,
-        shift=shift,
-        column_names=column_names,
-        standardize=standardize,
-        lmbda=lmbda,
-        ymax=ymax,
-        bounds=bounds,
-        n_threads=n_threads,
-    )
-
-
-def fit_summarized(
-    summarized: Callable[[Callable[[Any, Any], Any]], Any],
-    family: str,
-    *,
-    shift: ArrayLike = 0.0,
-    column_names: Sequence[str] | None = None,
-    n_threads: int | None = None,
-    **options: Any,
-) -> PowerFit:
-    """The fit of data that are read as often as asked: ranges first, then sketches.
-
-    ``summarized(summarize)`` calls ``summarize(chunk, weight)`` for all chunks and merges what it returns; `options`
-    are those of `finish`.
-    """
-
-    def ranged(chunk: object, weight: ArrayLike | None) -> Range:
-        return range_of(
-            chunk, family, sample_weight=weight, shift=shift, column_names=column_names, n_threads=n_threads
-        )  # fmt: skip
-
-    def read(grid: Grid, chosen: BoolArray) -> Sketch:
-        whole: Sketch = summarized(lambda chunk, weight: sketch(chunk, grid, sample_weight=weight, n_threads=n_threads))
-        return whole.part(chosen)
-
-    return finish(resolved(summarized(ranged).grid(), read), n_threads=n_threads, **options)
-
-
-def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """The sketch of all data, columns that their grid does not resolve on finer ones.
-
-    Parameters
-    ----------
-    grid : Grid
-        For the range of the data.
-    read : function
-        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`; the
-        grid has all columns.
-
-    Returns
-    -------
-    Sketch
-    """
-    total = read(grid, np.ones(grid.n_features, dtype=bool))
-    for _ in range(_REREADINGS):
-        coarse = unresolved(total)
-        if not coarse.any():
-            break
-        total = replaced(total, read(total.grid.refined(coarse), coarse), coarse)
-    return total
-
-
-def check_estimator(estimator: str) -> None:
-    """Refuse estimators that need more than sums."""
-    if as_choice("estimator", estimator, ("mle", *ESTIMATORS)) != "mle":
-        raise ValueError(
-            f"estimator={estimator!r} needs the order of all values, which sums over chunks do not hold; draw rows at "
-            "random and fit these by powerkern.fit, or use 'mle'"
+    with progress_bar(None, " chunks", progress) as bar:
+        return fit_with(
+            map_reduce,
+            family,
+            estimator,
+            standardize=standardize,
+            sample_weight=weight_name,
+            lmbda=lmbda,
+            shift=shift,
+            ymax=ymax,
+            bounds=bounds,
+            column_names=column_names,
+            n_threads=n_threads,
+            task_threads=n_threads,
         )
-
-
-@contextlib.contextmanager
-def naming(chunk: str) -> Iterator[None]:
-    """Errors name the chunk, from whose start they count rows."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in {chunk}: {error}") from None
 
 
 def _check_rereadable(name: str, chunks: object) -> None:
@@ -181,6 +131,7 @@ def _check_rereadable(name: str, chunks: object) -> None:
             f"{name} is an iterator, which can be read only once, and a fit reads the data twice; pass a function that "
             "starts it anew (lambda: ...) or a list of chunks, or use extend, which needs one pass"
         )
+    refuse_foreign(chunks, name)
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
         raise TypeError(
             f"{name} must be a list of chunks, or a function that returns an iterable of them, got "
@@ -188,9 +139,28 @@ def _check_rereadable(name: str, chunks: object) -> None:
         )
 
 
-def _pairs(chunks: Any, sample_weight: Any) -> Iterator[tuple[object, Any]]:
+def _first(chunks: Any) -> Any:
+    """The first chunk, or a row of missing values instead."""
+    opened = chunks() if callable(chunks) else chunks
+    source = batches_of(opened)
+    return next(iter(opened), None) if source is None else source.blank
+
+
+def _read(chunks: Any, columns: list[int] | None) -> Iterator[Any]:
+    """Chunks from the start, of all columns or of those at these positions."""
+    opened = chunks() if callable(chunks) else chunks
+    source = batches_of(opened)
+    if source is not None:
+        names = _frames.names_of(source.blank) or []
+        return source.of(None if columns is None else [names[j] for j in columns])
+    if columns is None:
+        return iter(opened)
+    return (_frames.taken(chunk, None, columns) for chunk in opened)
+
+
+def _pairs(chunks: Any, sample_weight: Any, columns: list[int] | None) -> Iterator[tuple[object, Any]]:
     """Chunks and their weights, from the start."""
-    each = chunks() if callable(chunks) else chunks
+    each = _read(chunks, columns)
     if sample_weight is None:
         return ((chunk, None) for chunk in each)
     weights = sample_weight() if callable(sample_weight) else sample_weight

@@ -1,0 +1,115 @@
+"""The driver of fits from chunks: any engine that maps and merges gets the fit of all rows."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import random
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import PowerFit
+from powerkern.sketch import beside, fit_chunks, fit_with
+
+rng = np.random.default_rng(14)
+N = 1000
+X = np.column_stack([rng.lognormal(size=N), rng.gamma(3.0, size=N), rng.normal(size=N)])
+X[rng.random(X.shape) < 0.05] = np.nan
+WEIGHT = rng.integers(0, 4, N).astype(float)
+CUTS = [0, 1, 1, 400, 999]
+
+
+class Engine:
+    """Sends functions and results as bytes, merges in a random tree, and counts its passes."""
+
+    def __init__(self, *chunks: tuple, seed: int = 0) -> None:
+        self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
+
+    def __call__(self, function, merge):
+        self.passes += 1
+        sent = pickle.dumps(function)
+        results = [pickle.dumps(pickle.loads(sent)(*chunk)) for chunk in self.chunks]
+        while len(results) > 1:
+            a, b = (pickle.loads(results.pop(self.random.randrange(len(results)))) for _ in range(2))
+            results.append(pickle.dumps(merge(a, b)))
+        return pickle.loads(results[0]) if results else None
+
+
+def assert_same(fit: PowerFit, expected: PowerFit) -> None:
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10, atol=1e-10)
+    assert_array_equal(fit.status, expected.status)
+    assert_array_equal(fit.n_obs, expected.n_obs)
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_any_engine(weight):
+    parts = np.split(X, CUTS)
+    pairs = [(part,) for part in parts] if weight is None else zip(parts, np.split(weight, CUTS), strict=True)
+    engine = Engine(*pairs)
+    assert_same(fit_with(engine), pk.fit(X, sample_weight=weight))
+    assert engine.passes == 2
+
+
+def test_columns_that_need_a_finer_grid_are_asked_for_alone():
+    rare = np.column_stack([rng.normal(size=10_000), np.arange(10_000) == 77])
+    engine = Engine((rare[:6000],), (rare[6000:],))
+    assert_same(fit_with(engine), pk.fit(rare))
+    assert 2 < engine.passes <= 5
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars"])
+def test_weights_by_name(make):
+    library = pytest.importorskip(make)
+    table = dict(zip("abw", [X[:, 0], X[:, 1], WEIGHT], strict=True))
+    frames = [
+        library.DataFrame({name: column[at] for name, column in table.items()}) for at in (slice(10), slice(10, N))
+    ]
+    expected = pk.fit(X[:, :2], "box-cox", sample_weight=WEIGHT)
+    for fit in (
+        fit_with(Engine(*((frame,) for frame in frames)), "box-cox", sample_weight="w"),
+        fit_chunks(frames, "box-cox", sample_weight="w"),
+    ):
+        assert_same(fit, expected)
+        assert fit.column_names == ["a", "b"]
+    with pytest.raises(ValueError, match=r"in chunk 0: sample_weight='v': there is no column .* among 'a', 'b', 'w'"):
+        fit_chunks(frames, sample_weight="v")
+    with pytest.raises(TypeError, match="names a column, and the rows are no data frame but a ndarray"):
+        fit_chunks([X], sample_weight="w")
+
+
+def blocks_of_columns(function, merge):
+    """An engine whose chunks are blocks of rows and of columns."""
+    each = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
+    rows = np.split(X, CUTS)
+    return beside([functools.reduce(merge, [own(part[:, at]) for part in rows]) for at, own in each])
+
+
+def test_blocks_of_columns():
+    names, shift = list("abc"), np.array([0.0, 1.0, 5.0])
+    assert_same(fit_with(blocks_of_columns, column_names=names), pk.fit(X))
+    moved = fit_with(blocks_of_columns, "box-cox", shift=shift, column_names=names)
+    assert_same(moved, pk.fit(X, "box-cox", shift=shift))
+    assert moved.column_names == names
+
+
+def test_no_chunks():
+    with pytest.raises(ValueError, match="there are no chunks; there is nothing to do"):
+        fit_with(Engine())
+
+
+def test_progress_counts_passes_and_chunks(monkeypatch):
+    tqdm = pytest.importorskip("tqdm")
+    counted: dict[str, int] = {}
+
+    class Bar(tqdm.tqdm):
+        def update(self, n=1):
+            counted[self.unit] = counted.get(self.unit, 0) + n
+
+    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    parts = np.split(X, CUTS)
+    fit_with(Engine(*((part,) for part in parts)), progress=True)
+    fit_chunks(parts, progress=True)
+    assert counted == {" passes": 2, " chunks": 2 * len(parts)}
