@@ -271,7 +271,7 @@ def test_wrong_use(dataset, frame):
         fit(dataset, sample_weight="v")
     with pytest.raises(TypeError, match="sample_weight must be the name of a column, got list"):
         fit(dataset, sample_weight=[1.0])
-    with pytest.raises(TypeError, match="column 'id' is of type (large_)?string, which holds no numbers"):
+    with pytest.raises(TypeError, match=r"column 'id' is of type (large_)?string, which holds no numbers"):
         fit(dataset, columns=["id"])
     with pytest.raises(ValueError, match="did you mean 'box-cox'"):
         fit(dataset, "boxcox")
