@@ -177,15 +177,14 @@ def _found(args: argparse.Namespace, read: Callable[[Path, Choice, TextFormat], 
     def of(names: Sequence[str] | None) -> T:
         return read(args.data, by_name(names, args.data), text_format(args))
 
-    wanted = _wanted(args)
+    asked = _wanted(args)
     if args.weights is None:
-        return of(wanted)
-    if wanted is None:
+        return of(asked)
+    if asked is None:
         found = of(None)
-        if args.weights in found.layout.matrix_names:
-            return found
-        wanted = found.layout.matrix_names
-    return of([*(name for name in wanted if name != args.weights), args.weights])
+        names = found.layout.matrix_names
+        return found if args.weights in names else of([*names, args.weights])
+    return of([*(name for name in asked if name != args.weights), args.weights])
 
 
 def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
