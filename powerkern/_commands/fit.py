@@ -26,7 +26,7 @@ from powerkern.sketch.passes import S
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
 #: All of a table, or what it holds.
-T = TypeVar("T", Table, Survey)
+T = TypeVar("T", bound=Table | Survey)
 
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
