@@ -11,7 +11,8 @@ grids where that is needed. One pass, if the data come as a stream: ``total = ex
 None; then ``finish(total)``.
 """
 
-from powerkern.sketch.chunks import fit_chunks, naming
+from powerkern._validate import naming
+from powerkern.sketch.chunks import fit_chunks
 from powerkern.sketch.driver import check_estimator, fit_with, resolved
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
 from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
