@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from powerkern import _frames
 from powerkern._engine.products import combine, cross, inverse_of_lower
+from powerkern._foreign import frame_library
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import Matrix, as_flag, as_matrix, frame_library
+from powerkern._validate import Matrix, as_flag, as_matrix
 from powerkern.kernels import residual_likelihood
 
 INTERCEPT = "Intercept"

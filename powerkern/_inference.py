@@ -67,7 +67,7 @@ class Inference(FittedColumns):
         lmbdas: ArrayLike,
         X: object = None,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
         """Negative log-likelihood of every column at given lambdas; for robust fits, that of the values kept.
@@ -80,8 +80,8 @@ class Inference(FittedColumns):
             The fitted data. Not needed right after `fit`, which remembers its data without copying them (so they
             must not be changed in between), until the fit is used to overwrite them. A fit that was pickled or read
             from JSON has none.
-        sample_weight : (n,) array-like, optional
-            Weights that go with `X`.
+        sample_weight : (n,) array-like, or str, optional
+            Weights that go with `X`, or the name of its column that holds them.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -115,7 +115,7 @@ class Inference(FittedColumns):
         lmbdas: ArrayLike,
         X: object = None,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
         """What the estimator minimises, of every column at given lambdas.
@@ -185,7 +185,7 @@ class Inference(FittedColumns):
         *,
         method: Method | Literal["bootstrap"] | None = None,
         replicates: int = REPLICATES,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Interval:
         """Intervals for lambda: from the likelihood, or of the estimators that have none of their own, by a bootstrap.
@@ -257,7 +257,7 @@ class Inference(FittedColumns):
         X: object = None,
         *,
         replicates: int = REPLICATES,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> FloatArray:
         """The standard error of lambda: ``1/sqrt(information)``; of the other estimators by a bootstrap.
@@ -318,7 +318,7 @@ class Inference(FittedColumns):
         lmbda0: ArrayLike,
         X: object = None,
         *,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> LikelihoodRatio:
         """Likelihood ratio tests of given lambdas, column by column.
@@ -401,7 +401,7 @@ class Inference(FittedColumns):
         return rounded_power(self.lmbda, self.confint(level, method="wald"))
 
     def normality(
-        self, X: object = None, *, sample_weight: ArrayLike | None = None, n_threads: int | None = None
+        self, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
     ) -> Normality:
         """How close to normal the columns are before and after their transform.
 
@@ -409,8 +409,9 @@ class Inference(FittedColumns):
         ----------
         X : (n, n_features) array-like, optional
             The fitted data, or others; not needed right after `fit`, see `profile`. NaN is missing.
-        sample_weight : (n,) array-like, optional
-            Weights that go with `X`, counts of its rows as in `powerkern.fit`.
+        sample_weight : (n,) array-like, or str, optional
+            Weights that go with `X`, or the name of its column that holds them: counts of its rows as in
+            `powerkern.fit`.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -452,7 +453,7 @@ class Inference(FittedColumns):
         X: object = None,
         *,
         level: float = 0.95,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Summary:
         """A table of what was found, to print or as arrays or a data frame.
@@ -463,8 +464,8 @@ class Inference(FittedColumns):
             The fitted data; not needed right after `fit`, see `profile`.
         level : float, default 0.95
             Confidence level of intervals and rounded powers.
-        sample_weight : (n,) array-like, optional
-            Weights that go with `X`.
+        sample_weight : (n,) array-like, or str, optional
+            Weights that go with `X`, or the name of its column that holds them.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -500,7 +501,7 @@ class Inference(FittedColumns):
         return Summary(repr(self), names, [first | found, *shape, last], notes=[*notes, *note])
 
     def _estimates(
-        self, level: float, X: object, sample_weight: ArrayLike | None, n_threads: int | None
+        self, level: float, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[dict[str, FloatArray], list[str]]:
         """The entries of a summary that follow from the likelihood, and what there is to say of them."""
         interval = self.confint(level, method="wald")
@@ -515,7 +516,7 @@ class Inference(FittedColumns):
         return estimates(self.lmbda, rounded, self.standard_error(), interval, tests), notes
 
     def _robust_estimates(
-        self, level: float, X: object, sample_weight: ArrayLike | None, n_threads: int | None
+        self, level: float, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[dict[str, FloatArray], list[str]]:
         """The same of estimators that are not maximum likelihood, and have no tests."""
         notes = [f"no tests: estimator={self.estimator!r} is not maximum likelihood"]
@@ -528,7 +529,7 @@ class Inference(FittedColumns):
         return {"lmbda": self.lmbda, **found, "n_kept": self.n_kept}, [*notes, which]
 
     def _shape_entries(
-        self, X: object, sample_weight: ArrayLike | None, n_threads: int | None
+        self, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[list[dict[str, FloatArray]], list[str]]:
         """The entries of a summary that say how normal columns are, or what stands in their way."""
         if X is None and self._data is None:
@@ -561,7 +562,7 @@ class Inference(FittedColumns):
             found[chosen] = of(chosen, code, at)
         return found
 
-    def _kept_values(self, X: object, sample_weight: ArrayLike | None) -> tuple[Columns, FloatArray]:
+    def _kept_values(self, X: object, sample_weight: ArrayLike | str | None) -> tuple[Columns, FloatArray]:
         """What the likelihood is of, with weights: the data as they are transformed, without values left out."""
         if self.estimator == "mle":
             return self._remembered(X, sample_weight)
@@ -574,7 +575,9 @@ class Inference(FittedColumns):
         if self.estimator != "mle":
             raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
 
-    def _likelihoods(self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | None, n_threads: int) -> FloatArray:
+    def _likelihoods(
+        self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | str | None, n_threads: int
+    ) -> FloatArray:
         """Negative log-likelihood per observation of every column at a lambda of its own."""
         if X is None and sample_weight is None and self._sums is not None:
             return self._sums.likelihood(lmbda, n_threads)
@@ -584,7 +587,9 @@ class Inference(FittedColumns):
             g[chosen] = likelihoods(values[:, chosen], code, lmbda[chosen], weight, n_threads)
         return g
 
-    def _results_at(self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | None, n_threads: int) -> FloatArray:
+    def _results_at(
+        self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | str | None, n_threads: int
+    ) -> FloatArray:
         """Results of every column with these lambdas."""
         if X is None and sample_weight is None and self._sums is not None:
             results, _ = self._sums.fit(lmbda, n_threads)
@@ -597,14 +602,15 @@ class Inference(FittedColumns):
         results[:, [X_MIN, X_MAX]] = self._results[:, [X_MIN, X_MAX]]
         return results
 
-    def _remembered(self, X: object, sample_weight: ArrayLike | None) -> tuple[Columns, FloatArray]:
+    def _remembered(self, X: object, sample_weight: ArrayLike | str | None) -> tuple[Columns, FloatArray]:
         """The data as they are transformed, with weights."""
         values, weight = self._as_they_are(X, sample_weight)
         return shifted(values, self.shift), weight
 
-    def _as_they_are(self, X: object, sample_weight: ArrayLike | None) -> tuple[NDArray[Any], FloatArray]:
+    def _as_they_are(self, X: object, sample_weight: ArrayLike | str | None) -> tuple[NDArray[Any], FloatArray]:
         """The data, in their own units, with weights."""
         if X is not None:
+            X, sample_weight = _frames.without_weights(X, sample_weight)
             matrix = as_matrix(_frames.columns_named(X, self.column_names))
             check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
             weight = weights_of(sample_weight, matrix.values.shape[0])

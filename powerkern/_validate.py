@@ -6,16 +6,19 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Complex, Real
 from typing import Any, NamedTuple, NoReturn, TypeGuard
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
+
+from powerkern._foreign import library, refuse_foreign
 
 
 class Matrix(NamedTuple):
@@ -74,8 +77,8 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 
 def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str] | None]:
     """X as a real array of one or two dimensions, and the names of its columns."""
-    library = refuse_foreign(X, what)
-    table = _table(X, library)
+    refuse_foreign(X, what)
+    table = _table(X)
     if table is not None:
         values = _table_values(table, what)
         _warn_of_rounding(values, [_is_wide_integer(dtype) for dtype in table.types], column_names or table.names, what)
@@ -173,41 +176,9 @@ def filled(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
     return values
 
 
-def _library(X: object) -> str:
-    """The library among whose types X is, or ""; that library is imported already, and never by us."""
-    for cls in type(X).__mro__:
-        root = cls.__module__.partition(".")[0]
-        if root in ("dask", "dask_expr", "pandas", "polars", "pyarrow", "scipy", "sparse", "xarray"):
-            return root
-    return ""
-
-
-def frame_library(X: object) -> str:
-    """Where X is a data frame or series of theirs, "pandas" or "polars"; else ""."""
-    library = _library(X)
-    return library if library in ("pandas", "polars") and hasattr(X, "to_numpy") else ""
-
-
 def is_numeric(dtype: Any) -> bool:
     """Whether a column of this type, of whichever library, holds real numbers."""
     return _kind(dtype) == "number"
-
-
-def refuse_foreign(X: object, what: str = "X") -> str:
-    """Refuse what `np.asarray` would silently load, densify or misread; returns the library of anything else."""
-    library = _library(X)
-    if library == "xarray":
-        refuse_foreign(getattr(X, "data", None), what)
-    if library in ("dask", "dask_expr"):
-        raise TypeError(
-            f"{what} is a Dask collection; use powerkern.dask, or load it into memory with {what}.compute()"
-        )
-    if library == "polars" and hasattr(X, "collect"):
-        raise TypeError(f"{what} is a polars LazyFrame; pass {what}.collect()")
-    if hasattr(X, "toarray") or (library == "sparse" and hasattr(X, "todense")):
-        method = "toarray" if hasattr(X, "toarray") else "todense"
-        raise TypeError(f"{what} is sparse, and its transform would be dense; pass {what}.{method}()")
-    return library
 
 
 # --- tables of pandas, polars and pyarrow -------------------------------------------------------------
@@ -227,12 +198,13 @@ class _Table(NamedTuple):
     was_vector: bool
 
 
-def _table(X: Any, library: str) -> _Table | None:
-    if library == "pandas" and hasattr(X, "to_numpy"):
+def _table(X: Any) -> _Table | None:
+    own = library(X)
+    if own == "pandas" and hasattr(X, "to_numpy"):
         return _pandas_table(X)
-    if library == "polars" and hasattr(X, "to_numpy"):
+    if own == "polars" and hasattr(X, "to_numpy"):
         return _polars_table(X)
-    if library == "pyarrow" and (hasattr(X, "column_names") or hasattr(X, "to_numpy")):
+    if own == "pyarrow" and (hasattr(X, "column_names") or hasattr(X, "to_numpy")):
         return _arrow_table(X)
     return None
 
@@ -353,8 +325,9 @@ def _reject_column(table: _Table, j: int, what: str) -> NoReturn:
     dtype = table.types[j]
     kind = _kind(dtype)
     label = what if table.was_vector else column_label(j, table.names)
-    if kind in ("object", "text"):
-        _reject_cells(table.objects(j), lambda i: f"{label}, row {i}", label, dtype)
+    cells = table.objects(j) if kind in ("object", "text") else []
+    if kind == "object" or any(cell is not None for cell in cells):
+        _reject_cells(cells, lambda i: f"{label}, row {i}", label, dtype)
     raise TypeError(f"{label} {_COMPLAINTS[kind].format(dtype)}")
 
 
@@ -449,6 +422,16 @@ _DOMAIN_REMEDIES = {
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
     "column, or use family='yeo-johnson'",
 }
+
+
+@contextlib.contextmanager
+def naming(chunk: str) -> Iterator[None]:
+    """Errors name the chunk, from whose start they count rows."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"in {chunk}: {error}") from None
 
 
 def as_names(column_names: Sequence[str], p: int) -> list[str]:

@@ -49,7 +49,7 @@ def fit(
     estimator: str = "mle",
     *,
     standardize: bool = True,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
@@ -82,8 +82,8 @@ def fit(
     Parameters
     ----------
     X : (n, p) or (n,) array-like
-        Numbers of any real dtype: arrays of any order and strides, lists, pandas or polars data frames, masked
-        arrays. Not changed and not copied. NaN (masked, null) is missing and ignored.
+        Numbers of any real dtype: arrays of any order and strides, lists, data frames of pandas and polars,
+        Arrow tables, masked arrays. Not changed and not copied. NaN (masked, null) is missing and ignored.
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best" takes, column by column, the one with the larger likelihood of the data (for robust fits:
         of the values that both keep), or the better one by `criterion`; Yeo-Johnson where values are not positive.
@@ -103,9 +103,10 @@ def fit(
         * "ppcc": largest correlation with normal quantiles, that is, the straightest QQ plot [5]_.
     standardize : bool, default True
         Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
-    sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows; integer weights act as if rows were repeated, others continue that (see
-        Notes). Rows of weight 0 are absent.
+    sample_weight : (n,) array-like, or str, optional
+        Non-negative weights of the rows, or the name of the column of a data frame that holds them, which is not
+        fitted (and which the fit's `transform` passes through). Integer weights act as if rows were repeated, others
+        continue that (see Notes). Rows of weight 0 are absent.
     lmbda : float or (p,) array-like, optional
         Take these lambdas instead of fitting; NaN entries are fitted.
     shift : float or (p,) array-like, default 0
@@ -239,7 +240,9 @@ def fit(
     other = other_estimator(estimator, estimator_options, meant)
     _check_together(family, None if other is None else estimator, criterion, lmbda, ymax)
     standardize = as_flag("standardize", standardize)
-    matrix = as_matrix(_frames.numeric_columns(X, non_numeric), column_names)
+    rows, sample_weight = _frames.without_weights(X, sample_weight)
+    chosen = _frames.chosen_positions(rows, non_numeric)
+    matrix = as_matrix(rows if chosen is None else _frames.taken(rows, None, chosen), column_names)
     n, p = matrix.values.shape
     weight = weights_of(sample_weight, n)
     given = given_lambdas(lmbda, p)

@@ -76,7 +76,7 @@ def test_weights_by_name(make):
         assert fit.column_names == ["a", "b"]
     with pytest.raises(ValueError, match=r"in chunk 0: sample_weight='v': there is no column .* among 'a', 'b', 'w'"):
         fit_chunks(frames, sample_weight="v")
-    with pytest.raises(TypeError, match="names a column, and the chunk is no data frame but a ndarray"):
+    with pytest.raises(TypeError, match="names a column, and the rows are no data frame but a ndarray"):
         fit_chunks([X], sample_weight="w")
 
 

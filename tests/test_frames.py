@@ -236,3 +236,99 @@ def test_the_choice_is_one_of_three():
     with pytest.raises(ValueError, match="non_numeric must be 'raise', 'warn' or 'ignore', got 'keep'"):
         pk.fit(pd.DataFrame(MIXED), non_numeric="keep")
     assert pk.fit([[1.0], [2.0], [4.0]], non_numeric="ignore").n_features == 1
+
+
+# --- pyarrow ------------------------------------------------------------------------------------------
+
+
+def arrow_table(pa, kind):
+    table = pa.table({"name": ["x"] * 40, "b": B, "a": pa.array(A, mask=A < 0.5), "n": np.arange(40)})
+    table = table.replace_schema_metadata({"note": "kept"})
+    return table if kind == "Table" else table.combine_chunks().to_batches()[0]
+
+
+@pytest.mark.parametrize("kind", ["Table", "RecordBatch"])
+def test_arrow_tables_come_back_as_such(kind):
+    pa = pytest.importorskip("pyarrow")
+    table = arrow_table(pa, kind)
+    fit = pk.fit(table.select(["a", "b"]))
+    out = fit.transform(table)
+    assert type(out) is type(table)
+    assert out.column_names == table.column_names
+    assert out.schema.metadata == {b"note": b"kept"}
+    expected = fit.transform(np.column_stack([np.where(A < 0.5, np.nan, A), B]))
+    for name, column in zip("ab", expected.T, strict=True):
+        assert out[name].null_count == table[name].null_count
+        assert np.array_equal(out[name].to_numpy(zero_copy_only=False), column, equal_nan=True)
+    assert out.select(["name", "n"]).equals(table.select(["name", "n"]))
+    back = fit.inverse_transform(out)
+    assert np.allclose(
+        back["a"].to_numpy(zero_copy_only=False), table["a"].to_numpy(zero_copy_only=False), equal_nan=True
+    )
+
+
+def test_arrow_columns_and_single_precision():
+    pa = pytest.importorskip("pyarrow")
+    for one in (pa.array(A), pa.chunked_array([A[:9], A[9:]])):
+        out = pk.fit(one).transform(one)
+        assert type(out) is type(pa.chunked_array([A]) if isinstance(one, pa.ChunkedArray) else one)
+        assert np.array_equal(np.asarray(out), pk.fit(A).transform(A))
+    single = pa.table({"a": A.astype("f4"), "b": B.astype("f4")})
+    assert pk.fit(single).transform(single).schema == single.schema
+
+
+def test_arrow_tables_of_pandas_can_go_back_to_pandas():
+    pa = pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"n": pd.array([1, 2, None, 9], dtype="Int64"), "s": list("wxyz")}, index=list("abcd"))
+    table = pa.Table.from_pandas(frame)
+    out = pk.fit(table.select(["n"])).transform(table).to_pandas()
+    assert list(out.index) == list("abcd")
+    assert np.allclose(
+        out["n"], pk.fit(frame["n"]).transform(frame["n"]).to_numpy(float, na_value=np.nan), equal_nan=True
+    )
+
+
+def test_numeric_columns_of_arrow_tables():
+    pa = pytest.importorskip("pyarrow")
+    table = arrow_table(pa, "Table")
+    with pytest.raises(TypeError, match=r"column 0 \('name'\), row 0: 'x' is not a real number"):
+        pk.fit(table)
+    with pytest.warns(UserWarning, match="left out of the fit: 'name'"):
+        assert pk.fit(table, non_numeric="warn").column_names == ["b", "a", "n"]
+
+
+# --- weights by name ----------------------------------------------------------------------------------
+
+
+def weighted(library):
+    table = {"a": A, "w": np.arange(40.0), "b": B}
+    return (
+        pytest.importorskip("pyarrow").table(table)
+        if library == "pyarrow"
+        else {"pandas": pd, "polars": pl}[library].DataFrame(table)
+    )
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+def test_weights_are_a_column(library, estimator):
+    frame, weight = weighted(library), np.arange(40.0)
+    fit = pk.fit(frame, estimator=estimator, sample_weight="w")
+    expected = pk.fit(np.column_stack([A, B]), estimator=estimator, sample_weight=weight)
+    assert fit.column_names == ["a", "b"]
+    assert np.array_equal(fit.lmbda, expected.lmbda)
+    assert np.array_equal(np.asarray(fit.transform(frame)["w"]), weight), "weights are passed through"
+    assert np.array_equal(
+        fit.normality(frame, sample_weight="w").after.ppcc, expected.normality().after.ppcc, equal_nan=True
+    )
+
+
+def test_weights_that_are_no_column():
+    with pytest.raises(ValueError, match=r"sample_weight='v': there is no column of that name among 'a', 'w', 'b'"):
+        pk.fit(weighted("pandas"), sample_weight="v")
+    with pytest.raises(TypeError, match=r"sample_weight='w' names a column, and the rows are no data frame but a nd"):
+        pk.fit(A, sample_weight="w")
+    with pytest.raises(ValueError, match="more than one column"):
+        pk.fit(pd.DataFrame(np.ones((3, 3)), columns=["a", "w", "w"]), sample_weight="w")
+    with pytest.raises(ValueError, match=r"row 2: the weight is -1\.0"):
+        pk.fit(pd.DataFrame({"a": A, "w": np.where(np.arange(40) == 2, -1.0, 1.0)}), sample_weight="w")

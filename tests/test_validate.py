@@ -339,10 +339,10 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "dask": (
         FromDask(),
         TypeError,
-        r"Dask collection; use powerkern\.dask, or load it into memory with X\.compute\(\)",
+        r"X is a Dask collection; use powerkern\.dask\.fit, or load it with X\.compute\(\)",
     ),
     "dask subclass": (Frame(), TypeError, "Dask collection"),
-    "dask inside xarray": (FromXarray(), TypeError, "Dask collection"),
+    "dask inside xarray": (FromXarray(), TypeError, r"X holds a Dask collection; use powerkern\.xarray\.fit, or load"),
 }
 
 
@@ -411,7 +411,10 @@ REFUSED_FRAMES: dict[str, tuple[Callable[[], Any], str]] = {
         polars_case(lambda pl: pl.DataFrame({"a": [[1.0]]})),
         r"column 0 \('a'\), row 0: \[1\.0\] \(list\) is not a real number",
     ),
-    "polars lazy": (polars_case(lambda pl: pl.DataFrame({"a": [1.0]}).lazy()), r"LazyFrame; pass X\.collect\(\)"),
+    "polars lazy": (
+        polars_case(lambda pl: pl.DataFrame({"a": [1.0]}).lazy()),
+        r"LazyFrame; fit it by powerkern\.sketch\.fit_chunks\(X\), .* or load it with X\.collect\(\)",
+    ),
     "pyarrow text": (
         arrow_case(lambda pa: pa.table({"a": ["x"]})),
         r"column 0 \('a'\), row 0: 'x' is not a real number",

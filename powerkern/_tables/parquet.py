@@ -10,6 +10,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern import _frames
+from powerkern._batches import row_groups
 from powerkern._tables.errors import BadInput
 from powerkern._tables.table import Block, Choice, Layout, Survey, Table, check_distinct
 
@@ -64,7 +66,7 @@ def _blocks(data: Any, path: Path, layout: Layout) -> Iterator[Block]:
 def _batches(data: Any, path: Path, names: list[str]) -> Iterator[Any]:
     size = max(1, _CELLS_AT_ONCE // len(names))
     with _arrow_sentences(path):
-        yield from data.iter_batches(batch_size=size, columns=names)
+        yield from row_groups(data, names, size)
 
 
 def _fill(matrix: NDArray[np.float64], batch: Any, names: Sequence[str]) -> None:
@@ -124,7 +126,8 @@ class ParquetWriter:
             pa.array(result[:, where[position]], from_pandas=True) if position in where else block.rest[position]
             for position in range(len(self._layout.names))
         ]
-        data = pa.table(columns, names=list(self._layout.names)).replace_schema_metadata(self._layout.metadata)
+        notes = _frames.without_types(self._layout.metadata, self._layout.matrix_names)
+        data = pa.table(columns, names=list(self._layout.names)).replace_schema_metadata(notes)
         if self._writer is None:
             self._writer = pa.parquet.ParquetWriter(self._file, data.schema)
         self._writer.write_table(data)

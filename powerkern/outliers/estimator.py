@@ -6,31 +6,54 @@ from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin, clone
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin, clone, is_outlier_detector
 from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import ClassifierTags, Tags, get_tags
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powerkern._typing import FloatArray
+from powerkern._validate import is_real
+from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.scaling import fit_scaling
+
+#: Probability above which rows are outliers where nothing else is said: some 2.6 standard deviations.
+_CAUTIOUS = 0.99
+#: Confidence beyond which a label does not change with the training data, for all practical purposes: 1 - exp(-32).
+_STABLE = 1.0 - np.exp(-32.0)
+#: Scores beyond this are as good as infinite; differences do not overflow.
+_HUGE = np.finfo(np.float64).max / 2.0
 
 
 class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Outlier probabilities from a detector of scikit-learn or PyOD.
+    """Outlier probabilities from detectors of scikit-learn or PyOD.
 
     Fits the detector, and then the map of `powerkern.outliers.outlier_probability` to its scores of the training data.
 
     Parameters
     ----------
-    detector : estimator, optional
+    detector : estimator or list of estimators, optional
         Detector of scikit-learn (with ``score_samples`` or ``decision_function``) or PyOD (with ``decision_function``),
-        or a pipeline that ends in one; it is cloned. Default: `sklearn.ensemble.IsolationForest`.
-    center, scale, method, estimator
+        or a pipeline that ends in one; it is cloned. The probabilities of several, of either library, are combined.
+        Default: `sklearn.ensemble.IsolationForest`.
+    center, scale, method, trim, estimator
         As in `powerkern.outliers.outlier_probability`.
-    threshold : float, default 0.5
-        Probability above which `predict` says outlier.
+    combination : str, default "mean"
+        How several detectors are combined, as in `powerkern.outliers.combine_probabilities`.
+    contamination : "auto" or float, default "auto"
+        Which rows `predict` calls outliers.
+
+        "auto"
+            Those that the detector itself does: by its own ``contamination``, ``nu`` or offset, its labels are those of
+            `predict`. A detector without a decision of its own: those with a probability above 0.99. Several detectors:
+            as many rows of the training data as they call outliers on average, those with the highest probabilities.
+        float
+            This fraction of the training data, above 0 and at most 1/2, those with the highest scores; of new data,
+            those with scores above these. ``1 - q`` for outliers above the quantile q.
+    threshold : float, optional
+        In place of `contamination`: outliers are rows with a probability above this one. Of normal scores without
+        outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, 0.13 % above 0.997.
     greater_is_outlier : bool, optional
         Whether high scores are outliers. By default as is the custom of the detector's library: low ones in
         scikit-learn, high ones in PyOD (known by ``decision_scores_``). Of a pipeline, its last step decides.
@@ -39,20 +62,31 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     Attributes
     ----------
-    detector_ : estimator
+    detector_ : estimator or list of estimators
         The fitted detector.
     scaling_ : ScoreScaling
         The map from its scores to probabilities.
     probability_ : (n,) ndarray
         Probabilities of the training data.
+    contamination_ : float
+        The fraction of the training data that is outlying: what was given, or what came out.
+    offset_ : float
+        ``decision_function(X) = score_samples(X) - offset_``.
     n_features_in_ : int
-        Number of features, where the detector knows it.
+        Number of features, where X has columns.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X has any.
 
     Notes
     -----
     A detector that keeps the scores of its training data (PyOD's ``decision_scores_``, the
     ``negative_outlier_factor_`` of `sklearn.neighbors.LocalOutlierFactor`), in a pipeline too, is taken at its word:
     scored anew, a row would be a neighbor of itself.
+
+    Where probabilities reach 1, scores still tell one outlier from another. So `predict`, `score_samples` and
+    `decision_function` go by scores; by probabilities for several detectors, which are then the combined ones, for a
+    detector without a decision of its own, and with `threshold`. Of several detectors, all rows with a combined
+    probability of 1 are outliers, even if they are more than `contamination` says.
 
     A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` give NaN for
     it, and what has to decide, `predict` and `fit_predict`, raises a ValueError that names the row.
@@ -68,17 +102,22 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     array([0., 1.])
     >>> model.predict([[0.0, 0.0], [5.0, 5.0]])
     array([ 1, -1])
+    >>> model.set_params(contamination=0.05).fit_predict(X).tolist().count(-1)
+    10
     """
 
     def __init__(
         self,
         detector: Any = None,
         *,
-        center: str = "mean",
+        center: str | ArrayLike = "mean",
         scale: str = "nmad",
         method: str = "gaussian",
+        trim: float = 0.1,
         estimator: str = "rewml",
-        threshold: float = 0.5,
+        combination: str = "mean",
+        contamination: float | str = "auto",
+        threshold: float | None = None,
         greater_is_outlier: bool | None = None,
         n_threads: int | None = None,
     ) -> None:
@@ -86,7 +125,10 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.center = center
         self.scale = scale
         self.method = method
+        self.trim = trim
         self.estimator = estimator
+        self.combination = combination
+        self.contamination = contamination
         self.threshold = threshold
         self.greater_is_outlier = greater_is_outlier
         self.n_threads = n_threads
@@ -105,16 +147,23 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         -------
         self
         """
-        threshold: object = self.threshold
-        if not (isinstance(threshold, Real) and 0.0 <= float(threshold) <= 1.0):
-            raise ValueError(f"threshold must be a probability, from 0 to 1, got {threshold!r}")
-        detector = self._unfitted()
-        self.detector_ = detector.fit(X) if y is None else detector.fit(X, y)
-        scores = self._training_scores(X)
+        self._check_decision()
+        validate_data(self, X, skip_check_array=True)  # names and number of the features
+        given = () if y is None else (y,)
+        fitted = [detector.fit(X, *given) for detector in self._unfitted()]
+        self.detector_ = fitted if self._is_several else fitted[0]
+        scores = np.column_stack([self._training_scores(detector, X) for detector in fitted])
         self.scaling_ = fit_scaling(
-            scores, self.center, self.scale, self.method, estimator=self.estimator, n_threads=self.n_threads
+            scores,
+            self.center,
+            self.scale,
+            self.method,
+            trim=self.trim,
+            estimator=self.estimator,
+            n_threads=self.n_threads,
         )
-        self.probability_ = self.scaling_.probability(scores, n_threads=self.n_threads)
+        self.probability_ = self._combined(scores)
+        self._decide(scores)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -130,90 +179,260 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         (n, 2) ndarray
             The second column is that of `powerkern.outliers.outlier_probability`.
         """
-        scores = self._scores(X)
-        p = self.scaling_.probability(scores, n_threads=self.n_threads)
+        p = self._combined(self._scores(X))
         return np.column_stack([1.0 - p, p])
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Minus the probability of being an outlier: in scikit-learn, low scores are outliers."""
-        return -self.predict_proba(X)[:, 1]
+        """Minus what `predict` goes by, score or probability: in scikit-learn, low is outlying."""
+        return -self._outlyingness(self._scores(X))
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Threshold minus the probability of being an outlier: negative for outliers."""
+        """``score_samples(X) - offset_``: negative for outliers."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any) -> NDArray[np.int64]:
-        """-1 for outliers (probability above the threshold), 1 for inliers; ValueError for a row without a score."""
-        return self._labels(self.predict_proba(X)[:, 1])
+    def predict(self, X: Any, return_confidence: bool = False) -> NDArray[np.int64] | tuple[Any, ...]:
+        """-1 for outliers, 1 for inliers, as `contamination` or `threshold` says.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like
+            Data.
+        return_confidence : bool, default False
+            Whether to return `predict_confidence` too.
+
+        Returns
+        -------
+        (n,) ndarray, or two of them
+
+        Raises
+        ------
+        ValueError
+            A row has no score.
+        """
+        score = self._outlyingness(self._scores(X))
+        labels = self._labels(score)
+        return (labels, self._confidence(score, labels)) if return_confidence else labels
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
-        """Fit, and judge the training data by `probability_`; ValueError for a row without a score."""
-        return self._labels(self.fit(X, y).probability_)
+        """Fit, and judge the training data by the scores of `probability_`; ValueError for a row without a score."""
+        return self._labels(self.fit(X, y)._training)
 
-    def _labels(self, probability: FloatArray) -> NDArray[np.int64]:
-        unknown = np.isnan(probability)
+    def predict_confidence(self, X: Any) -> FloatArray:
+        """How sure each label of `predict` is: the probability that another sample of training data would give it.
+
+        With n training rows, of which m have a score of at most s and k are called outliers, a row with the score s
+        would be an outlier with probability ``P(Bin(n, (1 + m)/(2 + n)) > n - k)`` [1]_.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like
+            Data.
+
+        Returns
+        -------
+        (n,) ndarray
+            Between 0 and 1; near 1/2 at the limit between outliers and inliers.
+
+        Raises
+        ------
+        ValueError
+            A row has no score.
+
+        References
+        ----------
+        .. [1] L. Perini, V. Vercruyssen, J. Davis, "Quantifying the confidence of anomaly detectors in their
+           example-wise predictions", ECML PKDD 2020, equation 4.
+        """
+        score = self._outlyingness(self._scores(X))
+        return self._confidence(score, self._labels(score))
+
+    def predict_with_rejection(self, X: Any, confidence: float | None = None) -> NDArray[np.int64]:
+        """As `predict`, but 0, undecided, for rows whose label is not sure.
+
+        Parameters
+        ----------
+        X : (n, n_features) array-like
+            Data.
+        confidence : float, optional
+            Rows are decided where `predict_confidence` is above this, from 1/2 to below 1. By default ``1 - exp(-32)``,
+            beyond which a label is stable for certain [1]_, as in PyOD.
+
+        Returns
+        -------
+        (n,) ndarray
+            -1, 0 or 1; PyOD has 1, -2 and 0.
+
+        Raises
+        ------
+        ValueError
+            A row has no score, or a confidence out of range.
+
+        References
+        ----------
+        .. [1] L. Perini, J. Davis, "Unsupervised anomaly detection with rejection", NeurIPS 2023.
+        """
+        limit = _STABLE if confidence is None else confidence
+        if not is_real(limit) or not 0.5 <= limit < 1.0:
+            raise ValueError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
+        labels, sure = self.predict(X, return_confidence=True)
+        return np.where(sure > limit, labels, 0)
+
+    # --- decisions --------------------------------------------------------------------------------------------
+
+    def _check_decision(self) -> None:
+        share: object = self.contamination
+        if not (share == "auto" if isinstance(share, str) else is_real(share) and 0.0 < share <= 0.5):
+            raise ValueError(f"contamination must be 'auto' or a fraction above 0, at most 0.5, got {share!r}")
+        limit: object = self.threshold
+        if limit is None:
+            return
+        if not (isinstance(limit, Real) and 0.0 <= float(limit) <= 1.0):
+            raise ValueError(f"threshold must be a probability, from 0 to 1, got {limit!r}")
+        if share != "auto":
+            raise ValueError(f"threshold={limit!r} and contamination={share!r} both say what an outlier is; give one")
+
+    def _decide(self, scores: FloatArray) -> None:
+        """Where outliers begin, from the scores of the training data by each detector."""
+        own = [self._own_limit(detector) for detector in self._detectors]
+        given, named = self.contamination != "auto", self.threshold is not None
+        self._by_probability = self._is_several or named or not (given or own[0] is not None)
+        self._training = self._outlyingness(scores)
+        if named:
+            limit = float(self.threshold)  # type: ignore[arg-type]
+        elif given:
+            limit = self._upper_quantile(float(self.contamination))
+        elif self._is_several:
+            limit = self._upper_quantile(self._own_share(own, scores))
+        else:
+            limit = _CAUTIOUS if own[0] is None else own[0]
+        self.offset_ = -limit
+        known = self._training[~np.isnan(self._training)]
+        self.contamination_ = float(self.contamination) if given else float((known > limit).sum() / max(known.size, 1))
+
+    def _own_limit(self, detector: Any) -> float | None:
+        """The score above which a detector says outlier; None where it has no say."""
+        step = _last_step(detector)
+        for name in ("threshold_", "offset_"):  # of PyOD and of scikit-learn, which has an array of one too
+            own = getattr(step, name, None)
+            if own is not None and np.size(own) == 1:
+                return float(self._ascending(step, own).item())
+        return 0.0 if is_outlier_detector(step) else None
+
+    def _own_share(self, own: list[float | None], scores: FloatArray) -> float:
+        """The fraction of the training data that detectors call outliers, on average."""
+        p = self.scaling_.probability(scores, n_threads=self.n_threads)
+        flagged = [p[:, j] > _CAUTIOUS if limit is None else scores[:, j] > limit for j, limit in enumerate(own)]
+        return float(np.mean(flagged))
+
+    def _upper_quantile(self, share: float) -> float:
+        """What this share of the training data is above, as scikit-learn and PyOD have it."""
+        known = self._training[~np.isnan(self._training)]
+        if not known.size:
+            return np.nan
+        limit = -float(np.percentile(-np.clip(known, -_HUGE, _HUGE), 100.0 * share))
+        # probabilities of 1 are those of outliers, however many there are
+        return min(limit, float(np.nextafter(1.0, 0.0))) if self._by_probability else limit
+
+    def _labels(self, score: FloatArray) -> NDArray[np.int64]:
+        unknown = np.isnan(score)
         if unknown.any():
             raise ValueError(
                 f"row {int(np.argmax(unknown))}: the probability is NaN (as are {np.count_nonzero(unknown)} of"
                 f" {unknown.size}), so the row is neither an inlier nor an outlier; fill in or drop missing values"
                 " first, or use predict_proba, which gives NaN"
             )
-        return np.where(probability > self.threshold, -1, 1)
+        return np.where(score > -self.offset_, -1, 1)
 
-    # --- scores of detectors: here, the higher the more outlying -----------------------------------------
+    def _confidence(self, score: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
+        from scipy.special import betainc  # costs a third of the time to import powerkern
 
-    def _training_scores(self, X: Any) -> FloatArray:
-        """What the detector keeps, if it does: a neighbour of itself would be judged too kindly."""
+        known = np.sort(self._training[~np.isnan(self._training)])
+        n = known.size
+        k = int(n * self.contamination_ + 1e-9)  # rounding aside
+        p = (1.0 + np.searchsorted(known, score, side="right")) / (2.0 + n)
+        if k == 0:
+            return np.where(labels < 0, 0.0, 1.0)
+        sure: FloatArray = np.where(labels < 0, betainc(n - k + 1.0, k, p), betainc(k, n - k + 1.0, 1.0 - p))
+        return sure
+
+    # --- scores: here, the higher the more outlying ------------------------------------------------------------
+
+    def _combined(self, scores: FloatArray) -> FloatArray:
+        p: FloatArray = self.scaling_.probability(scores, n_threads=self.n_threads)
+        if self._is_several:
+            return combine_probabilities(p, self.combination)
+        return p[:, 0]
+
+    def _outlyingness(self, scores: FloatArray) -> FloatArray:
+        """What decides."""
+        return self._combined(scores) if self._by_probability else scores[:, 0]
+
+    def _training_scores(self, detector: Any, X: Any) -> FloatArray:
+        """What the detector keeps, if it does: a neighbor of itself would be judged too kindly."""
+        step = _last_step(detector)
         for name in ("decision_scores_", "negative_outlier_factor_"):
-            kept = getattr(self._last_step, name, None)
+            kept = getattr(step, name, None)
             if kept is not None:
-                return self._ascending(kept)
-        return self._scores(X)
+                return self._ascending(step, kept)
+        return self._new_scores(detector, X)
 
     def _scores(self, X: Any) -> FloatArray:
+        """The scores of new data, a column for each detector."""
         check_is_fitted(self)
-        score = getattr(self.detector_, "score_samples", None) or getattr(self.detector_, "decision_function", None)
+        scores = np.column_stack([self._new_scores(detector, X) for detector in self._detectors])
+        if not all(hasattr(detector, "feature_names_in_") for detector in self._detectors):  # which have looked
+            validate_data(self, X, reset=False, skip_check_array=True)
+        return scores
+
+    def _new_scores(self, detector: Any, X: Any) -> FloatArray:
+        score = getattr(detector, "score_samples", None) or getattr(detector, "decision_function", None)
         if score is None:
             raise TypeError(
-                f"{self.detector_!r} has no scores for new data: neither score_samples nor decision_function"
+                f"{detector!r} has no scores for new data: neither score_samples nor decision_function"
                 " (LocalOutlierFactor needs novelty=True)"
             )
-        return self._ascending(score(X))
+        return self._ascending(_last_step(detector), score(X))
 
-    def _ascending(self, scores: Any) -> FloatArray:
+    def _ascending(self, step: Any, scores: Any) -> FloatArray:
         greater = self.greater_is_outlier
         if greater is None:
-            greater = hasattr(self._last_step, "decision_scores_")
+            greater = hasattr(step, "decision_scores_")
         values = np.asarray(scores, dtype=np.float64)
         return values if greater else -values
 
-    @property
-    def _last_step(self) -> Any:
-        """The detector itself, at the end of pipelines."""
-        step = self.detector_
-        while isinstance(step, Pipeline):
-            step = step.steps[-1][1]
-        return step
+    # --- detectors ---------------------------------------------------------------------------------------------
 
-    # --- conventions of scikit-learn ---------------------------------------------------------------------
+    @property
+    def _is_several(self) -> bool:
+        return isinstance(self.detector, list | tuple)
+
+    @property
+    def _detectors(self) -> list[Any]:
+        """The fitted ones."""
+        return list(self.detector_) if self._is_several else [self.detector_]
+
+    def _unfitted(self) -> list[Any]:
+        if self.detector is None:
+            return [IsolationForest()]
+        if not self._is_several:
+            return [clone(self.detector)]
+        if not self.detector:
+            raise ValueError("detector is an empty list; give at least one detector")
+        return [clone(detector) for detector in self.detector]
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        detector = self._unfitted()
-        if hasattr(detector, "__sklearn_tags__"):
-            tags.input_tags = get_tags(detector).input_tags
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # what `predict_proba` gives
+        known = [get_tags(one).input_tags for one in self._unfitted() if hasattr(one, "__sklearn_tags__")]
+        if known:
+            tags.input_tags = known[0]
+            tags.input_tags.sparse = all(one.sparse for one in known)
+            tags.input_tags.allow_nan = all(one.allow_nan for one in known)
         return tags
 
-    def _unfitted(self) -> Any:
-        return IsolationForest() if self.detector is None else clone(self.detector)
 
-    @property
-    def offset_(self) -> float:
-        """What `decision_function` subtracts from `score_samples`."""
-        return -self.threshold
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features that the detector was fitted to."""
-        check_is_fitted(self)
-        return int(self.detector_.n_features_in_)
+def _last_step(detector: Any) -> Any:
+    """The detector itself, at the end of pipelines."""
+    while isinstance(detector, Pipeline):
+        detector = detector.steps[-1][1]
+    return detector

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import other_estimator
-from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, check_n_features, column_label, column_labels
+from powerkern._typing import BoolArray, FloatArray
+from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
 from powerkern.fitting import PowerFit, fit
 from powerkern.kernels.erf import gaussian_probabilities
 from powerkern.location import location_scale
-from powerkern.outliers.distances import bessel_factor, finite_values
+from powerkern.outliers.distances import bessel_factor
 
-_METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "yeo-johnson")
+_METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
+#: Those that have a choice of center and scale.
+_CHOOSING = ("gaussian", "robust-gamma", "yeo-johnson")
 _CENTERS = ("mean", "median", "trimmed")
-#: What `location_scale` calls the scales.
-_SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr"}
+#: What `location_scale` calls the scales; that of "trimmed-sd" is taken of what trimming leaves.
+_SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr", "trimmed-sd": "sd"}
 #: Its names for proposal 2 with Huber's T and with Tukey's biweight, and their constants.
 _PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
     "huber": ("huber-proposal2", {"k": 1.5, "k_location": 1.345}),
@@ -35,11 +39,13 @@ class ScoreScaling:
 
     Attributes
     ----------
-    method, center, scale : str
+    method, scale : str
         The rule.
+    center : str or (p,) ndarray
+        Its center: a word, or what was given.
     mu, sigma : (p,) ndarray
         Location and scale of the scores of each detector: minimum and range for "linear", mean and standard deviation
-        (with n - 1) for "gamma", of the transformed scores for "yeo-johnson". NaN for a detector without scores.
+        (with n - 1) for "gamma", of the transformed scores for "yeo-johnson". NaN for a detector without finite scores.
     power : PowerFit or None
         The transform of "yeo-johnson".
     column_names : list of str or None
@@ -49,7 +55,7 @@ class ScoreScaling:
     def __init__(
         self,
         method: str,
-        center: str,
+        center: str | FloatArray,
         scale: str,
         mu: FloatArray,
         sigma: FloatArray,
@@ -65,7 +71,7 @@ class ScoreScaling:
         self.column_names = column_names
 
     def __repr__(self) -> str:
-        rule = f", center={self.center!r}, scale={self.scale!r}" if self.method in ("gaussian", "yeo-johnson") else ""
+        rule = f", center={self.center!r}, scale={self.scale!r}" if self.method in _CHOOSING else ""
         return f"ScoreScaling(method={self.method!r}{rule}, detectors={self.mu.size})"
 
     def probability(self, scores: object, *, n_threads: int | None = None) -> Any:
@@ -74,8 +80,7 @@ class ScoreScaling:
         Parameters
         ----------
         scores : (n, p) or (n,) array-like
-            Scores of the detectors the map was made for, new ones or the same. NaN stays NaN; -inf becomes 0 and inf 1
-            (but "yeo-johnson" refuses them).
+            Scores of the detectors the map was made for, new ones or the same. NaN stays NaN; -inf becomes 0 and inf 1.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -89,13 +94,48 @@ class ScoreScaling:
         ValueError
             Another number of detectors than the map was made for.
         """
+        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
+        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
+        return self._mapped(scores, change, n_threads)
+
+    def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
+        """Distribution function of the scores as the rule takes them to be: the fraction of inliers up to each score.
+
+        Normal, for "linear" uniform, for the gamma rules gamma, for "yeo-johnson" normal after the transform. It is
+        what ``ks_distance(scores, distribution=scaling)`` compares scores with, and `powerkern.plot.score_plot` draws.
+
+        Parameters
+        ----------
+        scores, n_threads
+            As in `probability`.
+
+        Returns
+        -------
+        ndarray or data frame
+            Like `scores`; NaN stays NaN. Where sigma is 0, a step at mu, for "linear" 0.
+
+        Examples
+        --------
+        >>> from powerkern.outliers import fit_scaling
+        >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").cdf([1.0, 3.0])
+        array([0.08867178, 0.5 ])
+        """
+        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma_cdf)
+        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian_cdf)
+        return self._mapped(scores, change, n_threads)
+
+    def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
+        """The scores, transformed where the rule says so, as `change` makes them; -inf becomes 0 and inf 1."""
         part = _frames.columns_named(scores, self.column_names)
         matrix = as_matrix(part, what="scores")
         check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
         threads = thread_count(n_threads)
-        values = matrix.values if self.power is None else self.power.transform(matrix.values, n_threads=threads)
-        change = {"linear": self._linear, "gamma": self._gamma}.get(self.method, self._gaussian)
+        values, infinite = _finite(matrix.values)
+        if self.power is not None:
+            values = self.power.transform(values, n_threads=threads)
         result = changed_matrix(change, values, threads)
+        if infinite is not None:
+            result[infinite] = matrix.values[infinite] > 0.0
         return _frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
 
     def _gaussian(self, block: FloatArray, group: slice) -> None:
@@ -121,13 +161,31 @@ class ScoreScaling:
             step = np.where(np.isnan(block), np.nan, block > mu)
         block[:] = np.where(sigma == 0.0, step, spread)
 
+    def _gaussian_cdf(self, block: FloatArray, group: slice) -> None:
+        from scipy.special import ndtr
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            spread = ndtr((block - mu) / sigma)
+        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+
+    def _gamma_cdf(self, block: FloatArray, group: slice) -> None:
+        from scipy.special import gammainc
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
+            spread = gammainc(shape, np.maximum(block, 0.0) / mu * shape)
+        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+
 
 def fit_scaling(
     scores: object,
-    center: str = "mean",
+    center: str | ArrayLike = "mean",
     scale: str = "nmad",
     method: str = "gaussian",
     *,
+    trim: float = 0.1,
     estimator: str = "rewml",
     n_threads: int | None = None,
 ) -> ScoreScaling:
@@ -137,7 +195,7 @@ def fit_scaling(
 
     Parameters
     ----------
-    scores, center, scale, method, estimator, n_threads
+    scores, center, scale, method, trim, estimator, n_threads
         As in `outlier_probability`.
 
     Returns
@@ -153,15 +211,16 @@ def fit_scaling(
     >>> scaling.probability([0.2, 0.3, 0.4])
     array([0. , 0.79198684, 0.9995474 ])
     """
-    return _fitted(scores, center, scale, method, estimator, n_threads)
+    return _fitted(scores, center, scale, method, trim, estimator, n_threads)
 
 
 def outlier_probability(
     scores: object,
-    center: str = "mean",
+    center: str | ArrayLike = "mean",
     scale: str = "nmad",
     method: str = "gaussian",
     *,
+    trim: float = 0.1,
     estimator: str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
@@ -176,12 +235,16 @@ def outlier_probability(
     Parameters
     ----------
     scores : (n, p) or (n,) array-like
-        Scores, the larger the more outlying; one column for each detector. NaN is missing, and stays NaN.
-    center : {"mean", "median", "trimmed"}, default "mean"
-        mu of "gaussian" and "yeo-johnson"; "trimmed": the mean without the floor(n/10) largest scores.
-    scale : {"nmad", "niqr", "sd"}, default "nmad"
-        sigma of "gaussian" and "yeo-johnson": 1.4826 times the median of ``|s - median(s)|`` (about the median,
-        whatever the center), the interquartile range over 1.3490, or the standard deviation (with n).
+        Scores, the larger the more outlying; one column for each detector. NaN is missing, and stays NaN. A score of
+        inf is a certain outlier, probability 1, and -inf a certain inlier, 0; both are left out where mu and sigma are
+        found.
+    center : {"mean", "median", "trimmed"}, float or (p,) array-like, default "mean"
+        mu of "gaussian", "robust-gamma" and "yeo-johnson"; "trimmed": the mean without the floor(trim n) largest
+        scores. A number is mu itself, in units of the scores, such as 1 for local outlier factors.
+    scale : {"nmad", "niqr", "sd", "trimmed-sd"}, default "nmad"
+        sigma of the same rules: 1.4826 times the median of ``|s - median(s)|`` (about the median, whatever the center),
+        the interquartile range over 1.3490, or the standard deviation (with n), of all scores or without the
+        floor(trim n) largest. About a center that is a number, standard deviations are root mean squares.
     method : str, default "gaussian"
         The rule:
 
@@ -197,8 +260,12 @@ def outlier_probability(
         "gamma"
             ``max(0, (F(s) - F(mu))/(1 - F(mu)))``, F the gamma distribution with the mean and the variance (with n - 1)
             of the scores [1]_; for scores with a positive mean.
+        "robust-gamma"
+            The same with `center` and `scale` for mean and standard deviation.
         "yeo-johnson"
             Yeo-Johnson transform of the scores [3]_, then "gaussian": for scores that are skewed even without outliers.
+    trim : float, default 0.1
+        Fraction of the scores, the largest, that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
     estimator : str, default "rewml"
         How "yeo-johnson" fits its transform, any of `powerkern.fit`. By default robustly: maximum likelihood ("mle")
         takes outliers for skewness, and transforms them away.
@@ -215,14 +282,15 @@ def outlier_probability(
     TypeError
         Scores that are not real numbers.
     ValueError
-        Infinite scores (`fit_scaling` and its `probability` take new ones), scores for "linear" whose range is beyond
-        float64, a wrong shape, an unknown word.
+        Scores for "linear" whose range is beyond float64, a wrong shape, an unknown word, a center that is not finite,
+        a fraction out of range.
 
     Warns
     -----
     UserWarning
         Listing the columns whose scale is 0 (their probabilities are the limit, 1 above mu and 0 elsewhere; 0
-        throughout for "linear"), those without scores, and those "gamma" cannot do; the latter two become NaN.
+        throughout for "linear"), those without finite scores, and those the gamma rules cannot do; the latter two
+        become NaN.
 
     See Also
     --------
@@ -246,26 +314,33 @@ def outlier_probability(
     >>> outlier_probability([1.0, 2.0, 3.0, 4.0, 5.0, 60.0], center="median").round(3)
     array([0. , 0. , 0. , 0.178, 0.5 , 1. ])
     """
-    scaling = _fitted(scores, center, scale, method, estimator, n_threads)
+    scaling = _fitted(scores, center, scale, method, trim, estimator, n_threads)
     return scaling.probability(scores, n_threads=n_threads)
 
 
 def _fitted(
-    scores: object, center: str, scale: str, method: str, estimator: str, n_threads: int | None
+    scores: object,
+    center: str | ArrayLike,
+    scale: str,
+    method: str,
+    trim: float,
+    estimator: str,
+    n_threads: int | None,
 ) -> ScoreScaling:
     as_choice("method", method, _METHODS)
-    as_choice("center", center, _CENTERS)
     as_choice("scale", scale, _SCALES)
     other_estimator(estimator, {})  # raises where there is none
-    matrix = as_matrix(scores, what="scores")
+    scores, matrix = _without_infinite(scores)
+    rule = _Rule(_center(center, matrix.values.shape[1]), scale, _trim(trim))
     threads = thread_count(n_threads)
     values, power = matrix.values, None
     if method == "yeo-johnson":
         power = fit(scores, "yeo-johnson", estimator, n_threads=threads)
         # infinite in units of a robust scale: as far as numbers go
         values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
-    if method == "linear":
-        mu, sigma = _range(finite_values(matrix), threads)
+        mu, sigma = _by_rule(values, rule.through(power), threads)
+    elif method == "linear":
+        mu, sigma = _range(values, threads)
         _refuse_overflow(sigma, matrix.names)
     elif method == "gamma":
         mu, sigma = location_scale(scores, "mean-sd", n_threads=threads)
@@ -273,9 +348,93 @@ def _fitted(
     elif method in _PROPOSALS:
         mu, sigma = _proposal2(scores, method, threads)
     else:
-        mu, sigma = location_scale(values, f"{center}-{_SCALES[scale]}", n_threads=threads)
+        mu, sigma = _by_rule(scores, rule, threads)
     _warn(method, mu, sigma, matrix.names)
-    return ScoreScaling(method, center, scale, mu, sigma, power, matrix.names)
+    return ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names)
+
+
+# --- infinite scores -------------------------------------------------------------------------------------
+
+
+def _finite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
+    """The values with NaN for infinite ones, and where these are; None where there are none."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(np.sum(values, dtype=np.float64)):  # faster than a look at each
+            return values, None
+    infinite = np.isinf(values)
+    return (np.where(infinite, np.nan, values), infinite) if infinite.any() else (values, None)
+
+
+def _without_infinite(scores: object) -> tuple[Any, Matrix]:
+    """The scores, missing in place of infinite, and what they hold."""
+    matrix = as_matrix(scores, what="scores")
+    values, infinite = _finite(matrix.values)
+    if infinite is None:
+        return scores, matrix
+    kept = values[:, 0] if matrix.was_vector else values
+    return _frames.restored(scores, scores, kept), Matrix(values, matrix.names, matrix.was_vector)
+
+
+# --- center and scale ------------------------------------------------------------------------------------
+
+
+class _Rule(NamedTuple):
+    """Center, a word or numbers, and scale; the fraction of the scores that some of them leave out."""
+
+    center: str | FloatArray
+    scale: str
+    trim: float
+
+    def through(self, power: PowerFit) -> _Rule:
+        """The rule for transformed scores."""
+        if isinstance(self.center, str):
+            return self
+        return self._replace(center=power.transform(self.center[None, :])[0])
+
+
+def _center(center: str | ArrayLike, p: int) -> str | FloatArray:
+    if isinstance(center, str):
+        return as_choice("center", center, _CENTERS)
+    given = np.asarray(center)
+    if given.dtype.kind not in "iuf" or given.shape not in ((), (p,)) or not np.isfinite(given).all():
+        words = ", ".join(map(repr, _CENTERS))
+        raise ValueError(f"center must be one of {words}, a finite number or one for each detector, got {center!r}")
+    return np.full(p, given, dtype=np.float64)
+
+
+def _trim(trim: object) -> float:
+    if not is_real(trim) or not 0.0 <= trim < 1.0:
+        raise ValueError(f"trim must be a fraction, at least 0 and below 1, got {trim!r}")
+    return float(trim)
+
+
+def _by_rule(scores: Any, rule: _Rule, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Location and scale by two words, or about a given center."""
+    given = not isinstance(rule.center, str)
+    center = "mean" if given else rule.center
+    constants: dict[str, Any] = {"fraction": rule.trim} if center == "trimmed" else {}
+    mu, sigma = location_scale(scores, f"{center}-{_SCALES[rule.scale]}", n_threads=n_threads, **constants)
+    mean = mu
+    if rule.scale == "trimmed-sd":
+        mean, sigma = _trimmed_moments(scores, rule.trim, n_threads)
+    if not given:
+        return mu, sigma
+    known = ~np.isnan(mu)
+    fixed = np.where(known, rule.center, np.nan)
+    return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
+
+
+def _trimmed_moments(scores: Any, trim: float, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation of each column without its largest scores."""
+    values = np.array(as_matrix(scores).values, dtype=np.float64)
+    order = np.argsort(values, axis=0)  # NaN last
+    n = np.count_nonzero(~np.isnan(values), axis=0)
+    kept = n - np.floor(trim * n + 1e-9).astype(np.int64)
+    rank = np.arange(values.shape[0])[:, None]
+    np.put_along_axis(values, order, np.where(rank < kept, np.take_along_axis(values, order, 0), np.nan), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns without scores the caller has been told
+        return location_scale(values, "mean-sd", n_threads=n_threads)
 
 
 def _proposal2(scores: object, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
@@ -313,7 +472,7 @@ def _warn(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | Non
     troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]
     if method == "linear":  # the others have been told by location_scale
         troubles.append((np.isnan(mu), "no scores"))
-    if method == "gamma":
+    if method.endswith("gamma"):
         troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))
         troubles.append((np.isnan(sigma) & ~np.isnan(mu), "the gamma rule needs two scores: probabilities are NaN"))
     parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]

@@ -11,9 +11,11 @@ grids where that is needed. One pass, if the data come as a stream: ``total = ex
 None; then ``finish(total)``.
 """
 
-from powerkern.sketch.chunks import fit_chunks, naming
+from powerkern._validate import naming
+from powerkern.sketch.chunks import fit_chunks
 from powerkern.sketch.driver import check_estimator, fit_with, resolved
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
+from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
 from powerkern.sketch.passes import MapReduce, Pass
 from powerkern.sketch.summaries import (
     BYTES_VERSION,
@@ -34,6 +36,7 @@ __all__ = [
     "Grid",
     "MapReduce",
     "Mergeable",
+    "Outcome",
     "Pass",
     "Range",
     "Sketch",
@@ -46,7 +49,9 @@ __all__ = [
     "fit_chunks",
     "fit_with",
     "merge",
+    "merged_outcome",
     "naming",
+    "outcome_of",
     "range_of",
     "replaced",
     "resolved",

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern import _frames
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import BoolArray
 from powerkern._validate import as_rows
 from powerkern.sketch.merging import range_of, sketch
 from powerkern.sketch.summaries import Grid, Range, Sketch
@@ -42,7 +42,7 @@ class Pass(ABC, Generic[S]):
     def __call__(self, chunk: Any, weight: Any = None) -> S:
         """The summary of a chunk of rows, which may have none, and of their weights."""
         if self.weight_name is not None:
-            chunk, weight = without_weights(chunk, self.weight_name)
+            chunk, weight = _frames.without_weights(chunk, self.weight_name)
         return self.summary(chunk, weight)
 
     @abstractmethod
@@ -122,18 +122,3 @@ class SketchPass(Pass[Sketch]):
         if not chosen.any():
             return None
         return dataclasses.replace(self, grid=self.grid.part(position[at][chosen]), chosen=chosen)
-
-
-def without_weights(chunk: Any, name: str) -> tuple[Any, FloatArray]:
-    """A data frame without the column that holds the weights of its rows, and that column."""
-    names = _frames.names_of(chunk)
-    if names is None:
-        raise TypeError(
-            f"sample_weight={name!r} names a column, and the chunk is no data frame but a {type(chunk).__name__}"
-        )
-    if names.count(name) != 1:
-        found = "no column" if name not in names else "more than one column"
-        raise ValueError(f"sample_weight={name!r}: there is {found} of that name among {', '.join(map(repr, names))}")
-    at = names.index(name)
-    rest = _frames.taken(chunk, None, [j for j in range(len(names)) if j != at])
-    return rest, as_rows(_frames.taken(chunk, None, [at]), what="sample_weight").values[:, 0]

@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 import powerkern as pk
-from powerkern.outliers import fit_scaling, outlier_probability, zscore
+from powerkern.outliers import fit_scaling, ks_distance, outlier_probability, zscore, zscore_labels
 
 RULES = {
     "linear": {"method": "linear"},
@@ -25,7 +25,13 @@ RULES = {
         for scale in ("sd", "nmad", "niqr")
     },
 }
-ALL_RULES = [*RULES.values(), {"method": "gamma"}, {"method": "yeo-johnson"}]
+ALL_RULES = [
+    *RULES.values(),
+    {"method": "gamma"},
+    {"method": "yeo-johnson"},
+    {"method": "robust-gamma", "center": "trimmed", "scale": "trimmed-sd", "trim": 0.05},
+    {"center": 0.5, "scale": "trimmed-sd"},
+]
 rng = np.random.default_rng(20240601)
 SCORES = rng.lognormal(size=(300, 5))
 
@@ -75,6 +81,48 @@ def test_rule_with_one_formula_each():
     cdf = stats.gamma(shape, scale=theta).cdf
     expected = np.maximum(0.0, (cdf(s) - cdf(mu)) / (1.0 - cdf(mu)))
     assert outlier_probability(s, method="gamma") == pytest.approx(expected, rel=1e-9, abs=1e-13)
+
+
+@pytest.mark.parametrize("trim", [0.0, 0.07, 0.5])
+def test_trimmed_rules_have_a_fraction(trim):
+    s = SCORES[:, 0]
+    kept = np.sort(s)[: s.size - int(trim * s.size + 1e-9)]
+    scaling = fit_scaling(s, "trimmed", "trimmed-sd", trim=trim)
+    assert scaling.mu[0] == pytest.approx(kept.mean(), rel=1e-13)
+    assert scaling.sigma[0] == pytest.approx(kept.std(), rel=1e-13)
+    assert fit_scaling(s, "median", "trimmed-sd", trim=trim).mu[0] == np.median(s)
+
+
+def test_trimming_counts_the_scores_that_are_there():
+    holes = SCORES.copy()
+    holes[::3, 1] = math.nan
+    kept = np.sort(np.delete(SCORES[:, 1], np.arange(0, 300, 3)))[:180]
+    assert fit_scaling(holes, "trimmed", "trimmed-sd").sigma[1] == pytest.approx(kept.std(), rel=1e-13)
+
+
+def test_a_given_center():
+    s = SCORES[:, 0]
+    scaling = fit_scaling(s, 1.0, "sd")
+    assert (scaling.mu[0], scaling.sigma[0]) == (1.0, pytest.approx(math.sqrt(np.mean((s - 1.0) ** 2)), rel=1e-13))
+    kept = np.sort(s)[:270]
+    assert fit_scaling(s, 1, "trimmed-sd").sigma[0] == pytest.approx(math.sqrt(np.mean((kept - 1.0) ** 2)), rel=1e-13)
+    assert fit_scaling(s, 1.0).sigma == fit_scaling(s).sigma
+    assert fit_scaling(SCORES, np.arange(5.0)).mu.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert outlier_probability(s, 1.0)[s <= 1.0].max() == 0.0
+    scaling = fit_scaling(s, 1.0, method="yeo-johnson")
+    assert scaling.mu[0] == pytest.approx(scaling.power.transform(np.array([1.0]))[0])
+    assert scaling.probability([0.999, 1.0])[1] == 0.0 < scaling.probability([1.01])[0]
+
+
+def test_robust_gamma_rule():
+    s = SCORES[:, 0]
+    mu, sigma = np.median(s), stats.iqr(s) / 1.3489795003921634
+    cdf = stats.gamma((mu / sigma) ** 2, scale=sigma**2 / mu).cdf
+    expected = np.maximum(0.0, (cdf(s) - cdf(mu)) / (1.0 - cdf(mu)))
+    found = outlier_probability(s, "median", "niqr", "robust-gamma")
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-13)
+    with pytest.warns(UserWarning, match="positive mean"):
+        assert np.isnan(outlier_probability(-s, method="robust-gamma")).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"estimator": "mle"}, {"estimator": "ks", "center": "median"}])
@@ -169,7 +217,7 @@ def test_new_scores_by_an_old_map(rule):
     assert np.array_equal(copied.probability(SCORES), scaling.probability(SCORES))
 
 
-@pytest.mark.parametrize("rule", [rule for rule in ALL_RULES if rule.get("method") != "yeo-johnson"])
+@pytest.mark.parametrize("rule", ALL_RULES)
 def test_infinite_new_scores_are_certain(rule):
     scaling = fit_scaling(SCORES[:, 0], **rule)
     assert scaling.probability([math.inf, -math.inf, math.nan]) == pytest.approx([1.0, 0.0, math.nan], nan_ok=True)
@@ -180,6 +228,55 @@ def test_infinite_new_scores_are_certain_without_scale_too(rule):
     scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
     found = scaling.probability([math.inf, -math.inf, math.nan, 2.0])
     assert found == pytest.approx([1.0, 0.0, math.nan, 0.0], nan_ok=True)
+
+
+@pytest.mark.parametrize("rule", ALL_RULES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_infinite_scores_are_certain_and_left_out(rule, dtype):
+    table = SCORES.astype(dtype)
+    table[9, 3], table[10, 3], table[11, 0] = math.inf, -math.inf, math.inf
+    holes = np.where(np.isinf(table), np.nan, table).astype(dtype)
+    before = table.copy()
+    found, expected = outlier_probability(table, **rule), outlier_probability(holes, **rule)
+    assert np.array_equal(table, before)
+    assert (found[9, 3], found[10, 3], found[11, 0]) == (1.0, 0.0, 1.0)
+    expected[9, 3], expected[10, 3], expected[11, 0] = 1.0, 0.0, 1.0
+    assert np.array_equal(found, expected)
+    frame = pd.DataFrame(table, columns=list("abcde"))
+    assert np.array_equal(outlier_probability(frame, **rule).to_numpy(), found)
+    assert np.array_equal(outlier_probability(frame["d"], **rule), found[:, 3])
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_nothing_but_infinite_scores(rule):
+    with pytest.warns(UserWarning, match="no values|no scores"):
+        found = outlier_probability([math.inf, -math.inf, math.inf], **rule)
+    assert found.tolist() == [1.0, 0.0, 1.0]
+
+
+def test_distribution_behind_each_rule():
+    s = SCORES[:, 0]
+    scaling = fit_scaling(s)
+    assert scaling.cdf(s) == pytest.approx(stats.norm(scaling.mu[0], scaling.sigma[0]).cdf(s), rel=1e-12)
+    assert scaling.probability(s) == pytest.approx(np.maximum(0.0, 2.0 * scaling.cdf(s) - 1.0), abs=1e-14)
+    scaling = fit_scaling(s, method="linear")
+    assert np.array_equal(scaling.cdf(s), scaling.probability(s))
+    scaling = fit_scaling(s, method="gamma")
+    mean, sd = scaling.mu[0], scaling.sigma[0]
+    assert scaling.cdf(s) == pytest.approx(stats.gamma((mean / sd) ** 2, scale=sd**2 / mean).cdf(s), rel=1e-9)
+    assert scaling.cdf([-1.0]).tolist() == [0.0]
+    scaling = fit_scaling(s, method="yeo-johnson")
+    z = (scaling.power.transform(s) - scaling.mu[0]) / scaling.sigma[0]
+    assert scaling.cdf(s) == pytest.approx(stats.norm.cdf(z), rel=1e-12)
+    assert ks_distance(s, distribution=scaling) == pytest.approx(stats.kstest(s, scaling.cdf).statistic, rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_distribution_without_a_scale_is_a_step(rule):
+    scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
+    found = scaling.cdf([1.0, 3.0, math.nan, math.inf, -math.inf])
+    expected = [0.0, float(rule.get("method") != "linear"), math.nan, 1.0, 0.0]
+    assert found == pytest.approx(expected, nan_ok=True)
 
 
 def test_map_knows_its_detectors():
@@ -264,19 +361,15 @@ def test_one_warning_a_column(rule):
     assert len(caught) == 1
 
 
-@pytest.mark.parametrize("rule", ALL_RULES)
-def test_infinite_scores_are_refused(rule):
-    table = SCORES.copy()
-    table[9, 3] = math.inf
-    with pytest.raises(ValueError, match="column 3, row 9: the value is inf"):
-        outlier_probability(table, **rule)
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"method": "gausian"}, "did you mean 'gaussian'"),
-        ({"center": "trimmed-mean"}, "center must be one of"),
+        ({"center": "trimmed-mean"}, "did you mean 'trimmed'"),
+        ({"center": math.nan}, "center must be one of"),
+        ({"center": [1.0, 2.0]}, "center must be one of"),
+        ({"trim": 1.0}, "trim must be a fraction"),
+        ({"trim": "some"}, "trim must be a fraction"),
         ({"scale": "mad"}, "did you mean 'nmad'"),
         ({"n_threads": 0}, "n_threads must be at least 1"),
         ({"estimator": "rewlm"}, "did you mean 'rewml'"),
@@ -340,6 +433,38 @@ def test_zscores_without_scale():
 def test_zscores_refuse_infinite_values():
     with pytest.raises(ValueError, match="row 1: the value is inf"):
         zscore([1.0, math.inf])
+
+
+@pytest.mark.parametrize("method", ["mean-sd", "median-mad"])
+def test_labels_count_the_cutoffs(method):
+    size = abs(zscore(SCORES, method))
+    expected = sum((size > cutoff).astype(int) for cutoff in (2.5, 3.0, 3.5))
+    assert set(expected.ravel()) == {0, 1, 2, 3}
+    assert np.array_equal(zscore_labels(SCORES, method=method), expected)
+    assert np.array_equal(zscore_labels(SCORES, [3.5, 2.5, 3.0], method), expected)
+    assert np.array_equal(zscore_labels(SCORES[:, 0], 2.5, method), size[:, 0] > 2.5)
+
+
+def test_labels_of_frames_and_missing_values():
+    frame = pd.DataFrame(SCORES[:, :2], columns=["a", "b"], index=np.arange(300) + 7)
+    frame.iloc[3, 1] = math.nan
+    labels = zscore_labels(frame)
+    assert labels.index.equals(frame.index)
+    assert labels["a"].to_list() == zscore_labels(SCORES[:, 0]).tolist()
+    assert labels.iloc[3, 1] == 0
+    with pytest.warns(UserWarning, match="scale is 0"):
+        assert zscore_labels([1.0, 1.0, 1.0]).tolist() == [0, 0, 0]
+
+
+def test_a_score_at_the_cutoff_is_not_beyond():
+    size = abs(zscore(SCORES))
+    assert np.array_equal(zscore_labels(SCORES, size[0, 0]), size > size[0, 0])
+
+
+@pytest.mark.parametrize("cutoffs", [[], 0.0, [1.0, -2.0], math.nan])
+def test_cutoffs_are_positive(cutoffs):
+    with pytest.raises(ValueError, match="cutoffs must be positive"):
+        zscore_labels(SCORES, cutoffs)
 
 
 def test_a_range_that_overflows_is_refused():

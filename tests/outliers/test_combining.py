@@ -1,0 +1,71 @@
+"""Probabilities of several detectors as one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from powerkern.outliers import combine_probabilities
+
+rng = np.random.default_rng(11)
+P = rng.uniform(size=(200, 9))
+
+
+def test_combinations():
+    assert combine_probabilities(P) == pytest.approx(P.mean(axis=1), rel=1e-14)
+    assert np.array_equal(combine_probabilities(P, "median"), np.median(P, axis=1))
+    assert np.array_equal(combine_probabilities(P, "maximum"), P.max(axis=1))
+    assert np.array_equal(combine_probabilities(P, "minimum"), P.min(axis=1))
+    weights = rng.uniform(size=9)
+    assert combine_probabilities(P, weights=weights) == pytest.approx(np.average(P, axis=1, weights=weights), rel=1e-13)
+    assert combine_probabilities(pd.DataFrame(P[:, :2])) == pytest.approx(P[:, :2].mean(axis=1))
+    assert combine_probabilities(P[:, 0]) == pytest.approx(P[:, 0])
+
+
+@pytest.mark.parametrize("method", ["mean", "median", "maximum", "minimum"])
+def test_missing_probabilities_are_left_to_the_others(method):
+    holes = P.copy()
+    holes[0, 3] = math.nan
+    holes[1] = math.nan
+    found = combine_probabilities(holes, method)
+    assert found[0] == pytest.approx(combine_probabilities(np.delete(P, 3, axis=1), method)[0], rel=1e-14)
+    assert np.flatnonzero(np.isnan(found)).tolist() == [1]
+
+
+@pytest.mark.parametrize("method", ["mean", "median", "maximum", "minimum"])
+def test_order_and_layout_do_not_matter(method):
+    expected = combine_probabilities(P, method)
+    assert np.array_equal(combine_probabilities(P[:, ::-1], method), expected)
+    assert np.array_equal(combine_probabilities(np.asfortranarray(P), method), expected)
+    assert np.array_equal(combine_probabilities(P[::-1], method), expected[::-1])
+
+
+def test_order_does_not_matter_with_weights():
+    weights, order = rng.uniform(size=9), rng.permutation(9)
+    expected = combine_probabilities(P, weights=weights)
+    assert np.array_equal(combine_probabilities(P[:, order], weights=weights[order]), expected)
+
+
+def test_equal_probabilities_stay_what_they_are():
+    for p in (0.1, 1.0 / 3.0, 0.7, 1.0):
+        assert combine_probabilities(np.full((1, 7), p)) <= p
+        assert combine_probabilities(np.full((1, 7), p)) == pytest.approx(p, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda: combine_probabilities([[0.1, 1.5]]), "column 1, row 0: 1.5 is no probability"),
+        (lambda: combine_probabilities(P, "average"), "method must be one of"),
+        (lambda: combine_probabilities(P, "median", weights=np.ones(9)), "weights are for method='mean'"),
+        (lambda: combine_probabilities(P, weights=np.ones(3)), "one number for each of 9 detectors"),
+        (lambda: combine_probabilities(P, weights=-np.ones(9)), "none negative"),
+        (lambda: combine_probabilities(P, weights=np.zeros(9)), "not all 0"),
+    ],
+)
+def test_refuses(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
