@@ -232,7 +232,7 @@ def test_weights_in_a_column(dd):
     )
     with pytest.raises(ValueError, match=r"in partition \d: sample_weight='v': there is no column of that name"):
         fit(D, sample_weight="v")
-    with pytest.raises(TypeError, match="sample_weight='w' names a column, and the .* no data frame"):
+    with pytest.raises(TypeError, match=r"sample_weight='w' names a column, and the .* no data frame"):
         fit(D.to_dask_array(lengths=True), sample_weight="w")
 
 
