@@ -76,7 +76,7 @@ def _before_after(*kinds: str) -> Any:
 def _forest(fit: pk.PowerFit, table: Table) -> Any:
     from powerkern.plot import forest_plot
 
-    return forest_plot(fit, level=0.95 if fit.estimator == "mle" else None).figure
+    return forest_plot(fit).figure
 
 
 def _cells(fit: pk.PowerFit, table: Table) -> Any:
