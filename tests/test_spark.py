@@ -300,7 +300,8 @@ session.stop()
 def test_connect():
     pytest.importorskip("grpc", reason="the client of Spark Connect is not installed: pip install 'pyspark[connect]'")
     pytest.importorskip("grpc_status", reason="the client of Spark Connect is not installed")
-    found, complaint = processes.start(CONNECT).communicate()
+    workers = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    found, complaint = processes.start(CONNECT, **workers).communicate()
     assert found.split() == ["pyspark.sql.connect.dataframe", "True", "True"], complaint
 
 
