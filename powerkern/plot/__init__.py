@@ -10,7 +10,7 @@ from powerkern.plot._forest import forest_plot
 from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_plot
 from powerkern.plot._outliers import outlier_map
 from powerkern.plot._qq import qq_plot, residual_plot
-from powerkern.plot._scores import reliability_plot, search_plot
+from powerkern.plot._scores import reliability_plot, score_map, search_plot
 
 __all__ = [
     "before_after_plot",
@@ -23,6 +23,7 @@ __all__ = [
     "qq_plot",
     "reliability_plot",
     "residual_plot",
+    "score_map",
     "search_plot",
     "sensitivity_plot",
 ]
