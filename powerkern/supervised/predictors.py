@@ -58,9 +58,9 @@ class Classifier(ClassifierMixin, _Predictor):  # type: ignore[misc]
     ----------
     estimator : classifier
         Cloned, and fitted as `estimator_`.
-    family, search, scoring, cv, grid, bounds, variables, n_epochs, starts, shift, shift_draws, shuffle, refine
+    family, search, scoring, cv, grid, bounds, variables, n_trials, n_epochs, starts, shift, shuffle, refine
         As of `SupervisedPowerTransformer`.
-    patience, tol, max_time, progress, n_jobs, random_state, n_threads
+    shift_draws, patience, tol, max_time, progress, n_jobs, random_state, n_threads
         As of `SupervisedPowerTransformer`.
 
     Attributes
@@ -126,9 +126,9 @@ class Regressor(RegressorMixin, _Predictor):  # type: ignore[misc]
     ----------
     estimator : regressor
         Cloned, and fitted as `estimator_`.
-    family, search, scoring, cv, grid, bounds, variables, n_epochs, starts, shift, shift_draws, shuffle, refine
+    family, search, scoring, cv, grid, bounds, variables, n_trials, n_epochs, starts, shift, shuffle, refine
         As of `SupervisedPowerTransformer`.
-    patience, tol, max_time, progress, n_jobs, random_state, n_threads
+    shift_draws, patience, tol, max_time, progress, n_jobs, random_state, n_threads
         As of `SupervisedPowerTransformer`.
 
     Attributes
