@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _fit_json, _frames
+from powerkern import _batches, _fit_json, _frames
 from powerkern._arguments import domain_error_in
 from powerkern._back_transform import mean_of, quantile_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
@@ -196,12 +197,17 @@ class PowerFit(Inference):
 
         Returns
         -------
-        ndarray, or a data frame or series where `X` is one of pandas or polars
+        ndarray, or what `X` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
             float32 for float32 input, else float64; same shape as `X`. Data frames keep their index, names and order
-            of columns; of nullable columns, missing values are null.
+            of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
+            in batches, when they are read: a lazy frame of polars comes back as one, a data set, scanner, file or
+            RecordBatchReader of pyarrow and a relation of DuckDB as a `pyarrow.RecordBatchReader`, which can be read
+            once.
 
         Raises
         ------
+        TypeError
+            `out` for a table that is read in batches.
         ValueError
             Infinite values, values not above -shift under Box-Cox (naming column and row), or a wrong shape.
 
@@ -213,6 +219,9 @@ class PowerFit(Inference):
         >>> bool(np.allclose(Z.mean(axis=0), 0)), bool(np.allclose(Z.std(axis=0), 1))
         (True, True)
         """
+        lazily = _batches.applied(X, functools.partial(self.transform, n_threads=n_threads), out)
+        if lazily is not None:
+            return lazily
         part = _frames.columns_named(X, self.column_names)
         matrix = as_matrix(part)
         direction = columnwise.FORWARD_STANDARDIZED if self.standardize else columnwise.FORWARD
@@ -252,7 +261,7 @@ class PowerFit(Inference):
 
         Returns
         -------
-        ndarray, or a data frame or series where `Z` is one of pandas or polars
+        ndarray, or what `Z` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
             float32 for float32 input, else float64; same shape as `Z`.
 
         Examples
@@ -265,6 +274,10 @@ class PowerFit(Inference):
         """
         if out_of_range not in ("nan", "raise", "clip"):
             raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
+        again = functools.partial(self.inverse_transform, n_threads=n_threads, out_of_range=out_of_range)
+        lazily = _batches.applied(Z, again, out)
+        if lazily is not None:
+            return lazily
         part = _frames.columns_named(Z, self.column_names)
         matrix = as_matrix(part)
         result, target = self._target(matrix, out)

@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from powerkern.plot import score_map
+from powerkern.plot import lambda_map
 from powerkern.supervised import SupervisedPowerTransformer
 
 data = load_breast_cancer()
@@ -38,7 +38,7 @@ print(f"maximum likelihood {likely.lambdas_.round(2)}: accuracy {likely.best_sco
 # The accuracy is a step function of the lambdas, with a broad plateau: many pairs are as good as the best to within a
 # few of the 569 patients.
 
-ax = score_map(
+ax = lambda_map(
     tuned.grid_scores_, tuned.grid_lambdas_, marks={"maximum likelihood": likely.lambdas_, "none": (1.0, 1.0)}
 )
 _ = ax.set(xlabel=f"lambda of {names[0]}", ylabel=f"lambda of {names[1]}", title="Accuracy of naive Bayes")

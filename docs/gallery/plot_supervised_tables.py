@@ -22,7 +22,7 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
-from powerkern.plot import score_map
+from powerkern.plot import lambda_map
 from powerkern.supervised import SupervisedPowerTransformer
 
 two = {"n_features": 2, "n_informative": 2, "n_redundant": 0, "n_repeated": 0, "n_classes": 2}
@@ -65,7 +65,7 @@ fig, axs = plt.subplots(2, 4, figsize=(13, 7), layout="constrained")
 for row, kind in zip(axs, ("linear", "nearest neighbours"), strict=True):
     for ax, name in zip(row, data, strict=True):
         search = searches[name, kind]
-        score_map(search.grid_scores_, search.grid_lambdas_, ax=ax)
+        lambda_map(search.grid_scores_, search.grid_lambdas_, ax=ax)
         ax.set_title(f"{name}, {kind}", fontsize=9)
         ax.get_legend().remove()
         ax.set(xlabel="", ylabel="")
@@ -75,5 +75,5 @@ axs[0, 0].legend(loc="lower left", fontsize=6)
 # Those three optima again, on one map with its legend:
 
 search = searches["quantiles", "linear"]
-ax = score_map(search.grid_scores_, search.grid_lambdas_, marks={"scaled only": (1.0, 1.0)})
+ax = lambda_map(search.grid_scores_, search.grid_lambdas_, marks={"scaled only": (1.0, 1.0)})
 _ = ax.set_title("quantiles, linear")

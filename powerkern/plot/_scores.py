@@ -97,7 +97,7 @@ def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def score_map(
+def lambda_map(
     scores: ArrayLike,
     lmbdas: Sequence[ArrayLike],
     *,
@@ -139,8 +139,8 @@ def score_map(
 
     Examples
     --------
-    >>> from powerkern.plot import score_map
-    >>> ax = score_map([[0.7, 0.6], [0.9, 0.8]], [[0.0, 1.0], [0.0, 1.0]])
+    >>> from powerkern.plot import lambda_map
+    >>> ax = lambda_map([[0.7, 0.6], [0.9, 0.8]], [[0.0, 1.0], [0.0, 1.0]])
     >>> [line.get_label() for line in ax.lines]
     ['full: 0.9', 'spherical: 0.8', 'diagonal: 0.8']
     """

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike
 
+from powerkern import _frames
+from powerkern._batches import batches_of
 from powerkern._engine.threads import progress_bar
+from powerkern._foreign import refuse_foreign
 from powerkern._power_fit import PowerFit
 from powerkern._typing import Bounds
+from powerkern._validate import naming
 from powerkern.sketch.driver import fit_with
 from powerkern.sketch.passes import Pass, S
 
 
 def fit_chunks(
-    chunks: Sequence[object] | Callable[[], Iterable[object]],
+    chunks: Any,
     family: str = "yeo-johnson",
     estimator: str = "mle",
     *,
@@ -27,6 +30,7 @@ def fit_chunks(
     ymax: float | None = None,
     bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
+    non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
 ) -> PowerFit:
@@ -34,9 +38,11 @@ def fit_chunks(
 
     Parameters
     ----------
-    chunks : sequence, or function that returns an iterable
-        Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map, or a function that starts
-        reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
+    chunks : sequence, table that can be read in batches, or function that returns one of these or an iterable
+        Chunks of rows, each as for `powerkern.fit`: a list of slices of a memory map; a table, column, data set,
+        scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, or a relation of DuckDB; or a function that
+        starts reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
+        Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     estimator : {"mle"}
@@ -46,6 +52,9 @@ def fit_chunks(
         them.
     standardize, lmbda, shift, ymax, bounds, column_names, n_threads
         As for `powerkern.fit`.
+    non_numeric : {"raise", "warn", "ignore"}, default "raise"
+        What to do with columns that hold no numbers, as for `powerkern.fit`; what they are is decided by the first
+        chunk. The others alone are then read from tables.
     progress : bool, default False
         Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
 
@@ -59,8 +68,8 @@ def fit_chunks(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator as `chunks`,
-        which could be read only once.
+        As `powerkern.fit`; the message names the chunk, from whose start rows are counted. An iterator or a
+        RecordBatchReader as `chunks`, which could be read only once.
 
     See Also
     --------
@@ -78,13 +87,18 @@ def fit_chunks(
     """
     weight_name = sample_weight if isinstance(sample_weight, str) else None
     weights = None if weight_name is not None else sample_weight
-    _check_rereadable("chunks", chunks)
+    if batches_of(chunks) is None:
+        _check_rereadable("chunks", chunks)
+    elif weights is not None:
+        raise TypeError("sample_weight must be the name of a column where chunks is a table that is read in batches")
     if weights is not None:
         _check_rereadable("sample_weight", weights)
+    first = None if non_numeric == "raise" else _first(chunks)
+    columns = _frames.chosen_positions(first, non_numeric, weight_name)
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         total: S | None = None
-        for i, pair in enumerate(_pairs(chunks, weights)):
+        for i, pair in enumerate(_pairs(chunks, weights, columns)):
             with naming(f"chunk {i}"):
                 part = function(*pair)
                 total = part if total is None else merge(total, part)
@@ -109,16 +123,6 @@ def fit_chunks(
         )
 
 
-@contextlib.contextmanager
-def naming(chunk: str) -> Iterator[None]:
-    """Errors name the chunk, from whose start they count rows."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in {chunk}: {error}") from None
-
-
 def _check_rereadable(name: str, chunks: object) -> None:
     if callable(chunks):
         return
@@ -127,6 +131,7 @@ def _check_rereadable(name: str, chunks: object) -> None:
             f"{name} is an iterator, which can be read only once, and a fit reads the data twice; pass a function that "
             "starts it anew (lambda: ...) or a list of chunks, or use extend, which needs one pass"
         )
+    refuse_foreign(chunks, name)
     if not isinstance(chunks, Sequence) or isinstance(chunks, str):
         raise TypeError(
             f"{name} must be a list of chunks, or a function that returns an iterable of them, got "
@@ -134,9 +139,28 @@ def _check_rereadable(name: str, chunks: object) -> None:
         )
 
 
-def _pairs(chunks: Any, sample_weight: Any) -> Iterator[tuple[object, Any]]:
+def _first(chunks: Any) -> Any:
+    """The first chunk, or a row of missing values instead."""
+    opened = chunks() if callable(chunks) else chunks
+    source = batches_of(opened)
+    return next(iter(opened), None) if source is None else source.blank
+
+
+def _read(chunks: Any, columns: list[int] | None) -> Iterator[Any]:
+    """Chunks from the start, of all columns or of those at these positions."""
+    opened = chunks() if callable(chunks) else chunks
+    source = batches_of(opened)
+    if source is not None:
+        names = _frames.names_of(source.blank) or []
+        return source.of(None if columns is None else [names[j] for j in columns])
+    if columns is None:
+        return iter(opened)
+    return (_frames.taken(chunk, None, columns) for chunk in opened)
+
+
+def _pairs(chunks: Any, sample_weight: Any, columns: list[int] | None) -> Iterator[tuple[object, Any]]:
     """Chunks and their weights, from the start."""
-    each = chunks() if callable(chunks) else chunks
+    each = _read(chunks, columns)
     if sample_weight is None:
         return ((chunk, None) for chunk in each)
     weights = sample_weight() if callable(sample_weight) else sample_weight

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from powerkern.sketch.chunks import naming
+from powerkern._validate import naming
 
 S = TypeVar("S")
 
