@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from powerkern._typing import FloatArray
-from powerkern._validate import check_n_features
+from powerkern._validate import check_n_features, naming
 from powerkern.fitting import OutOfRange, PowerFit
-from powerkern.sketch import MapReduce, Outcome, Pass, fit_with, merged_outcome, naming, outcome_of
+from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
 
 try:
     import pandas
@@ -97,10 +96,8 @@ def fit(
     >>> transform(df, fitted)
     DataFrame[id: bigint, x: double]
     """
-    names = _columns(X, columns, sample_weight)
-    weights = [] if sample_weight is None else [sample_weight]
-    map_reduce = _map_reduce(X.select(_doubles([*names, *weights])), weighted=bool(weights))
-    return fit_with(map_reduce, family, estimator, column_names=names, **options)
+    names = columns_to_read(_table(X), columns, sample_weight)
+    return fit_with(_map_reduce(X, names), family, estimator, sample_weight=sample_weight, **options)
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
@@ -147,13 +144,14 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 # --- passes -------------------------------------------------------------------------------------------
 
 
-def _map_reduce(table: Any, weighted: bool) -> MapReduce:
-    """The engine: one job for each pass, on a data frame of doubles whose last column may be weights."""
+def _map_reduce(X: Any, names: list[str]) -> MapReduce:
+    """The engine: one job for each pass, over some of the columns."""
+    table = X.select(_doubles(names))
     partitions = _ASSUMED_PARTITIONS
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         nonlocal partitions
-        parts = table.mapInArrow(functools.partial(_summarised, function, merge, weighted), _OUTCOME)
+        parts = table.mapInArrow(functools.partial(_summarised, function, merge, names), _OUTCOME)
         for n in _levels(partitions):
             parts = parts.repartition(n, "part").mapInArrow(functools.partial(_merged, merge), _OUTCOME)
         rows = parts.collect()
@@ -173,14 +171,13 @@ def _levels(partitions: int) -> Iterator[int]:
 
 
 def _summarised(
-    function: Pass[Any], merge: Callable[[Any, Any], Any], weighted: bool, batches: Iterator[pyarrow.RecordBatch]
+    function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
     """One row: the outcome of a partition. None if it has no rows."""
     total, rows = Outcome[Any](), 0
     for batch in batches:
-        values = _matrix(batch)
-        chunk = (values[:, :-1], values[:, -1]) if weighted else (values,)
-        total = merged_outcome(merge, total, outcome_of(_place(rows), function, *chunk))
+        outcome = outcome_of(_place(rows), function, batch.rename_columns(names))
+        total = merged_outcome(merge, total, outcome)
         rows += batch.num_rows
         if total.error is not None:
             break
@@ -208,14 +205,6 @@ def _row(partitions: int, outcome: Outcome[Any]) -> pyarrow.RecordBatch:
     return pyarrow.RecordBatch.from_arrays(arrays, ["part", "partitions", "outcome"])
 
 
-def _matrix(batch: pyarrow.RecordBatch) -> FloatArray:
-    """Doubles as a matrix, nulls as NaN."""
-    values = np.empty((batch.num_rows, batch.num_columns), order="F")
-    for j, column in enumerate(batch.columns):
-        values[:, j] = column.to_numpy(zero_copy_only=False)
-    return values
-
-
 def _place(rows: int) -> str:
     """Where the batch is that comes after so many rows."""
     return f"partition {_partition()}, from row {rows} of it"
@@ -235,7 +224,7 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     """The fitted columns through one Python function, as a struct; the others never leave the JVM."""
     if not isinstance(fit, PowerFit):
         raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
-    names = _columns(X, fit.column_names)
+    names = columns_to_read(_table(X), fit.column_names, None)
     check_n_features(np.empty((0, len(names))), fit.n_features, None, None)
     fields = _fields(names)
 
@@ -274,24 +263,14 @@ def _result_type(given: Any) -> Any:
 # --- columns ------------------------------------------------------------------------------------------
 
 
-def _columns(X: Any, columns: Sequence[str] | None, sample_weight: str | None = None) -> list[str]:
-    """Names of the columns to work on, checked: `columns`, or all of numbers but the weights."""
+def _table(X: Any) -> list[Column]:
+    """The columns of a data frame."""
     if not isinstance(X, DataFrame):
         raise TypeError(f"X is a {type(X).__name__}, not a Spark data frame; use powerkern.fit for data in memory")
-    if not (sample_weight is None or isinstance(sample_weight, str)):
-        raise TypeError(f"sample_weight must be the name of a column, got {type(sample_weight).__name__}")
-    numeric = [field.name for field in X.schema if isinstance(field.dataType, NumericType | BooleanType)]
-    names = [name for name in numeric if name != sample_weight] if columns is None else list(columns)
-    if not names:
-        raise TypeError(f"no column of X holds numbers: {', '.join(map(repr, X.columns))}")
-    for name in names if sample_weight is None else [*names, sample_weight]:
-        if X.columns.count(name) != 1:
-            found = "no column" if name not in X.columns else "more than one column"
-            raise ValueError(f"there is {found} {name!r} among {', '.join(map(repr, X.columns))}")
-        if name not in numeric:
-            kind = X.schema[name].dataType.simpleString()
-            raise TypeError(f"column {name!r} is of type {kind}, which holds no numbers; convert it or leave it out")
-    return names
+    return [
+        Column(field.name, field.dataType.simpleString(), isinstance(field.dataType, NumericType | BooleanType))
+        for field in X.schema
+    ]
 
 
 def _fields(names: Sequence[str]) -> list[str]:

@@ -274,8 +274,9 @@ def test_forest_plot_of_an_extreme_lambda_keeps_its_limits():
     assert [text.get_text() for text in ax.texts] == ["-280"]
     assert ax.get_xlim()[0] > -4.0
     assert ax.lines[0].get_xdata().tolist() == [0.5]
-    with pytest.raises(ValueError, match="limits must be two finite numbers"):
-        forest_plot(fit, limits=(1.0, -1.0))
+    for limits in ((1.0, -1.0), (-1.0, 0.0, 1.0), 3.0, ("low", "high"), (0.0, np.inf)):
+        with pytest.raises(ValueError, match="limits must be two finite numbers, the smaller one first"):
+            forest_plot(fit, limits=limits)
 
 
 def test_forest_plots_of_other_fits():

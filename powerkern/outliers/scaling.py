@@ -124,6 +124,41 @@ class ScoreScaling:
         change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian_cdf)
         return self._mapped(scores, change, n_threads)
 
+    def score_at(self, probability: float) -> FloatArray:
+        """The score of each detector up to which the probability is at most this one: the map, the other way.
+
+        Parameters
+        ----------
+        probability : float
+            From 0 to 1.
+
+        Returns
+        -------
+        (p,) ndarray
+            The largest float64 with ``probability(score) <= probability``; NaN for a detector without finite scores.
+
+        Raises
+        ------
+        ValueError
+            A probability outside [0, 1].
+
+        Examples
+        --------
+        >>> from powerkern.outliers import fit_scaling
+        >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").score_at(0.95)
+        array([5.90584695])
+        """
+        if not is_real(probability) or not 0.0 <= probability <= 1.0:
+            raise ValueError(f"probability must be from 0 to 1, got {probability!r}")
+        below, above = (np.full(self.mu.size, rank) for rank in _RANKS)
+        for _ in range(64):  # halves, of all float64 as they are ordered
+            middle = below + (above - below) // np.uint64(2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of scores that no transform reaches
+                beyond = self.probability(_float_of(middle)[None, :], n_threads=1)[0] > probability
+            below, above = np.where(beyond, below, middle), np.where(beyond, middle, above)
+        return np.where(np.isnan(self.mu), np.nan, _float_of(below))
+
     def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
         """The scores, transformed where the rule says so, as `change` makes them; -inf becomes 0 and inf 1."""
         part = _frames.columns_named(scores, self.column_names)
@@ -351,6 +386,25 @@ def _fitted(
         mu, sigma = _by_rule(scores, rule, threads)
     _warn(method, mu, sigma, matrix.names)
     return ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names)
+
+
+# --- floating-point numbers as they are ordered ----------------------------------------------------------
+
+_SIGN = np.uint64(1 << 63)
+
+
+def _float_of(rank: NDArray[np.uint64]) -> FloatArray:
+    """Floating-point numbers by their rank."""
+    return np.where(rank >= _SIGN, rank ^ _SIGN, ~rank).view(np.float64)
+
+
+def _rank_of(number: float) -> np.uint64:
+    bits = np.float64(number).view(np.uint64)
+    return np.uint64(~bits if bits >= _SIGN else bits ^ _SIGN)
+
+
+#: That of the smallest number, and one beyond that of the largest.
+_RANKS = (_rank_of(-np.finfo(np.float64).max), _rank_of(np.inf))
 
 
 # --- infinite scores -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ None; then ``finish(total)``.
 
 from powerkern._validate import naming
 from powerkern.sketch.chunks import fit_chunks
+from powerkern.sketch.columns import Column, columns_to_read
 from powerkern.sketch.driver import check_estimator, fit_with, resolved
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
 from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
@@ -33,6 +34,7 @@ from powerkern.sketch.summaries import (
 __all__ = [
     "BYTES_VERSION",
     "EMPTY_RANGE",
+    "Column",
     "Grid",
     "MapReduce",
     "Mergeable",
@@ -43,6 +45,7 @@ __all__ = [
     "beside",
     "check_estimator",
     "checked_bounds",
+    "columns_to_read",
     "extend",
     "finish",
     "finish_results",

@@ -279,6 +279,28 @@ def test_distribution_without_a_scale_is_a_step(rule):
     assert found == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.parametrize("rule", [*ALL_RULES, {"method": "yeo-johnson", "estimator": "mle"}])
+@pytest.mark.parametrize("probability", [0.0, 0.01, 0.5, 0.99])
+def test_the_map_the_other_way(rule, probability):
+    scaling = fit_scaling(SCORES, **rule)
+    scores = scaling.score_at(probability)
+    assert (scaling.probability(scores[None, :]) <= probability).all()
+    reached = scores < np.finfo(np.float64).max  # some transforms are bounded
+    assert reached.any()
+    beyond = np.nextafter(scores, math.inf, where=reached, out=scores.copy())
+    assert np.array_equal(scaling.probability(beyond[None, :])[0] > probability, reached)
+
+
+def test_the_map_the_other_way_at_the_ends():
+    assert fit_scaling(SCORES[:, 0]).score_at(1.0).tolist() == [np.finfo(np.float64).max]
+    assert quiet(fit_scaling, [2.0, 2.0, 2.0]).score_at(0.5).tolist() == [2.0]
+    assert np.isnan(quiet(fit_scaling, [math.nan, math.nan]).score_at(0.5)).all()
+    assert fit_scaling([1.0, 2.0, 3.0], 2.5, "sd").score_at(0.0).tolist() == [2.5]
+    for wrong in (-0.1, 1.1, math.nan, "high"):
+        with pytest.raises(ValueError, match="probability must be from 0 to 1"):
+            fit_scaling(SCORES).score_at(wrong)
+
+
 def test_map_knows_its_detectors():
     scaling = fit_scaling(pd.DataFrame(SCORES[:, :2], columns=["knn", "lof"]))
     with pytest.raises(ValueError, match="3 columns"):
