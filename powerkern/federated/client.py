@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern import _frames
 from powerkern._arguments import weights_of
 from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.shifted import shifted
@@ -42,8 +43,8 @@ class Client:
         The site's rows, as for `powerkern.fit`: NaN is missing. There may be none at all.
     name : str
         What the server and all messages call the site.
-    sample_weight : (n,) array-like, optional
-        Weights of the rows.
+    sample_weight : (n,) array-like, or str, optional
+        Weights of the rows, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
         Names of the columns; default: those of a data frame. All sites must have the same.
     policy : Policy, optional
@@ -91,7 +92,7 @@ class Client:
         data: object,
         *,
         name: str,
-        sample_weight: ArrayLike | None = None,
+        sample_weight: ArrayLike | str | None = None,
         column_names: Sequence[str] | None = None,
         policy: Policy | None = None,
         secrets: Mapping[str, bytes] | None = None,
@@ -99,7 +100,8 @@ class Client:
         n_threads: int | None = None,
     ) -> None:
         self.name = _checked_name(name)
-        self._matrix = as_rows(data, column_names)
+        rows, sample_weight = _frames.without_weights(data, sample_weight)
+        self._matrix = as_rows(rows, column_names)
         if self._matrix.values.shape[0] == 0:  # a missing row says the same
             self._matrix = self._matrix._replace(values=np.full((1, self._matrix.values.shape[1]), np.nan))
             sample_weight = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern import _frames
 from powerkern import _power_sums as power_sums
 from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas
 from powerkern._engine.shifted import shifted
@@ -37,7 +38,7 @@ def range_of(
     chunk: object,
     family: str = "yeo-johnson",
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     shift: ArrayLike = 0.0,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
@@ -50,8 +51,8 @@ def range_of(
         Some of the rows, as for `powerkern.fit`, or none. NaN is missing.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform that is to be fitted.
-    sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows.
+    sample_weight : (n,) array-like, or str, optional
+        Non-negative weights of the rows, or the name of the column of a data frame that holds them.
     shift : float or (p,) array-like, default 0
         Of Box-Cox: what is transformed is ``x + shift``.
     column_names : sequence of str, optional
@@ -76,7 +77,8 @@ def range_of(
     array([8.])
     """
     code = FAMILIES[as_choice("family", family, FAMILIES)]
-    matrix = as_rows(chunk, column_names, what="chunk")
+    rows, sample_weight = _frames.without_weights(chunk, sample_weight)
+    matrix = as_rows(rows, column_names, what="chunk")
     weight = _chunk_weights(sample_weight, matrix)
     moved = given_shift(shift, family, matrix.values.shape[1])
     table = power_sums.range_matrix(shifted(matrix.values, moved), code, weight, thread_count(n_threads))
@@ -88,7 +90,7 @@ def range_of(
 
 
 def sketch(
-    chunk: object, grid: Grid, *, sample_weight: ArrayLike | None = None, n_threads: int | None = None
+    chunk: object, grid: Grid, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
 ) -> Sketch:
     """Power sums of some rows on a grid that was made for all rows: the second of two passes.
 
@@ -98,7 +100,7 @@ def sketch(
         Some of the rows whose range the grid was made for.
     grid : Grid
         From the merged ranges of all chunks, the same for all chunks.
-    sample_weight : (n,) array-like, optional
+    sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
@@ -124,7 +126,8 @@ def sketch(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    matrix = as_rows(chunk, what="chunk")
+    rows, sample_weight = _frames.without_weights(chunk, sample_weight)
+    matrix = as_rows(rows, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
     weight = _chunk_weights(sample_weight, matrix)
     check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
@@ -184,7 +187,7 @@ def extend(
     chunk: object,
     family: str = "yeo-johnson",
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     shift: ArrayLike = 0.0,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
