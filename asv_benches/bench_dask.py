@@ -90,7 +90,7 @@ class LargerThanMemory:
     def track_growth_in_chunks(self, n: int, p: int, rows: int) -> float:
         """By how many chunks the worker's memory grows at its peak."""
         data = da.random.default_rng(0).random(size=(n, p), chunks=(rows, p))
-        settings = {"distributed.worker.memory.terminate": False, "distributed.logging.distributed": "error"}
+        settings = {"distributed.logging.distributed": "error"}
         with (
             warnings.catch_warnings(),
             dask.config.set(settings),

@@ -17,24 +17,22 @@ from powerkern._validate import as_matrix, as_rows, is_numeric, is_single
 NonNumeric = Literal["raise", "warn", "ignore"]
 
 
-def numeric_columns(X: Any, non_numeric: NonNumeric) -> Any:
-    """The columns of a data frame that hold numbers; anything else, and with "raise" everything, as it is."""
+def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None) -> list[int] | None:
+    """Positions of the columns of a data frame to read: those that hold numbers, or weights; None: all."""
     if non_numeric not in ("raise", "warn", "ignore"):
         raise ValueError(f"non_numeric must be 'raise', 'warn' or 'ignore', got {non_numeric!r}")
     if non_numeric == "raise" or not _is_frame(X):
-        return X
-    numeric = _numeric(X)
-    is_numeric_too = set(numeric)
-    others = [str(name) for j, name in enumerate(_names(X)) if j not in is_numeric_too]
+        return None
+    names, numeric = _names(X), set(_numeric(X))
+    wanted = [j for j, name in enumerate(names) if name == weights or j in numeric]
+    others = ", ".join(repr(name) for j, name in enumerate(names) if name != weights and j not in numeric)
     if not others:
-        return X
-    if not numeric:
-        raise TypeError(f"no column of X holds numbers: {', '.join(map(repr, others))}")
+        return None
+    if not [j for j in wanted if names[j] != weights]:
+        raise TypeError(f"no column of X holds numbers: {others}")
     if non_numeric == "warn":
-        warnings.warn(
-            f"columns that hold no numbers are left out of the fit: {', '.join(map(repr, others))}", stacklevel=3
-        )
-    return _at(X, numeric)
+        warnings.warn(f"columns that hold no numbers are left out of the fit: {others}", stacklevel=3)
+    return wanted
 
 
 def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _fit_json, _frames
+from powerkern import _batches, _fit_json, _frames
 from powerkern._arguments import domain_error_in
 from powerkern._back_transform import mean_of, quantile_of
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
@@ -92,6 +93,9 @@ class PowerFit(Inference):
     n_kept : ndarray
         In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
+    lmbda_error : ndarray
+        In robust fits from chunks, a bound of how far `lmbda` may be from that of a fit of the rows in memory (see
+        `powerkern.sketch.fit_chunks`); else 0. NaN where such a fit was read from JSON, which does not hold it.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.
@@ -110,9 +114,9 @@ class PowerFit(Inference):
         fitted_text = f"{fitted} of {self.n_features} columns fitted"
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
 
-    def part(self, columns: slice) -> PowerFit:
+    def part(self, columns: slice | IntArray) -> PowerFit:
         """The fit of some of the columns, without data."""
-        names = None if self.column_names is None else self.column_names[columns]
+        names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
         part = self._with(self._results[columns].copy(), self._families[columns].copy(), names)
         part._unit_weights = None if self._unit_weights is None else self._unit_weights[columns].copy()
         return part
@@ -196,12 +200,17 @@ class PowerFit(Inference):
 
         Returns
         -------
-        ndarray, or a data frame or series where `X` is one of pandas or polars
+        ndarray, or what `X` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
             float32 for float32 input, else float64; same shape as `X`. Data frames keep their index, names and order
-            of columns; of nullable columns, missing values are null.
+            of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
+            in batches, when they are read: a lazy frame of polars comes back as one, a data set, scanner, file or
+            RecordBatchReader of pyarrow and a relation of DuckDB as a `pyarrow.RecordBatchReader`, which can be read
+            once.
 
         Raises
         ------
+        TypeError
+            `out` for a table that is read in batches.
         ValueError
             Infinite values, values not above -shift under Box-Cox (naming column and row), or a wrong shape.
 
@@ -213,6 +222,9 @@ class PowerFit(Inference):
         >>> bool(np.allclose(Z.mean(axis=0), 0)), bool(np.allclose(Z.std(axis=0), 1))
         (True, True)
         """
+        lazily = _batches.applied(X, functools.partial(self.transform, n_threads=n_threads), out)
+        if lazily is not None:
+            return lazily
         part = _frames.columns_named(X, self.column_names)
         matrix = as_matrix(part)
         direction = columnwise.FORWARD_STANDARDIZED if self.standardize else columnwise.FORWARD
@@ -252,7 +264,7 @@ class PowerFit(Inference):
 
         Returns
         -------
-        ndarray, or a data frame or series where `Z` is one of pandas or polars
+        ndarray, or what `Z` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
             float32 for float32 input, else float64; same shape as `Z`.
 
         Examples
@@ -265,6 +277,10 @@ class PowerFit(Inference):
         """
         if out_of_range not in ("nan", "raise", "clip"):
             raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
+        again = functools.partial(self.inverse_transform, n_threads=n_threads, out_of_range=out_of_range)
+        lazily = _batches.applied(Z, again, out)
+        if lazily is not None:
+            return lazily
         part = _frames.columns_named(Z, self.column_names)
         matrix = as_matrix(part)
         result, target = self._target(matrix, out)

@@ -6,6 +6,8 @@ try:
     from sklearn.base import _fit_context as fit_context
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+    from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
+    from sklearn.utils.validation import _check_method_params as check_method_params
     from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 except ImportError as error:
     if error.name == "sklearn":
@@ -17,4 +19,13 @@ except ImportError as error:
         "or pip install 'scikit-learn<1.10'"
     ) from error
 
-__all__ = ["BaseSearchCV", "HasMethods", "Interval", "StrOptions", "check_sample_weight", "fit_context"]
+__all__ = [
+    "BaseSearchCV",
+    "HasMethods",
+    "Interval",
+    "StrOptions",
+    "check_method_params",
+    "check_sample_weight",
+    "fit_context",
+    "routing_enabled",
+]

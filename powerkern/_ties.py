@@ -56,7 +56,7 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
 
 
 def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
-    """Count the equal values, of some weight, in fits of the others: they are kept where they are within the cut-off."""
+    """Count the equal values, of some weight, in fits of the others: kept where they are within the cut-off."""
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     n_fitted = found[:, N_KEPT].copy()
     found[:, N_KEPT] += np.where(inside, tied, 0.0)

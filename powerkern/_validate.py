@@ -6,10 +6,11 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Complex, Real
 from typing import Any, NamedTuple, NoReturn, TypeGuard
@@ -324,8 +325,9 @@ def _reject_column(table: _Table, j: int, what: str) -> NoReturn:
     dtype = table.types[j]
     kind = _kind(dtype)
     label = what if table.was_vector else column_label(j, table.names)
-    if kind in ("object", "text"):
-        _reject_cells(table.objects(j), lambda i: f"{label}, row {i}", label, dtype)
+    cells = table.objects(j) if kind in ("object", "text") else []
+    if kind == "object" or any(cell is not None for cell in cells):
+        _reject_cells(cells, lambda i: f"{label}, row {i}", label, dtype)
     raise TypeError(f"{label} {_COMPLAINTS[kind].format(dtype)}")
 
 
@@ -420,6 +422,16 @@ _DOMAIN_REMEDIES = {
     "not positive": ", and the Box-Cox transformation can only be applied to strictly positive data; shift or drop the "
     "column, or use family='yeo-johnson'",
 }
+
+
+@contextlib.contextmanager
+def naming(chunk: str) -> Iterator[None]:
+    """Errors name the chunk, from whose start they count rows."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"in {chunk}: {error}") from None
 
 
 def as_names(column_names: Sequence[str], p: int) -> list[str]:

@@ -1,6 +1,6 @@
-"""Power transforms of Dask arrays and data frames, without gathering them in one place.
+"""Power transforms of Dask arrays, data frames and delayed chunks, without gathering them in one place.
 
-`fit` reads the data twice, chunk by chunk: once for the ranges of the columns, once for the sketches (see
+`fit` passes over the data chunk by chunk: once for the ranges of the columns, once for the sketches (see
 `powerkern.sketch`) that add up to the fit. `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be
 blocks of rows, of columns, or of both; nothing is rechunked.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._shift import given_shift
-from powerkern._typing import Bounds
+from powerkern._typing import Bounds, IntArray
 from powerkern._validate import as_names, as_weights, check_n_features
 from powerkern.fitting import OutOfRange, PowerFit
 from powerkern.sketch import Pass, beside, fit_with, naming
@@ -26,11 +26,9 @@ from powerkern.sketch.passes import S
 try:
     import dask
     import dask.array as da
+    from dask.delayed import Delayed
 except ImportError:
     raise ImportError("powerkern.dask needs Dask: pip install 'powerkern[dask]'") from None
-
-#: How many summaries one task merges.
-_FAN_IN = 16
 
 
 class _Chunk(NamedTuple):
@@ -42,9 +40,9 @@ class _Chunk(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """A block of columns: how many, and their chunks from top to bottom."""
+    """A block of columns: how many (None: not known), and their chunks from top to bottom."""
 
-    width: int
+    width: int | None
     chunks: list[_Chunk]
 
 
@@ -60,23 +58,29 @@ def fit(
     ymax: float | None = None,
     bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
+    progress: bool = False,
+    **estimator_options: Any,
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
-    Runs on the current scheduler (threads, processes, a `distributed.Client`). What a task returns is a summary of
-    some 10 kB per column; a worker holds only the chunks that it is working on. Tasks use one thread each.
+    Runs on the current scheduler (threads, processes, a `distributed.Client`), one thread a task. A chunk is released
+    once it is summarised, in some 10 kB per column, and summaries are merged two at a time as they come: about as many
+    are in memory as there are threads, plus the logarithm of the number of chunks. Where a worker dies, what it held is
+    made anew, and the result is the same, bit for bit.
 
     Parameters
     ----------
-    X : dask array of shape (n, p) or (n,), dask data frame or series
-        Numbers of any real dtype; NaN is missing. Chunk sizes need not be known.
-    family, standardize, lmbda, shift, ymax, bounds, column_names
-        As for `powerkern.fit`.
-    estimator : {"mle"}
-        Maximum likelihood. Robust estimators need the order of all values, which sums over chunks do not hold.
-    sample_weight : (n,) dask array or series, or (n,) array-like, optional
+    X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
+        Numbers of any real dtype; NaN is missing. Chunk sizes need not be known. Delayed chunks are blocks of rows,
+        each anything that `powerkern.fit` takes.
+    family, estimator, standardize, lmbda, shift, ymax, bounds, column_names, **estimator_options
+        As for `powerkern.sketch.fit_with`.
+    sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative weights of the rows. Of a data frame whose partitions have unknown lengths: a dask series or array
-        with the same partitions.
+        with the same partitions. Of delayed chunks: a list of the weights of each. Of a data frame, or of delayed ones:
+        the name of the column that holds the weights, and which is not fitted.
+    progress : bool, default False
+        Show a bar (needs tqdm) that counts the passes over the data.
 
     Returns
     -------
@@ -104,23 +108,27 @@ def fit(
     >>> transform(X, fitted)
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
+    weight_name = sample_weight if isinstance(sample_weight, str) else None
     if column_names is not None and _is_frame(X):
-        X = X.copy()
-        X.columns, column_names = list(column_names), None
-    blocks = _blocks(X, sample_weight)
-    edges = np.cumsum([0, *(block.width for block in blocks)]).tolist()
-    names = None if column_names is None else as_names(column_names, edges[-1])
+        X, column_names = _renamed(X, column_names, weight_name), None
+    blocks = _blocks(X, None if weight_name is not None else sample_weight)
+    columns: list[IntArray | None] = [None]
+    if len(blocks) > 1:
+        edges = np.cumsum([0, *(block.width for block in blocks)])
+        columns = [np.arange(a, b) for a, b in itertools.pairwise(edges)]
+        column_names = None if column_names is None else as_names(column_names, edges[-1])
+        shift = given_shift(shift, family, edges[-1])
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
         trees = [
-            _tree([dask.delayed(_on_chunk)(own, *one) for one in block.chunks], merge)
-            for block, (a, b) in zip(blocks, itertools.pairwise(edges), strict=True)
-            if (own := function.part(np.arange(a, b))) is not None
+            _tree([_summary(own, chunk) for chunk in block.chunks], merge)
+            for block, at in zip(blocks, columns, strict=True)
+            if (own := function if at is None else function.part(at)) is not None
         ]
-        parts = dask.compute(*trees)
+        parts = dask.compute(*(_fused(trees) if isinstance(X, da.Array) else trees))
         if not parts or parts[0] is None:
             raise ValueError("X has no rows or no columns; there is nothing to do")
-        whole: S = beside(parts)
+        whole: S = parts[0] if len(blocks) == 1 else beside(parts)
         return whole
 
     return fit_with(
@@ -128,11 +136,14 @@ def fit(
         family,
         estimator,
         standardize=standardize,
+        sample_weight=weight_name,
         lmbda=lmbda,
-        shift=shift if np.ndim(shift) == 0 else given_shift(shift, family, edges[-1]),
+        shift=shift,
         ymax=ymax,
         bounds=bounds,
-        column_names=names,
+        column_names=column_names,
+        progress=progress,
+        **estimator_options,
     )
 
 
@@ -141,14 +152,14 @@ def transform(X: Any, fit: PowerFit) -> Any:
 
     Parameters
     ----------
-    X : dask array, data frame or series
+    X : dask array, data frame or series, or list of delayed chunks
         As fitted; other chunks will do.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
 
     Returns
     -------
-    dask array, data frame or series
+    dask array, data frame or series, or list of delayed chunks
         Chunks as in `X`. Values outside the domain raise when it is computed.
     """
     return _applied(X, fit, functools.partial(_transformed, method="transform"))
@@ -159,7 +170,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
     Parameters
     ----------
-    Z : dask array, data frame or series
+    Z : dask array, data frame or series, or list of delayed chunks
         Transformed values.
     fit : PowerFit
         The fit that transformed them.
@@ -169,7 +180,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
     Returns
     -------
-    dask array, data frame or series
+    dask array, data frame or series, or list of delayed chunks
         Chunks as in `Z`.
     """
     return _applied(Z, fit, functools.partial(_transformed, method="inverse_transform", out_of_range=out_of_range))
@@ -186,10 +197,11 @@ def _on_chunk(function: Pass[S], data: Any, weight: Any, name: str) -> S | None:
         return function(data, weight)
 
 
-def _merged(merge: Callable[[S, S], S], parts: list[S | None]) -> S | None:
-    """All that are not None, merged; None where there are none."""
-    some = [part for part in parts if part is not None]
-    return functools.reduce(merge, some) if some else None
+def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
+    """Both, merged; None stands for no rows."""
+    if a is None or b is None:
+        return b if a is None else a
+    return merge(a, b)
 
 
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
@@ -201,16 +213,35 @@ def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
 # --- graphs -------------------------------------------------------------------------------------------
 
 
+def _summary(function: Pass[S], chunk: _Chunk) -> Any:
+    """The delayed summary of a chunk."""
+    return dask.delayed(functools.partial(_on_chunk, function), pure=False, traverse=False)(*chunk)
+
+
 def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
-    """Merge delayed summaries, a few at a time."""
+    """Merge delayed summaries, two neighbors at a time: few stand side by side, in whatever order they come."""
+    join = dask.delayed(functools.partial(_merged, merge), pure=False, traverse=False)
     while len(parts) > 1:
-        parts = [dask.delayed(_merged)(merge, parts[i : i + _FAN_IN]) for i in range(0, len(parts), _FAN_IN)]
-    return parts[0]
+        odd = parts[len(parts) // 2 * 2 :]
+        parts = [join(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)] + odd
+    return parts[0] if parts else dask.delayed(None)
+
+
+def _fused(trees: list[Any]) -> Any:
+    """The same with every chunk made in the task that summarises it, so that none is kept between two tasks.
+
+    Optimised here, because a distributed scheduler would not see the setting; only of arrays, because graphs of data
+    frames may hold tasks in the old notation, which this optimisation does not read.
+    """
+    with dask.config.set({"optimization.fuse.delayed": True}):
+        return dask.optimize(*trees)
 
 
 def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     if not isinstance(fit, PowerFit):
         raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
+    if _is_list(X):
+        return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
     if _is_frame(X):
         meta = _transformed(X._meta_nonempty, fit, "transform").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
@@ -237,15 +268,41 @@ def _is_frame(X: Any) -> bool:
     return dask.is_dask_collection(X) and hasattr(kind, "map_partitions") and hasattr(kind, "ndim")
 
 
+def _is_list(X: Any) -> bool:
+    """Whether X is a list of delayed chunks (or of futures)."""
+    return isinstance(X, list | tuple) and len(X) > 0 and all(map(_is_delayed, X))
+
+
+def _is_delayed(chunk: Any) -> bool:
+    return isinstance(chunk, Delayed) or type(chunk).__module__.startswith("distributed.")
+
+
+def _renamed(X: Any, names: Sequence[str], weight_name: str | None) -> Any:
+    """A data frame with other names of its columns, except for that of the weights."""
+    kept = [j for j, name in enumerate(X.columns) if str(name) != weight_name]
+    renamed = list(X.columns)
+    for j, name in zip(kept, as_names(names, len(kept)), strict=True):
+        renamed[j] = name
+    X = X.copy()
+    X.columns = renamed
+    return X
+
+
 def _check_array(X: Any) -> None:
     if not isinstance(X, da.Array):
-        raise TypeError(f"X is a {type(X).__name__}, not a Dask array, data frame or series; use powerkern.fit")
+        raise TypeError(
+            f"X is a {type(X).__name__}, not a Dask array, data frame, series or list of delayed chunks; "
+            "use powerkern.fit"
+        )
     if X.ndim not in (1, 2):
         raise ValueError(f"X has {X.ndim} dimensions; pass a table of shape (n, p) or one column of shape (n,)")
 
 
 def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
     """The chunks of each block of columns."""
+    if _is_list(X):
+        weights = _weights_of_each(sample_weight, len(X))
+        return [_Columns(None, [_Chunk(*one, f"chunk {i}") for i, one in enumerate(zip(X, weights, strict=True))])]
     if _is_frame(X):
         parts = X.to_delayed()
         weights = _weights(sample_weight, None, len(parts))
@@ -271,6 +328,15 @@ def _blocks(X: Any, sample_weight: Any) -> list[_Columns]:
     ]
 
 
+def _weights_of_each(sample_weight: Any, n_chunks: int) -> list[Any]:
+    """Weights of the rows of each delayed chunk."""
+    if sample_weight is None:
+        return [None] * n_chunks
+    if not isinstance(sample_weight, list | tuple) or len(sample_weight) != n_chunks:
+        raise ValueError(f"sample_weight must be a list of the weights of each of the {n_chunks} chunks")
+    return list(sample_weight)
+
+
 def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) -> list[Any]:
     """Weights of the rows of each chunk."""
     if sample_weight is None:
@@ -283,6 +349,8 @@ def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) 
                 "series with the partitions of X"
             )
         return np.split(as_weights(sample_weight, int(n)), np.cumsum(rows)[:-1].astype(int))
+    if rows is not None and not isinstance(sample_weight, da.Array):
+        sample_weight = sample_weight.to_dask_array()
     if isinstance(sample_weight, da.Array) and sample_weight.shape == (n,):
         sample_weight = sample_weight.rechunk((rows,))
     parts: list[Any] = np.ravel(sample_weight.to_delayed()).tolist()

@@ -241,7 +241,8 @@ def fit(
     check_together(family, None if other is None else estimator, lmbda, ymax, criterion)
     standardize = as_flag("standardize", standardize)
     rows, sample_weight = _frames.without_weights(X, sample_weight)
-    matrix = as_matrix(_frames.numeric_columns(rows, non_numeric), column_names)
+    chosen = _frames.chosen_positions(rows, non_numeric)
+    matrix = as_matrix(rows if chosen is None else _frames.taken(rows, None, chosen), column_names)
     n, p = matrix.values.shape
     weight = weights_of(sample_weight, n)
     given = given_lambdas(lmbda, p)

@@ -51,8 +51,8 @@ def sensitivity_curve(
     Raises
     ------
     ValueError
-        x or points is not one-dimensional, or holds what `powerkern.fit` refuses: the column in its message is the
-        position of z.
+        x or points is not one-dimensional, x has no values, or they hold what `powerkern.fit` refuses: the column in
+        its message is the position of z.
 
     See Also
     --------
@@ -81,6 +81,8 @@ def sensitivity_curve(
     if sample.ndim != 1 or z.ndim != 1:
         raise ValueError(f"x and points must be one-dimensional, got shapes {sample.shape} and {z.shape}")
     sample = sample[~np.isnan(sample)]
+    if not sample.size:
+        raise ValueError("x has no values, or missing ones only; there is no sample to add one more to")
     with_one_more = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
 
     def lambdas(data: FloatArray) -> FloatArray:

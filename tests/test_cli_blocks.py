@@ -78,3 +78,40 @@ def test_robust_fits_and_tables_of_many_columns_hold_all_rows(run, tmp_path, in_
     code, out, _ = run("fit", table, "--columns", "width,height", "--json")
     assert code == 0
     assert len(json.loads(out)["columns"]) == 2
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_weights_are_a_column(run, tmp_path, request, kind):
+    """Also one that counts, and so looks like the names of the rows."""
+    pandas = pytest.importorskip("pandas")
+    rng, n = np.random.default_rng(4), 200
+    x, y = rng.lognormal(size=(2, n))
+    frame = pandas.DataFrame({"index": np.arange(n), "x": x, "kind": "a", "w": rng.integers(0, 4, n), "y": y})
+    path = tmp_path / f"t.{kind}"
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    expected = {name: pk.fit(frame[["x", "y"]], sample_weight=frame[name]) for name in ("index", "w")}
+    for block_wise in (False, True):
+        if block_wise:
+            request.getfixturevalue("in_blocks")
+        for columns in ((), ("--columns", "y,x")):
+            for name, fit in expected.items():
+                code, out, _ = run("fit", path, "--weights", name, "--json", *columns)
+                assert code == 0
+                found = json.loads(out)
+                fitted = {one["column"]: one for one in found["columns"]}
+                for j, column in enumerate("xy"):
+                    assert fitted[column]["lmbda"] == pytest.approx(fit.lmbda[j], rel=1e-11, abs=1e-11)
+                    assert fitted[column]["n_obs"] == fit.n_obs[j]
+                assert name not in fitted
+                assert name not in [one["column"] for one in found["left_out"]]
+        bad = frame.assign(w=np.where(np.arange(n) == 70, -1, 1))
+        bad.to_csv(path, index=False) if kind == "csv" else bad.to_parquet(path)
+        code, _, err = run("fit", path, "--weights", "w")
+        assert code == 2
+        place = "line 72" if kind == "csv" else "row 70"
+        assert f"column 'w', {place}: the weight is -1.0; weights must be finite and not negative" in err
+        frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    assert run("fit", path, "--weights", "v")[2].strip().endswith("has no column 'v'")
+    assert "column 'kind'" in run("fit", path, "--weights", "kind")[2]
+    code, out, _ = run("summary", path, "--columns", "x,y", "--weights", "w", "--json")
+    assert json.loads(out)["columns"][0]["lmbda"] == pytest.approx(expected["w"].lmbda[0])

@@ -369,6 +369,31 @@ def test_plot(run, tmp_path, kind):
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+def test_forest_plots_have_intervals_whatever_the_estimator(run, tmp_path, monkeypatch, estimator):
+    plot = pytest.importorskip("powerkern.plot")
+    drawn = []
+    original = plot.forest_plot
+    monkeypatch.setattr(
+        plot, "forest_plot", lambda *args, **options: drawn.append(original(*args, **options)) or drawn[0]
+    )
+    (tmp_path / "x.csv").write_text(rows())
+    words = ("--kind", "forest", "--estimator", estimator, "-o", tmp_path / "x.png")
+    assert run("plot", tmp_path / "x.csv", *words)[0] == 0
+    segments = drawn[0].collections[0].get_segments()
+    assert len(segments) == 2
+    assert all(np.ptp(segment[:, 0]) > 0.0 for segment in segments)
+
+
+def test_plots_of_too_many_columns_name_the_option(run, tmp_path, monkeypatch):
+    columns = pytest.importorskip("powerkern.plot._columns")
+    monkeypatch.setattr(columns, "_MOST_PANELS", 3)
+    (tmp_path / "x.csv").write_text(rows())
+    code, _, err = run("plot", tmp_path / "x.csv", "-o", tmp_path / "x.png")
+    assert code == 2
+    assert "choose --columns" in err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import processes
 import pytest
@@ -16,19 +18,24 @@ import matplotlib.pyplot as plt  # noqa: E402
 
 from powerkern.cellwise import ddc, wrapped_pca  # noqa: E402
 from powerkern.joint import fit_joint  # noqa: E402
+from powerkern.outliers import compare_ranks, fit_scaling  # noqa: E402
 from powerkern.plot import (  # noqa: E402
     before_after_plot,
     cell_map,
     forest_plot,
     histogram_plot,
+    lambda_map,
     objective_plot,
     outlier_map,
     profile_plot,
     qq_plot,
+    rank_plot,
     reliability_plot,
     residual_plot,
+    score_plot,
     search_plot,
     sensitivity_plot,
+    skill_plot,
 )
 from powerkern.plot._band import simultaneous_band  # noqa: E402
 from powerkern.plot._drawing import shortened  # noqa: E402
@@ -270,8 +277,9 @@ def test_forest_plot_of_an_extreme_lambda_keeps_its_limits():
     assert [text.get_text() for text in ax.texts] == ["-280"]
     assert ax.get_xlim()[0] > -4.0
     assert ax.lines[0].get_xdata().tolist() == [0.5]
-    with pytest.raises(ValueError, match="limits must be two finite numbers"):
-        forest_plot(fit, limits=(1.0, -1.0))
+    for limits in ((1.0, -1.0), (-1.0, 0.0, 1.0), 3.0, ("low", "high"), (0.0, np.inf)):
+        with pytest.raises(ValueError, match="limits must be two finite numbers, the smaller one first"):
+            forest_plot(fit, limits=limits)
 
 
 def test_forest_plots_of_other_fits():
@@ -590,6 +598,68 @@ def test_reliability_of_each_bin_that_has_scores():
     assert np.allclose(sizes / sizes.sum(), [2 / 6, 1 / 6, 3 / 6])
 
 
+# --- rules for outlier scores --------------------------------------------------------------------------
+
+SCORES = np.append(np.random.default_rng(0).normal(size=190), np.random.default_rng(1).normal(8.0, size=10))
+
+
+@pytest.mark.parametrize("method", ["gaussian", "huber", "linear", "gamma", "yeo-johnson"])
+def test_score_plot_shows_densities_and_what_they_leave_over(method):
+    scores = np.append(SCORES + 5.0, [np.nan, np.inf])
+    ax = score_plot(scores, {"one": {"method": method}, "two": {"center": "median"}}, bins=30)
+    below = ax.figure.axes[-1]
+    x, density = ax.lines[0].get_data()
+    step = x[1] - x[0]
+    scaling = fit_scaling(SCORES + 5.0, method=method)
+    assert (density * step).sum() == pytest.approx(np.diff(scaling.cdf([x[0] - step / 2, x[-1] + step / 2]))[0])
+    share, edges = np.histogram(SCORES + 5.0, 30, density=True)
+    expected = share - np.diff(scaling.cdf(edges)) / np.diff(edges)
+    assert below.lines[0].get_ydata() == pytest.approx(expected, abs=1e-12)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["one", "two"]
+
+
+def test_score_plot_of_what_cannot_be_drawn():
+    with pytest.raises(ValueError, match="one detector"):
+        score_plot(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="no finite values"):
+        score_plot([np.nan, np.inf])
+    with pytest.raises(ValueError, match="placed by hand"):
+        score_plot(SCORES, ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))
+
+
+def test_skill_plot_has_a_box_for_each_rule_and_stratum():
+    skills = np.random.default_rng(0).normal(size=(30, 3))
+    skills[0, 1] = np.inf
+    ax = skill_plot({"outliers": skills, "inliers": skills + 2.0}, ["a", "b", "c"])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["outliers", "inliers"]
+    middles = [line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1]
+    for median in np.median(np.hstack([skills, skills + 2.0]), axis=0):
+        assert min(abs(np.array(middles) - median)) < 1e-12
+    assert skill_plot(skills, ["a", "b", "c"]).get_legend() is None
+    with pytest.raises(ValueError, match="a column for each of 2 names"):
+        skill_plot(skills, ["a", "b"])
+
+
+def test_rank_plot_joins_what_does_not_differ():
+    errors = np.random.default_rng(2).uniform(size=(25, 6)) + np.linspace(0.0, 0.8, 6)
+    comparison = compare_ranks(errors)
+    ax = rank_plot(errors, list("abcdef"))
+    bars = [c for c in ax.collections if c.get_linewidth()[0] == 4.0]
+    groups = comparison.groups()
+    assert 0 < len(groups) == len(bars)
+    for bar, group in zip(bars, groups, strict=True):
+        ends = bar.get_segments()[0][:, 0]
+        first, last = comparison.mean_ranks[[group[0], group[-1]]]
+        assert ends == pytest.approx([first - 0.03, last + 0.03])
+    order = np.argsort(comparison.mean_ranks)
+    assert [text.get_text()[0] for text in ax.texts[:6]] == ["abcdef"[j] for j in order]
+    same = rank_plot(comparison, list("abcdef"))
+    assert [text.get_text() for text in same.texts] == [text.get_text() for text in ax.texts]
+    with pytest.raises(ValueError, match="names has 2 entries for 6 methods"):
+        rank_plot(errors, ["a", "b"])
+
+
 # --- searches -----------------------------------------------------------------------------------------
 
 
@@ -607,6 +677,49 @@ def test_search_plot_takes_one_score_a_trial(scores):
         search_plot(scores)
 
 
+def marks_of(ax):
+    """Where the marks of a map are, and what their labels say they score."""
+    return {
+        line.get_label().split(":")[0]: (*np.ravel(line.get_data()), float(line.get_label().split(":")[1]))
+        for line in ax.lines
+    }
+
+
+def test_lambda_map_marks_the_optima():
+    first, second = np.array([-1.0, 0.0, 1.0, 2.0]), np.array([0.0, 1.0, 2.0])
+    scores = np.random.default_rng(4).random((4, 3)).round(3)
+    ax = lambda_map(scores, [first, second], marks={"likely": (0.2, 1.9)})
+    best = max(itertools.product(range(4), range(3)), key=lambda at: scores[at])
+    equal = max([0.0, 1.0, 2.0], key=lambda lmbda: scores[int(lmbda) + 1, int(lmbda)])
+    apart = int(np.argmax(scores[:, 1])), int(np.argmax(scores[2]))
+    assert marks_of(ax) == {
+        "full": (first[best[0]], second[best[1]], scores[best]),
+        "spherical": (equal, equal, scores[int(equal) + 1, int(equal)]),
+        "diagonal": (first[apart[0]], second[apart[1]], scores[apart]),
+        "likely": (0.2, 1.9, scores[1, 2]),
+    }
+    assert np.array_equal(np.ravel(ax.collections[0].get_array()), scores.T.ravel())  # across: the first lambda
+
+
+def test_lambda_map_of_lambdas_that_are_never_equal_and_of_missing_scores():
+    ax = lambda_map([[np.nan, 0.5], [0.25, np.nan]], [[0.0, 1.0], [2.0, 3.0]])
+    assert marks_of(ax) == {"full": (0.0, 3.0, 0.5), "diagonal": (1.0, 2.0, 0.25)}
+
+
+@pytest.mark.parametrize(
+    ("scores", "lmbdas", "message"),
+    [
+        ([[0.1, 0.2]], [[0.0], [0.0]], r"a table of two lists of lambdas, got shape \(1, 2\)"),
+        ([0.1, 0.2], [[0.0, 1.0], [0.0]], "a table of two lists of lambdas"),
+        ([[0.1]], [[[0.0]], [0.0]], "a table of two lists of lambdas"),
+        ([[np.nan]], [[0.0], [0.0]], "no pair of lambdas has a score"),
+    ],
+)
+def test_lambda_map_refuses_what_is_no_map(scores, lmbdas, message):
+    with pytest.raises(ValueError, match=message):
+        lambda_map(scores, lmbdas)
+
+
 # --- all of them --------------------------------------------------------------------------------------
 
 X = skewed()
@@ -618,7 +731,11 @@ DRAW = {
     "reliability_plot": lambda ax: reliability_plot([0, 1], [0.1, 0.9], ax=ax),
     "profile_plot": lambda ax: profile_plot(FIT, ax=ax),
     "cell_map": lambda ax: cell_map(X, FIT, ax=ax),
+    "score_plot": lambda ax: score_plot(SCORES, ax=ax),
+    "skill_plot": lambda ax: skill_plot([[0.5, -1.0]], ["a", "b"], ax=ax),
+    "rank_plot": lambda ax: rank_plot([[0.5, 1.0], [0.2, 0.3]], ["a", "b"], ax=ax),
     "search_plot": lambda ax: search_plot([0.1, 0.3], ax=ax),
+    "lambda_map": lambda ax: lambda_map([[0.1, 0.3], [0.2, 0.4]], [[0.0, 1.0], [0.0, 1.0]], ax=ax),
     "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),
 }
 

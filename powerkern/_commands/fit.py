@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,8 +15,9 @@ import powerkern as pk
 from powerkern import _tables
 from powerkern._commands.arguments import Commands, add_fit, level, text_format
 from powerkern._commands.output import finite, print_json, print_table, short, write_text
-from powerkern._commands.reading import blamed, by_name
-from powerkern._tables import NAMES_ROWS, BadInput, Block, Survey, Table
+from powerkern._commands.reading import blamed, by_name, called
+from powerkern._tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
+from powerkern._typing import FloatArray
 from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import Pass, fit_with
 from powerkern.sketch.passes import S
@@ -23,9 +25,13 @@ from powerkern.sketch.passes import S
 #: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
 
+#: All of a table, or what it holds.
+T = TypeVar("T", bound=Table | Survey)
+
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
 powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml
+powerkern fit survey.parquet --weights households
 powerkern fit export.csv --decimal , --missing "-999,?" --json
 xzcat data.csv.xz | powerkern fit -"""
 _SUMMARY_EXAMPLES = """\
@@ -43,13 +49,21 @@ def add(commands: Commands) -> None:
         metavar="FIT.json",
         help="where to write the fit (-: standard output, and no table)",
     )
+    _add_weights(fit)
     add_fit(fit)
     summary = commands.add_parser(
         "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
     )
     summary.set_defaults(run=run_summary)
     summary.add_argument("--level", type=level, default=0.95, help="of the intervals (default: %(default)s)")
+    _add_weights(summary)
     add_fit(summary)
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--weights", metavar="NAME", help="the column that holds the weights of the rows; it is not fitted"
+    )
 
 
 def run_fit(args: argparse.Namespace) -> None:
@@ -95,7 +109,9 @@ def run_summary(args: argparse.Namespace) -> None:
 
 def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The table that was asked for, or its columns, and their fit."""
-    table = _tables.read(args.data, by_name(_wanted(args), args.data), text_format(args))
+    found = _found(args, _tables.read)
+    matrix, weight = _split(args, found.layout, found.block)
+    table = replace(found, layout=found.layout.less(args.weights), block=found.block._replace(matrix=matrix))
     layout = table.layout
     with blamed(args.data, layout, table.block):
         fit = pk.fit(
@@ -103,6 +119,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
             family=args.family,
             estimator=args.estimator,
             standardize=not args.no_standardize,
+            sample_weight=weight,
             shift=args.shift,
             ymax=args.ymax,
             bounds=args.bounds,
@@ -121,18 +138,21 @@ def _in_blocks(args: argparse.Namespace) -> bool:
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
     """What the table holds, and the fit of its columns, from sums over its blocks, as `fit_chunks` makes it."""
-    table = _tables.survey(args.data, by_name(_wanted(args), args.data), text_format(args))
+    found = _found(args, _tables.survey)
+    positions = found.layout.positions
+    table = replace(found, layout=found.layout.less(args.weights))
     layout = table.layout
-    if len(layout.positions) > _MOST_COLUMNS:
+    if len(positions) > _MOST_COLUMNS:
         return fitted(args)
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        parts = _tables.stream(args.data, lambda names, named: layout.positions, text_format(args))
+        parts = _tables.stream(args.data, lambda names, named: positions, text_format(args))
         total: S | None = None
         with parts as (_, blocks):
             for block in blocks:
+                matrix, weight = _split(args, found.layout, block)
                 with blamed(args.data, layout, block):
-                    part = function(block.matrix)
+                    part = function(matrix, weight)
                 total = part if total is None else merge(total, part)
         return total
 
@@ -149,6 +169,37 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Su
             n_threads=args.n_threads,
         )
     return fit, table
+
+
+def _found(args: argparse.Namespace, read: Callable[[Path, Choice, TextFormat], T]) -> T:
+    """What `read` finds in the columns that were asked for, and in that of the weights."""
+
+    def of(names: Sequence[str] | None) -> T:
+        return read(args.data, by_name(names, args.data), text_format(args))
+
+    asked = _wanted(args)
+    if args.weights is None:
+        return of(asked)
+    if asked is None:
+        found = of(None)
+        names = found.layout.matrix_names
+        return found if args.weights in names else of([*names, args.weights])
+    return of([*(name for name in asked if name != args.weights), args.weights])
+
+
+def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
+    """The numbers of a block, and the weights of its rows, which are a column of the layout."""
+    if args.weights is None:
+        return block.matrix, None
+    at = layout.matrix_names.index(args.weights)
+    weight = block.matrix[:, at].astype(np.float64)
+    wrong = np.flatnonzero(~((weight >= 0.0) & (weight < np.inf)))
+    if wrong.size:
+        place = layout.place(block, at, int(wrong[0]))
+        raise BadInput(
+            f"{called(args.data)}, {place}: the weight is {weight[wrong[0]]}; weights must be finite and not negative"
+        )
+    return np.delete(block.matrix, at, axis=1), weight
 
 
 def _wanted(args: argparse.Namespace) -> list[str] | None:

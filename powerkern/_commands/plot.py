@@ -24,7 +24,7 @@ powerkern plot data.csv --kind cells --estimator rewml -o cells.png --style dark
 def add(commands: Commands) -> None:
     """Its arguments."""
     plot = commands.add_parser("plot", _EXAMPLES, "fit a table and draw it, before and after (needs matplotlib)")
-    plot.set_defaults(run=run)
+    plot.set_defaults(run=run, weights=None)
     plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
     plot.add_argument("--kind", choices=list(_KINDS), default="before-after", help="default: %(default)s")
     plot.add_argument("--style", default="default", help="matplotlib's, dark_background say (default: %(default)s)")
@@ -76,7 +76,7 @@ def _before_after(*kinds: str) -> Any:
 def _forest(fit: pk.PowerFit, table: Table) -> Any:
     from powerkern.plot import forest_plot
 
-    return forest_plot(fit, level=0.95 if fit.estimator == "mle" else None).figure
+    return forest_plot(fit).figure
 
 
 def _cells(fit: pk.PowerFit, table: Table) -> Any:

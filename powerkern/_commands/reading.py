@@ -64,7 +64,7 @@ def blamed(path: Path, layout: Layout, block: Block) -> Iterator[None]:
         if place is not None:
             where = layout.place(block, place.column or 0, place.row)
             raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
-        raise BadInput(f"{called(path)}: {one_line(error)}") from error
+        raise BadInput(f"{called(path)}: {one_line(error).replace('columns=', '--columns')}") from error
 
 
 def called(path: Path) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern import _frames
+from powerkern._batches import row_groups
 from powerkern._tables.errors import BadInput
 from powerkern._tables.table import Block, Choice, Layout, Survey, Table, check_distinct
 
@@ -65,7 +66,7 @@ def _blocks(data: Any, path: Path, layout: Layout) -> Iterator[Block]:
 def _batches(data: Any, path: Path, names: list[str]) -> Iterator[Any]:
     size = max(1, _CELLS_AT_ONCE // len(names))
     with _arrow_sentences(path):
-        yield from data.iter_batches(batch_size=size, columns=names)
+        yield from row_groups(data, names, size)
 
 
 def _fill(matrix: NDArray[np.float64], batch: Any, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,8 @@ class Layout:
     is_vector: bool = False
     #: What separates the cells of a text table.
     delimiter: str = ","
+    #: Where the weights of the rows stand in `names`, if they are a column.
+    weights: int | None = None
 
     @property
     def matrix_names(self) -> list[str]:
@@ -81,9 +83,16 @@ class Layout:
 
     @property
     def other_names(self) -> list[str]:
-        """Names of the columns that are not in the matrix."""
-        in_matrix = set(self.positions)
+        """Names of the columns that are not in the matrix, and are no weights."""
+        in_matrix = {*self.positions, self.weights}
         return [name for position, name in enumerate(self.names) if position not in in_matrix]
+
+    def less(self, weights: str | None) -> Layout:
+        """The same, where a column of the matrix holds weights instead."""
+        if weights is None:
+            return self
+        at = self.positions[self.matrix_names.index(weights)]
+        return replace(self, positions=tuple(other for other in self.positions if other != at), weights=at)
 
     def place(self, block: Block, j: int, i: int) -> str:
         """What messages call row i of a block's column j: rows of text go by the line of the file."""

@@ -12,25 +12,23 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.by_column import for_each_group
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
-from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows, pack_rows
+from powerkern.completion.epochs import half_epoch, packed
+from powerkern.completion.normalization import NORMALIZATIONS, ROUNDING, offsets_and_scales, rms, row_offsets, unit_of
+from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows
 
 Normalize = Literal["rows", "columns", "both", "zscores"]
 #: An element of U or V, its row and its column.
 Element = tuple[Literal["U", "V"], int, int]
 
 _KERNELS = {"cd": coordinate_rows, "als": least_squares_rows}
-_NORMALIZATIONS = ("rows", "columns", "both", "zscores")
 _STARTS = ("random", "mean")
 _ORDERS = ("fixed", "permuted")
 
 #: Passes of least squares that fold in new rows: each brings what the entries hardly determine nearer to its optimum.
 _FOLD_PASSES = 3
-#: An RMSE below this multiple of the root mean square of the entries is rounding.
-_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -144,13 +142,13 @@ class UVDecomposition:
         if values.shape[1] != self.shape[1]:
             raise ValueError(f"M has {values.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
         threads = thread_count(n_threads)
-        row_offset = _row_offset(values, self.normalize)
+        row_offset = row_offsets(values, self.normalize)
         rest = (values - row_offset[:, None] - self.column_offset) / self.column_scale
-        unit, unit_of_V = _unit(rest), _unit(self.V)
-        cells = _packed(rest / unit, threads)
+        unit, unit_of_V = unit_of(rest), unit_of(self.V)
+        cells = packed(rest / unit, threads)
         Vt, U = np.ascontiguousarray(self.V.T) / unit_of_V, np.zeros((values.shape[0], self.rank))
         for _ in range(_FOLD_PASSES):
-            _half_epoch(least_squares_rows, cells, Vt, U, self.ridge / unit_of_V**2, 1.0, threads)
+            half_epoch(least_squares_rows, cells, Vt, U, self.ridge / unit_of_V**2, 1.0, threads)
         estimate = self._denormalized(U * (unit / unit_of_V), row_offset)
         return np.where(np.isnan(values), estimate, values)
 
@@ -296,8 +294,8 @@ def uv_decompose(
     if _whole("n_starts", n_starts) > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError("n_starts > 1 needs init='random': other starts are always the same")
     if normalize is not None:
-        as_choice("normalize", normalize, _NORMALIZATIONS)
-    _warn_empty(values, names)
+        as_choice("normalize", normalize, NORMALIZATIONS)
+    warn_empty(values, names)
     generator = np.random.default_rng(random_state)
     held = _held_out(values, _real("validation_fraction", validation_fraction, 0.0, 0.9), generator)
     if held.value.size:
@@ -432,9 +430,9 @@ def _decompose(
     generator: np.random.Generator,
 ) -> UVDecomposition:
     """Decompose; inside, entries are of order 1 (a power of 4 is taken out), so that no square over- or underflows."""
-    unit = _unit(values)
+    unit = unit_of(values)
     values = values / unit
-    row_offset, column_offset, column_scale = _normalization(values, normalize)
+    row_offset, column_offset, column_scale = offsets_and_scales(values, normalize)
     values -= row_offset[:, None]
     values -= column_offset
     values /= column_scale
@@ -443,15 +441,15 @@ def _decompose(
     # z-scores have no unit; otherwise each factor takes its root
     root = 1.0 if normalize == "zscores" else math.sqrt(unit)
     inner = settings._replace(ridge=settings.ridge / root / root)
-    rows = _packed(values, settings.n_threads)
-    cols = _packed(np.ascontiguousarray(values.T), settings.n_threads)
+    rows = packed(values, settings.n_threads)
+    cols = packed(np.ascontiguousarray(values.T), settings.n_threads)
     epoch = _epoch(rows, cols, inner, generator)
     unseen = [np.diff(cells.start) == 0 for cells in (rows, cols)]
     runs = []
     for _ in range(n_starts):
         U, Vt = _start(rows.value, values.shape, inner, root, generator)
         U[unseen[0]], Vt[unseen[1]] = 0.0, 0.0
-        runs.append(_descend(U, Vt, epoch, held, inner, _rms(rows.value)))
+        runs.append(_descend(U, Vt, epoch, held, inner, rms(rows.value)))
     best = min(runs, key=lambda run: run.score)
     return UVDecomposition(
         U=best.U * root,
@@ -477,7 +475,7 @@ def _descend(U: FloatArray, Vt: FloatArray, epoch: _Epoch, held: _Held, settings
         history.append(epoch(U, Vt))
         converged = _stands_still(history, settings.tol, size)
         if held.value.size:
-            errors.append(_rms(held.value - _products(U, Vt, held.row, held.column)))
+            errors.append(rms(held.value - _products(U, Vt, held.row, held.column)))
             if errors[-1] == min(errors):
                 best, kept = len(errors), (U.copy(), Vt.copy())
             elif len(errors) - best >= settings.patience:
@@ -488,7 +486,7 @@ def _descend(U: FloatArray, Vt: FloatArray, epoch: _Epoch, held: _Held, settings
 
 
 def _stands_still(history: list[float], tol: float, size: float) -> bool:
-    if history[-1] <= _ROUNDING * size:
+    if history[-1] <= ROUNDING * size:
         return True
     return tol > 0.0 and len(history) > 1 and abs(history[-2] - history[-1]) <= tol * history[-2]
 
@@ -500,8 +498,8 @@ def _epoch(rows: Cells, cols: Cells, settings: _Settings, generator: np.random.G
     if isinstance(settings.order, str) and settings.order == "fixed":
 
         def halves(U: FloatArray, Vt: FloatArray) -> float:
-            _half_epoch(kernel, rows, Vt, U, ridge, damping, n_threads)
-            squares = _half_epoch(kernel, cols, U, Vt, ridge, damping, n_threads)
+            half_epoch(kernel, rows, Vt, U, ridge, damping, n_threads)
+            squares = half_epoch(kernel, cols, U, Vt, ridge, damping, n_threads)
             return math.sqrt(float(squares.sum()) / n_cells)
 
         return halves
@@ -516,38 +514,9 @@ def _epoch(rows: Cells, cols: Cells, settings: _Settings, generator: np.random.G
         residual = rows.value - _products(U, Vt, row_of, rows.column)
         visits = generator.permutation(elements) if permuted else elements
         follow(by_row, by_column, visits, U, Vt, ridge, damping, residual)
-        return _rms(residual)
+        return rms(residual)
 
     return one_by_one
-
-
-def _half_epoch(
-    kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
-) -> FloatArray:
-    """Improve all rows of `own`; returns each one's sum of squared residuals."""
-    n_rows = own.shape[0]
-    squares = np.empty(n_rows)
-
-    def job(group: slice) -> None:
-        part = (cells.start[group.start : group.stop + 1], cells.column, cells.value)
-        kernel(part, other, own[group], ridge, damping, squares[group])
-
-    for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)
-    return squares
-
-
-def _packed(values: FloatArray, n_threads: int) -> Cells:
-    """The observed cells, row after row."""
-    n_rows, n_columns = values.shape
-    start = np.zeros(n_rows + 1, dtype=np.int64)
-    np.cumsum(n_columns - np.count_nonzero(np.isnan(values), axis=1), out=start[1:])
-    cells = Cells(start, np.empty(start[-1], dtype=np.int32), np.empty(start[-1]))
-
-    def job(group: slice) -> None:
-        pack_rows(values[group], start[group.start : group.stop], cells.column, cells.value)
-
-    for_each_group(job, (n_columns, n_rows), n_threads)
-    return cells
 
 
 def _all_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
@@ -568,10 +537,10 @@ def _start(
         U, V = init
         return np.array(U / root, order="C"), np.array(V.T / root, order="C")
     if init == "random":
-        size = math.sqrt(_rms(entries) / math.sqrt(d))
+        size = math.sqrt(rms(entries) / math.sqrt(d))
         return size * generator.standard_normal((shape[0], d)), size * generator.standard_normal((shape[1], d))
     mean = float(entries.mean())
-    if abs(mean) <= 1e-12 * _rms(entries):
+    if abs(mean) <= 1e-12 * rms(entries):
         raise ValueError("init='mean' starts at 0, and stays there, where the entries' mean is 0; use init='random'")
     size = math.sqrt(abs(mean) / d)
     return np.full((shape[0], d), size), np.full((shape[1], d), math.copysign(size, mean))
@@ -583,41 +552,6 @@ def _start(
 def _products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
     """Entries of U V."""
     return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))
-
-
-def _rms(x: FloatArray) -> float:
-    return math.sqrt(float(np.mean(x * x)))
-
-
-def _unit(values: FloatArray) -> float:
-    """A power of 4 near the largest absolute value."""
-    largest = float(np.fmax.reduce(np.abs(values), axis=None))
-    exponent = math.frexp(largest)[1] - 1 if largest > 0.0 else 0
-    return math.ldexp(1.0, exponent - exponent % 2)
-
-
-def _means(values: FloatArray, axis: int) -> FloatArray:
-    """Means of what is observed; 0 where nothing is."""
-    seen = ~np.isnan(values)
-    return np.asarray(np.sum(values, axis=axis, where=seen) / np.maximum(np.count_nonzero(seen, axis=axis), 1))
-
-
-def _row_offset(values: FloatArray, normalize: str | None) -> FloatArray:
-    return _means(values, 1) if normalize in ("rows", "both") else np.zeros(values.shape[0])
-
-
-def _normalization(values: FloatArray, normalize: str | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Offsets of rows, offsets of columns and scales of columns."""
-    row_offset = _row_offset(values, normalize)
-    p = values.shape[1]
-    if normalize not in ("columns", "both", "zscores"):
-        return row_offset, np.zeros(p), np.ones(p)
-    column_offset = _means(values - row_offset[:, None], 0)
-    if normalize != "zscores":
-        return row_offset, column_offset, np.ones(p)
-    scale = np.sqrt(_means((values - column_offset) ** 2, 0))
-    scale[scale <= _ROUNDING * np.abs(column_offset)] = 1.0  # constant, or nothing observed
-    return row_offset, column_offset, scale
 
 
 def _held_out(values: FloatArray, fraction: float, generator: np.random.Generator) -> _Held:
@@ -648,7 +582,7 @@ def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
     return values, matrix.names
 
 
-def _warn_empty(values: FloatArray, names: list[str] | None) -> None:
+def warn_empty(values: FloatArray, names: list[str] | None, stacklevel: int = 3) -> None:
     """Refuse a matrix without entries; warn of rows and columns without."""
     missing = np.isnan(values)
     if missing.all():
@@ -657,7 +591,7 @@ def _warn_empty(values: FloatArray, names: list[str] | None) -> None:
     labels = [*(f"row {i}" for i in rows), *(column_label(int(j), names) for j in cols)]
     if labels:
         text = ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
-        warnings.warn(f"no entries in {text}: estimates there are what normalize adds back", stacklevel=3)
+        warnings.warn(f"no entries in {text}: estimates there are what normalize adds back", stacklevel=stacklevel)
 
 
 def _whole(what: str, value: object) -> int:

@@ -424,7 +424,7 @@ def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) ->
         log = column.logs[column.lower]
         at = psi_at(log, lmbda, 0.0)
         if y < at:
-            return log + (y - at) / exp(lmbda * log)
+            return float(log + (y - at) / exp(lmbda * log))
     elif rule != NOT_RECTIFIED and lmbda > 1.0:
         return _log_on_tangent(y, column, lmbda, rule, -1.0)
     if rule != NOT_RECTIFIED and lmbda < 1.0:

@@ -44,6 +44,7 @@ from powerkern.kernels.counts import (
     counts_of,
     inside_of,
     median_and_mad,
+    outside_of,
     part_of,
     unit_of,
 )
@@ -822,8 +823,8 @@ def weighted_objective_columns(
 # --- what is kept at a lambda -----------------------------------------------------------------------
 
 
-#: What `cut_column` finds: the interval of values kept, weights before and after it, location and scale of the transform,
-#: prestandardisation, and whether a tail that is far out was kept.
+#: What `cut_column` finds: the interval of values kept, weights before and after it, location and scale of the
+#: transform, prestandardisation, and whether a tail that is far out was kept.
 N_CUT = 9
 CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
 
@@ -850,9 +851,9 @@ def cut_column(
     column = every.column
     out[CUT_LOW] = _value_of(rectified_log_at(kept.loc - reach, column, at, rule), column.below, prescaling)
     out[CUT_HIGH] = _value_of(rectified_log_at(kept.loc + reach, column, at, rule), column.below, prescaling)
-    counts = every.counts
-    out[CUT_BEFORE] = (counts.before[kept.start] + kept.below) / counts.factor
-    out[CUT_AFTER] = (counts.after[kept.stop] + kept.above) / counts.factor
+    before, after = outside_of(every.counts, kept.start, kept.stop, x.size)
+    factor = unit_of(every.counts) / _value_weight(every.counts)
+    out[CUT_BEFORE], out[CUT_AFTER] = (before + kept.below) / factor, (after + kept.above) / factor
     out[CUT_LOC], out[CUT_SCALE] = kept.loc, kept.scale
     out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, prescaling.divisor if column.below > 0.0 else 1.0
     out[CUT_TAIL] = 1.0 if kept.stop > kept.start and _keeps_far_tail(every, at, kept, options) else 0.0

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from powerkern.outliers.combining import combine_probabilities
-from powerkern.outliers.distances import Spread, ks_distance, mahalanobis, robust_covariance, zscore
+from powerkern.outliers.comparing import RankComparison, compare_ranks
+from powerkern.outliers.distances import Spread, ks_distance, mahalanobis, robust_covariance, zscore, zscore_labels
 from powerkern.outliers.measures import (
     ReliabilityDiagram,
     brier_score,
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OutlierProbability",
+    "RankComparison",
     "ReliabilityDiagram",
     "ScoreScaling",
     "Spread",
     "brier_score",
     "calibration_error",
     "combine_probabilities",
+    "compare_ranks",
     "fit_scaling",
     "harmonic_improvement_score",
     "ks_distance",
@@ -45,6 +48,7 @@ __all__ = [
     "skill_score",
     "stratified_errors",
     "zscore",
+    "zscore_labels",
 ]
 
 

@@ -101,6 +101,67 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     return _frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
 
 
+def zscore_labels(
+    X: object,
+    cutoffs: float | ArrayLike = (2.5, 3.0, 3.5),
+    method: str = "mean-sd",
+    *,
+    ddof: int = 1,
+    n_threads: int | None = None,
+    **constants: Any,
+) -> Any:
+    """How outlying each value is: how many of the cutoffs the absolute value of its z-score exceeds.
+
+    Parameters
+    ----------
+    X : (n, p) or (n,) array-like
+        Numbers; NaN is missing.
+    cutoffs : float or sequence of float, default (2.5, 3, 3.5)
+        Positive numbers. By default a label of 1 is conspicuous, of 2 beyond three standard deviations, of 3 beyond the
+        cutoff that is usual for robust z-scores [1]_. Of one number, the labels are 0 and 1.
+    method, ddof, n_threads, **constants
+        As in `zscore`. Outliers enlarge a standard deviation: of n values, no z-score exceeds ``(n - 1)/sqrt(n)``, that
+        is 2.85 for ten. "median-mad" has no such bound.
+
+    Returns
+    -------
+    ndarray of int, or data frame
+        Like `X`, from 0 to the number of cutoffs; 0 for missing values, and in columns without a scale.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `zscore`; and for cutoffs that are not positive.
+
+    Warns
+    -----
+    UserWarning
+        As `zscore`.
+
+    References
+    ----------
+    .. [1] B. Iglewicz, D. C. Hoaglin, "How to detect and handle outliers", ASQC, 1993.
+
+    Examples
+    --------
+    >>> from powerkern.outliers import zscore_labels
+    >>> x = [1.0, 2.0, 3.0, 4.0, 5.0, 7.5, 50.0]
+    >>> zscore_labels(x)
+    array([0, 0, 0, 0, 0, 0, 0])
+    >>> zscore_labels(x, method="median-mad")
+    array([0, 0, 0, 0, 0, 0, 3])
+    >>> zscore_labels(x, 1.1, "median-mad")
+    array([0, 0, 0, 0, 0, 1, 1])
+    """
+    limits = np.sort(np.asarray(cutoffs, dtype=np.float64).ravel())
+    if not limits.size or not (limits > 0.0).all():
+        raise ValueError(f"cutoffs must be positive numbers, got {cutoffs!r}")
+    matrix = as_matrix(zscore(X, method, ddof=ddof, n_threads=n_threads, **constants))
+    sizes = np.nan_to_num(np.abs(matrix.values), copy=False, nan=0.0, posinf=np.inf)
+    labels = np.searchsorted(limits, sizes.astype(np.float64), side="left")
+    return _frames.restored(X, X, labels[:, 0] if matrix.was_vector else labels)
+
+
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
     """The factor from a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
 
@@ -288,22 +349,32 @@ def _singular(j: int, names: Sequence[str] | None, why: str) -> ValueError:
 
 
 def ks_distance(
-    X: ArrayLike, loc: ArrayLike | None = None, scale: ArrayLike | None = None, *, n_threads: int | None = None
+    X: ArrayLike,
+    loc: ArrayLike | None = None,
+    scale: ArrayLike | None = None,
+    *,
+    distribution: Any = "norm",
+    n_threads: int | None = None,
 ) -> float | FloatArray:
-    """Kolmogorov-Smirnov distance of each column from a normal distribution, by default the one fitted to it.
+    """Kolmogorov-Smirnov distance of each column from a distribution, by default the normal one fitted to it.
 
-    ``max_i max(i/n - Phi(z_i), Phi(z_i) - (i - 1)/n)`` for the ascending ``z_i = (x_i - loc)/scale``.
+    ``max_i max(i/n - F(x_i), F(x_i) - (i - 1)/n)`` for the ascending ``x_i``, with ``F(x) = Phi((x - loc)/scale)`` by
+    default.
 
     Parameters
     ----------
     X : (n, p) or (n,) array-like
         The columns. NaN is missing.
     loc : float or (p,) array-like, optional
-        Mean of the normal distribution; by default that of the column.
+        Mean of the normal distribution, location of others; by default fitted to the column.
     scale : float or (p,) array-like, optional
-        Its standard deviation; by default that of the column, with n - 1.
+        Standard deviation of the normal distribution, by default that of the column, with n - 1; scale of others.
+    distribution : str or object, default "norm"
+        A continuous distribution of `scipy.stats`, by name or itself: what is not given, shapes too, is fitted to each
+        column by its ``fit`` (maximum likelihood, milliseconds to seconds a column). Or a frozen distribution, such as
+        ``scipy.stats.gamma(2.0)``, or anything with a ``cdf``: that of ``(x - loc)/scale``, by default of x.
     n_threads : int, optional
-        Threads to use; default: all CPUs of this process.
+        Threads to use for the normal distribution; default: all CPUs of this process.
 
     Returns
     -------
@@ -313,20 +384,28 @@ def ks_distance(
 
     Raises
     ------
+    TypeError
+        A distribution that is discrete, or none.
     ValueError
-        Infinite values, a scale that is not positive, or shapes that do not fit.
+        Infinite values, a scale that is not positive, shapes that do not fit, an unknown name, or a distribution that
+        cannot be fitted to a column.
 
     Notes
     -----
     Where the distribution is fitted, the distance is smaller than for a given one, and the usual p-values do not hold
-    (Lilliefors' do).
+    (Lilliefors' do for the normal one).
 
     Examples
     --------
     >>> import numpy as np
+    >>> from scipy import stats
     >>> from powerkern.outliers import ks_distance
     >>> ks_distance([-1.0, 0.0, 1.0])
     0.1746780794
+    >>> ks_distance([0.1, 0.5, 0.9], distribution=stats.uniform())
+    0.2333333333
+    >>> ks_distance([[1.0, 2.0], [2.0, 4.0], [7.0, 9.0]], loc=0.0, distribution="expon")
+    array([0.25918178, 0.32967995])
     """
     matrix = as_matrix(X)
     p = matrix.values.shape[1]
@@ -336,6 +415,9 @@ def ks_distance(
             row[:] = _fitting(what, np.full(p, value) if np.ndim(value) == 0 else value, (p,))
     if (given[1] <= 0.0).any():
         raise ValueError("scale must be positive")
+    if not (isinstance(distribution, str) and distribution == "norm"):
+        distances = _ks_of(finite_values(matrix), given, distribution, matrix.names)
+        return float(distances[0]) if matrix.was_vector else distances
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)  # NaN last
@@ -347,3 +429,51 @@ def ks_distance(
     if np.isinf(figures).any():
         finite_values(matrix)
     return float(figures[0]) if matrix.was_vector else figures
+
+
+def _ks_of(values: FloatArray, given: FloatArray, distribution: Any, names: Sequence[str] | None) -> FloatArray:
+    """Distances from a distribution of scipy.stats, given (NaN: by default) its location and scale for each column."""
+    law, fitted = _law(distribution)
+    out = np.full(values.shape[1], np.nan)
+    for j, column in enumerate(values.T):
+        x = np.sort(column[~np.isnan(column)])
+        loc, scale = given[:, j]
+        if fitted and np.isnan(given[:, j]).any() and (x.size < 2 or x[0] == x[-1]):
+            continue
+        if x.size:
+            below = _fitted_cdf(law, x, loc, scale, column_label(j, names)) if fitted else _cdf(law, x, loc, scale)
+            steps = np.arange(x.size + 1) / x.size
+            out[j] = max((steps[1:] - below).max(), (below - steps[:-1]).max())
+    return out
+
+
+def _law(distribution: Any) -> tuple[Any, bool]:
+    """What has the cumulative distribution function, and whether it is to be fitted."""
+    from scipy import stats  # costs more time than to import powerkern
+
+    law = getattr(stats, distribution, None) if isinstance(distribution, str) else distribution
+    if isinstance(distribution, str) and not isinstance(law, stats.rv_continuous):
+        raise ValueError(f"scipy.stats has no continuous distribution {distribution!r}")
+    if isinstance(getattr(law, "dist", law), stats.rv_discrete):
+        raise TypeError(f"distribution must be continuous, got {distribution!r}")
+    if isinstance(law, type) or not callable(getattr(law, "cdf", None)):
+        raise TypeError(f"distribution must be one of scipy.stats, or have a cdf, got {distribution!r}")
+    return law, isinstance(law, stats.rv_continuous)
+
+
+def _cdf(law: Any, x: FloatArray, loc: float, scale: float) -> FloatArray:
+    z = (x - (0.0 if np.isnan(loc) else loc)) / (1.0 if np.isnan(scale) else scale)
+    return np.asarray(law.cdf(z), dtype=np.float64)
+
+
+def _fitted_cdf(law: Any, x: FloatArray, loc: float, scale: float, label: str) -> FloatArray:
+    fixed = {name: value for name, value in (("floc", loc), ("fscale", scale)) if not np.isnan(value)}
+    if law.numargs == 0 and len(fixed) == 2:
+        return _cdf(law, x, loc, scale)
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the search for the parameters
+            parameters = law.fit(x, **fixed)
+    except (ValueError, RuntimeError) as error:
+        raise ValueError(f"{label}: the distribution {law.name!r} cannot be fitted: {error}") from error
+    return np.asarray(law.cdf(x, *parameters), dtype=np.float64)

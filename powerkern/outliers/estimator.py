@@ -18,8 +18,8 @@ from powerkern._validate import is_real
 from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.scaling import fit_scaling
 
-#: Probability above which rows are outliers where nothing else is said: some 2.6 standard deviations.
-_CAUTIOUS = 0.99
+#: Probability above which rows are outliers where nothing says how many there are: some three standard deviations.
+_CAUTIOUS = 0.997
 #: Confidence beyond which a label does not change with the training data, for all practical purposes: 1 - exp(-32).
 _STABLE = 1.0 - np.exp(-32.0)
 #: Scores beyond this are as good as infinite; differences do not overflow.
@@ -45,12 +45,13 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Which rows `predict` calls outliers.
 
         "auto"
-            Those that the detector itself does: by its own ``contamination``, ``nu`` or offset, its labels are those of
-            `predict`. A detector without a decision of its own: those with a probability above 0.99. Several detectors:
-            as many rows of the training data as they call outliers on average, those with the highest probabilities.
+            Those that the detector itself does, by its own ``contamination`` or ``nu``. Where it has none, but a
+            constant (``contamination="auto"`` in scikit-learn), those of these that have a probability above 0.997 too;
+            where it has no decision of its own, all with such a probability. Several detectors: as many rows of the
+            training data as they call outliers in this way on average, those with the highest probabilities.
         float
             This fraction of the training data, above 0 and at most 1/2, those with the highest scores; of new data,
-            those with scores above these. ``1 - q`` for outliers above the quantile q.
+            those with scores above these; fewer where scores are tied. ``1 - q`` for outliers above the quantile q.
     threshold : float, optional
         In place of `contamination`: outliers are rows with a probability above this one. Of normal scores without
         outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, 0.13 % above 0.997.
@@ -293,7 +294,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _decide(self, scores: FloatArray) -> None:
         """Where outliers begin, from the scores of the training data by each detector."""
-        own = [self._own_limit(detector) for detector in self._detectors]
+        own = [self._own_limit(detector, j) for j, detector in enumerate(self._detectors)]
         given, named = self.contamination != "auto", self.threshold is not None
         self._by_probability = self._is_several or named or not (given or own[0] is not None)
         self._training = self._outlyingness(scores)
@@ -309,14 +310,15 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         known = self._training[~np.isnan(self._training)]
         self.contamination_ = float(self.contamination) if given else float((known > limit).sum() / max(known.size, 1))
 
-    def _own_limit(self, detector: Any) -> float | None:
-        """The score above which a detector says outlier; None where it has no say."""
+    def _own_limit(self, detector: Any, j: int) -> float | None:
+        """The score above which detector j says outlier, with caution; None where it has no say."""
         step = _last_step(detector)
-        for name in ("threshold_", "offset_"):  # of PyOD and of scikit-learn, which has an array of one too
-            own = getattr(step, name, None)
-            if own is not None and np.size(own) == 1:
-                return float(self._ascending(step, own).item())
-        return 0.0 if is_outlier_detector(step) else None
+        own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)
+        if own is None or np.size(own) != 1:  # some of scikit-learn have an array of one
+            return 0.0 if is_outlier_detector(step) else None
+        limit = float(self._ascending(step, own).item())
+        constant = getattr(step, "contamination", None) == "auto"
+        return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j])) if constant else limit
 
     def _own_share(self, own: list[float | None], scores: FloatArray) -> float:
         """The fraction of the training data that detectors call outliers, on average."""

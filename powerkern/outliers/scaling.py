@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,15 +94,83 @@ class ScoreScaling:
         ValueError
             Another number of detectors than the map was made for.
         """
+        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
+        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
+        return self._mapped(scores, change, n_threads)
+
+    def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
+        """Distribution function of the scores as the rule takes them to be: the fraction of inliers up to each score.
+
+        Normal, for "linear" uniform, for the gamma rules gamma, for "yeo-johnson" normal after the transform. It is
+        what ``ks_distance(scores, distribution=scaling)`` compares scores with, and `powerkern.plot.score_plot` draws.
+
+        Parameters
+        ----------
+        scores, n_threads
+            As in `probability`.
+
+        Returns
+        -------
+        ndarray or data frame
+            Like `scores`; NaN stays NaN. Where sigma is 0, a step at mu, for "linear" 0.
+
+        Examples
+        --------
+        >>> from powerkern.outliers import fit_scaling
+        >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").cdf([1.0, 3.0])
+        array([0.08867178, 0.5 ])
+        """
+        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma_cdf)
+        change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian_cdf)
+        return self._mapped(scores, change, n_threads)
+
+    def score_at(self, probability: float) -> FloatArray:
+        """The score of each detector up to which the probability is at most this one: the map, the other way.
+
+        Parameters
+        ----------
+        probability : float
+            From 0 to 1.
+
+        Returns
+        -------
+        (p,) ndarray
+            The largest float64 with ``probability(score) <= probability``; NaN for a detector without finite scores.
+
+        Raises
+        ------
+        ValueError
+            A probability outside [0, 1].
+
+        Examples
+        --------
+        >>> from powerkern.outliers import fit_scaling
+        >>> fit_scaling([1.0, 2.0, 3.0, 4.0, 5.0], center="median").score_at(0.95)
+        array([5.90584695])
+        """
+        if not is_real(probability) or not 0.0 <= probability <= 1.0:
+            raise ValueError(f"probability must be from 0 to 1, got {probability!r}")
+        below, above = (np.full(self.mu.size, rank) for rank in _RANKS)
+        for _ in range(64):  # halves, of all float64 as they are ordered
+            middle = below + (above - below) // np.uint64(2)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of scores that no transform reaches
+                beyond = self.probability(_float_of(middle)[None, :], n_threads=1)[0] > probability
+            below, above = np.where(beyond, below, middle), np.where(beyond, middle, above)
+        return np.where(np.isnan(self.mu), np.nan, _float_of(below))
+
+    def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
+        """The scores, transformed where the rule says so, as `change` makes them; -inf becomes 0 and inf 1."""
         part = _frames.columns_named(scores, self.column_names)
         matrix = as_matrix(part, what="scores")
         check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
         threads = thread_count(n_threads)
-        values, infinite = _finite(matrix.values)
+        values, infinite = matrix.values, None
+        if self.power is not None or np.isnan(self.mu).any():  # else `change` knows what to make of infinite scores
+            values, infinite = _finite(values)
         if self.power is not None:
             values = self.power.transform(values, n_threads=threads)
-        gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
-        result = changed_matrix({"linear": self._linear, **gammas}.get(self.method, self._gaussian), values, threads)
+        result = changed_matrix(change, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
         return _frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
@@ -128,6 +197,23 @@ class ScoreScaling:
             spread = (gammainc(shape, above * shape) - at_mean) / (1.0 - at_mean)
             step = np.where(np.isnan(block), np.nan, block > mu)
         block[:] = np.where(sigma == 0.0, step, spread)
+
+    def _gaussian_cdf(self, block: FloatArray, group: slice) -> None:
+        from scipy.special import ndtr
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            spread = ndtr((block - mu) / sigma)
+        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
+
+    def _gamma_cdf(self, block: FloatArray, group: slice) -> None:
+        from scipy.special import gammainc
+
+        mu, sigma = self.mu[group, None], self.sigma[group, None]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
+            spread = gammainc(shape, np.maximum(block, 0.0) / mu * shape)
+        block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
 
 def fit_scaling(
@@ -302,6 +388,25 @@ def _fitted(
         mu, sigma = _by_rule(scores, rule, threads)
     _warn(method, mu, sigma, matrix.names)
     return ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names)
+
+
+# --- floating-point numbers as they are ordered ----------------------------------------------------------
+
+_SIGN = np.uint64(1 << 63)
+
+
+def _float_of(rank: NDArray[np.uint64]) -> FloatArray:
+    """Floating-point numbers by their rank."""
+    return np.where(rank >= _SIGN, rank ^ _SIGN, ~rank).view(np.float64)
+
+
+def _rank_of(number: float) -> np.uint64:
+    bits = np.float64(number).view(np.uint64)
+    return np.uint64(~bits if bits >= _SIGN else bits ^ _SIGN)
+
+
+#: That of the smallest number, and one beyond that of the largest.
+_RANKS = (_rank_of(-np.finfo(np.float64).max), _rank_of(np.inf))
 
 
 # --- infinite scores -------------------------------------------------------------------------------------

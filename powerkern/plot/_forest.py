@@ -102,10 +102,10 @@ class _Estimates(NamedTuple):
 
 
 def _checked_limits(limits: tuple[float, float]) -> tuple[float, float]:
-    low, high = map(float, limits)
-    if not -np.inf < low < high < np.inf:
+    ends = np.asarray(limits)
+    if ends.shape != (2,) or ends.dtype.kind not in "iuf" or not -np.inf < ends[0] < ends[1] < np.inf:
         raise ValueError(f"limits must be two finite numbers, the smaller one first, got {limits!r}")
-    return low, high
+    return float(ends[0]), float(ends[1])
 
 
 def _estimates(

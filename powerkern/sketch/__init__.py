@@ -11,9 +11,12 @@ grids where that is needed. One pass, if the data come as a stream: ``total = ex
 None; then ``finish(total)``.
 """
 
-from powerkern.sketch.chunks import fit_chunks, naming
-from powerkern.sketch.driver import check_estimator, fit_with
+from powerkern._validate import naming
+from powerkern.sketch.chunks import fit_chunks
+from powerkern.sketch.columns import Column, columns_to_read
+from powerkern.sketch.driver import fit_with
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
+from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
 from powerkern.sketch.passes import MapReduce, Pass
 from powerkern.sketch.summaries import (
     BYTES_VERSION,
@@ -32,22 +35,26 @@ from powerkern.sketch.summaries import (
 __all__ = [
     "BYTES_VERSION",
     "EMPTY_RANGE",
+    "Column",
     "Grid",
     "MapReduce",
     "Mergeable",
+    "Outcome",
     "Pass",
     "Range",
     "Sketch",
     "beside",
-    "check_estimator",
     "checked_bounds",
+    "columns_to_read",
     "extend",
     "finish",
     "finish_results",
     "fit_chunks",
     "fit_with",
     "merge",
+    "merged_outcome",
     "naming",
+    "outcome_of",
     "range_of",
     "replaced",
     "resolved",

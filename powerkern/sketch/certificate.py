@@ -7,8 +7,6 @@ left open; the values of the rows inside the interval are exact.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from powerkern._engine.by_column import fit_matrix
@@ -17,10 +15,8 @@ from powerkern.kernels.family import BOX_COX
 from powerkern.kernels.results import LMBDA, ROUTE, STATUS
 from powerkern.kernels.robust import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_SCALE
 from powerkern.kernels.robust_search import CARROLL, QQ, TRIMMED
-from powerkern.sketch.order import weighted_median
-
-if TYPE_CHECKING:
-    from powerkern.sketch.robust import Column
+from powerkern.sketch.order import moment_points, weighted_median
+from powerkern.sketch.robust_column import Column
 
 #: 1/Phi^-1(3/4); and by how much bounds of first order are widened.
 _MAD, _SAFETY = 1.4826, 2.0
@@ -31,7 +27,7 @@ _TOLERANCE = 2e-5
 
 
 def start_error(column: Column) -> float:
-    """How far the start may be from that of the rows: where the objective is as low, but for what is not known of it."""
+    """How far the start may be from that of the rows: where the objective is as low, to what is known of it."""
     lmbda = column.lmbda
     routes = np.array([column.begun[ROUTE]])
     for reach in _REACHES:
@@ -40,19 +36,22 @@ def start_error(column: Column) -> float:
         if np.isnan(q).any():
             return np.inf
         rough = float(np.abs(np.diff(q, 2) - np.median(np.diff(q, 2))).max())
-        low = np.flatnonzero(q <= q.min() + _SAFETY * (_doubt(column) + rough))
-        if 0 < low[0] and low[-1] < _POINTS - 1:
+        low = np.flatnonzero(q <= q.min() + _SAFETY * (_doubt(column, at, q) + rough))
+        if low[0] > 0 and low[-1] < _POINTS - 1:
             ends = at[[low[0] - 1, low[-1] + 1]]
             return float(np.abs(ends - lmbda).max()) + _TOLERANCE
     return np.inf
 
 
-def _doubt(column: Column) -> float:
-    """What location and scale, known up to bins, may do to the objective at the start."""
+def _doubt(column: Column, lmbdas: FloatArray, q: FloatArray) -> float:
+    """What the order in the bins may do to the objective: by location and scale, or to sums between bins."""
+    if column.options.criterion != QQ:
+        x, w, _ = moment_points(column.cells.part(column.cells.mean != column.tie))
+        routes = np.array([column.begun[ROUTE]])
+        other = column.estimator.objective(x[:, None], column.family, lmbdas, w / column.unit, 1, routes)[0]
+        return float(np.ptp(other - q))
     figures, y = column.cut(column.lmbda, column.options.rule)
     loc, scale = _doubts(column, y, figures)
-    if column.options.criterion != QQ:
-        return loc / figures[CUT_SCALE] * 1e-2
     from scipy.special import ndtri  # costs a third of the time to import powerkern
 
     below = np.cumsum(column.w) - 0.5 * column.w

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
-from powerkern._estimators import ESTIMATORS, NearestNormal, Robust, other_estimator, plain_options
+from powerkern._estimators import NearestNormal, Robust, other_estimator, plain_options
 from powerkern._lambda_limit import lambda_limit
 from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import BoolArray, Bounds
@@ -54,8 +54,8 @@ def fit_with(
         (indices), None if nothing; `beside` puts the results of such blocks of columns side by side.
     family, standardize, lmbda, shift, ymax, bounds, column_names
         As for `powerkern.fit`.
-    estimator : {"mle"}
-        Maximum likelihood.
+    estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
+        As for `powerkern.fit`. Robust estimators take five passes, or some more, see Notes of `fit_chunks`.
     sample_weight : str, optional
         The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: those
         that the engine hands over with the chunks, or none.
@@ -66,6 +66,8 @@ def fit_with(
         call it side by side.
     progress : bool, default False
         Show a bar (needs tqdm) that counts the passes over the data.
+    **estimator_options
+        The options of the estimator, as for `powerkern.fit`.
 
     Returns
     -------
@@ -168,12 +170,3 @@ def _merged(a: S, b: S) -> S:
     both: Any = (a, b)
     whole: S = merge(*both)
     return whole
-
-
-def check_estimator(estimator: str) -> None:
-    """Refuse estimators that need more than sums."""
-    if as_choice("estimator", estimator, ("mle", *ESTIMATORS)) != "mle":
-        raise ValueError(
-            f"estimator={estimator!r} needs the order of all values, which sums over chunks do not hold; draw rows at "
-            "random and fit these by powerkern.fit, or use 'mle'"
-        )

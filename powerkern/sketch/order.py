@@ -50,7 +50,8 @@ class Sample(Additive):
     @property
     def is_complete(self) -> BoolArray:
         """Columns all of whose values are in the sample."""
-        return np.array([len(drawn) for drawn in self.drawn]) == self.range.count
+        complete: BoolArray = np.array([len(drawn) for drawn in self.drawn]) == self.range.count
+        return complete
 
     @property
     def ends(self) -> FloatArray:
@@ -240,19 +241,20 @@ def _count(
 
 
 class Cells(NamedTuple):
-    """Disjoint intervals that hold all values, in ascending order, with mean and variance of the values in each."""
+    """Disjoint intervals that hold all values, in ascending order, with their means and standard deviations."""
 
     rows: FloatArray
     weight: FloatArray
     low: FloatArray  #: smallest and largest value
     high: FloatArray
     mean: FloatArray
-    variance: FloatArray
+    sd: FloatArray
 
     @property
     def is_one_value(self) -> BoolArray:
         """Cells whose values are all equal."""
-        return self.low == self.high
+        equal: BoolArray = self.low == self.high
+        return equal
 
     def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cells:
         """Some of the cells."""
@@ -264,13 +266,13 @@ def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) ->
     rows, weight, first, second = sums[:, filled].astype(np.float64)
     low, high = ends[:, filled]
     scale = 0.25 if edges.size and max(abs(edges[0]), abs(edges[-1])) > _HUGE else 1.0
-    left, width = scale * edges[filled], np.diff(scale * edges)[filled] if edges.size else edges[filled]
+    left = scale * edges[filled]
+    width = np.diff(scale * edges)[filled]
     t = first / weight
     mean = np.clip((left + width * t) / scale, low, high)
-    with np.errstate(over="ignore", under="ignore"):
-        variance = (width / scale) ** 2 * np.maximum(second / weight - t * t, 0.0)
-        variance = np.where(low == high, 0.0, np.minimum(variance, (mean - low) * (high - mean)))
-    return Cells(rows, np.ldexp(weight, quantum), low, high, mean, variance)
+    sd = width * np.sqrt(np.maximum(second / weight - t * t, 0.0)) / scale
+    most = np.sqrt(scale * mean - scale * low) * np.sqrt(scale * high - scale * mean) / scale
+    return Cells(rows, np.ldexp(weight, quantum), low, high, mean, np.where(low == high, 0.0, np.minimum(sd, most)))
 
 
 def rows_as_cells(drawn: FloatArray) -> Cells:
@@ -327,15 +329,15 @@ def equal_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
 
 def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
     """As `equal_points`: up to two points a cell, which have the mean and the variance of its values."""
-    sd = np.sqrt(cells.variance)
+    sd = cells.sd
     left, right = cells.mean - sd, cells.mean + sd
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = left < cells.low  # then from the lowest value on, with the weight that goes with it
         left = np.where(beyond, cells.low, left)
-        right = np.where(beyond, cells.mean + cells.variance / (cells.mean - cells.low), right)
+        right = np.where(beyond, cells.mean + sd * (sd / (cells.mean - cells.low)), right)
         over = right > cells.high
         right = np.where(over, cells.high, right)
-        left = np.where(over, cells.mean - cells.variance / (cells.high - cells.mean), left)
+        left = np.where(over, cells.mean - sd * (sd / (cells.high - cells.mean)), left)
         share = np.where(right > left, (cells.mean - left) / (right - left), 1.0)
     x = np.column_stack([np.where(sd > 0.0, left, cells.mean), np.where(sd > 0.0, right, cells.mean)])
     x = np.clip(x, cells.low[:, None], cells.high[:, None])

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -16,7 +17,13 @@ from powerkern.completion import UVImputer
 nan = np.nan
 
 
-@parametrize_with_checks([UVImputer(random_state=0), UVImputer(2, method="cd", shrinkage=0.0, random_state=0)])
+@parametrize_with_checks(
+    [
+        UVImputer(random_state=0),
+        UVImputer(2, method="cd", shrinkage=0.0, random_state=0),
+        UVImputer(2, normalize="both", n_starts=2, combine="average", random_state=0),
+    ]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -33,7 +40,8 @@ def test_better_than_means_and_neighbours():
     def error(imputer):
         return np.sqrt(np.mean((((imputer.fit_transform(M) - X) / X.std(axis=0))[mask]) ** 2))
 
-    assert error(UVImputer(random_state=0)) < 0.8 * error(KNNImputer()) < 0.8 * error(SimpleImputer())
+    assert error(UVImputer(random_state=0)) < 0.6 * error(KNNImputer()) < 0.6 * error(SimpleImputer())
+    assert error(UVImputer(10, random_state=0)) < 0.8 * error(KNNImputer())
 
 
 def test_values_that_are_there_stay():
@@ -43,16 +51,73 @@ def test_values_that_are_there_stay():
     assert np.isfinite(filled).all()
 
 
-def test_units_of_columns_do_not_matter():
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_units_of_columns_do_not_matter(rank):
     M, _ = holes(load_breast_cancer().data[:, :6])
     units = 2.0 ** np.array([0, 30, -20, 4, 100, -3])
-    one = UVImputer(2, random_state=0).fit_transform(M)
-    np.testing.assert_allclose(UVImputer(2, random_state=0).fit_transform(M * units) / units, one, rtol=1e-9)
+    one = UVImputer(rank, random_state=0).fit_transform(M)
+    np.testing.assert_allclose(UVImputer(rank, random_state=0).fit_transform(M * units) / units, one, rtol=1e-9)
+
+
+@pytest.mark.parametrize("normalize", ["columns", "rows", "both", None])
+def test_one_unit_for_all_columns(normalize):
+    rng = np.random.default_rng(0)
+    full = rng.normal(size=(200, 3)) @ rng.normal(size=(3, 8)) + rng.normal(size=8) + 0.1 * rng.normal(size=(200, 8))
+    M, mask = holes(full)
+    filled = UVImputer(normalize=normalize, random_state=0).fit_transform(M)
+    assert np.sqrt(np.mean((filled - full)[mask] ** 2)) < 0.3 * full.std()
+    scaled = UVImputer(normalize=normalize, random_state=0).fit_transform(4.0 * M)
+    np.testing.assert_allclose(scaled, 4.0 * filled, rtol=1e-9)
+
+
+def test_what_was_chosen():
+    M, _ = holes(load_breast_cancer().data)
+    imputer = UVImputer(random_state=0).fit(M)
+    assert imputer.rank_ == 30
+    assert 0.0 < imputer.shrinkage_ < 0.1
+    assert imputer.weights_.sum() == pytest.approx(1.0)
+    assert imputer.validation_rmse_ == pytest.approx(0.38, abs=0.08)
+    np.testing.assert_allclose(imputer.scale_, np.nanstd(M, axis=0), rtol=1e-12)
+
+
+def test_the_seed_hardly_matters():
+    X = load_breast_cancer().data
+    M, mask = holes(X)
+    filled = [UVImputer(random_state=seed).fit_transform(M) for seed in range(3)]
+    errors = [np.sqrt(np.mean((((one - X) / X.std(axis=0))[mask]) ** 2)) for one in filled]
+    assert max(errors) < 1.02 * min(errors)
+
+
+def test_several_starts_are_averaged():
+    M, mask = holes(load_breast_cancer().data[:100, :8])
+    options = {"tol": 1e-2, "shrinkage": 0.01, "random_state": 3}
+    imputer = UVImputer(3, n_starts=4, combine="average", **options).fit(M)
+    one = [each.fold_in(M) for each in imputer._decompositions]
+    weights = [each.rmse**-2 for each in imputer._decompositions]
+    filled = imputer.transform(M)
+    np.testing.assert_allclose(filled, np.average(one, axis=0, weights=weights), rtol=1e-12)
+    assert (filled[~mask] == M[~mask]).all()
+    best = UVImputer(3, n_starts=4, **options).fit(M)
+    assert len({each.rmse for each in imputer._decompositions}) == 4
+    assert best.decomposition_.rmse <= 1.05 * imputer.decomposition_.rmse
+
+
+def test_ranks_are_compared_by_their_scores():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3)) @ rng.normal(size=(3, 20)) + 0.2 * rng.normal(size=(150, 20))
+    M, mask = holes(X)
+    search = GridSearchCV(UVImputer(shrinkage=0.05, random_state=0), {"rank": [1, 3, 8]}, cv=3).fit(M)
+    assert search.best_params_ == {"rank": 3}
+    auto = UVImputer(random_state=0).fit(M[:100])
+    error = np.sqrt(np.mean(((auto.transform(M) - X) / auto.scale_)[100:][mask[100:]] ** 2))
+    assert -auto.score(M[100:]) == pytest.approx(error, rel=0.3)
+    assert auto.score(M[100:]) == auto.score(M[100:])
+    assert np.isnan(auto.score(np.full((2, 20), nan)))
 
 
 def test_new_rows_in_a_pipeline():
     M, _ = holes(load_breast_cancer().data)
-    pipeline = make_pipeline(UVImputer(5, random_state=0), StandardScaler()).fit(M[:400])
+    pipeline = make_pipeline(UVImputer(random_state=0), StandardScaler()).fit(M[:400])
     assert np.isfinite(pipeline.transform(M[400:])).all()
     np.testing.assert_allclose(pipeline.transform(M[400:401]), pipeline.transform(M[400:])[:1], rtol=1e-12)
 
@@ -71,13 +136,16 @@ def test_columns_without_values_and_constant_ones():
     X = np.array([[1.0, nan, 5.0], [2.0, nan, 5.0], [nan, nan, nan]])
     with pytest.warns(UserWarning, match="no entries in row 2, column 1"):
         filled = UVImputer(random_state=0).fit_transform(X)
-    np.testing.assert_allclose(filled[:, 1], 0.0)
+    np.testing.assert_allclose(filled[:, 1], 0.0, atol=1e-300)
     np.testing.assert_allclose(filled[2], [1.5, 0.0, 5.0])
 
 
 def test_rows_without_values_become_the_means():
     M, _ = holes(load_breast_cancer().data[:50, :4])
     imputer = UVImputer(2, random_state=0).fit(M)
+    chosen = UVImputer(random_state=0).fit(M).transform([[nan] * 4] * 2)
+    np.testing.assert_allclose(chosen, [np.nanmean(M, axis=0)] * 2, rtol=0.05)
+    assert (chosen[0] == chosen[1]).all()
     for n in (1, 3):
         np.testing.assert_allclose(imputer.transform([[nan] * 4] * n), [np.nanmean(M, axis=0)] * n, rtol=1e-14)
 
@@ -94,11 +162,14 @@ def test_frames_come_out_as_frames():
 
 def test_clones_and_seeds():
     M, _ = holes(load_breast_cancer().data)
-    imputer = UVImputer(3, random_state=5)
-    assert (clone(imputer).fit_transform(M) == imputer.fit_transform(M)).all()
+    for imputer in (UVImputer(3, random_state=5), UVImputer(random_state=5)):
+        assert (clone(imputer).fit_transform(M) == imputer.fit_transform(M)).all()
 
 
-@pytest.mark.parametrize("options", [{"rank": 0}, {"shrinkage": -1.0}, {"method": "svd"}, {"n_threads": 0}])
+@pytest.mark.parametrize(
+    "options",
+    [{"rank": 0}, {"rank": "best"}, {"shrinkage": -1.0}, {"method": "svd"}, {"combine": "sum"}, {"n_threads": 0}],
+)
 def test_bad_parameters(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         UVImputer(**options).fit([[1.0, 2.0], [3.0, 4.0]])

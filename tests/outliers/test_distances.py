@@ -176,3 +176,71 @@ def test_ks_distance_is_the_same_for_any_threads_and_order():
 def test_ks_distance_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# --- from any distribution -----------------------------------------------------------------------------
+
+POSITIVE = np.random.default_rng(3).gamma(2.0, size=(150, 2))
+
+
+@pytest.mark.parametrize("law", [stats.gamma(2.0), stats.lognorm(0.8, scale=2.0), stats.t(3), stats.norm(1.0, 2.0)])
+def test_ks_distance_from_a_given_distribution(law):
+    expected = [stats.kstest(x, law.cdf).statistic for x in POSITIVE.T]
+    assert ks_distance(POSITIVE, distribution=law) == pytest.approx(expected, rel=1e-13)
+    moved = [stats.kstest((x - 1.0) / 3.0, law.cdf).statistic for x in POSITIVE.T]
+    assert ks_distance(POSITIVE, 1.0, 3.0, distribution=law) == pytest.approx(moved, rel=1e-13)
+    assert ks_distance(POSITIVE[:, 0], distribution=law) == pytest.approx(expected[0], rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["expon", "gamma", "laplace", "weibull_min"])
+def test_ks_distance_from_a_fitted_distribution(name):
+    law = getattr(stats, name)
+    for given in ({}, {"loc": 0.0}):
+        fixed = {"floc": 0.0} if given else {}
+        with np.errstate(all="ignore"):
+            expected = [stats.kstest(x, law(*law.fit(np.sort(x), **fixed)).cdf).statistic for x in POSITIVE.T]
+        assert ks_distance(POSITIVE, **given, distribution=name) == pytest.approx(expected, rel=1e-12)
+        assert ks_distance(POSITIVE, **given, distribution=law) == pytest.approx(expected, rel=1e-12)
+
+
+def test_ks_distance_from_a_distribution_without_parameters_left():
+    expected = [stats.kstest(x, stats.expon(0.1, 2.0).cdf).statistic for x in POSITIVE.T]
+    assert ks_distance(POSITIVE, 0.1, 2.0, distribution="expon") == pytest.approx(expected, rel=1e-13)
+
+
+def test_the_normal_distribution_by_any_name():
+    by_hand = ks_distance(POSITIVE, 1.0, 2.0)
+    assert ks_distance(POSITIVE, 1.0, 2.0, distribution=stats.norm) == pytest.approx(by_hand, rel=1e-12)
+    assert ks_distance(POSITIVE, 1.0, 2.0, distribution=stats.norm()) == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_ks_distance_from_a_distribution_with_missing_values():
+    holes = POSITIVE.copy()
+    holes[4, 0] = math.nan
+    law = stats.gamma(2.0)
+    expected = stats.kstest(np.delete(POSITIVE[:, 0], 4), law.cdf).statistic
+    assert ks_distance(holes, distribution=law)[0] == pytest.approx(expected, rel=1e-13)
+    table = np.array([[1.0, math.nan], [1.0, math.nan]])
+    assert np.isnan(ks_distance(table, distribution="gamma")).all()
+    assert ks_distance(table, distribution=stats.expon())[0] == pytest.approx(1.0 - math.exp(-1.0))
+
+
+@pytest.mark.parametrize(
+    "distribution, kind, message",
+    [
+        ("gama", ValueError, "no continuous distribution 'gama'"),
+        ("poisson", ValueError, "no continuous distribution 'poisson'"),
+        (stats.poisson(2.0), TypeError, "must be continuous"),
+        (stats.poisson, TypeError, "must be continuous"),
+        (3.0, TypeError, "have a cdf"),
+        ("beta", ValueError, "column 0: the distribution 'beta' cannot be fitted"),
+    ],
+)
+def test_ks_distance_refuses_distributions(distribution, kind, message):
+    with pytest.raises(kind, match=message):
+        ks_distance(POSITIVE, 0.0, 1.0, distribution=distribution)
+
+
+def test_ks_distance_refuses_infinite_values_for_any_distribution():
+    with pytest.raises(ValueError, match="row 1: the value is inf"):
+        ks_distance([1.0, math.inf], distribution=stats.expon())

@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 import powerkern as pk
-from powerkern.outliers import fit_scaling, outlier_probability, zscore
+from powerkern.outliers import fit_scaling, ks_distance, outlier_probability, zscore, zscore_labels
 
 RULES = {
     "linear": {"method": "linear"},
@@ -254,6 +254,53 @@ def test_nothing_but_infinite_scores(rule):
     assert found.tolist() == [1.0, 0.0, 1.0]
 
 
+def test_distribution_behind_each_rule():
+    s = SCORES[:, 0]
+    scaling = fit_scaling(s)
+    assert scaling.cdf(s) == pytest.approx(stats.norm(scaling.mu[0], scaling.sigma[0]).cdf(s), rel=1e-12)
+    assert scaling.probability(s) == pytest.approx(np.maximum(0.0, 2.0 * scaling.cdf(s) - 1.0), abs=1e-14)
+    scaling = fit_scaling(s, method="linear")
+    assert np.array_equal(scaling.cdf(s), scaling.probability(s))
+    scaling = fit_scaling(s, method="gamma")
+    mean, sd = scaling.mu[0], scaling.sigma[0]
+    assert scaling.cdf(s) == pytest.approx(stats.gamma((mean / sd) ** 2, scale=sd**2 / mean).cdf(s), rel=1e-9)
+    assert scaling.cdf([-1.0]).tolist() == [0.0]
+    scaling = fit_scaling(s, method="yeo-johnson")
+    z = (scaling.power.transform(s) - scaling.mu[0]) / scaling.sigma[0]
+    assert scaling.cdf(s) == pytest.approx(stats.norm.cdf(z), rel=1e-12)
+    assert ks_distance(s, distribution=scaling) == pytest.approx(stats.kstest(s, scaling.cdf).statistic, rel=1e-12)
+
+
+@pytest.mark.parametrize("rule", [*RULES.values(), {"method": "gamma"}])
+def test_distribution_without_a_scale_is_a_step(rule):
+    scaling = quiet(fit_scaling, [2.0, 2.0, 2.0], **rule)
+    found = scaling.cdf([1.0, 3.0, math.nan, math.inf, -math.inf])
+    expected = [0.0, float(rule.get("method") != "linear"), math.nan, 1.0, 0.0]
+    assert found == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("rule", [*ALL_RULES, {"method": "yeo-johnson", "estimator": "mle"}])
+@pytest.mark.parametrize("probability", [0.0, 0.01, 0.5, 0.99])
+def test_the_map_the_other_way(rule, probability):
+    scaling = fit_scaling(SCORES, **rule)
+    scores = scaling.score_at(probability)
+    assert (scaling.probability(scores[None, :]) <= probability).all()
+    reached = scores < np.finfo(np.float64).max  # some transforms are bounded
+    assert reached.any()
+    beyond = np.nextafter(scores, math.inf, where=reached, out=scores.copy())
+    assert np.array_equal(scaling.probability(beyond[None, :])[0] > probability, reached)
+
+
+def test_the_map_the_other_way_at_the_ends():
+    assert fit_scaling(SCORES[:, 0]).score_at(1.0).tolist() == [np.finfo(np.float64).max]
+    assert quiet(fit_scaling, [2.0, 2.0, 2.0]).score_at(0.5).tolist() == [2.0]
+    assert np.isnan(quiet(fit_scaling, [math.nan, math.nan]).score_at(0.5)).all()
+    assert fit_scaling([1.0, 2.0, 3.0], 2.5, "sd").score_at(0.0).tolist() == [2.5]
+    for wrong in (-0.1, 1.1, math.nan, "high"):
+        with pytest.raises(ValueError, match="probability must be from 0 to 1"):
+            fit_scaling(SCORES).score_at(wrong)
+
+
 def test_map_knows_its_detectors():
     scaling = fit_scaling(pd.DataFrame(SCORES[:, :2], columns=["knn", "lof"]))
     with pytest.raises(ValueError, match="3 columns"):
@@ -408,6 +455,38 @@ def test_zscores_without_scale():
 def test_zscores_refuse_infinite_values():
     with pytest.raises(ValueError, match="row 1: the value is inf"):
         zscore([1.0, math.inf])
+
+
+@pytest.mark.parametrize("method", ["mean-sd", "median-mad"])
+def test_labels_count_the_cutoffs(method):
+    size = abs(zscore(SCORES, method))
+    expected = sum((size > cutoff).astype(int) for cutoff in (2.5, 3.0, 3.5))
+    assert set(expected.ravel()) == {0, 1, 2, 3}
+    assert np.array_equal(zscore_labels(SCORES, method=method), expected)
+    assert np.array_equal(zscore_labels(SCORES, [3.5, 2.5, 3.0], method), expected)
+    assert np.array_equal(zscore_labels(SCORES[:, 0], 2.5, method), size[:, 0] > 2.5)
+
+
+def test_labels_of_frames_and_missing_values():
+    frame = pd.DataFrame(SCORES[:, :2], columns=["a", "b"], index=np.arange(300) + 7)
+    frame.iloc[3, 1] = math.nan
+    labels = zscore_labels(frame)
+    assert labels.index.equals(frame.index)
+    assert labels["a"].to_list() == zscore_labels(SCORES[:, 0]).tolist()
+    assert labels.iloc[3, 1] == 0
+    with pytest.warns(UserWarning, match="scale is 0"):
+        assert zscore_labels([1.0, 1.0, 1.0]).tolist() == [0, 0, 0]
+
+
+def test_a_score_at_the_cutoff_is_not_beyond():
+    size = abs(zscore(SCORES))
+    assert np.array_equal(zscore_labels(SCORES, size[0, 0]), size > size[0, 0])
+
+
+@pytest.mark.parametrize("cutoffs", [[], 0.0, [1.0, -2.0], math.nan])
+def test_cutoffs_are_positive(cutoffs):
+    with pytest.raises(ValueError, match="cutoffs must be positive"):
+        zscore_labels(SCORES, cutoffs)
 
 
 def test_a_range_that_overflows_is_refused():

@@ -27,8 +27,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import powerkern as pk
-from powerkern import supervised
-from powerkern.supervised import SupervisedPowerTransformer
+from powerkern.supervised import SupervisedPowerTransformer, columns
 
 GRID = np.array([-2.0, 0.0, 1.0, 3.0])
 
@@ -284,7 +283,7 @@ def test_priors_for_classes_that_a_split_has_not_seen():
 
 def test_what_is_kept_stays_within_its_bytes(monkeypatch):
     """10 columns, 11 lambdas and 10 classes make 35 MB of terms; a trial itself works in some 5 MB."""
-    monkeypatch.setattr(supervised, "_CACHE", 2**20)
+    monkeypatch.setattr(columns, "_CACHE", 2**20)
     rng = np.random.default_rng(0)
     y = rng.integers(10, size=4000)
     X = rng.lognormal(size=(4000, 10)) + y[:, None]

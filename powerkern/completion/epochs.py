@@ -1,0 +1,40 @@
+"""Half an epoch of a decomposition: all rows of one factor improved, on several threads, with the other held fixed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from powerkern._engine.by_column import for_each_group
+from powerkern._typing import FloatArray
+from powerkern.kernels.completion import Cells, pack_rows
+
+
+def half_epoch(
+    kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
+) -> FloatArray:
+    """Improve all rows of `own`; returns each one's sum of squared residuals."""
+    n_rows = own.shape[0]
+    squares = np.empty(n_rows)
+
+    def job(group: slice) -> None:
+        part = (cells.start[group.start : group.stop + 1], cells.column, cells.value)
+        kernel(part, other, own[group], ridge, damping, squares[group])
+
+    for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)
+    return squares
+
+
+def packed(values: FloatArray, n_threads: int) -> Cells:
+    """The observed cells, row after row."""
+    n_rows, n_columns = values.shape
+    start = np.zeros(n_rows + 1, dtype=np.int64)
+    np.cumsum(n_columns - np.count_nonzero(np.isnan(values), axis=1), out=start[1:])
+    cells = Cells(start, np.empty(start[-1], dtype=np.int32), np.empty(start[-1]))
+
+    def job(group: slice) -> None:
+        pack_rows(values[group], start[group.start : group.stop], cells.column, cells.value)
+
+    for_each_group(job, (n_columns, n_rows), n_threads)
+    return cells

@@ -1,0 +1,169 @@
+"""Rows taken for draws from one normal distribution: a decomposition of full rank, fitted by expectation-maximisation.
+
+A covariance V^T V + shrinkage I says that rows are u V plus noise, u standard normal. Conditional means are then u V
+with u fitted to what is seen of the row, under a ridge; so this is a UV decomposition with as many components as there
+are columns, in which what a row leaves open about its u is heeded when V is improved.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.blocks import slices
+from powerkern._engine.products import cholesky, combine, gram, inverse_of_lower
+from powerkern._engine.threads import work_off
+from powerkern._typing import FloatArray
+from powerkern.kernels.conditional import conditional_rows
+
+#: Rows are summed over in so many blocks, whatever the number of threads, of no fewer rows than this, or columns.
+_BLOCKS, _BLOCK_ROWS = 16, 64
+#: Epochs from one shrinkage to the next.
+_EPOCHS = 3
+#: Steps of a path that are reckoned with.
+_STEPS = 8
+#: Multiplications that take as long as what other work does to a value.
+_CHEAP = 4
+_NO_RESIDUALS = np.empty((0, 0))
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """A normal distribution of rows.
+
+    Attributes
+    ----------
+    mean : (p,) ndarray
+    covariance : (p, p) ndarray
+    shrinkage : float
+        The part of it on the diagonal that no data are behind.
+    """
+
+    mean: FloatArray
+    covariance: FloatArray
+    shrinkage: float
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self.mean.size)
+
+    def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """Rows with NaN replaced by conditional means, and the residual of each value given the others of its row."""
+        residuals = np.empty_like(values)
+        deviations, _ = _expectation(self, values, residuals, n_threads)
+        return np.where(np.isnan(values), deviations + self.mean, values), residuals
+
+
+@dataclass(frozen=True)
+class FittedGaussian:
+    """A distribution, and what it expects of the rows that it was fitted to.
+
+    Attributes
+    ----------
+    model : Gaussian
+    deviations : (n, p) ndarray
+        Completed rows less the mean.
+    spread : (p, p) ndarray
+        The sum of their conditional covariances.
+    """
+
+    model: Gaussian
+    deviations: FloatArray
+    spread: FloatArray
+
+    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Estimates of missing entries."""
+        return np.asarray(self.deviations[row, column] + self.model.mean[column])
+
+
+class GaussianPath:
+    """Distributions of one matrix by their shrinkage, each fitted from that before it."""
+
+    #: The shrinkage to begin with, where little is learned from z-scores, and the factor from one to the next.
+    first, step = 0.3, math.sqrt(10.0)
+
+    def __init__(self, values: FloatArray, n_threads: int) -> None:
+        self._values = values
+        self._n_threads = n_threads
+
+    @staticmethod
+    def work(values: FloatArray) -> float:
+        """Multiplications along the path, about."""
+        n, p = values.shape
+        return float(_row_work(values) * n + n * p * p / 8 + p**3) * _EPOCHS * _STEPS
+
+    def improved(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
+        """Some epochs on."""
+        p = self._values.shape[1]
+        fitted = start or self.started(Gaussian(np.zeros(p), np.eye(p), shrinkage))
+        for _ in range(_EPOCHS):
+            fitted = self.started(_maximized(fitted, shrinkage, self._n_threads))
+        return fitted
+
+    def started(self, model: Gaussian) -> FittedGaussian:
+        """From a distribution of other rows."""
+        deviations, spread = _expectation(model, self._values, _NO_RESIDUALS, self._n_threads)
+        return FittedGaussian(model, deviations, spread)
+
+
+def _maximized(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
+    """The distribution with the moments that its rows are expected to have, and the shrinkage."""
+    shift = fitted.deviations.mean(axis=0)
+    centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
+    covariance = (gram(centered, n_threads) + fitted.spread) / centered.shape[1]
+    np.fill_diagonal(covariance, covariance.diagonal() + shrinkage)
+    return Gaussian(fitted.model.mean + shift, covariance, shrinkage)
+
+
+def _expectation(
+    model: Gaussian, values: FloatArray, residuals: FloatArray, n_threads: int
+) -> tuple[FloatArray, FloatArray]:
+    """Deviations of completed rows from the mean, and the sum of their conditional covariances; fills `residuals`."""
+    n, p = values.shape
+    given, deviations = values - model.mean, np.empty((n, p))
+    covariance = np.require(model.covariance, requirements="W")  # a fitted estimator may be a read-only memory map
+    precision = _inverse(covariance)
+    height = max(_BLOCK_ROWS, p, -(-n // _BLOCKS))
+    blocks = slices(slice(0, n), height)
+    sums, counts = np.zeros((len(blocks), 2, p, p)), np.zeros(len(blocks))
+
+    def job(block: slice) -> None:
+        k = block.start // height
+        some = given[block], covariance, precision, deviations[block]
+        counts[k] = conditional_rows(*some, sums[k], residuals[block])
+
+    work_off(job, [(block,) for block in blocks], (n, int(_row_work(values)) // _CHEAP), n_threads)
+    by_precision, by_covariance = sums.sum(axis=0)
+    spread = _symmetric(by_precision)
+    if counts.any():
+        explained = combine(
+            covariance, combine(_symmetric(by_covariance), covariance, None, n_threads), None, n_threads
+        )
+        spread += counts.sum() * covariance - explained
+    return deviations, spread
+
+
+def _row_work(values: FloatArray) -> float:
+    """Multiplications that the expectation of a row takes, about."""
+    p = values.shape[1]
+    missing = np.count_nonzero(np.isnan(values)) / values.shape[0]
+    smaller = min(missing, p - missing)
+    return float(smaller**3 + 2 * p * smaller + p)
+
+
+def _symmetric(lower: FloatArray) -> FloatArray:
+    """A symmetric matrix whose lower triangle this is, 0 above it."""
+    whole = lower + lower.T
+    np.fill_diagonal(whole, lower.diagonal())
+    return np.asarray(whole)
+
+
+def _inverse(matrix: FloatArray) -> FloatArray:
+    """Of a positive definite matrix."""
+    factor, _ = cholesky(matrix)
+    return gram(np.ascontiguousarray(inverse_of_lower(factor).T))

@@ -1,0 +1,126 @@
+"""Rows that are a bias and a combination of few components: u V + b, fitted by alternating least squares."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.products import cross
+from powerkern._typing import FloatArray
+from powerkern.completion.epochs import half_epoch, packed
+from powerkern.completion.normalization import means, rms
+from powerkern.kernels.completion import least_squares_rows
+
+_MAX_EPOCHS = 100
+
+
+@dataclass(frozen=True)
+class LowRank:
+    """Components, and what holds the biases and the coefficients of rows back.
+
+    Attributes
+    ----------
+    Vt : (p, rank) ndarray
+        The transpose of V.
+    shrinkage : float
+        The ridge in units of sqrt(n) + sqrt(p).
+    ridge : float
+    caution : float
+        The bias of a row is the sum of its values over their number plus this.
+    """
+
+    Vt: FloatArray
+    shrinkage: float
+    ridge: float
+    caution: float
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+        return int(self.Vt.shape[1])
+
+    def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """Rows, new ones perhaps, with NaN replaced by estimates, and the residuals of what is there."""
+        bias = biases(values, self.caution)[:, None]
+        U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")  # may be a read-only map
+        half_epoch(least_squares_rows, packed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
+        estimates = cross(U, Vt, n_threads) + bias
+        return np.where(np.isnan(values), estimates, values), values - estimates
+
+
+@dataclass(frozen=True)
+class FittedLowRank:
+    """A decomposition, and the coefficients and biases of the rows that it was fitted to."""
+
+    model: LowRank
+    U: FloatArray
+    bias: FloatArray
+
+    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Estimates of entries."""
+        return np.asarray(np.einsum("ij,ij->i", self.U[row], self.model.Vt[column]) + self.bias[row])
+
+
+class LowRankPath:
+    """Decompositions of one matrix by rank and ridge, each fitted from that before it."""
+
+    #: The shrinkage to begin with, and the factor from one to the next.
+    first, step = 0.14, math.sqrt(2.0)
+
+    def __init__(self, values: FloatArray, n_threads: int, tol: float = 3e-4) -> None:
+        self._caution = _caution(values)
+        self._bias = biases(values, self._caution)
+        rest = values - self._bias[:, None]
+        self._rows, self._columns = packed(rest, n_threads), packed(np.ascontiguousarray(rest.T), n_threads)
+        self._shape = values.shape
+        self._size = rms(self._rows.value)
+        self._tol = tol
+        self._n_threads = n_threads
+
+    def work(self, rank: int) -> float:
+        """Multiplications of an epoch, about."""
+        return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
+
+    def grown(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
+        """`start` with random components added."""
+        given = (start.U, start.model.Vt) if start else [np.empty((size, 0)) for size in self._shape]
+        size = math.sqrt(self._size / math.sqrt(rank))
+        U, Vt = (
+            np.hstack([own, size * generator.standard_normal((own.shape[0], rank - own.shape[1]))]) for own in given
+        )
+        return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
+
+    def improved(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
+        """Epochs with another ridge, until the error on what is fitted to stands still."""
+        ridge = shrinkage * sum(map(math.sqrt, self._shape))
+        U, Vt = start.U.copy(), start.model.Vt.copy()
+        before = math.inf
+        for _ in range(_MAX_EPOCHS):
+            half_epoch(least_squares_rows, self._rows, Vt, U, ridge, 1.0, self._n_threads)
+            squares = half_epoch(least_squares_rows, self._columns, U, Vt, ridge, 1.0, self._n_threads)
+            error = math.sqrt(float(squares.sum()))
+            if abs(before - error) <= self._tol * error:
+                break
+            before = error
+        return FittedLowRank(LowRank(Vt, shrinkage, ridge, self._caution), U, self._bias)
+
+
+def biases(values: FloatArray, caution: float) -> FloatArray:
+    """Means of rows, drawn towards 0."""
+    count = np.count_nonzero(~np.isnan(values), axis=1)
+    return np.asarray(np.nansum(values, axis=1) / np.maximum(count + caution, 1.0))
+
+
+def _caution(values: FloatArray) -> float:
+    """Variance of values about the means of their rows over that of the means; infinite where rows do not differ."""
+    seen = ~np.isnan(values)
+    count = np.count_nonzero(seen, axis=1)
+    of_rows = means(values, 1)
+    freedom = int(np.sum(np.maximum(count - 1, 0)))
+    within = float(np.nansum((values - of_rows[:, None]) ** 2)) / max(freedom, 1)
+    between = float(np.sum(count * of_rows**2)) - np.count_nonzero(count) * within
+    return within * count.sum() / between if between > 0.0 else math.inf

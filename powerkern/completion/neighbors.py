@@ -1,0 +1,66 @@
+"""What the rows nearest to a row have where it has gaps."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from powerkern._engine.blocks import slices
+from powerkern._engine.threads import work_off
+from powerkern._typing import FloatArray
+from powerkern.kernels.neighbors import neighbor_means
+
+#: Rows that are handled together by one thread.
+_ROWS = 64
+#: Nearest rows that are looked at, at most.
+_FARTHEST = 256
+
+
+@dataclass(frozen=True)
+class Donors:
+    """Rows that others borrow from.
+
+    Attributes
+    ----------
+    completed : (p, m) ndarray
+        Their columns, completed by a model.
+    values, residuals : (m, p) ndarray
+        Their values, and what the model is off for each; NaN where there is none.
+    """
+
+    completed: FloatArray
+    values: FloatArray
+    residuals: FloatArray
+
+    @classmethod
+    def of(cls, values: FloatArray, completed: FloatArray, residuals: FloatArray) -> Donors:
+        """From rows, their completion and its residuals."""
+        return cls(np.ascontiguousarray(completed.T), values, residuals)
+
+    def estimates(
+        self, values: FloatArray, completed: FloatArray, n_neighbors: int, n_threads: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Two estimates of the gaps in `values`: the neighbours' mean; `completed`, mended by its mean error there.
+
+        Both are `completed` where no neighbour has a value.
+        """
+        means, corrections = completed.copy(), np.zeros_like(completed)
+        parts = self.completed, self.values, self.residuals
+        columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
+
+        reach = self._reach(n_neighbors)
+
+        def job(rows: slice) -> None:
+            outputs = means[rows], corrections[rows]
+            neighbor_means(values[rows], columns, donors, residuals, n_neighbors, reach, *outputs)
+
+        blocks = [(rows,) for rows in slices(slice(0, len(values)), _ROWS)]
+        work_off(job, blocks, (values.size, self.values.shape[0] // 8 + 1), n_threads)
+        return means, completed + corrections
+
+    def _reach(self, n_neighbors: int) -> int:
+        """Twice as many rows as it takes on average to find so many that have a value."""
+        share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
+        return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

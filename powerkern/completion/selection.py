@@ -1,0 +1,301 @@
+"""Models chosen, and blended with neighbours, by the error on entries that are held out."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._typing import FloatArray
+from powerkern.completion.gaussian import GaussianPath
+from powerkern.completion.low_rank import LowRankPath
+from powerkern.completion.neighbors import Donors
+
+#: Fraction of the entries that is held out of each fold, how many are wanted in all, and the most folds.
+_HELD_OUT, _ENOUGH, _MAX_FOLDS = 0.1, 1000, 5
+#: Relative gain that one more step along a path must bring.
+_GAIN = 0.002
+#: Entries that are held out of a fold at most.
+_MOST = 50_000
+#: Steps along a path at most, ranks that are tried, and how many in succession may bring nothing.
+_MAX_STEPS, _PATIENCE = 14, 2
+_RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
+#: Epochs that the search for the shrinkage of a rank takes, about.
+_FITS = 40
+#: Relative change of the error at which the last fit of a decomposition stops.
+_FINAL_TOL = 1e-5
+#: Rows that others borrow from, and rows that weights are measured on, at most.
+_DONORS, _JUDGED = 8192, 2048
+
+
+class Model(Protocol):
+    """What completes rows."""
+
+    @property
+    def rank(self) -> int:
+        """Number of components."""
+
+    @property
+    def shrinkage(self) -> float:
+        """What holds them back."""
+
+    def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """Rows with NaN replaced by estimates, and the residuals of what is there."""
+
+
+class Fitted(Protocol):
+    """A model, and what it makes of the rows that it was fitted to."""
+
+    @property
+    def model(self) -> Model:
+        """What completes other rows."""
+
+    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Estimates of missing entries."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """A model, rows to borrow from, and what each of three estimates counts.
+
+    Attributes
+    ----------
+    model : Model
+    donors : Donors or None
+        None where neighbours do not count.
+    weights : (3,) ndarray
+        Of the model's estimate, the neighbours' mean, and the model's estimate plus its mean error at the neighbours.
+    n_neighbors : int
+    validation_rmse : float
+        On what was held out; NaN where that was nothing.
+    """
+
+    model: Model
+    donors: Donors | None
+    weights: FloatArray
+    n_neighbors: int
+    validation_rmse: float
+
+    def completed(self, values: FloatArray, n_threads: int) -> FloatArray:
+        """Rows with NaN replaced by estimates."""
+        rows, _ = self.model.completed(values, n_threads)
+        if self.donors is not None:
+            near = self.donors.estimates(values, rows, self.n_neighbors, n_threads)
+            rows = self.weights[0] * rows + self.weights[1] * near[0] + self.weights[2] * near[1]
+        return np.where(np.isnan(values), rows, values)
+
+
+class _Fold(NamedTuple):
+    """A matrix without the entries held out, and these."""
+
+    values: FloatArray
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    truth: FloatArray
+
+
+class _Chosen(NamedTuple):
+    """The best along a path: its squared error, where it was, and what was fitted to each fold."""
+
+    error: float
+    setting: float
+    fitted: Sequence[Any]
+
+    @property
+    def models(self) -> list[Model]:
+        return [one.model for one in self.fitted]
+
+
+_NOTHING = _Chosen(math.inf, math.nan, [])
+
+
+def choose(
+    values: FloatArray,
+    shrinkage: float | None,
+    n_neighbors: int,
+    budget: float,
+    generator: np.random.Generator,
+    n_threads: int,
+) -> Completion:
+    """The completion of a normalised matrix that predicts entries held out best.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        NaN where an entry is missing; some entry is not.
+    shrinkage : float or None
+        Of decompositions of low rank, which alone are then tried; None: it is chosen.
+    n_neighbors : int
+        Rows to borrow from; 0: none.
+    budget : float
+        Multiplications that the choice of a model may take. Beyond it, it is made on a random sample of rows.
+    generator : numpy.random.Generator
+    n_threads : int
+    """
+    if shrinkage is None and (rows := _rows_for_gaussian(values, budget)):
+        values_fitted = values[_sample(len(values), rows, generator)]
+        folds = list(_folds(values_fitted, generator))
+        model, models = _gaussian(values_fitted, folds, n_threads)
+    else:
+        folds = list(_folds(values, generator))
+        model, models = _low_rank(values, folds, shrinkage, budget, generator, n_threads)
+    if not folds:
+        return Completion(model, None, np.array([1.0, 0.0, 0.0]), n_neighbors, math.nan)
+    weights, rmse = _weights(folds, models, n_neighbors, generator, n_threads)
+    donors = _donors(values, model, generator, n_threads) if weights[0] < 1.0 else None
+    return Completion(model, donors, weights, n_neighbors, rmse)
+
+
+# --- models ---------------------------------------------------------------------------------------------
+
+
+def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
+    """How many rows a normal distribution may be fitted to; 0 where it has more parameters than these have entries."""
+    n, p = values.shape
+    rows = min(n, int(n * budget / GaussianPath.work(values)))
+    entries = np.count_nonzero(~np.isnan(values)) * (rows / n)
+    return rows if entries >= p * (p + 1) / 2 else 0
+
+
+def _gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[Model, Sequence[Model]]:
+    """The distribution whose shrinkage predicts best, fitted to all, and fitted to each fold."""
+    path = GaussianPath(values, n_threads)
+    if not folds:
+        return path.improved(None, path.first).model, []
+    paths = [GaussianPath(fold.values, n_threads) for fold in folds]
+    found = _search(paths, [None] * len(folds), path.first, path.step, folds)
+    start = path.started(found.fitted[0].model)
+    return path.improved(start, found.setting).model, found.models
+
+
+def _low_rank(
+    values: FloatArray,
+    folds: list[_Fold],
+    shrinkage: float | None,
+    budget: float,
+    generator: np.random.Generator,
+    n_threads: int,
+) -> tuple[Model, Sequence[Model]]:
+    """The decomposition whose rank and shrinkage predict best, fitted to all, and fitted to each fold."""
+    path = LowRankPath(values, n_threads, _FINAL_TOL)
+    if not folds:
+        return path.improved(path.grown(None, 1, generator), shrinkage or path.first).model, []
+    paths = [LowRankPath(fold.values, n_threads) for fold in folds]
+    best, latest, failures, spent = _NOTHING, _NOTHING, 0, 0.0
+    for rank in (rank for rank in _RANKS if rank <= min(values.shape)):
+        spent += _FITS * len(folds) * path.work(rank)
+        if failures == _PATIENCE or (rank > 1 and spent > budget):
+            break
+        starts = latest.fitted or [None] * len(folds)
+        grown = [one.grown(start, rank, generator) for one, start in zip(paths, starts, strict=True)]
+        first = shrinkage if shrinkage is not None else latest.setting * path.step if latest.fitted else path.first
+        latest = _search(paths, grown, first, path.step if shrinkage is None else None, folds)
+        failures = 0 if latest.error < (1.0 - _GAIN) * best.error else failures + 1
+        best = min(best, latest, key=lambda found: found.error)
+    return path.improved(best.fitted[0], best.setting).model, best.models
+
+
+def _search(
+    paths: Sequence[Any], starts: Sequence[Any], first: float, step: float | None, folds: list[_Fold]
+) -> _Chosen:
+    """The best along a path downwards and, if that is its first point, upwards; without a `step`, the first point."""
+    if step is None:
+        return _along(paths, starts, [first], folds)
+    down = _along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
+    if down.setting < first:
+        return down
+    up = _along(paths, down.fitted, (first * step**k for k in range(1, _MAX_STEPS)), folds)
+    return min(down, up, key=lambda found: found.error)
+
+
+def _along(paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]) -> _Chosen:
+    """Follow a path, each model fitted from the one before, as long as the error falls."""
+    best, fitted = _NOTHING, starts
+    for setting in settings:
+        fitted = [path.improved(start, setting) for path, start in zip(paths, fitted, strict=True)]
+        error = sum(_squared_error(one, fold) for one, fold in zip(fitted, folds, strict=True))
+        gained = error < (1.0 - _GAIN) * best.error
+        best = min(best, _Chosen(error, setting, fitted), key=lambda found: found.error)
+        if not gained:
+            break
+    return best
+
+
+def _squared_error(fitted: Fitted, fold: _Fold) -> float:
+    return float(np.sum((fitted.at(fold.row, fold.column) - fold.truth) ** 2))
+
+
+# --- what is held out -----------------------------------------------------------------------------------
+
+
+def _folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold]:
+    """The matrix without some of its entries, several times where they are few; none where there is only one."""
+    row, column = np.nonzero(~np.isnan(values))
+    held = min(max(1, int(_HELD_OUT * row.size)), _MOST)
+    times = min(-(-_ENOUGH // held), _MAX_FOLDS, row.size - 1)
+    chosen = generator.choice(row.size, times * held, replace=False)
+    for cells in np.sort(chosen.reshape(times, held), axis=1):
+        kept = values.copy()
+        kept[row[cells], column[cells]] = np.nan
+        yield _Fold(kept, row[cells], column[cells], values[row[cells], column[cells]])
+
+
+def _sample(n: int, size: int, generator: np.random.Generator) -> Any:
+    """Some rows at random, in order: all where there are no more."""
+    return slice(None) if size >= n else np.sort(generator.choice(n, size, replace=False))
+
+
+# --- neighbours -----------------------------------------------------------------------------------------
+
+
+def _donors(values: FloatArray, model: Model, generator: np.random.Generator, n_threads: int) -> Donors:
+    rows = values[_sample(len(values), _DONORS, generator)]
+    return Donors.of(rows, *model.completed(rows, n_threads))
+
+
+def _weights(
+    folds: list[_Fold], models: Sequence[Model], n_neighbors: int, generator: np.random.Generator, n_threads: int
+) -> tuple[FloatArray, float]:
+    """What the three estimates of `Completion` count, and the RMSE that they have together."""
+    estimates, truth = [], []
+    for fold, model in zip(folds, models, strict=True):
+        used = np.arange(len(fold.values))[_sample(len(fold.values), _DONORS, generator)]
+        judged = used[:_JUDGED]
+        values = fold.values[used]
+        rows, residuals = model.completed(values, n_threads)
+        inside = np.isin(fold.row, judged)
+        place = np.searchsorted(judged, fold.row[inside]), fold.column[inside]
+        truth.append(fold.truth[inside])
+        estimates.append(rows[place][:, None])
+        if n_neighbors:
+            donors, some = Donors.of(values, rows, residuals), slice(0, judged.size)
+            near = donors.estimates(values[some], rows[some], n_neighbors, n_threads)
+            estimates[-1] = np.column_stack([rows[place], *(estimate[place] for estimate in near)])
+    weights = simplex_weights(np.vstack(estimates), np.concatenate(truth))
+    rest = np.vstack(estimates) @ weights - np.concatenate(truth)
+    return np.append(weights, np.zeros(3 - weights.size)), math.sqrt(float(np.mean(rest * rest)))
+
+
+def simplex_weights(estimates: FloatArray, truth: FloatArray) -> FloatArray:
+    """Weights of columns, none negative, that sum to 1 and make the squared error smallest; of equals the first.
+
+    The best is inside a face of the simplex, where its gradient along the face vanishes: all faces are tried.
+    """
+    errors = estimates - truth[:, None]
+    products = errors.T @ errors
+    best = np.eye(len(products))[np.argmin(products.diagonal())]
+    for size in range(2, len(products) + 1):
+        for face in map(list, itertools.combinations(range(len(products)), size)):
+            inside, *_ = np.linalg.lstsq(products[np.ix_(face, face)], np.ones(size), rcond=None)
+            if inside.min() < 0.0 or not inside.sum() > 0.0:
+                continue
+            weights = np.zeros(len(products))
+            weights[face] = inside / inside.sum()
+            if weights @ products @ weights < (1.0 - _GAIN) * (best @ products @ best):
+                best = weights
+    return np.asarray(best)

@@ -1,0 +1,145 @@
+"""Means over the nearest rows that have a value, for each value that a row lacks.
+
+The squared distance of row x to a complete row f is the sum of (x_j - f_j)^2 over all j seen in x. A row at squared
+distance d counts with weight (h/(d + h/100))^2, where h is that of the farthest row that counts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import INTEGER, ROWS, entry, kernel, widest_vectors
+from powerkern._typing import FloatArray, IntArray
+
+#: Added to squared distances, as a fraction of the largest: a twin does not outweigh all others.
+_SOFTENING = 0.01
+
+
+@entry((ROWS, ROWS, ROWS, ROWS, INTEGER, INTEGER, ROWS, ROWS))
+def neighbor_means(
+    values: FloatArray,
+    completed: FloatArray,
+    donors: FloatArray,
+    residuals: FloatArray,
+    n_neighbors: int,
+    reach: int,
+    means: FloatArray,
+    corrections: FloatArray,
+) -> None:
+    """Write means over the nearest donors where `values` is missing.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        NaN where missing.
+    completed : (p, m) ndarray
+        The columns of the donors without gaps, for distances.
+    donors, residuals : (m, p) ndarray
+        Values of the donors, and what a model is off for each of them; NaN where they are missing.
+    n_neighbors : int
+        How many donors count: the nearest that have the value.
+    reach : int
+        Among how many of the nearest these are looked for.
+    means, corrections : (n, p) ndarray
+        Receive the weighted means of values and of residuals. Where no donor has a value they stay as they are.
+    """
+    n, p = values.shape
+    squares, seen = np.empty(donors.shape[0]), np.empty(p, dtype=np.int64)
+    reach = min(reach, squares.size)
+    near, place = np.empty(reach), np.empty(reach, dtype=np.int64)
+    for i in range(n):
+        n_seen = _squared_distances(values[i], completed, seen, squares)
+        if n_seen in (0, p):
+            continue  # there is nothing to measure by, or nothing to fill in
+        _nearest(squares, near, place)
+        for j in range(p):
+            if math.isnan(values[i, j]):
+                last = _farthest(donors, j, place, n_neighbors)
+                if last >= 0:
+                    means[i, j], corrections[i, j] = _weighted_means(donors, residuals, j, near, place, last)
+
+
+@kernel
+def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray, squares: FloatArray) -> int:
+    """Squared distances to all donors; returns how many values they are over, whose columns `seen` receives."""
+    n_seen = 0
+    for j in range(values.size):
+        if not math.isnan(values[j]):
+            seen[n_seen] = j
+            n_seen += 1
+    squares[:] = 0.0
+    fours = n_seen - n_seen % 4
+    for a in range(0, fours, 4):
+        i, j, k, m = seen[a], seen[a + 1], seen[a + 2], seen[a + 3]
+        columns = completed[i], completed[j], completed[k], completed[m]
+        _add_four_squares((values[i], values[j], values[k], values[m]), columns, squares)
+    for a in range(fours, n_seen):
+        _add_squares(values[seen[a]], completed[seen[a]], squares)
+    return n_seen
+
+
+@kernel
+def _add_four_squares(
+    values: tuple[float, float, float, float],
+    columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    squares: FloatArray,
+) -> None:
+    """Four columns at once, so that the sum is loaded and stored once for them."""
+    widest_vectors()
+    x0, x1, x2, x3 = values
+    c0, c1, c2, c3 = columns
+    for k in range(squares.size):
+        d0, d1, d2, d3 = c0[k] - x0, c1[k] - x1, c2[k] - x2, c3[k] - x3
+        squares[k] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+
+
+@kernel
+def _add_squares(value: float, column: FloatArray, squares: FloatArray) -> None:
+    widest_vectors()
+    for k in range(squares.size):
+        difference = column[k] - value
+        squares[k] += difference * difference
+
+
+@kernel
+def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
+    """The smallest distances in order, and whose they are; of equal ones those that come first."""
+    near[:] = math.inf
+    last = near.size - 1
+    for k in range(squares.size):
+        square = squares[k]
+        if square < near[last]:
+            at = last
+            while at > 0 and near[at - 1] > square:
+                near[at], place[at] = near[at - 1], place[at - 1]
+                at -= 1
+            near[at], place[at] = square, k
+
+
+@kernel
+def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> int:
+    """Which of the nearest rows is the last of the `n_neighbors` that have a value in column j; -1: none has."""
+    found, last = 0, -1
+    for t in range(place.size):
+        if found < n_neighbors and not math.isnan(donors[place[t], j]):
+            found, last = found + 1, t
+    return last
+
+
+@kernel
+def _weighted_means(
+    donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
+) -> tuple[float, float]:
+    """The means of column j of both over the donors that have a value there, up to the `last`."""
+    scale = near[last]
+    value = residual = weights = 0.0
+    for t in range(last + 1):
+        donor = place[t]
+        if not math.isnan(donors[donor, j]):
+            ratio = scale / (near[t] + _SOFTENING * scale) if scale > 0.0 else 1.0
+            value += ratio * ratio * donors[donor, j]
+            residual += ratio * ratio * residuals[donor, j]
+            weights += ratio * ratio
+    return value / weights, residual / weights

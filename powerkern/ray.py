@@ -1,0 +1,311 @@
+"""Power transforms of data that Ray holds: of Ray Data, and of chunks that are objects or tasks of Ray.
+
+`fit` reads the data twice: tasks turn blocks of rows into ranges of the columns, and then into sketches (see
+`powerkern.sketch`), which tasks merge two by two as they come. `transform` and `inverse_transform` are lazy steps of a
+dataset.
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from powerkern._batches import CELLS
+from powerkern._validate import is_numeric, naming
+from powerkern.fitting import OutOfRange, PowerFit
+from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
+
+try:
+    import pyarrow
+    import ray
+    import ray.data
+except ImportError:
+    raise ImportError("powerkern.ray needs Ray Data: pip install 'powerkern[ray]'") from None
+
+#: How many tasks a CPU of the cluster has waiting.
+_AHEAD = 2
+
+
+def fit(
+    X: Any,
+    family: str = "yeo-johnson",
+    estimator: str = "mle",
+    *,
+    columns: Sequence[str] | None = None,
+    sample_weight: str | Sequence[Any] | None = None,
+    **options: Any,
+) -> PowerFit:
+    """Fit a power transform to every column of data that Ray holds: `powerkern.fit` in two passes over its blocks.
+
+    What a task returns is a summary of some 10 kB a column; only the last one comes to the driver. Of chunks, no more
+    than two for each CPU are on their way at any time.
+
+    Parameters
+    ----------
+    X : ray.data.Dataset, or sequence of ObjectRef or of functions
+        A dataset, of which nulls and NaN are missing; or chunks of rows: each an object as `powerkern.fit` takes, or a
+        function without arguments that returns one and is called in a task, once for each pass.
+    family, estimator
+        As for `powerkern.sketch.fit_with`.
+    columns : sequence of str, optional
+        The columns of a dataset to fit, in this order; default: all that hold numbers or booleans, but the weights.
+    sample_weight : str, or sequence of ObjectRef or of functions, optional
+        Non-negative weights of the rows: the column that holds them, or one object or function for each chunk.
+    **options
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (of the driver), ``progress``, of
+        chunks also ``column_names``, and the options of the estimator, as for `powerkern.sketch.fit_with`.
+
+    Returns
+    -------
+    PowerFit
+        As `powerkern.sketch.fit_chunks`.
+
+    Raises
+    ------
+    TypeError
+        X is none of these, or a column holds no numbers.
+    ValueError
+        As `powerkern.fit`; the message names the chunk, or the row of a block, from which rows are counted.
+
+    Notes
+    -----
+    Workers need powerkern. Each compiles what it runs unless it finds that on disk: run
+    ``python -m powerkern compile`` where their environment is made.
+
+    A dataset must be the same in every pass: what is random needs a seed, and what is expensive to make should be
+    materialized.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import powerkern as pk
+    >>> import ray
+    >>> from powerkern.ray import fit, transform
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.lognormal(size=(1000, 2))
+    >>> fitted = fit([ray.put(X[:300]), ray.put(X[300:])], "box-cox")
+    >>> bool(abs(fitted.lmbda - pk.fit(X, "box-cox").lmbda).max() < 1e-12)
+    True
+    >>> import pandas as pd
+    >>> data = ray.data.from_pandas(pd.DataFrame({"u": X[:, 0], "name": "anything"}))
+    >>> transform(data, fit(data, "box-cox")).schema().names
+    ['u', 'name']
+    """
+    by_name = sample_weight if isinstance(sample_weight, str) else None
+    if isinstance(X, ray.data.Dataset):
+        map_reduce = _over_blocks(X, columns_to_read(_table(_schema(X)), columns, sample_weight))
+    elif columns is not None:
+        raise TypeError(f"columns= is for datasets; X is a {type(X).__name__}")
+    else:
+        map_reduce = _over_chunks(_chunks(X, None if by_name else sample_weight))
+    return fit_with(map_reduce, family, estimator, sample_weight=by_name, **options)
+
+
+def transform(X: Any, fit: PowerFit) -> Any:
+    """Transform the fitted columns of a dataset, lazily; all others stay as they are.
+
+    Parameters
+    ----------
+    X : ray.data.Dataset
+        With the columns that were fitted, by name, in any order; for a fit without names: with as many columns of
+        numbers.
+    fit : PowerFit
+        From `fit`, or from `powerkern.fit` of data in memory.
+
+    Returns
+    -------
+    ray.data.Dataset
+        The columns in the order of `X`. Values outside the domain raise when it is computed.
+    """
+    return _applied(X, fit, "transform")
+
+
+def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan") -> Any:
+    """Undo `transform`, lazily.
+
+    Parameters
+    ----------
+    Z : ray.data.Dataset
+        With transformed columns.
+    fit : PowerFit
+        The fit that transformed them.
+    out_of_range : {"nan", "raise", "clip"}, default "nan"
+        What to do with values that have no inverse, see `PowerFit.inverse_transform`. Warnings appear in the logs of
+        the workers.
+
+    Returns
+    -------
+    ray.data.Dataset
+        As from `transform`.
+    """
+    return _applied(Z, fit, "inverse_transform", out_of_range=out_of_range)
+
+
+# --- passes -------------------------------------------------------------------------------------------
+
+
+def _over_blocks(X: Any, names: list[str]) -> MapReduce:
+    """The engine of a dataset: each block becomes an outcome, in the task that makes the block where that can be."""
+    table = X.select_columns(names)
+
+    def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        parts = table.map_batches(
+            functools.partial(_summarised_block, function, merge, names),
+            batch_size=None,
+            batch_format="pyarrow",
+            zero_copy_batch=True,
+        )
+        bundles = parts.iter_internal_ref_bundles()
+        return _settled((ref for bundle in bundles for ref in bundle.block_refs), merge)
+
+    return run
+
+
+def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
+    """The engine of chunks: each becomes an outcome in a task of its own."""
+
+    def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        shared = ray.put(function)
+        tasks = (_SUMMARISED.remote(shared, f"chunk {i}", *chunk) for i, chunk in enumerate(chunks))
+        return _settled(tasks, merge)
+
+    return run
+
+
+def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
+    """The summary of all: what is there first is merged first, and nothing new is begun while much is on its way."""
+    most = max(2, _AHEAD * int(ray.cluster_resources().get("CPU", 1)))
+    running: list[Any] = []
+    single: list[Any] = []
+
+    def step() -> None:
+        nonlocal running
+        (ready,), running = ray.wait(running, fetch_local=False)
+        single.append(ready)
+        if len(single) == 2:
+            running.append(_MERGED.remote(merge, single.pop(), single.pop()))
+
+    for part in parts:
+        running.append(part)
+        while len(running) >= most:
+            step()
+    while running:
+        step()
+    if not single:
+        raise _no_rows()
+    summary = _merged(merge, ray.get(single[0])).value()
+    if summary is None:
+        raise _no_rows()
+    return summary
+
+
+def _no_rows() -> ValueError:
+    return ValueError("X has no rows; there is nothing to do")
+
+
+def _summarised(function: Pass[Any], name: str, *given: Any) -> Outcome[Any]:
+    """The outcome of a chunk and its weights, which may be functions that make them."""
+    return outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
+
+
+def _summarised_block(
+    function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
+) -> pyarrow.Table:
+    """The outcome of a block, which is read a few rows at a time."""
+    total, rows = Outcome[Any](), 0
+    for part in _parts(block.select(names)):
+        total = merged_outcome(merge, total, outcome_of(_place(rows), function, part))
+        rows += part.num_rows
+    return pyarrow.table({"outcome": [pickle.dumps(total)]})
+
+
+def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome[Any]:
+    """Outcomes, and blocks of outcomes, merged one by one."""
+    each = (outcome for part in parts for outcome in _outcomes(part))
+    return functools.reduce(functools.partial(merged_outcome, merge), each, Outcome[Any]())
+
+
+def _outcomes(part: Outcome[Any] | pyarrow.Table) -> Iterator[Outcome[Any]]:
+    if isinstance(part, Outcome):
+        yield part
+    elif part.num_rows:
+        yield from (pickle.loads(outcome.as_buffer()) for outcome in part.column("outcome"))
+
+
+_SUMMARISED, _MERGED = ray.remote(_summarised), ray.remote(_merged)
+
+
+# --- transforms ---------------------------------------------------------------------------------------
+
+
+def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
+    if not isinstance(X, ray.data.Dataset):
+        raise TypeError(
+            f"X is a {type(X).__name__}, not a dataset of Ray; in a task, call the method {method} of the fit"
+        )
+    if not isinstance(fit, PowerFit):
+        raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
+    function = functools.partial(_transformed, fit, method, options)
+    return X.map_batches(function, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
+
+
+def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pyarrow.Table) -> pyarrow.Table:
+    """A block with its fitted columns transformed, a few rows at a time."""
+    if not block.num_rows:
+        return block
+    names = columns_to_read(_table(block.schema), fit.column_names, None)
+    parts, rows = [], 0
+    for part in _parts(block.select(names)):
+        with naming(_place(rows)):
+            parts.append(getattr(fit, method)(part, n_threads=1, **options))
+        rows += part.num_rows
+    done = pyarrow.concat_tables(parts)
+    return pyarrow.table({name: (done if name in names else block).column(name) for name in block.column_names})
+
+
+def _parts(block: pyarrow.Table) -> Iterator[pyarrow.Table]:
+    """A block a few rows at a time."""
+    rows = max(1, CELLS // block.num_columns)
+    return (block.slice(start, rows) for start in range(0, block.num_rows, rows))
+
+
+def _place(rows: int) -> str:
+    """Where the rows are that come after so many of a block."""
+    return f"a block of the dataset, from row {rows} of it"
+
+
+# --- input --------------------------------------------------------------------------------------------
+
+
+def _schema(X: Any) -> Any:
+    schema = X.schema()
+    if schema is None:
+        raise _no_rows()
+    return schema
+
+
+def _table(schema: Any) -> list[Column]:
+    """The columns of a dataset or of a block."""
+    return [Column(name, str(kind), is_numeric(kind)) for name, kind in zip(schema.names, schema.types, strict=True)]
+
+
+def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
+    """Chunks, with their weights where there are some."""
+    chunks = _one_each("X", X)
+    if sample_weight is None:
+        return [(chunk,) for chunk in chunks]
+    weights = _one_each("sample_weight", sample_weight)
+    if len(weights) != len(chunks):
+        raise ValueError(f"sample_weight has {len(weights)} chunks, X has {len(chunks)}; pass one for each")
+    return list(zip(chunks, weights, strict=True))
+
+
+def _one_each(name: str, each: Any) -> list[Any]:
+    if isinstance(each, Sequence) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
+        return list(each)
+    raise TypeError(
+        f"{name} must be a dataset of Ray, or a list of ObjectRefs or of functions that return chunks of rows, got "
+        f"{type(each).__name__}; use powerkern.fit for data in memory"
+    )

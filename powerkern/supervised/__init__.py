@@ -1,0 +1,23 @@
+"""Power transforms tuned for a classifier or regressor, as scikit-learn estimators.
+
+Each column is scaled, transformed with its own lambda and standardised; the lambdas are those with which an estimator
+scores best, found by a search [1]_.
+
+References
+----------
+.. [1] L. Blum, M. Elgendi, C. Menon, "Impact of Box-Cox transformation on machine-learning algorithms", Frontiers in
+   Artificial Intelligence 5, 2022, 877569.
+"""
+
+from __future__ import annotations
+
+try:
+    from powerkern.supervised.estimator import SupervisedPowerTransformer
+    from powerkern.supervised.predictors import Classifier, Regressor
+    from powerkern.supervised.searches import SearchHistory
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "sklearn":
+        raise
+    raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
+
+__all__ = ["Classifier", "Regressor", "SearchHistory", "SupervisedPowerTransformer"]

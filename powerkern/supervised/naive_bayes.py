@@ -1,0 +1,157 @@
+"""What lambdas score with Gaussian naive Bayes, without fitting it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.naive_bayes import GaussianNB
+
+from powerkern._typing import FloatArray
+from powerkern.supervised.columns import Columns
+from powerkern.supervised.objective import Objective, Split, Task
+
+
+class NaiveBayes(Objective):
+    """Accuracy of Gaussian naive Bayes, with the predictions of `GaussianNB` and without fitting it.
+
+    Its log-likelihood is a sum over columns, in which a trial replaces one term. What couples the columns is the
+    smoothing, `var_smoothing` times the largest variance of all of them: the other terms are summed anew where a
+    trial changes it. The order of summation is not that of `GaussianNB`, so where rounding could decide between two
+    classes the classifier itself is fitted.
+    """
+
+    def __init__(self, task: Task, columns: Columns):
+        self._columns = columns
+        self._estimator = task.estimator
+        self._y = task.y
+        self._parts = [_Part(task.estimator, task.y, split) for split in task.splits]
+
+    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+        """The scores with lambda j replaced by each candidate."""
+        others = [i for i in range(lmbdas.size) if i != j]
+        fixed = np.array(self._columns.each(lmbdas, others))
+        trials = self._columns.get(j, candidates)
+        of_fixed = np.array([self._moments_of(i, lmbdas[i : i + 1])[0] for i in others])
+        of_trials = self._moments_of(j, candidates)
+        accuracies = []
+        for k, part in enumerate(self._parts):
+            right, unsure = part.predictions(fixed, of_fixed[:, k], trials, of_trials[:, k])
+            accuracies.append(right.mean(axis=1))
+            for trial in np.flatnonzero(unsure):
+                accuracies[k][trial] = self._anew(part, np.insert(fixed, j, trials[trial], axis=0).T)
+        return np.asarray(np.mean(accuracies, axis=0))
+
+    def _moments_of(self, j: int, lmbdas: FloatArray) -> FloatArray:
+        """See `_Part.moments`: (lambdas, splits, 1 + 2 classes)."""
+
+        def compute(missing: FloatArray) -> FloatArray:
+            columns = self._columns.get(j, missing)
+            return np.stack([part.moments(columns) for part in self._parts], axis=1)
+
+        return self._columns.cache.get("moments", j, lmbdas, compute)
+
+    def _anew(self, part: _Part, Z: FloatArray) -> float:
+        train, test = part.split
+        Z = np.ascontiguousarray(Z)
+        return float(clone(self._estimator).fit(Z[train], self._y[train]).score(Z[test], self._y[test]))
+
+
+class _Part:
+    """One split of `NaiveBayes`."""
+
+    def __init__(self, estimator: GaussianNB, y: Any, split: Split) -> None:
+        classes, codes = np.unique(y, return_inverse=True)
+        self.split = split
+        train, test = split
+        self._smoothing = estimator.var_smoothing
+        self._members = [train[codes[train] == c] for c in range(classes.size)]
+        self._truth = codes[test]
+        counts = np.array([rows.size for rows in self._members])
+        priors = counts / counts.sum() if estimator.priors is None else np.asarray(estimator.priors, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            self._log_priors = np.log(priors)
+
+    def moments(self, columns: FloatArray) -> FloatArray:
+        """Of each row: its variance over the training data, then its means and then its variances in each class."""
+        whole = _variance(columns[:, self.split[0]])[:, np.newaxis]
+        seen = [columns[:, rows] for rows in self._members]
+        means = [_mean(part) if part.size else np.zeros(len(columns)) for part in seen]
+        variances = [_variance(part) if part.size else np.ones(len(columns)) for part in seen]  # unseen: prior 0
+        return np.hstack([whole, np.column_stack(means), np.column_stack(variances)])
+
+    def predictions(
+        self, fixed: FloatArray, of_fixed: FloatArray, trials: FloatArray, of_trials: FloatArray
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which of the tested rows each trial predicts rightly, and which trials leave that to rounding."""
+        test = self.split[1]
+        fixed, trials = fixed[:, test], trials[:, test]
+        smoothing = self._smoothing * np.maximum(of_fixed[:, 0].max(), of_trials[:, 0])
+        right = np.empty(trials.shape, dtype=np.bool_)
+        unsure = np.empty(len(trials), dtype=np.bool_)
+        for epsilon in np.unique(smoothing):
+            at = smoothing == epsilon
+            sums, sizes = self._sums(fixed, of_fixed, epsilon)
+            terms, size = self._terms(trials[at], of_trials[at], epsilon)
+            bound = 4.0 * (len(fixed) + 8) * np.finfo(np.float64).eps
+            right[at], near = _beats_all(terms + sums, self._truth, sizes.sum() + size, bound)
+            unsure[at] = near
+        return right, unsure
+
+    def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """The terms of all columns and the prior, (classes, tested rows), and the sizes of the terms' constants."""
+        total = np.empty((self._log_priors.size, columns.shape[1]))
+        sizes = np.zeros(len(columns))
+        for c, log_prior in enumerate(self._log_priors):
+            terms, constant = self._of_class(c, columns, moments, epsilon)
+            total[c] = terms.sum(axis=0) + log_prior
+            sizes = np.maximum(sizes, abs(constant))
+        return total, sizes
+
+    def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
+        """The terms of each column, (columns, classes, tested rows), and the sizes of their constants."""
+        each = [self._of_class(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
+        sizes = np.max([abs(constant) for _, constant in each], axis=0)
+        return np.stack([terms for terms, _ in each], axis=1), sizes
+
+    def _of_class(
+        self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Log-densities of each column in a class, and the part of them that is the same for all rows."""
+        n_classes = self._log_priors.size
+        mean, variance = moments[:, 1 + c], moments[:, 1 + n_classes + c] + epsilon
+        with np.errstate(divide="ignore", invalid="ignore"):  # no column varies here: NaN, as in GaussianNB
+            constant = -0.5 * np.log(2.0 * np.pi * variance)
+            terms = columns - mean[:, np.newaxis]
+            terms *= terms
+            terms /= -2.0 * variance[:, np.newaxis]
+            terms += constant[:, np.newaxis]
+        return terms, constant
+
+
+def _beats_all(
+    log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where the true class is the likeliest, (trials, rows); and trials with a row in which rounding may decide that.
+
+    Overwrites the log-likelihoods, (trials, classes, rows). `bound` is their rounding error, relative to their size
+    and that of the constants in them.
+    """
+    rows = np.arange(truth.size)
+    own = log_likelihoods[:, truth, rows]
+    log_likelihoods[:, truth, rows] = -np.inf
+    rival = log_likelihoods.max(axis=1)
+    with np.errstate(invalid="ignore"):
+        apart = abs(own - rival) > bound * (abs(rival) + 2.0 * sizes[:, np.newaxis])
+    return own > rival, ~apart.all(axis=1)
+
+
+def _mean(rows: FloatArray) -> FloatArray:
+    """Mean of each row, summed one value after the other as numpy sums the columns of a matrix: GaussianNB's bits."""
+    return np.asarray(np.cumsum(rows, axis=1)[:, -1] / rows.shape[1])
+
+
+def _variance(rows: FloatArray) -> FloatArray:
+    return _mean((rows - _mean(rows)[:, np.newaxis]) ** 2)

@@ -1,0 +1,121 @@
+"""What a vector of lambdas scores, with an estimator that is fitted anew for every trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from powerkern._sklearn_private import check_method_params
+from powerkern._typing import FloatArray
+from powerkern.supervised.columns import Columns
+from powerkern.supervised.tables import Table
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+class Objective:
+    """What a vector of lambdas scores."""
+
+    def score(self, lmbdas: FloatArray) -> float:
+        """The score of one vector."""
+        return float(self.along(lmbdas, 0, lmbdas[:1])[0])
+
+    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+        """The scores with lambda j replaced by each candidate."""
+        raise NotImplementedError
+
+
+class Task(NamedTuple):
+    """What an estimator is fitted to, and how it is scored."""
+
+    estimator: Any
+    scorer: Any
+    table: Table
+    y: Any
+    splits: Sequence[Split]
+    #: Rows to which estimators are fitted: those that have weight.
+    kept: NDArray[np.intp]
+    #: Further arguments of the estimator's `fit` and of the scorer; those with an entry for each row are split.
+    fit_params: dict[str, Any]
+    score_params: dict[str, Any]
+
+
+class Refitted(Objective):
+    """The estimator is fitted anew for every trial."""
+
+    def __init__(self, task: Task, columns: Columns, varied: NDArray[np.intp], n_jobs: Any):
+        self._task = task
+        self._columns = columns
+        self._varied = varied
+        self._pool = Parallel(n_jobs=n_jobs)
+        self._capped = n_jobs not in (None, 1)
+
+    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+        """The scores with lambda j replaced by each candidate."""
+        Z = np.zeros((len(self._task.y), self._task.table.chosen.size))  # what is constant is 0
+        Z[:, self._varied] = np.column_stack(self._columns.each(lmbdas, range(lmbdas.size)))
+        columns = self._columns.get(j, candidates)
+        at = int(self._varied[j])
+        scores = self._pool(
+            delayed(_scores_of_split)(self._task, Z, at, columns, split, self._capped) for split in self._task.splits
+        )
+        return np.asarray(np.mean(scores, axis=0))
+
+
+def _scores_of_split(task: Task, Z: FloatArray, j: int, columns: FloatArray, split: Split, capped: bool) -> list[float]:
+    """Scores of one split, with column j replaced in turn; `capped`: on one thread."""
+    (train, test), y = split, task.y
+    seen, unseen = task.table.rows(train), task.table.rows(test)
+    train_Z, test_Z = Z[train], Z[test]
+    fit_params = check_method_params(y, task.fit_params, train)
+    score_params = check_method_params(y, task.score_params, test)
+    scores = []
+    with threads_capped(capped):
+        for column in columns:
+            train_Z[:, j], test_Z[:, j] = column[train], column[test]
+            fitted = clone(task.estimator).fit(seen.holding(train_Z), y[train], **fit_params)
+            scores.append(float(task.scorer(fitted, unseen.holding(test_Z), y[test], **score_params)))
+    return scores
+
+
+def threads_capped(capped: bool) -> Any:
+    """One thread for BLAS and OpenMP, where folds already run side by side."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(limits=1 if capped else None)
+
+
+class OutOfTime(Exception):
+    """A search has used up its time."""
+
+
+class Watched(Objective):
+    """An objective that keeps its best point, moves a progress bar, and raises `OutOfTime` where there is none left."""
+
+    def __init__(self, objective: Objective, seconds: float | None, bar: Any) -> None:
+        self._objective = objective
+        self._end = np.inf if seconds is None else monotonic() + seconds
+        self._bar = bar
+        self.n_trials = 0
+        self.best = np.empty(0), -np.inf
+
+    def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
+        """The scores with lambda j replaced by each candidate."""
+        if self.n_trials and monotonic() > self._end:
+            raise OutOfTime
+        scores = self._objective.along(lmbdas, j, candidates)
+        k = int(np.argmax(scores))
+        if not scores[k] <= self.best[1]:
+            best = lmbdas.copy()
+            best[j] = candidates[k]
+            self.best = best, float(scores[k])
+        self.n_trials += candidates.size
+        if self._bar is not None:
+            self._bar.update(candidates.size)
+        return scores

@@ -1,0 +1,86 @@
+"""Tables of which some columns are transformed: which, and how estimators get them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._foreign import frame_library
+from powerkern._frames import restored, taken
+
+
+def is_frame(X: Any) -> bool:
+    """Whether it is a data frame, of pandas or polars."""
+    return frame_library(X) != "" and hasattr(X, "columns")
+
+
+def as_table(X: Any) -> Any:
+    """A data frame as it is, anything else as an array."""
+    return X if is_frame(X) else np.asarray(X)
+
+
+class Table(NamedTuple):
+    """An array, or a data frame, and the positions of its columns that are transformed."""
+
+    whole: Any
+    chosen: NDArray[np.intp]
+
+    @property
+    def part(self) -> Any:
+        """The chosen columns."""
+        return taken(self.whole, None, self.chosen) if is_frame(self.whole) else self.whole[:, self.chosen]
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all columns are chosen."""
+        return bool(self.chosen.size == self.whole.shape[1])
+
+    def rows(self, at: NDArray[np.intp]) -> Table:
+        """These rows."""
+        columns = np.arange(self.whole.shape[1])
+        return Table(taken(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
+
+    def holding(self, values: NDArray[Any]) -> Any:
+        """The table with `values` in the chosen columns, of the kind that it is."""
+        if is_frame(self.whole):
+            part = self.whole if self.takes_all else self.part
+            return restored(self.whole, part, values)
+        if self.takes_all:
+            return values
+        filled = self.whole.astype(values.dtype)
+        filled[:, self.chosen] = values
+        return filled
+
+
+def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: int) -> NDArray[np.intp]:
+    """Positions of the columns that `variables` names or counts; of all p columns for None."""
+    if variables is None:
+        return np.arange(p)
+    given = np.asarray(variables)
+    if given.dtype == np.bool_ and given.shape == (p,):
+        at = np.flatnonzero(given)
+    elif given.ndim == 1 and given.dtype.kind in "iu":
+        at = _counted(given, p)
+    else:
+        at = np.array([_named(name, names) for name in variables], dtype=np.intp)
+    if at.size == 0 or np.unique(at).size < at.size:
+        raise ValueError(f"variables must be one or more columns, each once, got {variables!r}")
+    return at
+
+
+def _counted(given: NDArray[Any], p: int) -> NDArray[np.intp]:
+    beyond = given[(given < -p) | (given >= p)]
+    if beyond.size:
+        raise ValueError(f"variables has {beyond[0]}, and X has {p} columns")
+    return np.asarray(given % p, dtype=np.intp)
+
+
+def _named(name: Any, names: Sequence[str] | None) -> int:
+    if names is None:
+        raise ValueError(f"variables has {name!r}, and X is no data frame with names; pass positions of columns")
+    if name not in list(names):
+        raise ValueError(f"variables has {name!r}, and no column of X has that name")
+    return list(names).index(name)

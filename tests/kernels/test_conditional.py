@@ -1,0 +1,75 @@
+"""Conditional means of a normal distribution against numpy's solutions of the textbook's equations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from powerkern.kernels.conditional import conditional_rows
+
+#: Of gaps in a row: none, few (by the precision), many (by the covariance), all but one, all.
+GAPS = [0, 1, 2, 3, 4, 5, 6]
+
+
+def problem(p=6, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(p, p))
+    values = rng.normal(size=(len(GAPS), p))
+    for row, gaps in zip(values, GAPS, strict=True):
+        row[rng.choice(p, gaps, replace=False)] = np.nan
+    return A @ A.T + 0.1 * np.eye(p), values
+
+
+def textbook(covariance, row):
+    """The conditional mean and covariance of a row."""
+    m = np.isnan(row)
+    A = np.linalg.solve(covariance[np.ix_(~m, ~m)], covariance[np.ix_(~m, m)])
+    filled, spread = row.copy(), np.zeros_like(covariance)
+    filled[m] = row[~m] @ A
+    spread[np.ix_(m, m)] = covariance[np.ix_(m, m)] - covariance[np.ix_(m, ~m)] @ A
+    return filled, spread
+
+
+def completed(covariance, values, with_residuals=True):
+    rows, sums = np.full_like(values, np.inf), np.zeros((2, *covariance.shape))
+    residuals = np.full_like(values, np.inf) if with_residuals else np.empty((0, values.shape[1]))
+    count = conditional_rows(values, covariance, np.linalg.inv(covariance), rows, sums, residuals)
+    return rows, sums, residuals, count
+
+
+def symmetric(lower):
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
+@pytest.mark.parametrize("with_residuals", [False, True])
+def test_conditional_means(with_residuals):
+    covariance, values = problem()
+    rows, _, _, count = completed(covariance, values, with_residuals)
+    np.testing.assert_allclose(rows, [textbook(covariance, row)[0] for row in values], rtol=1e-10)
+    assert count == sum(gaps > 3 for gaps in GAPS)
+
+
+def test_conditional_covariances():
+    covariance, values = problem()
+    _, (by_precision, by_covariance), _, count = completed(covariance, values)
+    total = symmetric(by_precision) + count * covariance - covariance @ symmetric(by_covariance) @ covariance
+    expected = sum(textbook(covariance, row)[1] for row in values)
+    np.testing.assert_allclose(total, expected, atol=1e-11 * np.abs(covariance).max())
+
+
+def test_residuals_given_the_other_values_of_the_row():
+    covariance, values = problem()
+    _, _, residuals, _ = completed(covariance, values)
+    for row, found in zip(values, residuals, strict=True):
+        assert np.isnan(found[np.isnan(row)]).all()
+        for j in np.flatnonzero(~np.isnan(row)):
+            without = row.copy()
+            without[j] = np.nan
+            assert found[j] == pytest.approx(row[j] - textbook(covariance, without)[0][j], rel=1e-9, abs=1e-12)
+
+
+def test_no_columns_in_common():
+    covariance = np.diag([1.0, 2.0, 3.0])
+    rows, _, residuals, _ = completed(covariance, np.array([[1.0, np.nan, np.nan]]))
+    assert rows.tolist() == [[1.0, 0.0, 0.0]]
+    assert residuals[0, 0] == 1.0

@@ -1,0 +1,61 @@
+"""Means over neighbours against sorting all donors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from powerkern.kernels.neighbors import neighbor_means
+
+nan = np.nan
+REACH = 40
+
+
+def problem(n=40, m=200, p=7, seed=0, missing=0.3):
+    rng = np.random.default_rng(seed)
+
+    def rows(size):
+        values = np.round(4.0 * rng.normal(size=(size, p))) / 4.0  # squared distances are exact, many are equal
+        return np.where(rng.uniform(size=values.shape) < missing, nan, values)
+
+    donors = rows(m)
+    residuals = np.where(np.isnan(donors), nan, rng.normal(size=donors.shape))
+    return rows(n), np.where(np.isnan(donors), 0.25, donors), donors, residuals
+
+
+def sorted_means(values, completed, donors, residuals, k):
+    """The same, by sorting; NaN where a donor has none or the row lacks nothing to measure by."""
+    means, corrections = np.full_like(values, nan), np.full_like(values, nan)
+    for i, row in enumerate(values):
+        seen = ~np.isnan(row)
+        distance = np.sum((completed[:, seen] - row[seen]) ** 2, axis=1)
+        order = np.argsort(distance, kind="stable")[:REACH]
+        for j in np.flatnonzero(~seen) if seen.any() else []:
+            near = order[~np.isnan(donors[order, j])][:k]
+            if near.size:
+                h = distance[near[-1]]
+                weight = (h / (distance[near] + 0.01 * h)) ** 2 if h else np.ones(near.size)
+                means[i, j] = np.average(donors[near, j], weights=weight)
+                corrections[i, j] = np.average(residuals[near, j], weights=weight)
+    return means, corrections
+
+
+def found_means(values, completed, donors, residuals, k):
+    means, corrections = np.full_like(values, nan), np.full_like(values, nan)
+    neighbor_means(values, np.ascontiguousarray(completed.T), donors, residuals, k, REACH, means, corrections)
+    return means, corrections
+
+
+@pytest.mark.parametrize("size", [{}, {"m": 3}, {"m": 1, "n": 4}, {"p": 1}, {"missing": 0.9}, {"missing": 0.0}])
+@pytest.mark.parametrize("k", [1, 10])
+def test_as_by_sorting(size, k):
+    given = problem(**size)
+    for found, expected in zip(found_means(*given, k), sorted_means(*given, k), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_twins_share():
+    values = np.array([[1.0, nan]])
+    donors = np.array([[1.0, 3.0], [1.0, 5.0], [1.0, nan], [2.0, 9.0]])
+    means, _ = found_means(values, np.nan_to_num(donors), donors, donors, 2)
+    assert means[0, 1] == 4.0

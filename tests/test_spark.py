@@ -1,0 +1,314 @@
+"""Spark data frames: the fit of all rows in two passes, on executors that may be small and may die."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import processes
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import Status
+
+pyspark = pytest.importorskip("pyspark", reason="PySpark is not installed")
+pandas = pytest.importorskip("pandas")
+pyarrow = pytest.importorskip("pyarrow")
+if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+    pytest.skip("Spark needs Java", allow_module_level=True)
+
+from pyspark import TaskContext  # noqa: E402
+from pyspark.errors import PythonException  # noqa: E402
+from pyspark.sql import SparkSession  # noqa: E402
+from pyspark.sql import functions as F  # noqa: E402
+
+import powerkern.spark  # noqa: E402
+from powerkern.spark import fit, inverse_transform, transform  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
+)
+
+#: Of the JVM, which is driver and executor here.
+MEMORY = 512 << 20
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """Two threads; a task may fail three times; small batches and few partitions."""
+    settings = {
+        "spark.driver.memory": f"{MEMORY >> 20}m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "OFF",  # workers that die, and data that are refused, are meant to
+        "spark.sql.session.timeZone": "UTC",
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = SparkSession.builder.master("local[2,4]").config(map=settings).getOrCreate()
+        yield session
+        session.stop()
+
+
+N = 3000
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(14)
+    table = pandas.DataFrame(
+        {
+            "id": [f"row {i}" for i in range(N)],
+            "a b": rng.lognormal(size=N),
+            "single": rng.gamma(3.0, size=N).astype(np.float32),
+            "count": rng.integers(1, 100, N),
+            "weight": rng.integers(0, 4, N).astype(float),
+        }
+    )
+    table.loc[::7, "a b"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def df(spark, frame):
+    """The table in two partitions, and an empty one; missing are NaN in rows of even numbers, null in odd ones."""
+    whole = spark.createDataFrame(frame).repartition(2, F.col("id"))
+    b = F.col("a b")
+    even = F.substring_index("id", " ", -1).cast("int") % 2 == 0
+    whole = whole.withColumn("a b", F.when(b.isNull() & even, np.nan).otherwise(b))
+    return whole.unionByName(whole.filter("count > 1000").coalesce(1)).persist()
+
+
+def assert_same(found: pk.PowerFit, expected: pk.PowerFit) -> None:
+    assert_allclose(found.lmbda, expected.lmbda, rtol=1e-10, atol=1e-10)
+    assert_array_equal(found.status, expected.status)
+    assert_array_equal(found.n_obs, expected.n_obs)
+
+
+NAMES = ["a b", "single", "count"]
+
+
+class Counted:
+    """What each partition of a data frame does when it is read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, batches):
+        partition = TaskContext.get().partitionId()
+        with (self.folder / f"{partition}").open("a") as file:
+            file.write("r")
+        yield from batches
+
+    def reads(self) -> list[int]:
+        return [len(path.read_text()) for path in self.folder.iterdir()]
+
+
+def test_weights_by_name_nulls_and_empty_partitions_in_two_passes(df, frame, tmp_path):
+    counted = Counted(tmp_path)
+    found = fit(df.mapInArrow(counted, df.schema), "box-cox", sample_weight="weight")
+    expected = pk.fit(frame[NAMES].to_numpy(), "box-cox", sample_weight=frame["weight"].to_numpy())
+    assert_same(found, expected)
+    assert found.column_names == NAMES
+    assert counted.reads() == [2] * df.rdd.getNumPartitions()
+
+
+def test_columns_and_options(df, frame):
+    options = {"standardize": False, "lmbda": [0.5, np.nan], "ymax": 1e30}
+    names = ["count", "a `quoted` name with a ."]
+    renamed = df.withColumnRenamed("a b", names[1])
+    found = fit(renamed, columns=names, **options)
+    expected = pk.fit(frame[["count", "a b"]].to_numpy(), **options)
+    assert_same(found, expected)
+    assert found.column_names == names
+    assert transform(renamed, found).columns == renamed.columns
+    assert found.standardize is False
+
+
+def in_order(df, frame):
+    return df.toPandas().set_index("id").loc[frame["id"]]
+
+
+def test_transforms_are_lazy_and_keep_the_other_columns(df, frame, tmp_path):
+    fitted = pk.fit(frame[NAMES[::-1]])
+    counted = Counted(tmp_path)
+    Z = transform(df.mapInArrow(counted, df.schema), fitted)
+    back = inverse_transform(Z, fitted)
+    assert counted.reads() == []
+    assert [(field.name, field.dataType.simpleString()) for field in Z.schema] == [
+        ("id", "string"),
+        ("a b", "double"),
+        ("single", "float"),
+        ("count", "double"),
+        ("weight", "double"),
+    ]
+    found = in_order(Z.withColumn("null", F.col("a b").isNull()), frame)
+    expected = fitted.transform(frame)
+    assert_array_equal(found["a b"], expected["a b"])
+    assert_array_equal(found["single"], expected["single"].astype(np.float32))
+    assert_array_equal(found["count"], expected["count"])
+    assert_array_equal(found["weight"], frame["weight"])
+    assert_array_equal(found["null"], (np.arange(N) % 14 == 7))
+    assert set(counted.reads()) == {1}
+    assert_allclose(in_order(back, frame)[NAMES], frame[NAMES].astype(float), rtol=1e-5)
+
+
+def test_a_fit_without_names_takes_all_columns_of_numbers(df, frame):
+    numbers = df.drop("weight")
+    fitted = pk.fit(frame[NAMES].to_numpy())
+    found = in_order(transform(numbers, fitted), frame)
+    assert_array_equal(found["count"], fitted.transform(frame[NAMES].to_numpy())[:, 2])
+    with pytest.raises(ValueError, match="X has 4 columns, the fit has 3"):
+        transform(df, fitted)
+
+
+# --- workers that are small, and workers that die -----------------------------------------------------
+
+
+def siblings() -> list[int]:
+    """The other workers of this one's daemon."""
+    processes = [path for path in Path("/proc").iterdir() if path.name.isdigit() and int(path.name) != os.getpid()]
+    found = []
+    for process in processes:
+        try:
+            parent = (process / "stat").read_text().rpartition(")")[2].split()[1]
+        except OSError:  # it has ended
+            continue
+        if int(parent) == os.getppid():
+            found.append(int(process.name))
+    return found
+
+
+def killing(batches):
+    """Batches of a partition; at the first attempt all other workers die in the middle of it."""
+    context = TaskContext.get()
+    for i, batch in enumerate(batches):
+        if i == 2 and context.partitionId() == 1 and context.attemptNumber() == 0:
+            for worker in siblings():
+                os.kill(worker, signal.SIGKILL)
+        yield batch
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="workers are found as Linux lists them")
+def test_workers_that_die_change_nothing(spark, tmp_path):
+    X = spark.range(0, 60_000, 1, 2).select(*(F.rand(j).alias(f"x{j}") for j in range(3)))
+    counted = Counted(tmp_path)
+    found = fit(X.mapInArrow(counted, X.schema).mapInArrow(killing, X.schema))
+    assert sum(counted.reads()) > 2 * 2  # some tasks ran again
+    assert_allclose(found.lmbda, fit(X).lmbda, rtol=1e-12)
+
+
+def peak_memory(batches):
+    for _ in batches:
+        pass
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    yield pyarrow.RecordBatch.from_pydict({"bytes": [int(line.split()[1]) * 1024]})
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is measured as Linux tells it")
+def test_more_data_than_memory(spark):
+    """640 MB of data in a JVM of 512 MB, and in Python workers that grow by less than a tenth of it."""
+    rows, columns = 4_000_000, 20
+
+    def data(rows):
+        return spark.range(0, rows, 1, 8).select(*(F.rand(j).alias(f"x{j}") for j in range(columns)))
+
+    def largest():
+        return max(row.bytes for row in spark.range(8).mapInArrow(peak_memory, "bytes long").collect())
+
+    fit(data(100_000))  # compiles
+    before = largest()
+    found = fit(data(rows))
+    assert rows * columns * 8 > MEMORY
+    assert largest() - before < rows * columns * 8 / 10
+    assert_array_equal(found.n_obs, rows)
+    assert np.ptp(found.lmbda) < 0.01  # the columns are of one kind
+
+
+# --- wrong use ----------------------------------------------------------------------------------------
+
+
+def test_values_outside_the_domain_are_named(df):
+    wrong = df.withColumn("count", F.when(F.col("id") == "row 77", -1).otherwise(F.col("count")))
+    place = r"in partition \d, from row 0 of it: column 2 \('count'\), row \d+: the value is -1\.0"
+    with pytest.raises(ValueError, match=place):
+        fit(wrong, "box-cox", columns=NAMES)
+    with pytest.raises(PythonException, match=place):
+        transform(wrong, fit(df, "box-cox", columns=NAMES)).collect()
+
+
+def test_wrong_use(df, frame):
+    with pytest.raises(
+        TypeError, match=r"X is a DataFrame, not a Spark data frame; use powerkern\.fit for data in memory"
+    ):
+        fit(frame)
+    with pytest.raises(ValueError, match="X has no rows; there is nothing to do"):
+        fit(df.filter("count > 1000"))
+    with pytest.raises(TypeError, match="no column of X holds numbers: 'id'"):
+        fit(df.select("id"))
+    with pytest.raises(ValueError, match=r"there is no column 'v' among 'id', 'a b', 'single', 'count', 'weight'"):
+        fit(df, sample_weight="v")
+    with pytest.raises(TypeError, match="sample_weight must be the name of a column, got ndarray"):
+        fit(df, sample_weight=np.ones(3))
+    with pytest.raises(TypeError, match="column 'id' is of type string, which holds no numbers"):
+        fit(df, columns=["id"])
+    with pytest.raises(ValueError, match="there is more than one column 'id'"):
+        fit(df.select("id", "id", "count"), columns=["id"])
+    with pytest.raises(ValueError, match="did you mean 'box-cox'"):
+        fit(df, "boxcox")
+    with pytest.raises(TypeError, match="fit must be a PowerFit, got Series"):
+        transform(df, frame["count"])
+    with pytest.raises(ValueError, match="there is no column 'count' among 'id', 'single'"):
+        transform(df.select("id", "single"), pk.fit(frame[["count"]]))
+
+
+def test_columns_without_a_fit(spark):
+    table = spark.createDataFrame([(float(i), 3, None) for i in range(10)], "x double, constant int, empty double")
+    with pytest.warns(UserWarning, match="constant"):
+        found = fit(table)
+    assert_array_equal(found.status, [Status.OK, Status.CONSTANT, Status.EMPTY])
+
+
+CONNECT = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+import powerkern as pk
+from powerkern.spark import fit, transform
+session = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+df = session.range(0, 1000, 1, 2).select(F.lit("x").alias("name"), F.exp(F.randn(2)).alias("a"), F.rand(4).alias("w"))
+fitted, table = fit(df, "box-cox", sample_weight="w"), df.toPandas()
+difference = fitted.lmbda - pk.fit(table["a"], "box-cox", sample_weight=table["w"]).lmbda
+moved = transform(df, fitted).toPandas()
+print(type(df).__module__, abs(difference).max() < 1e-12, np.array_equal(moved["a"], fitted.transform(table["a"])))
+session.stop()
+"""
+
+
+def test_connect():
+    pytest.importorskip("grpc", reason="the client of Spark Connect is not installed: pip install 'pyspark[connect]'")
+    pytest.importorskip("grpc_status", reason="the client of Spark Connect is not installed")
+    workers = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    found, complaint = processes.start(CONNECT, **workers).communicate()
+    assert found.split() == ["pyspark.sql.connect.dataframe", "True", "True"], complaint
+
+
+def test_examples(spark):
+    assert doctest.testmod(powerkern.spark).failed == 0
+
+
+def test_without_pyspark_the_import_says_what_to_install():
+    _, complaint = processes.start("import sys; sys.modules['pyspark'] = None; import powerkern.spark").communicate()
+    assert "powerkern.spark needs PySpark, pandas and PyArrow: pip install 'powerkern[spark]'" in complaint
