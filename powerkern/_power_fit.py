@@ -111,9 +111,9 @@ class PowerFit(Inference):
         fitted_text = f"{fitted} of {self.n_features} columns fitted"
         return f"PowerFit(family={self.family!r}, estimator={self.estimator!r}, {fitted_text})"
 
-    def part(self, columns: slice) -> PowerFit:
+    def part(self, columns: slice | IntArray) -> PowerFit:
         """The fit of some of the columns, without data."""
-        names = None if self.column_names is None else self.column_names[columns]
+        names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
         part = self._with(self._results[columns].copy(), self._families[columns].copy(), names)
         part._unit_weights = None if self._unit_weights is None else self._unit_weights[columns].copy()
         return part

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern import _frames
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._status import LocationStatus
@@ -153,7 +154,7 @@ def location_scale(
     X: object,
     method: str = "median-mad",
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike | str | None = None,
     n_threads: int | None = None,
     progress: bool = False,
     **constants: Any,
@@ -166,10 +167,10 @@ def location_scale(
         Array or data frame (pandas, polars, pyarrow). NaN are missing values, column by column.
     method : str, default "median-mad"
         See Notes.
-    sample_weight : array_like of shape (n,), optional
-        Weights of the rows: as if each row were repeated that many times. The estimators that count values (quartiles,
-        trimming, ``n - 1``) depend on the size of the weights, not on their ratios only: weights that sum to 1 are one
-        row, without a spread.
+    sample_weight : array_like of shape (n,), or str, optional
+        Weights of the rows, or the name of the column of a data frame that holds them: as if each row were repeated
+        that many times. The estimators that count values (quartiles, trimming, ``n - 1``) depend on the size of the
+        weights, not on their ratios only: weights that sum to 1 are one row, without a spread.
     n_threads : int, optional
         By default one per CPU. Results do not depend on it.
     progress : bool, default False
@@ -249,7 +250,8 @@ def location_scale(
     >>> location_scale(X, "huber-proposal2", k=1.345).loc
     array([ 3.4877947, 30.       ])
     """
-    matrix = as_matrix(X)
+    rows, sample_weight = _frames.without_weights(X, sample_weight)
+    matrix = as_matrix(rows)
     chosen = METHODS[as_choice("method", method, METHODS)]
     options = _options(method, chosen, constants)
     weight = _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, matrix.values.shape[0])

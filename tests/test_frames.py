@@ -332,3 +332,20 @@ def test_weights_that_are_no_column():
         pk.fit(pd.DataFrame(np.ones((3, 3)), columns=["a", "w", "w"]), sample_weight="w")
     with pytest.raises(ValueError, match=r"row 2: the weight is -1\.0"):
         pk.fit(pd.DataFrame({"a": A, "w": np.where(np.arange(40) == 2, -1.0, 1.0)}), sample_weight="w")
+
+
+def test_weights_are_a_column_wherever_rows_have_weights():
+    from powerkern.federated import Client, Policy, fit_federated
+    from powerkern.location import location_scale
+    from powerkern.sketch import extend, finish, range_of, sketch
+
+    frame, weight, X = weighted("pandas"), np.arange(40.0), np.column_stack([A, B])
+    expected = pk.fit(X, sample_weight=weight)
+    assert np.array_equal(location_scale(frame, sample_weight="w").loc, location_scale(X, sample_weight=weight).loc)
+    total = sketch(frame, range_of(frame, sample_weight="w").grid(), sample_weight="w")
+    for fit in (finish(total), finish(extend(None, frame, sample_weight="w"))):
+        assert np.allclose(fit.lmbda, expected.lmbda, rtol=0, atol=1e-11)
+        assert fit.column_names == ["a", "b"]
+    policy = Policy.open()
+    sites = [Client(part, name=name, sample_weight="w", policy=policy) for name, part in (("a", frame), ("b", frame))]
+    assert np.allclose(fit_federated(sites).lmbda, expected.lmbda, rtol=0, atol=1e-8)

@@ -90,7 +90,7 @@ def test_run_time_needs_three_packages():
 
 
 def test_all_has_every_optional_dependency():
-    tables = {"pandas", "polars", "parquet", "duckdb", "dask"}
+    tables = {"pandas", "polars", "parquet", "duckdb", "dask", "xarray"}
     of_the_library = tables | {"progress", "sklearn", "plot", "formula", "keys", "onnx"}
     large = {"flower", "spark", "ray"}  # their dependencies are many, or pinned, or large
     assert set(EXTRAS) == of_the_library | large | {"all", "test", "engines", "bench", "docs", "dev"}
@@ -102,7 +102,9 @@ def test_import_leaves_optional_dependencies_alone():
     code = "import sys, powerkern, powerkern.stats, powerkern.__main__; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "powerkern" in loaded
-    assert not {"pandas", "polars", "pyarrow", "duckdb", "sklearn", "tqdm", "dask", "matplotlib"} & set(loaded)
+    assert not {"pandas", "polars", "pyarrow", "duckdb", "sklearn", "tqdm", "dask", "xarray", "matplotlib"} & set(
+        loaded
+    )
 
 
 def test_version_is_one():

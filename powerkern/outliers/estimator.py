@@ -51,7 +51,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             training data as they call outliers in this way on average, those with the highest probabilities.
         float
             This fraction of the training data, above 0 and at most 1/2, those with the highest scores; of new data,
-            those with scores above these. ``1 - q`` for outliers above the quantile q.
+            those with scores above these; fewer where scores are tied. ``1 - q`` for outliers above the quantile q.
     threshold : float, optional
         In place of `contamination`: outliers are rows with a probability above this one. Of normal scores without
         outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, 0.13 % above 0.997.
@@ -313,13 +313,12 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     def _own_limit(self, detector: Any, j: int) -> float | None:
         """The score above which detector j says outlier, with caution; None where it has no say."""
         step = _last_step(detector)
-        for name in ("threshold_", "offset_"):  # of PyOD and of scikit-learn, which has an array of one too
-            own = getattr(step, name, None)
-            if own is not None and np.size(own) == 1:
-                limit = float(self._ascending(step, own).item())
-                constant = getattr(step, "contamination", None) == "auto"
-                return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j])) if constant else limit
-        return 0.0 if is_outlier_detector(step) else None
+        own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)
+        if own is None or np.size(own) != 1:  # some of scikit-learn have an array of one
+            return 0.0 if is_outlier_detector(step) else None
+        limit = float(self._ascending(step, own).item())
+        constant = getattr(step, "contamination", None) == "auto"
+        return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j])) if constant else limit
 
     def _own_share(self, own: list[float | None], scores: FloatArray) -> float:
         """The fraction of the training data that detectors call outliers, on average."""

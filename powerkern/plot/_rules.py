@@ -144,25 +144,28 @@ def skill_plot(skills: Mapping[str, ArrayLike] | ArrayLike, names: Sequence[str]
     ax.axvline(0.0, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.6)
     height = 0.8 / len(tables)
     for i, (stratum, table) in enumerate(zip(strata, tables, strict=True)):
-        boxes = ax.boxplot(
-            table,
-            positions=np.arange(len(names)) - 0.4 + height * (i + 0.5),
-            widths=0.8 * height,
-            orientation="horizontal",
-            patch_artist=True,
-            flierprops={"marker": ".", "markeredgecolor": ink(ax), "alpha": 0.5},
-            medianprops={"color": ink(ax)},
-            whiskerprops={"color": ink(ax)},
-            capprops={"color": ink(ax)},
-            boxprops={"facecolor": f"C{i}", "edgecolor": ink(ax), "alpha": 0.7},
-        )["boxes"]
-        boxes[0].set_label(stratum)
+        _draw_boxes(ax, table, height * (i + 0.5) - 0.4, 0.8 * height, label=stratum, color=f"C{i}")
     ax.set_yticks(np.arange(len(names)), names)
     ax.invert_yaxis()
     ax.set_xlabel("skill score")
     if isinstance(skills, Mapping):
         ax.legend()
     return ax
+
+
+def _draw_boxes(ax: Axes, table: FloatArray, shift: float, height: float, *, label: str, color: str) -> None:
+    """A box for each column, with whiskers and points as matplotlib has them."""
+    from matplotlib.cbook import boxplot_stats
+
+    boxes = boxplot_stats(table)
+    lines = np.arange(len(boxes)) + shift
+    q1, q3 = (np.array([box[quartile] for box in boxes]) for quartile in ("q1", "q3"))
+    ax.barh(lines, q3 - q1, height, q1, color=color, edgecolor=ink(ax), alpha=0.7, label=label)
+    for line, box in zip(lines, boxes, strict=True):
+        ax.plot([box["med"]] * 2, [line - height / 2.0, line + height / 2.0], color=ink(ax))
+        ends = [[box["whislo"], box["whishi"]], [box["q1"], box["q3"]]]
+        ax.hlines([line, line], *ends, color=ink(ax), linewidth=0.8)
+        ax.plot(box["fliers"], np.full(len(box["fliers"]), line), ".", color=faint(ax))
 
 
 def _finite_table(table: ArrayLike, k: int) -> FloatArray:

@@ -1,0 +1,407 @@
+"""Power transforms of labelled arrays: xarray's DataArrays and Datasets keep dimensions, coordinates and attributes.
+
+`fit` is told over which dimensions a column runs; every point of the others is a column of its own. Arrays in memory
+go through `powerkern.fit`, Dask arrays lazily and chunk by chunk, whichever dimensions are chunked, through
+`powerkern.dask.fit`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from powerkern import fitting
+from powerkern._power_fit import OutOfRange, PowerFit
+from powerkern._typing import Bounds, IntArray
+from powerkern._validate import naming
+
+try:
+    import xarray as xr
+except ImportError:
+    raise ImportError("powerkern.xarray needs xarray: pip install 'powerkern[xarray]'") from None
+
+
+def fit(
+    X: Any,
+    family: str = "yeo-johnson",
+    estimator: str = "mle",
+    *,
+    dim: str | Iterable[Hashable] | None = None,
+    standardize: bool = True,
+    sample_weight: Any = None,
+    lmbda: Any = None,
+    shift: Any = 0.0,
+    ymax: float | None = None,
+    bounds: Bounds | None = None,
+    **options: Any,
+) -> XarrayFit:
+    """Fit power transforms to labelled arrays: `powerkern.fit` over some dimensions, for every point of the others.
+
+    Parameters
+    ----------
+    X : xarray.DataArray or xarray.Dataset
+        Real numbers; NaN is missing. In memory, or Dask arrays, which are read chunk by chunk, twice, and never
+        gathered or rechunked. The variables of a Dataset are fitted by themselves.
+    family, estimator, standardize, ymax, bounds
+        As for `powerkern.fit`.
+    dim : str or iterable of str, optional
+        The dimensions over which a column runs, as for `xarray.DataArray.mean`; default: all. ``dim="time"`` fits a
+        lambda for every point of all other dimensions, such as latitude and longitude.
+    sample_weight : xarray.DataArray or str, optional
+        Non-negative weights, along some of `dim`, to which they are broadcast (the cosine of the latitude, say); or the
+        name of a coordinate or variable that holds them and is not fitted.
+    lmbda, shift : float, xarray.DataArray or xarray.Dataset, optional
+        As for `powerkern.fit`: one number, or some along the dimensions other than `dim`; a Dataset has them by
+        variable.
+    **options
+        Further arguments of `powerkern.fit` (of `powerkern.dask.fit`, where X holds Dask arrays), such as `n_threads`,
+        `progress` and those of the estimator.
+
+    Returns
+    -------
+    XarrayFit
+        Figures as DataArrays over the dimensions other than `dim`; of a Dataset, as Datasets.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `powerkern.fit`; the message names the variable. X is no DataArray or Dataset, or has no dimension of that
+        name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xarray as xr
+    >>> from powerkern.xarray import fit
+    >>> rain = np.random.default_rng(0).gamma(2.0, size=(500, 2, 3))
+    >>> rain = xr.DataArray(rain, dims=("time", "lat", "lon"), coords={"lat": [10.0, 20.0]}, name="rain")
+    >>> fitted = fit(rain, "box-cox", dim="time")
+    >>> fitted.lmbda.sel(lat=20.0).round(1).values
+    array([0.3, 0.2, 0.3])
+    >>> fitted.transform(rain).dims
+    ('time', 'lat', 'lon')
+    """
+    variables = _variables(X)
+    if isinstance(sample_weight, str):
+        if sample_weight not in X.coords and sample_weight not in variables:
+            raise ValueError(f"sample_weight={sample_weight!r}: X has no coordinate or variable of that name")
+        sample_weight = X[sample_weight]
+        if isinstance(X, xr.Dataset):
+            variables.pop(sample_weight.name, None)
+    columns = {}
+    for name, one in variables.items():
+        with naming(_called(name)):
+            table = _Table(one, _features(one, dim))
+            fitted = table.interface.fit(
+                table.matrix,
+                family,
+                estimator,
+                standardize=standardize,
+                sample_weight=None if sample_weight is None else table.weights(sample_weight),
+                lmbda=_of_columns(lmbda, name, one, table),
+                shift=_of_columns(shift, name, one, table),
+                ymax=ymax,
+                bounds=bounds,
+                **options,
+            )
+            columns[name] = _Columns(fitted, _numbered(one, table.features, np.argsort(table.order)))
+    return XarrayFit(columns, isinstance(X, xr.Dataset))
+
+
+class _Columns(NamedTuple):
+    """The fit of a variable, and which column of it belongs to each point of the dimensions that were kept."""
+
+    fit: PowerFit
+    position: Any
+
+    def figure(self, values: Any, name: str) -> Any:
+        """One number a column, as a DataArray."""
+        return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
+
+
+class _Figure:
+    """An attribute of `PowerFit`, with one number a column, as a DataArray or, by variable, as a Dataset."""
+
+    def __init__(self) -> None:
+        self.__doc__: str | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+        self.__doc__ = f"`PowerFit.{name}`."
+
+    def __get__(self, fit: XarrayFit | None, owner: type) -> Any:
+        return self if fit is None else fit._labelled(lambda one: getattr(one, self._name), self._name)
+
+
+class XarrayFit:
+    """Power transforms fitted to a DataArray, or to the variables of a Dataset.
+
+    The attributes are those of `PowerFit`, one number a column, as a DataArray over the dimensions that were kept, with
+    their coordinates; of a Dataset, as a Dataset. A fit can be pickled.
+
+    Attributes
+    ----------
+    fits : dict
+        The `PowerFit` of each variable, by name; its columns are points of the dimensions that were kept, in an order
+        of its own.
+    lmbda, loc, scale, log_factor, nll, information, n_obs, n_kept, x_min, x_max, shift, status : DataArray or Dataset
+        As for `PowerFit`.
+    """
+
+    lmbda = _Figure()
+    loc = _Figure()
+    scale = _Figure()
+    log_factor = _Figure()
+    nll = _Figure()
+    information = _Figure()
+    n_obs = _Figure()
+    n_kept = _Figure()
+    x_min = _Figure()
+    x_max = _Figure()
+    shift = _Figure()
+    status = _Figure()
+
+    def __init__(self, columns: Mapping[Hashable, _Columns], of_dataset: bool) -> None:
+        self._columns = dict(columns)
+        self._of_dataset = of_dataset
+
+    @property
+    def fits(self) -> dict[Hashable, PowerFit]:
+        """The fit of each variable, by name."""
+        return {name: one.fit for name, one in self._columns.items()}
+
+    def __repr__(self) -> str:
+        each = ", ".join(f"{name!r}: {dict(one.position.sizes)}" for name, one in self._columns.items())
+        return f"XarrayFit({each})"
+
+    def confint(self, level: float = 0.95, **options: Any) -> tuple[Any, Any]:
+        """Intervals for lambda, as `PowerFit.confint` gives them: lower and upper ends."""
+        ends = {name: one.fit.confint(level, **options) for name, one in self._columns.items()}
+        low, high = (
+            self._gathered({name: one.figure(ends[name][side], word) for name, one in self._columns.items()})
+            for side, word in enumerate(("low", "high"))
+        )
+        return low, high
+
+    def transform(self, X: Any, **options: Any) -> Any:
+        """Transform labelled arrays, as `PowerFit.transform`.
+
+        Parameters
+        ----------
+        X : xarray.DataArray or xarray.Dataset
+            As fitted; it may be longer or shorter along the dimensions that a column ran over, have others, or lack
+            them. Along those that were kept, points are found by their coordinates: a part of them will do. Variables
+            of a Dataset that were not fitted are left as they are.
+        **options
+            Such as ``n_threads``, for arrays in memory.
+
+        Returns
+        -------
+        xarray.DataArray or xarray.Dataset
+            Dimensions and their order, coordinates, attributes, name and chunks as in `X`; Dask arrays stay lazy. What
+            `encoding` says of how values were packed in a file is dropped.
+        """
+        return self._applied(X, lambda interface, matrix, fit: interface.transform(matrix, fit, **options))
+
+    def inverse_transform(self, Z: Any, *, out_of_range: OutOfRange = "nan", **options: Any) -> Any:
+        """Undo `transform`, as `PowerFit.inverse_transform`.
+
+        Parameters
+        ----------
+        Z : xarray.DataArray or xarray.Dataset
+            Transformed values.
+        out_of_range : {"nan", "raise", "clip"}, default "nan"
+            What to do with values that have no inverse, see `PowerFit.inverse_transform`.
+        **options
+            Such as ``n_threads``, for arrays in memory.
+
+        Returns
+        -------
+        xarray.DataArray or xarray.Dataset
+            As `transform`.
+        """
+        options["out_of_range"] = out_of_range
+        return self._applied(Z, lambda interface, matrix, fit: interface.inverse_transform(matrix, fit, **options))
+
+    def _labelled(self, of: Callable[[PowerFit], Any], what: str) -> Any:
+        return self._gathered({name: one.figure(of(one.fit), what) for name, one in self._columns.items()})
+
+    def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
+        """Of a Dataset: figures by variable; else the only one."""
+        return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
+
+    def _applied(self, X: Any, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
+        variables = _variables(X)
+        if isinstance(X, xr.Dataset) != self._of_dataset:
+            kinds = ("a Dataset", "a DataArray") if self._of_dataset else ("a DataArray", "a Dataset")
+            raise TypeError(f"the fit is of {kinds[0]}, X is {kinds[1]}")
+        if not self._of_dataset:
+            return _transformed(X, next(iter(self._columns.values())), function)
+        if missing := [name for name in self._columns if name not in variables]:
+            raise ValueError(f"X has no variable {missing[0]!r}, which was fitted")
+        done = {}
+        for name, one in self._columns.items():
+            with naming(_called(name)):
+                done[name] = _transformed(variables[name], one, function)
+        return X.assign(done)
+
+
+# --- tables -------------------------------------------------------------------------------------------
+
+
+class _Table:
+    """A DataArray as a matrix: a column for every point of the dimensions `features`, rows along all others.
+
+    A block of a Dask array becomes a block of the matrix, so that nothing is rechunked; columns and rows come in the
+    order of blocks.
+    """
+
+    def __init__(self, X: Any, features: Sequence[Hashable]) -> None:
+        self.samples = [d for d in X.dims if d not in features]
+        self.features = list(features)
+        self.is_lazy = X.chunks is not None
+        self._labelled = X
+        ordered = X.variable.transpose(*self.samples, *features)
+        data = ordered.data if self.is_lazy else ordered.to_numpy()
+        data = data if self.samples else data[np.newaxis]
+        self._data = data if features else data[..., np.newaxis]
+        self._border = max(1, len(self.samples))
+
+    @property
+    def interface(self) -> Any:
+        """The module whose `fit`, `transform` and `inverse_transform` take the matrix."""
+        if not self.is_lazy:
+            return fitting
+        from powerkern import dask
+
+        return dask
+
+    @property
+    def matrix(self) -> Any:
+        """All values."""
+        shape = self._data.shape
+        return self._reshaped(self._data, (math.prod(shape[: self._border]), math.prod(shape[self._border :])))
+
+    @property
+    def order(self) -> IntArray:
+        """Which point of the dimensions `features`, numbered row by row, each column is."""
+        shape = self._data.shape[self._border :]
+        numbers = np.arange(math.prod(shape)).reshape(shape)
+        return np.asarray(self._reshaped(self._chunked(numbers, self._border, None), (numbers.size,)))
+
+    def weights(self, weight: Any) -> Any:
+        """Weights along some of the other dimensions, one for each row."""
+        rows = self._labelled.isel(dict.fromkeys(self.features, 0), drop=True).transpose(*self.samples)
+        each = self._chunked(_along(weight, rows, "sample_weight").data, 0, self._border)
+        return self._reshaped(each, (rows.size,))
+
+    def restored(self, matrix: Any) -> Any:
+        """A matrix of the same shape as a DataArray like X."""
+        data = self._reshaped(matrix, self._data.shape, self._data.chunks if self.is_lazy else None)
+        data = data if self.samples else data[0]
+        ordered = xr.Variable([*self.samples, *self.features], data if self.features else data[..., 0])
+        result = self._labelled.copy(data=ordered.transpose(*self._labelled.dims).data)
+        result.encoding = {}
+        return result
+
+    def _reshaped(self, values: Any, shape: tuple[int, ...], chunks: Any = None) -> Any:
+        if not self.is_lazy:
+            return np.reshape(values, shape)
+        import dask.array as da
+
+        return da.reshape_blockwise(values, shape, chunks)
+
+    def _chunked(self, values: Any, first: int, last: int | None) -> Any:
+        """An array over some of the axes, in the chunks that the data have along these."""
+        if not self.is_lazy:
+            return np.asarray(values)
+        import dask.array as da
+
+        chunks = self._data.chunks[first:last]
+        # without a name of its own content, which would be read for it
+        return values.rechunk(chunks) if isinstance(values, da.Array) else da.from_array(values, chunks, name=False)
+
+
+def _variables(X: Any) -> dict[Hashable, Any]:
+    """The DataArrays of X, by name."""
+    if isinstance(X, xr.Dataset):
+        return dict(X.data_vars)
+    if isinstance(X, xr.DataArray):
+        return {X.name: X}
+    raise TypeError(f"X is a {type(X).__name__}, not an xarray DataArray or Dataset; use powerkern.fit")
+
+
+def _called(name: Hashable) -> str:
+    """What messages call a variable."""
+    return "X" if name is None else f"variable {name!r}"
+
+
+def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
+    """The dimensions of X that a column does not run over."""
+    over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else list(dim)
+    known = ", ".join(map(repr, X.dims))
+    for d in over:
+        if d not in X.dims:
+            raise ValueError(f"there is no dimension {d!r} among {known or 'none'}; choose dim=, or drop the variable")
+    if not over:
+        raise ValueError(f"columns must run over some dimension; choose dim= among {known or 'none'}")
+    return [d for d in X.dims if d not in over]
+
+
+def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
+    """Numbers as a DataArray over some of the dimensions of X, with those coordinates that belong to these."""
+    coords = xr.Dataset(coords=X.coords).drop_dims([d for d in X.dims if d not in features], errors="ignore").coords
+    return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
+
+
+def _of_columns(value: Any, name: Hashable, X: Any, table: _Table) -> Any:
+    """An argument that may be labelled, as one number for all columns or one for each."""
+    if isinstance(value, xr.Dataset):
+        value = value[name]
+    if not isinstance(value, xr.DataArray):
+        return value
+    points = _numbered(X, table.features, np.sort(table.order))
+    return _along(value, points, "lmbda or shift").to_numpy().reshape(-1)[table.order]
+
+
+def _along(value: Any, like: Any, what: str) -> Any:
+    """A DataArray broadcast to the dimensions of another one, whose coordinates it must have."""
+    if not isinstance(value, xr.DataArray):
+        raise TypeError(f"{what} is a {type(value).__name__}, not a DataArray")
+    if other := [d for d in value.dims if d not in like.dims]:
+        raise ValueError(
+            f"{what} runs along {other[0]!r}, and not only along {', '.join(map(repr, like.dims)) or 'none'}"
+        )
+    value, like = xr.align(value, like, join="exact")
+    return value.broadcast_like(like).transpose(*like.dims)
+
+
+def _transformed(X: Any, columns: _Columns, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
+    """A matrix function applied to a DataArray, column by column where the fit has the same coordinates."""
+    table = _Table(X, _found(columns.position, X))
+    at = _aligned(columns.position, X).to_numpy().reshape(-1)[table.order]
+    return table.restored(function(table.interface, table.matrix, columns.fit.part(at)))
+
+
+def _found(position: Any, X: Any) -> list[Hashable]:
+    """The dimensions of a fit, all of which X must have."""
+    for d in position.dims:
+        if d not in X.dims:
+            raise ValueError(f"X has no dimension {d!r}, and the fit has one column for each point along it")
+    return list(position.dims)
+
+
+def _aligned(position: Any, X: Any) -> Any:
+    """Columns of the points of X, found by their coordinates where there are some."""
+    wanted = position
+    for d in position.dims:
+        if d in position.indexes and d in X.indexes and not position.indexes[d].equals(X.indexes[d]):
+            wanted = wanted.reindex({d: X.indexes[d]}, fill_value=-1)
+            if (wanted < 0).any():
+                raise ValueError(f"X has coordinates along {d!r} that the data of the fit had not")
+        if wanted.sizes[d] != X.sizes[d]:
+            raise ValueError(f"X has {X.sizes[d]} points along {d!r}, the data of the fit had {wanted.sizes[d]}")
+    return wanted

@@ -1,0 +1,210 @@
+"""Labelled arrays: the fits of the plain columns, with dimensions, coordinates, attributes and chunks kept."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import Status
+
+xr = pytest.importorskip("xarray")
+da = pytest.importorskip("dask.array")
+import dask  # noqa: E402
+
+from powerkern.xarray import fit  # noqa: E402
+
+rng = np.random.default_rng(3)
+SHAPE = {"time": 60, "lat": 3, "lon": 4, "member": 2}
+
+
+@pytest.fixture(autouse=True)
+def _single_threaded():
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+def cube(*dims: str, chunks: dict[str, int] | None = None):
+    values = rng.gamma(2.0, size=[SHAPE[d] for d in dims])
+    values[rng.random(values.shape) < 0.05] = np.nan
+    coords = {
+        "time": np.datetime64("2000-01-01") + np.arange(60),
+        "lat": [-10.0, 0.0, 10.0],
+        "area": (("lat",), [1.0, 2.0, 1.0]),
+        "height": (("lat", "lon"), np.arange(12.0).reshape(3, 4)),
+        "run": 7,
+    }
+    kept = {k: v for k, v in coords.items() if set(v[0] if isinstance(v, tuple) else [k]) <= {*dims, "run"}}
+    array = xr.DataArray(values, dims=dims, coords=kept, name="rain", attrs={"units": "mm"})
+    array.encoding = {"dtype": "int16", "scale_factor": 0.1}
+    return array if chunks is None else array.chunk(chunks)
+
+
+def assert_labelled_as(actual, expected) -> None:
+    """All but the values."""
+    assert (actual.dims, actual.name, actual.attrs, actual.chunks) == (
+        expected.dims,
+        expected.name,
+        expected.attrs,
+        expected.chunks,
+    )
+    xr.testing.assert_identical(actual.coords.to_dataset(), expected.coords.to_dataset())
+
+
+CHUNKS = [None, {"time": 25, "lat": 2, "lon": 3}, {"lat": 1}, {"time": -1, "lon": 3, "member": 1}]
+
+
+@pytest.mark.parametrize("chunks", CHUNKS)
+@pytest.mark.parametrize("dims", [("time", "lat", "lon", "member"), ("lon", "time", "member", "lat")])
+@pytest.mark.parametrize("dim", ["time", ("time", "member"), ("member", "lon", "lat"), None])
+def test_a_column_for_every_point_of_the_other_dimensions(dims, dim, chunks):
+    X = cube(*dims, chunks=chunks)
+    fitted = fit(X, "box-cox", dim=dim)
+    over = list(dims) if dim is None else [dim] if isinstance(dim, str) else list(dim)
+    kept = [d for d in dims if d not in over]
+    plain = X.transpose(*over, *kept).to_numpy().reshape(np.prod([SHAPE[d] for d in over]), -1)
+    expected = pk.fit(plain, "box-cox")
+    for name in ("lmbda", "loc", "scale", "nll", "n_obs", "status", "x_max"):
+        figure = getattr(fitted, name)
+        assert (figure.dims, figure.name) == (tuple(kept), name)
+        assert set(figure.coords) == {k for k, v in X.coords.items() if set(v.dims) <= set(kept)}
+        assert_allclose(figure.to_numpy().ravel(), getattr(expected, name), rtol=1e-9, atol=1e-9)
+    for end, wanted in zip(fitted.confint(), expected.confint(), strict=True):
+        assert_allclose(end.to_numpy().ravel(), wanted, rtol=1e-7)
+    Z = fitted.transform(X)
+    assert_labelled_as(Z, X)
+    assert Z.encoding == {}
+    back = Z.transpose(*over, *kept).to_numpy().reshape(plain.shape)
+    assert_allclose(back, expected.transform(plain), rtol=1e-8, atol=1e-8)
+    again = fitted.inverse_transform(Z)
+    assert_labelled_as(again, X)
+    assert_allclose(again.to_numpy(), X.to_numpy(), rtol=1e-8)
+
+
+def test_dask_arrays_stay_lazy_and_are_read_twice():
+    X, reads = cube("time", "lat", "lon"), []
+
+    def read(block, block_id=None):
+        reads.append(block_id)
+        return block
+
+    counted = X.chunk(time=20, lat=2).copy(data=X.chunk(time=20, lat=2).data.map_blocks(read, meta=np.empty((0, 0, 0))))
+    fitted = fit(counted, dim="time")
+    assert sorted(reads) == sorted(2 * [(i, j, 0) for i in range(3) for j in range(2)])
+    Z = fitted.transform(counted)
+    assert len(reads) == 12
+    Z[:20, :2].compute()
+    assert len(reads) == 13
+
+
+def test_other_samples_and_parts_of_the_points():
+    X = cube("time", "lat", "lon")
+    fitted = fit(X, "box-cox", dim="time")
+    Z = fitted.transform(X)
+    for part in ({"time": slice(5)}, {"time": 3}, {"lat": [2, 0]}, {"lat": slice(0, 1), "time": slice(None, None, -1)}):
+        for some in (X, X.chunk(time=7, lat=2)):
+            assert_labelled_as(fitted.transform(some.isel(part)), some.isel(part))
+            xr.testing.assert_identical(fitted.transform(some.isel(part)).compute(), Z.isel(part))
+    more = X.expand_dims(member=2, axis=1)
+    xr.testing.assert_identical(fitted.transform(more).isel(member=1), Z)
+    with pytest.raises(ValueError, match="X has coordinates along 'lat' that the data of the fit had not"):
+        fitted.transform(X.assign_coords(lat=[1.0, 2.0, 3.0]))
+    with pytest.raises(ValueError, match="X has 3 points along 'lon', the data of the fit had 4"):
+        fitted.transform(X.isel(lon=slice(3)))
+    with pytest.raises(ValueError, match="X has no dimension 'lat', and the fit has one column for each"):
+        fitted.transform(X.isel(lat=0))
+
+
+def test_datasets():
+    data = xr.Dataset({"rain": cube("time", "lat"), "wind": cube("lon", "time"), "mask": ("lat", [True, False, True])})
+    for chunked in (data, data.chunk(time=13)):
+        fitted = fit(chunked[["rain", "wind"]], dim="time")
+        assert list(fitted.fits) == ["rain", "wind"]
+        assert fitted.lmbda.sizes == {"lat": 3, "lon": 4}
+        for name in ("rain", "wind"):
+            xr.testing.assert_allclose(fitted.lmbda[name], fit(data[name], dim="time").lmbda.rename(name))
+        Z = fitted.transform(chunked)
+        assert list(Z) == list(data)
+        assert Z["mask"].identical(chunked["mask"])
+        assert_labelled_as(Z["wind"], chunked["wind"])
+        xr.testing.assert_allclose(fitted.inverse_transform(Z), chunked)
+    every = fit(data[["rain", "wind"]])
+    assert every.lmbda["rain"].shape == ()
+    assert_array_equal(every.lmbda["rain"], pk.fit(data["rain"].to_numpy().ravel()).lmbda[0])
+    low, high = every.confint()
+    assert (low < every.lmbda).all()
+    assert (high > every.lmbda).all()
+    with pytest.raises(ValueError, match="in variable 'mask': there is no dimension 'time' among 'lat'"):
+        fit(data, dim="time")
+    with pytest.raises(TypeError, match="the fit is of a Dataset, X is a DataArray"):
+        fitted.transform(data["rain"])
+    with pytest.raises(ValueError, match="X has no variable 'wind', which was fitted"):
+        fitted.transform(data[["rain"]])
+
+
+@pytest.mark.parametrize("chunks", CHUNKS[:2])
+def test_weights_are_broadcast(chunks):
+    X = cube("lat", "time", "lon", chunks=chunks)
+    plain = X.transpose("time", "lat", "lon").to_numpy().reshape(180, 4)
+    expected = pk.fit(plain, "box-cox", sample_weight=np.tile([1.0, 2.0, 1.0], 60)).lmbda
+    data = xr.Dataset({"rain": X, "size": X["area"].drop_vars("area").reset_coords(drop=True)})
+    for given in (X["area"], X["area"].chunk(lat=1), X["area"].expand_dims(time=X["time"]), "area"):
+        weighted = fit(X, "box-cox", dim=("time", "lat"), sample_weight=given)
+        assert_allclose(weighted.lmbda, expected, rtol=1e-10)
+    by_name = fit(data, "box-cox", dim=("time", "lat"), sample_weight="size")
+    assert list(by_name.fits) == ["rain"]
+    assert_allclose(by_name.lmbda["rain"], expected, rtol=1e-10)
+    with pytest.raises(ValueError, match="sample_weight runs along 'lat', and not only along 'time'"):
+        fit(X, dim="time", sample_weight=X["area"])
+    with pytest.raises(ValueError, match="sample_weight='size': X has no coordinate or variable of that name"):
+        fit(X, dim="lat", sample_weight="size")
+    with pytest.raises(TypeError, match="sample_weight is a list, not a DataArray"):
+        fit(X, dim="lat", sample_weight=[1.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("chunks", [None, {"lat": 2, "lon": 3, "time": 20}])
+def test_labelled_lambdas_and_shifts(chunks):
+    X = cube("lon", "time", "lat", chunks=chunks)
+    lmbda = xr.DataArray([0.0, np.nan, 1.0], dims="lat", coords={"lat": [-10.0, 0.0, 10.0]})
+    shift = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("lat", "lon"))
+    fitted = fit(X, "box-cox", dim="time", lmbda=lmbda, shift=shift, standardize=False)
+    assert_array_equal(fitted.lmbda.sel(lat=[-10.0, 10.0]), np.tile([0.0, 1.0], (4, 1)))
+    assert_array_equal(fitted.shift, shift.transpose())
+    one = X.isel(lat=1, lon=2).to_numpy()
+    assert_allclose(fitted.lmbda[2, 1], pk.fit(one, "box-cox", shift=6.0).lmbda[0], rtol=1e-9)
+    assert_allclose(fitted.transform(X).isel(lat=0), np.log(X.isel(lat=0) + shift[0]), rtol=1e-12)
+    assert fit(X.to_dataset(), dim="time", lmbda=xr.Dataset({"rain": lmbda})).lmbda["rain"].shape == (4, 3)
+
+
+def test_robust_fits_of_arrays_in_memory():
+    X = cube("time", "lat")
+    assert_array_equal(fit(X, estimator="rewml", dim="time").lmbda, pk.fit(X.to_numpy(), estimator="rewml").lmbda)
+
+
+def test_float32_pickles_and_empty_columns():
+    X = cube("time", "lat").astype(np.float32)
+    X[:, 1] = np.nan
+    with pytest.warns(UserWarning, match="column 1"):
+        fitted = fit(X, dim="time")
+    assert_array_equal(fitted.status, [Status.OK, Status.EMPTY, Status.OK])
+    Z = pickle.loads(pickle.dumps(fitted)).transform(X)
+    assert Z.dtype == np.float32
+    xr.testing.assert_identical(Z, fitted.transform(X))
+    assert "rain" in repr(fitted)
+
+
+def test_wrong_use():
+    X = cube("time", "lat")
+    with pytest.raises(TypeError, match=r"X is a ndarray, not an xarray DataArray or Dataset; use powerkern.fit"):
+        fit(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="in variable 'rain': there is no dimension 'tim' among 'time', 'lat'"):
+        fit(X, dim="tim")
+    with pytest.raises(ValueError, match="in X: columns must run over some dimension"):
+        fit(X.rename(None), dim=())
+    with pytest.raises(ValueError, match=r"in variable 'rain': column 2, row 7: the value is -1\.0"):
+        fit(xr.where(X[7, 2] == X, -1.0, X, keep_attrs=True).rename("rain"), "box-cox", dim="time")
+    with pytest.raises(TypeError, match="in variable 'time': "):
+        fit(X["time"])
