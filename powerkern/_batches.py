@@ -132,7 +132,7 @@ def _lazy_frame(X: Any) -> Batches:
         import polars
 
         part = X if names is None else X.select(polars.selectors.by_name(*names))
-        batches: Iterator[Any] = part.collect_batches(chunk_size=rows)
+        batches: Iterator[Any] = part.collect_batches(chunk_size=rows, engine="streaming")
         return batches
 
     return Batches(_polars_blank(X.collect_schema()), read)
