@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from powerkern import _frames
-from powerkern._foreign import is_of
+from powerkern._foreign import is_of, library
 from powerkern._validate import naming
 
 #: Rows are read in batches of about as many cells.
@@ -38,6 +38,8 @@ def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
 
     A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
     """
+    if library(X) not in ("pyarrow", "polars", "duckdb"):
+        return None
     source = None if is_of(X, "pyarrow", *_IN_MEMORY) else batches_of(X)
     if is_of(X, "pyarrow", "RecordBatchReader"):
         source = Batches(_arrow_blank(X.schema), lambda names, rows: X)
