@@ -279,6 +279,32 @@ def test_columns_without_a_fit(spark):
     assert_array_equal(found.status, [Status.OK, Status.CONSTANT, Status.EMPTY])
 
 
+CONNECT = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+import powerkern as pk
+from powerkern.spark import fit, transform
+session = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+df = session.range(0, 1000, 1, 2).select(F.lit("x").alias("name"), F.exp(F.randn(2)).alias("a"), F.rand(4).alias("w"))
+fitted, table = fit(df, "box-cox", sample_weight="w"), df.toPandas()
+difference = fitted.lmbda - pk.fit(table["a"], "box-cox", sample_weight=table["w"]).lmbda
+moved = transform(df, fitted).toPandas()
+print(type(df).__module__, abs(difference).max() < 1e-12, np.array_equal(moved["a"], fitted.transform(table["a"])))
+session.stop()
+"""
+
+
+def test_connect():
+    pytest.importorskip("grpc", reason="the client of Spark Connect is not installed: pip install 'pyspark[connect]'")
+    pytest.importorskip("grpc_status", reason="the client of Spark Connect is not installed")
+    workers = {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    found, complaint = processes.start(CONNECT, **workers).communicate()
+    assert found.split() == ["pyspark.sql.connect.dataframe", "True", "True"], complaint
+
+
 def test_examples(spark):
     assert doctest.testmod(powerkern.spark).failed == 0
 
