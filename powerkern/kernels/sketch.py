@@ -904,9 +904,8 @@ def _fit_column(
     if lmbda == lmbda:
         return 0.0
     error = error_of_lambda(sample, best, nodes, rounded)
-    if not error <= TOLERANCE * max(
-        1.0, abs(best.exponent)
-    ):  # constants beyond float64 may be those of sums without digits
+    found = best.exponent if sample.sign >= 0.0 else 2.0 - best.exponent
+    if not error <= TOLERANCE * max(1.0, abs(found)):  # constants beyond float64, too, may be those of lost digits
         row[STATUS] = _UNRESOLVED
     return error
 
