@@ -37,6 +37,14 @@ def domain_error_in(
     return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
 
 
+def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
+    """Whether there are weights, and all of them are zero: some rows among others may have none."""
+    if sample_weight is None:
+        return False
+    weights = np.asarray(sample_weight)
+    return weights.shape == (n,) and not np.any(weights)
+
+
 def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
     """Weights as the kernels take them: contiguous and writable; empty for none."""
     return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])

@@ -22,14 +22,21 @@ _IN_BATCHES = "fit it by powerkern.sketch.fit_chunks({X}), which reads it in bat
 
 #: What `fit` cannot take as it is, and which function does. The first that matches a class, or a base of it, counts.
 _KINDS = (
-    _Kind("dask", "", "a Dask collection", "use powerkern.dask.fit, or load it with {X}.compute()"),
-    _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit, or load it with {X}.compute()"),
-    _Kind("xarray", "Dataset", "an xarray Dataset", "use powerkern.xarray.fit"),
+    _Kind("dask", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
+    _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
+    _Kind("xarray", "Dataset", "an xarray Dataset", "use powerkern.xarray.fit and .transform"),
     _Kind(
         "pyspark.pandas", "", "pandas on Spark", "use powerkern.spark.fit({X}.to_spark()), or load it by to_pandas()"
     ),
-    _Kind("pyspark", "DataFrame", "a Spark DataFrame", "use powerkern.spark.fit, or load it with {X}.toPandas()"),
-    _Kind("ray.data", "Dataset", "a Ray Dataset", "use powerkern.ray.fit, or load it with {X}.to_pandas()"),
+    _Kind(
+        "pyspark",
+        "DataFrame",
+        "a Spark DataFrame",
+        "use powerkern.spark.fit and .transform, or load it with {X}.toPandas()",
+    ),
+    _Kind(
+        "ray.data", "Dataset", "a Ray Dataset", "use powerkern.ray.fit and .transform, or load it with {X}.to_pandas()"
+    ),
     _Kind("polars", "LazyFrame", "a polars LazyFrame", _IN_BATCHES + ".collect()"),
     _Kind("duckdb", "DuckDBPyRelation", "a DuckDB relation", _IN_BATCHES + ".df()"),
     _Kind("duckdb", "DuckDBPyConnection", "a DuckDB connection", "pass a relation, connection.sql('select ...')"),
@@ -89,7 +96,7 @@ def refuse_foreign(X: object, what: str = "X") -> None:
     inside = _kind_of(getattr(X, "data", None)) if own == "xarray" else None
     if inside is not None:
         raise TypeError(
-            f"{what} holds {inside.what}; use powerkern.xarray.fit, or load it into memory with {what}.compute()"
+            f"{what} holds {inside.what}; use powerkern.xarray.fit and .transform, or load it with {what}.compute()"
         )
     if hasattr(X, "toarray") or (own == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"

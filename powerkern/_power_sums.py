@@ -1,8 +1,8 @@
 """Fits, profiles and intervals of long columns from power sums over blocks of their rows.
 
 A sketch costs what two evaluations of the likelihood cost, reads the data once, and uses all threads for one column.
-Power sums are whole numbers of a quantum, so that they do not depend on the order in which blocks, chunks or sites are
-merged.
+Power sums are whole numbers of a quantum, a column's own, so that they do not depend on the order in which blocks,
+chunks or sites are merged; nor do ranges.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from powerkern.kernels.scratch import new_scratch
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072
-#: Whole numbers stay below 2**_BITS; two more bits leave room for data that were not announced.
-_BITS = 59
+#: Whole numbers stay below 2**_BITS; room is left for data that were not announced.
+_BITS, ROOM = 59, 61
+#: What is known of how the sums of a column were rounded.
+N_ROUNDINGS = 4
 _NO_WEIGHT = 2.0**-960
 _LARGEST = float(np.finfo(np.float64).max)
 #: Values of a column in a block from which the spread of the logs is estimated.
@@ -59,8 +61,8 @@ def fit_matrix(
         return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress)
     step = max(1, n // _GUESSED)
     guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
-    quantum = quantum_for(float(weight.sum()) if weight.size else n)
-    ranges, sums = _Ranges(values, family, weight), _Sketches(values, family, weight, _grids(guess, family), quantum)
+    cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
+    ranges, sums = _Ranges(values, family, weight), Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
         note = ranges.of_block(rows, group)
@@ -71,7 +73,7 @@ def fit_matrix(
 
     for_each_row_block(job, values, BLOCK_ROWS, n_threads, progress)
     found = ranges.total()
-    results, _ = PowerSums(sums.totals, family, _with_extremes(sums.cells, found), quantum).fit(lmbda, n_threads)
+    results, _ = PowerSums(sums.totals, sums.roundings, family, _with_extremes(cells, found)).fit(lmbda, n_threads)
 
     outside = found[:, sketch.R_COUNT] < 0.0
     results[outside, STATUS] = found[outside, sketch.R_COUNT]
@@ -169,10 +171,9 @@ def _summed(
     largest_exponent: float = 0.0,
 ) -> PowerSums:
     """Power sums of all columns, on grids for their ranges."""
-    cells = _grids(found, family, largest_exponent)
-    quantum = quantum_for(float(found[:, sketch.R_WEIGHT].max()))
-    totals, _ = sketch_matrix(values, family, cells, quantum, weight, n_threads)
-    return PowerSums(totals, family, cells, quantum)
+    cells = grids_for(found, family, largest_exponent)
+    found_sums = sketch_matrix(values, family, cells, weight, n_threads)
+    return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
 
 
 def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
@@ -182,10 +183,14 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
     return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
 
 
-def _grids(found: FloatArray, family: int, largest_exponent: float = 0.0) -> FloatArray:
-    """Grids for ranges."""
+def grids_for(
+    found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
+) -> FloatArray:
+    """Grids for ranges, of columns whose weight is at least `total`; see `kernels.sketch`."""
     cells = np.empty((len(found), sketch.N_GRID))
-    sketch.grid_columns(found, family, largest_exponent, np.zeros(len(found), dtype=np.int64), cells)
+    sketch.grid_columns(found, family, largest_exponent, int(stream), cells)
+    used = cells[:, sketch.G_BINS] > 0.0
+    cells[used, sketch.G_QUANTUM] = quanta_for(np.maximum(weight_of(found[used]), total))
     return cells
 
 
@@ -224,7 +229,7 @@ class _Ranges:
 
     def total(self) -> FloatArray:
         """The range of all rows."""
-        parts = self._parts
+        parts = in_digits(self._parts)
         while len(parts) > 1:
             odd = parts[len(parts) // 2 * 2 :]
             parts = np.concatenate([merge_ranges(parts[: len(parts) - len(odd) : 2], parts[1::2]), odd])
@@ -232,23 +237,58 @@ class _Ranges:
         return total
 
 
+_DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
+_LIMB_BITS = int(math.log2(sketch.LIMB))
+
+
+def in_digits(found: FloatArray) -> FloatArray:
+    """Ranges, in the last axis, whose weights are single numbers, with these in three digits, which hold all bits."""
+    found = found.copy()
+    level = (np.frexp(found[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
+    rest = np.ldexp(found[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
+    for digit in _DIGITS:
+        found[..., digit] = np.floor(rest)
+        rest = (rest - found[..., digit]) * sketch.LIMB
+    found[..., sketch.R_LEVEL] = np.where(found[..., sketch.R_WEIGHT] > 0.0, level, 0)
+    return found
+
+
+def weight_of(found: FloatArray) -> FloatArray:
+    """The weights of ranges."""
+    level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
+    digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
+    total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
+    return total
+
+
+def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
+    """The digits of weights, from those of a level on: lower ones are left out."""
+    digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
+    moved: FloatArray = np.where(down == 0.0, digits, 0.0)
+    moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
+    moved[..., 2:] += np.where(down == 2.0, digits[..., :-2], 0.0)
+    return moved
+
+
 def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The ranges, in the last axis, of the rows of both; what is out of the domain stays so."""
+    """The ranges, in the last axis, of the rows of both, in any order; what is out of the domain stays so."""
     merged = a + b
     merged[..., sketch.R_MIN] = np.minimum(a[..., sketch.R_MIN], b[..., sketch.R_MIN])
     merged[..., sketch.R_MAX] = np.maximum(a[..., sketch.R_MAX], b[..., sketch.R_MAX])
     outside = np.minimum(a[..., sketch.R_COUNT], b[..., sketch.R_COUNT])
     merged[..., sketch.R_COUNT] = np.where(outside < 0, outside, merged[..., sketch.R_COUNT])
-    weight = b[..., sketch.R_SAMPLE] / np.maximum(merged[..., sketch.R_SAMPLE], 1.0)
-    delta = b[..., sketch.R_MEAN] - a[..., sketch.R_MEAN]
-    merged[..., sketch.R_MEAN] = a[..., sketch.R_MEAN] + delta * weight
-    merged[..., sketch.R_SQUARES] += delta * delta * weight * a[..., sketch.R_SAMPLE]
+    levels = [np.where(one[..., sketch.R_WEIGHT] > 0.0, one[..., sketch.R_LEVEL], -np.inf) for one in (a, b)]
+    level = np.maximum(*levels)
+    level = np.where(np.isfinite(level), level, 0.0)
+    merged[..., sketch.R_LEVEL] = level
+    merged[..., _DIGITS] = _at_level(a, level) + _at_level(b, level)
     return merged
 
 
-def quantum_for(weight: float) -> int:
-    """Exponent of the quantum for sums of this total weight."""
-    return math.frexp(max(weight, _NO_WEIGHT))[1] - _BITS
+def quanta_for(weight: FloatArray) -> FloatArray:
+    """Exponents of the quanta for sums of these total weights."""
+    exponents: FloatArray = np.frexp(np.maximum(weight, _NO_WEIGHT))[1] - float(_BITS)
+    return exponents
 
 
 def starts_of(cells: FloatArray) -> IntArray:
@@ -256,11 +296,9 @@ def starts_of(cells: FloatArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(cells[:, sketch.G_BINS])]).astype(np.int64)
 
 
-def sketch_matrix(
-    values: Columns, family: int, cells: FloatArray, quantum: int, weight: FloatArray, n_threads: int
-) -> tuple[IntArray, BoolArray]:
-    """Power sums of all columns in quanta, (bins of all columns, N_POWERS), and columns within their grids."""
-    sums = _Sketches(values, family, weight, cells, quantum)
+def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: FloatArray, n_threads: int) -> Sketches:
+    """Power sums of all columns."""
+    sums = Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
         with sums.of_block(group) as add:
@@ -268,18 +306,35 @@ def sketch_matrix(
                 add(block, at)
 
     for_each_row_block(job, values, BLOCK_ROWS, n_threads)
-    return sums.totals, sums.inside.astype(bool)
+    return sums
 
 
-class _Sketches:
-    """Power sums of blocks of rows, in quanta, added up; ``inside == 0`` for a column with values beyond its grid."""
+class Sketches:
+    """Power sums of blocks of rows, in quanta, added up.
 
-    def __init__(self, values: Columns, family: int, weight: FloatArray, cells: FloatArray, quantum: int) -> None:
-        self._family, self._weight, self._quantum = family, weight, quantum
-        self.cells = cells
+    Attributes
+    ----------
+    totals : (bins of all columns, N_POWERS) ndarray of int64
+        The sums.
+    roundings : (p, 4) ndarray of int64
+        How often those of each column were rounded to quanta, over how many rows they were taken, how many sums of
+        weights came to nothing, and how often they were moved to another reference.
+    inside : (p,) ndarray of int64
+        0 for a column that has values beyond its grid.
+    fits : (p,) ndarray of bool
+        Whether the weight of each column is one that 64 bits hold.
+    """
+
+    def __init__(self, values: Columns, family: int, weight: FloatArray, cells: FloatArray) -> None:
+        p = values.shape[1]
+        self._family, self._weight, self._cells = family, weight, cells
         self._starts = starts_of(cells)
+        self._column = np.repeat(np.arange(p), np.diff(self._starts))
+        self._per_quantum = np.ldexp(1.0, -cells[self._column, sketch.G_QUANTUM].astype(np.int64))
+        self._total = np.zeros(p)
         self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
-        self.inside = np.ones(values.shape[1], dtype=np.int64)
+        self.roundings = np.zeros((p, N_ROUNDINGS), dtype=np.int64)
+        self.inside, self.fits = np.ones(p, dtype=np.int64), np.ones(p, dtype=bool)
         self._adding = threading.Lock()
 
     @contextmanager
@@ -288,16 +343,26 @@ class _Sketches:
         first, last = int(self._starts[group.start]), int(self._starts[group.stop])
         starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
         part = _aligned_zeros((last - first) * sketch.N_POWERS)
-        cells, inside = self.cells[group], self.inside[group]
+        cells, inside, rows = self._cells[group], self.inside[group], 0
 
         def add(block: FloatArray, at: slice) -> None:
+            nonlocal rows
+            rows += at.stop - at.start
             sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
 
         yield add
-        part *= 2.0**-self._quantum
-        quanta = np.rint(part, out=part).astype(np.int64)
+        sums = part.reshape(-1, sketch.N_POWERS)
+        sums *= self._per_quantum[first:last, None]
+        column, width = self._column[first:last] - group.start, group.stop - group.start
+        total = np.bincount(column, sums[:, 0], width)
+        lost = np.bincount(column, (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5), width).astype(np.int64)
         with self._adding:
-            self.totals[first:last] += quanta.reshape(-1, sketch.N_POWERS)
+            self._total[group] += total
+            self.fits[group] = self._total[group] < 2.0**ROOM
+            if self.fits[group].all():
+                self.totals[first:last] += np.rint(sums, out=sums).astype(np.int64)
+            told = [np.ones_like(lost), np.full_like(lost, rows), lost, np.zeros_like(lost)]
+            self.roundings[group] += np.where(total > 0.0, told, 0).T
 
 
 def _aligned_zeros(n: int) -> FloatArray:
@@ -310,8 +375,9 @@ def _aligned_zeros(n: int) -> FloatArray:
 class PowerSums:
     """Sketched columns, ready to be fitted."""
 
-    def __init__(self, totals: IntArray, family: int, cells: FloatArray, quantum: int) -> None:
-        self.totals, self.family, self.cells, self.quantum = totals, family, cells, quantum
+    def __init__(self, totals: IntArray, roundings: IntArray, family: int, cells: FloatArray) -> None:
+        self.totals, self.family, self.cells = totals, family, cells
+        self._roundings = np.minimum(roundings, [_LARGEST, BLOCK_ROWS, _LARGEST, 1.0])
         self._starts = starts_of(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
@@ -320,7 +386,8 @@ class PowerSums:
         error = np.empty(len(self.cells))
 
         def job(group: slice) -> None:
-            sketch.fit_sums(*self._columns(group), lmbda[group], *self._scratch(group), out[group], error[group])
+            given, found = (self._roundings[group], lmbda[group]), (out[group], error[group])
+            sketch.fit_sums(*self._columns(group), *given, *self._scratch(group), *found)
 
         for_each_group(job, self._shape, n_threads)
         return out, error
@@ -365,8 +432,10 @@ class PowerSums:
 
     def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:
         starts = self._starts[group.start : group.stop + 1]
-        sums = np.ldexp(self.totals[starts[0] : starts[-1]].astype(np.float64), self.quantum)
-        return sums, starts - starts[0], self.family, self.cells[group]
+        cells = self.cells[group]
+        quanta = np.repeat(np.ldexp(1.0, cells[:, sketch.G_QUANTUM].astype(np.int64)), np.diff(starts))
+        sums = self.totals[starts[0] : starts[-1]] * quanta[:, None]
+        return sums, starts - starts[0], self.family, cells
 
     def _scratch(self, group: slice) -> tuple[sketch.Nodes, Scratch]:
         n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))

@@ -151,6 +151,12 @@ def test_a_stream_is_read_once(folder):
     assert_same(fit_chunks(TABLE.to_reader, non_numeric="ignore"), pk.fit(TABLE, non_numeric="ignore"))
 
 
+@pytest.mark.parametrize("path", ["large.parquet", Path("large.csv")])
+def test_a_path_is_no_table(path):
+    with pytest.raises(TypeError, match=r"chunks is a path; pass .*, such as pyarrow\.dataset\.dataset\(path\), or"):
+        fit_chunks(path)
+
+
 def test_chunks_of_data_frames_leave_out_what_is_no_number_in_the_first():
     pandas = pytest.importorskip("pandas")
     frame = TABLE.to_pandas()

@@ -18,7 +18,10 @@ def fake(module: str, *names: str):
 
 
 ELSEWHERE = {
-    "Dask array": (("dask.array.core", "Array"), r"a Dask collection; use powerkern\.dask\.fit, or .* X\.compute\(\)"),
+    "Dask array": (
+        ("dask.array.core", "Array"),
+        r"a Dask collection; use powerkern\.dask\.fit and \.transform, or .* X\.compute\(\)",
+    ),
     "Dask frame": (("dask_expr._collection", "DataFrame", "FrameBase"), r"use powerkern\.dask\.fit"),
     "xarray": (("xarray.core.dataset", "Dataset"), r"an xarray Dataset; use powerkern\.xarray\.fit"),
     "Spark": (("pyspark.sql.classic.dataframe", "DataFrame"), r"a Spark DataFrame; use powerkern\.spark\.fit"),

@@ -339,10 +339,14 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "dask": (
         FromDask(),
         TypeError,
-        r"X is a Dask collection; use powerkern\.dask\.fit, or load it with X\.compute\(\)",
+        r"X is a Dask collection; use powerkern\.dask\.fit and \.transform, or load it with X\.compute\(\)",
     ),
     "dask subclass": (Frame(), TypeError, "Dask collection"),
-    "dask inside xarray": (FromXarray(), TypeError, r"X holds a Dask collection; use powerkern\.xarray\.fit, or load"),
+    "dask inside xarray": (
+        FromXarray(),
+        TypeError,
+        r"X holds a Dask collection; use powerkern\.xarray\.fit and \.transform, or load",
+    ),
 }
 
 

@@ -11,7 +11,6 @@ on that map.
 # ---------------------
 # Two skewed columns of the breast-cancer data; a grid of 61 x 61 lambdas, each pair scored by 5-fold cross-validation.
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
@@ -19,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from powerkern.plot import lambda_map
 from powerkern.supervised import SupervisedPowerTransformer
 
 data = load_breast_cancer()
@@ -38,14 +38,10 @@ print(f"maximum likelihood {likely.lambdas_.round(2)}: accuracy {likely.best_sco
 # The accuracy is a step function of the lambdas, with a broad plateau: many pairs are as good as the best to within a
 # few of the 569 patients.
 
-fig, ax = plt.subplots(figsize=(6.5, 5), layout="constrained")
-picture = ax.pcolormesh(grid, grid, tuned.grid_scores_.T, cmap="viridis")
-fig.colorbar(picture, label="accuracy, 5-fold cross-validation")
-ax.plot(*tuned.lambdas_, "r*", markersize=14, label="best pair")
-ax.plot(*likely.lambdas_, "wo", label="maximum likelihood")
-ax.plot(1, 1, "wx", label="no transform")
-ax.set(xlabel=f"lambda of {names[0]}", ylabel=f"lambda of {names[1]}", title="Accuracy of naive Bayes")
-ax.legend(loc="lower right", facecolor="gray")
+ax = lambda_map(
+    tuned.grid_scores_, tuned.grid_lambdas_, marks={"maximum likelihood": likely.lambdas_, "none": (1.0, 1.0)}
+)
+_ = ax.set(xlabel=f"lambda of {names[0]}", ylabel=f"lambda of {names[1]}", title="Accuracy of naive Bayes")
 
 # %%
 # Is the best pair worth it?

@@ -20,12 +20,15 @@ from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels.conditional import conditional_rows
 
-#: Rows are summed over in so many blocks, whatever the number of threads, of no fewer rows than this.
-_BLOCKS, _BLOCK_ROWS = 16, 32
+#: Rows are summed over in so many blocks, whatever the number of threads, of no fewer rows than this, or columns.
+_BLOCKS, _BLOCK_ROWS = 16, 64
 #: Epochs from one shrinkage to the next.
 _EPOCHS = 3
 #: Steps of a path that are reckoned with.
 _STEPS = 8
+#: Multiplications that take as long as what other work does to a value.
+_CHEAP = 4
+_NO_RESIDUALS = np.empty((0, 0))
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,30 @@ class Gaussian:
     def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Rows with NaN replaced by conditional means, and the residual of each value given the others of its row."""
         residuals = np.empty_like(values)
-        rows, _ = _expected(self, values, residuals, n_threads)
-        return np.where(np.isnan(values), rows + self.mean, values), residuals
+        deviations, _ = _expectation(self, values, residuals, n_threads)
+        return np.where(np.isnan(values), deviations + self.mean, values), residuals
 
-    def at(self, values: FloatArray, row: NDArray[Any], column: NDArray[Any], n_threads: int) -> FloatArray:
-        """Estimates of entries that `values` lacks."""
-        rows, _ = _expected(self, values, np.empty((0, self.rank)), n_threads)
-        return np.asarray(rows[row, column] + self.mean[column])
+
+@dataclass(frozen=True)
+class FittedGaussian:
+    """A distribution, and what it expects of the rows that it was fitted to.
+
+    Attributes
+    ----------
+    model : Gaussian
+    deviations : (n, p) ndarray
+        Completed rows less the mean.
+    spread : (p, p) ndarray
+        The sum of their conditional covariances.
+    """
+
+    model: Gaussian
+    deviations: FloatArray
+    spread: FloatArray
+
+    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Estimates of missing entries."""
+        return np.asarray(self.deviations[row, column] + self.model.mean[column])
 
 
 class GaussianPath:
@@ -75,55 +95,72 @@ class GaussianPath:
     def work(values: FloatArray) -> float:
         """Multiplications along the path, about."""
         n, p = values.shape
-        gaps = np.count_nonzero(np.isnan(values), axis=1)
-        smaller = np.minimum(gaps, p - gaps).astype(float)
-        epoch = float(np.sum(smaller**3 + 2 * p * smaller)) + n * p * p / 8 + p**3
-        return float(epoch * _EPOCHS * _STEPS)
+        return float(_row_work(values) * n + n * p * p / 8 + p**3) * _EPOCHS * _STEPS
 
-    def improved(self, start: Gaussian | None, shrinkage: float) -> Gaussian:
+    def improved(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
         """Some epochs on."""
         p = self._values.shape[1]
-        model = start or Gaussian(np.zeros(p), np.eye(p), shrinkage)
+        fitted = start or self.started(Gaussian(np.zeros(p), np.eye(p), shrinkage))
         for _ in range(_EPOCHS):
-            model = _epoch(model, self._values, shrinkage, self._n_threads)
-        return model
+            fitted = self.started(_maximized(fitted, shrinkage, self._n_threads))
+        return fitted
+
+    def started(self, model: Gaussian) -> FittedGaussian:
+        """From a distribution of other rows."""
+        deviations, spread = _expectation(model, self._values, _NO_RESIDUALS, self._n_threads)
+        return FittedGaussian(model, deviations, spread)
 
 
-def _epoch(model: Gaussian, values: FloatArray, shrinkage: float, n_threads: int) -> Gaussian:
-    """The distribution with the moments that rows are expected to have under the present one, and the shrinkage."""
-    rows, spread = _expected(model, values, np.empty((0, values.shape[1])), n_threads)
-    shift = rows.mean(axis=0)
-    deviations = np.subtract(rows.T, shift[:, None], order="C")
-    covariance = (gram(deviations, n_threads) + spread) / rows.shape[0]
+def _maximized(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
+    """The distribution with the moments that its rows are expected to have, and the shrinkage."""
+    shift = fitted.deviations.mean(axis=0)
+    centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
+    covariance = (gram(centered, n_threads) + fitted.spread) / centered.shape[1]
     np.fill_diagonal(covariance, covariance.diagonal() + shrinkage)
-    return Gaussian(model.mean + shift, covariance, shrinkage)
+    return Gaussian(fitted.model.mean + shift, covariance, shrinkage)
 
 
-def _expected(
+def _expectation(
     model: Gaussian, values: FloatArray, residuals: FloatArray, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
     """Deviations of completed rows from the mean, and the sum of their conditional covariances; fills `residuals`."""
     n, p = values.shape
-    deviations, rows = values - model.mean, np.empty((n, p))
+    given, deviations = values - model.mean, np.empty((n, p))
     covariance = np.require(model.covariance, requirements="W")  # a fitted estimator may be a read-only memory map
     precision = _inverse(covariance)
-    height = max(_BLOCK_ROWS, -(-n // _BLOCKS))
+    height = max(_BLOCK_ROWS, p, -(-n // _BLOCKS))
     blocks = slices(slice(0, n), height)
     sums, counts = np.zeros((len(blocks), 2, p, p)), np.zeros(len(blocks))
 
     def job(block: slice) -> None:
         k = block.start // height
-        some = deviations[block], covariance, precision, rows[block]
+        some = given[block], covariance, precision, deviations[block]
         counts[k] = conditional_rows(*some, sums[k], residuals[block])
 
-    work_off(job, [(block,) for block in blocks], (n, p * p), n_threads)
-    by_precision, by_covariance = (_symmetric(total) for total in sums.sum(axis=0))
-    explained = combine(covariance, combine(by_covariance, covariance)) if counts.any() else 0.0
-    return rows, by_precision + counts.sum() * covariance - explained
+    work_off(job, [(block,) for block in blocks], (n, int(_row_work(values)) // _CHEAP), n_threads)
+    by_precision, by_covariance = sums.sum(axis=0)
+    spread = _symmetric(by_precision)
+    if counts.any():
+        explained = combine(
+            covariance, combine(_symmetric(by_covariance), covariance, None, n_threads), None, n_threads
+        )
+        spread += counts.sum() * covariance - explained
+    return deviations, spread
+
+
+def _row_work(values: FloatArray) -> float:
+    """Multiplications that the expectation of a row takes, about."""
+    p = values.shape[1]
+    missing = np.count_nonzero(np.isnan(values)) / values.shape[0]
+    smaller = min(missing, p - missing)
+    return float(smaller**3 + 2 * p * smaller + p)
 
 
 def _symmetric(lower: FloatArray) -> FloatArray:
-    return np.asarray(np.tril(lower) + np.tril(lower, -1).T)
+    """A symmetric matrix whose lower triangle this is, 0 above it."""
+    whole = lower + lower.T
+    np.fill_diagonal(whole, lower.diagonal())
+    return np.asarray(whole)
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:

@@ -24,10 +24,8 @@ class LowRank:
 
     Attributes
     ----------
-    bias : (n,) ndarray
-        Of the rows fitted to.
-    U, Vt : (n, rank), (p, rank) ndarray
-        The factors; Vt is the transpose of V.
+    Vt : (p, rank) ndarray
+        The transpose of V.
     shrinkage : float
         The ridge in units of sqrt(n) + sqrt(p).
     ridge : float
@@ -35,8 +33,6 @@ class LowRank:
         The bias of a row is the sum of its values over their number plus this.
     """
 
-    bias: FloatArray
-    U: FloatArray
     Vt: FloatArray
     shrinkage: float
     ridge: float
@@ -49,15 +45,24 @@ class LowRank:
 
     def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Rows, new ones perhaps, with NaN replaced by estimates, and the residuals of what is there."""
-        bias = _biases(values, self.caution)[:, None]
-        U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")
+        bias = biases(values, self.caution)[:, None]
+        U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")  # may be a read-only map
         half_epoch(least_squares_rows, packed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
         estimates = cross(U, Vt, n_threads) + bias
         return np.where(np.isnan(values), estimates, values), values - estimates
 
-    def at(self, values: FloatArray, row: NDArray[Any], column: NDArray[Any], n_threads: int) -> FloatArray:
-        """Estimates of entries of `values`, the matrix fitted to."""
-        return np.asarray(np.einsum("ij,ij->i", self.U[row], self.Vt[column]) + self.bias[row])
+
+@dataclass(frozen=True)
+class FittedLowRank:
+    """A decomposition, and the coefficients and biases of the rows that it was fitted to."""
+
+    model: LowRank
+    U: FloatArray
+    bias: FloatArray
+
+    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Estimates of entries."""
+        return np.asarray(np.einsum("ij,ij->i", self.U[row], self.model.Vt[column]) + self.bias[row])
 
 
 class LowRankPath:
@@ -68,7 +73,7 @@ class LowRankPath:
 
     def __init__(self, values: FloatArray, n_threads: int, tol: float = 3e-4) -> None:
         self._caution = _caution(values)
-        self._bias = _biases(values, self._caution)
+        self._bias = biases(values, self._caution)
         rest = values - self._bias[:, None]
         self._rows, self._columns = packed(rest, n_threads), packed(np.ascontiguousarray(rest.T), n_threads)
         self._shape = values.shape
@@ -80,19 +85,19 @@ class LowRankPath:
         """Multiplications of an epoch, about."""
         return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
 
-    def grown(self, start: LowRank | None, rank: int, generator: np.random.Generator) -> LowRank:
+    def grown(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
         """`start` with random components added."""
-        n, p = self._shape
-        model = start or LowRank(self._bias, np.empty((n, 0)), np.empty((p, 0)), 0.0, 0.0, self._caution)
-        added, size = rank - model.rank, math.sqrt(self._size / math.sqrt(rank))
-        factors = ((model.U, n), (model.Vt, p))
-        U, Vt = (np.hstack([own, size * generator.standard_normal((rows, added))]) for own, rows in factors)
-        return LowRank(self._bias, U, Vt, model.shrinkage, model.ridge, self._caution)
+        given = (start.U, start.model.Vt) if start else [np.empty((size, 0)) for size in self._shape]
+        size = math.sqrt(self._size / math.sqrt(rank))
+        U, Vt = (
+            np.hstack([own, size * generator.standard_normal((own.shape[0], rank - own.shape[1]))]) for own in given
+        )
+        return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
 
-    def improved(self, start: LowRank, shrinkage: float) -> LowRank:
+    def improved(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
         """Epochs with another ridge, until the error on what is fitted to stands still."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
-        U, Vt = start.U.copy(), start.Vt.copy()
+        U, Vt = start.U.copy(), start.model.Vt.copy()
         before = math.inf
         for _ in range(_MAX_EPOCHS):
             half_epoch(least_squares_rows, self._rows, Vt, U, ridge, 1.0, self._n_threads)
@@ -101,7 +106,13 @@ class LowRankPath:
             if abs(before - error) <= self._tol * error:
                 break
             before = error
-        return LowRank(self._bias, U, Vt, shrinkage, ridge, self._caution)
+        return FittedLowRank(LowRank(Vt, shrinkage, ridge, self._caution), U, self._bias)
+
+
+def biases(values: FloatArray, caution: float) -> FloatArray:
+    """Means of rows, drawn towards 0."""
+    count = np.count_nonzero(~np.isnan(values), axis=1)
+    return np.asarray(np.nansum(values, axis=1) / np.maximum(count + caution, 1.0))
 
 
 def _caution(values: FloatArray) -> float:
@@ -113,9 +124,3 @@ def _caution(values: FloatArray) -> float:
     within = float(np.nansum((values - of_rows[:, None]) ** 2)) / max(freedom, 1)
     between = float(np.sum(count * of_rows**2)) - np.count_nonzero(count) * within
     return within * count.sum() / between if between > 0.0 else math.inf
-
-
-def _biases(values: FloatArray, caution: float) -> FloatArray:
-    """Means of rows, drawn towards 0."""
-    count = np.count_nonzero(~np.isnan(values), axis=1)
-    return np.asarray(np.nansum(values, axis=1) / np.maximum(count + caution, 1.0))

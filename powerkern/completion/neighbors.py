@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from powerkern.kernels.neighbors import neighbor_means
 
 #: Rows that are handled together by one thread.
 _ROWS = 64
+#: Nearest rows that are looked at, at most.
+_FARTHEST = 256
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,17 @@ class Donors:
         parts = self.completed, self.values, self.residuals
         columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
 
+        reach = self._reach(n_neighbors)
+
         def job(rows: slice) -> None:
-            neighbor_means(values[rows], columns, donors, residuals, n_neighbors, means[rows], corrections[rows])
+            outputs = means[rows], corrections[rows]
+            neighbor_means(values[rows], columns, donors, residuals, n_neighbors, reach, *outputs)
 
         blocks = [(rows,) for rows in slices(slice(0, len(values)), _ROWS)]
         work_off(job, blocks, (values.size, self.values.shape[0] // 8 + 1), n_threads)
         return means, completed + corrections
+
+    def _reach(self, n_neighbors: int) -> int:
+        """Twice as many rows as it takes on average to find so many that have a value."""
+        share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
+        return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

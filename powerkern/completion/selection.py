@@ -47,8 +47,16 @@ class Model(Protocol):
     def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
         """Rows with NaN replaced by estimates, and the residuals of what is there."""
 
-    def at(self, values: FloatArray, row: NDArray[Any], column: NDArray[Any], n_threads: int) -> FloatArray:
-        """Estimates of entries of the matrix fitted to."""
+
+class Fitted(Protocol):
+    """A model, and what it makes of the rows that it was fitted to."""
+
+    @property
+    def model(self) -> Model:
+        """What completes other rows."""
+
+    def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+        """Estimates of missing entries."""
 
 
 @dataclass(frozen=True)
@@ -92,11 +100,15 @@ class _Fold(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The best along a path: its squared error, where it was, and the model of each fold."""
+    """The best along a path: its squared error, where it was, and what was fitted to each fold."""
 
     error: float
     setting: float
-    models: Sequence[Any]
+    fitted: Sequence[Any]
+
+    @property
+    def models(self) -> list[Model]:
+        return [one.model for one in self.fitted]
 
 
 _NOTHING = _Chosen(math.inf, math.nan, [])
@@ -154,10 +166,11 @@ def _gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[M
     """The distribution whose shrinkage predicts best, fitted to all, and fitted to each fold."""
     path = GaussianPath(values, n_threads)
     if not folds:
-        return path.improved(None, path.first), []
+        return path.improved(None, path.first).model, []
     paths = [GaussianPath(fold.values, n_threads) for fold in folds]
-    found = _search(paths, [None] * len(folds), path.first, path.step, folds, n_threads)
-    return path.improved(found.models[0], found.setting), found.models
+    found = _search(paths, [None] * len(folds), path.first, path.step, folds)
+    start = path.started(found.fitted[0].model)
+    return path.improved(start, found.setting).model, found.models
 
 
 def _low_rank(
@@ -171,51 +184,50 @@ def _low_rank(
     """The decomposition whose rank and shrinkage predict best, fitted to all, and fitted to each fold."""
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
-        return path.improved(path.grown(None, 1, generator), shrinkage or path.first), []
+        return path.improved(path.grown(None, 1, generator), shrinkage or path.first).model, []
     paths = [LowRankPath(fold.values, n_threads) for fold in folds]
     best, latest, failures, spent = _NOTHING, _NOTHING, 0, 0.0
     for rank in (rank for rank in _RANKS if rank <= min(values.shape)):
         spent += _FITS * len(folds) * path.work(rank)
         if failures == _PATIENCE or (rank > 1 and spent > budget):
             break
-        starts = latest.models or [None] * len(folds)
+        starts = latest.fitted or [None] * len(folds)
         grown = [one.grown(start, rank, generator) for one, start in zip(paths, starts, strict=True)]
-        first = shrinkage if shrinkage is not None else latest.setting * path.step if latest.models else path.first
-        latest = _search(paths, grown, first, path.step if shrinkage is None else None, folds, n_threads)
+        first = shrinkage if shrinkage is not None else latest.setting * path.step if latest.fitted else path.first
+        latest = _search(paths, grown, first, path.step if shrinkage is None else None, folds)
         failures = 0 if latest.error < (1.0 - _GAIN) * best.error else failures + 1
         best = min(best, latest, key=lambda found: found.error)
-    return path.improved(best.models[0], best.setting), best.models
+    return path.improved(best.fitted[0], best.setting).model, best.models
 
 
 def _search(
-    paths: Sequence[Any], starts: Sequence[Any], first: float, step: float | None, folds: list[_Fold], n_threads: int
+    paths: Sequence[Any], starts: Sequence[Any], first: float, step: float | None, folds: list[_Fold]
 ) -> _Chosen:
     """The best along a path downwards and, if that is its first point, upwards; without a `step`, the first point."""
     if step is None:
-        return _along(paths, starts, [first], folds, n_threads)
-    down = _along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds, n_threads)
+        return _along(paths, starts, [first], folds)
+    down = _along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
     if down.setting < first:
         return down
-    up = _along(paths, down.models, (first * step**k for k in range(1, _MAX_STEPS)), folds, n_threads)
+    up = _along(paths, down.fitted, (first * step**k for k in range(1, _MAX_STEPS)), folds)
     return min(down, up, key=lambda found: found.error)
 
 
-def _along(
-    paths: Sequence[Any], models: Sequence[Any], settings: Iterable[float], folds: list[_Fold], n_threads: int
-) -> _Chosen:
+def _along(paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]) -> _Chosen:
     """Follow a path, each model fitted from the one before, as long as the error falls."""
-    best = _NOTHING
+    best, fitted = _NOTHING, starts
     for setting in settings:
-        models = [path.improved(model, setting) for path, model in zip(paths, models, strict=True)]
-        error = 0.0
-        for fold, model in zip(folds, models, strict=True):
-            estimates = model.at(fold.values, fold.row, fold.column, n_threads)
-            error += float(np.sum((estimates - fold.truth) ** 2))
+        fitted = [path.improved(start, setting) for path, start in zip(paths, fitted, strict=True)]
+        error = sum(_squared_error(one, fold) for one, fold in zip(fitted, folds, strict=True))
         gained = error < (1.0 - _GAIN) * best.error
-        best = min(best, _Chosen(error, setting, models), key=lambda found: found.error)
+        best = min(best, _Chosen(error, setting, fitted), key=lambda found: found.error)
         if not gained:
             break
     return best
+
+
+def _squared_error(fitted: Fitted, fold: _Fold) -> float:
+    return float(np.sum((fitted.at(fold.row, fold.column) - fold.truth) ** 2))
 
 
 # --- what is held out -----------------------------------------------------------------------------------
@@ -250,21 +262,22 @@ def _weights(
     folds: list[_Fold], models: Sequence[Model], n_neighbors: int, generator: np.random.Generator, n_threads: int
 ) -> tuple[FloatArray, float]:
     """What the three estimates of `Completion` count, and the RMSE that they have together."""
-    parts, truth = [], []
+    estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):
-        judged = np.arange(len(fold.values))[_sample(len(fold.values), _JUDGED, generator)]
+        used = np.arange(len(fold.values))[_sample(len(fold.values), _DONORS, generator)]
+        judged = used[:_JUDGED]
+        values = fold.values[used]
+        rows, residuals = model.completed(values, n_threads)
         inside = np.isin(fold.row, judged)
         place = np.searchsorted(judged, fold.row[inside]), fold.column[inside]
-        rows, _ = model.completed(fold.values[judged], n_threads)
-        estimates = [rows[place]]
-        if n_neighbors:
-            donors = _donors(fold.values, model, generator, n_threads)
-            near = donors.estimates(fold.values[judged], rows, n_neighbors, n_threads)
-            estimates += [estimate[place] for estimate in near]
-        parts.append(np.column_stack(estimates))
         truth.append(fold.truth[inside])
-    weights = simplex_weights(np.vstack(parts), np.concatenate(truth))
-    rest = np.vstack(parts) @ weights - np.concatenate(truth)
+        estimates.append(rows[place][:, None])
+        if n_neighbors:
+            donors, some = Donors.of(values, rows, residuals), slice(0, judged.size)
+            near = donors.estimates(values[some], rows[some], n_neighbors, n_threads)
+            estimates[-1] = np.column_stack([rows[place], *(estimate[place] for estimate in near)])
+    weights = simplex_weights(np.vstack(estimates), np.concatenate(truth))
+    rest = np.vstack(estimates) @ weights - np.concatenate(truth)
     return np.append(weights, np.zeros(3 - weights.size)), math.sqrt(float(np.mean(rest * rest)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
-from powerkern._arguments import weights_of
+from powerkern._arguments import is_weightless, weights_of
 from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
@@ -102,8 +102,9 @@ class Client:
         self.name = _checked_name(name)
         rows, sample_weight = _frames.without_weights(data, sample_weight)
         self._matrix = as_rows(rows, column_names)
-        if self._matrix.values.shape[0] == 0:  # a missing row says the same
-            self._matrix = self._matrix._replace(values=np.full((1, self._matrix.values.shape[1]), np.nan))
+        n, p = self._matrix.values.shape
+        if n == 0 or is_weightless(sample_weight, n):  # a missing row says the same
+            self._matrix = self._matrix._replace(values=np.full((1, p), np.nan))
             sample_weight = None
         self._sample_weight = sample_weight
         self._weight = weights_of(sample_weight, self._matrix.values.shape[0])
@@ -377,7 +378,7 @@ class Client:
             return self._masked_moments(moments, terms) if terms.masked else moments
         own = self._sketch(request, terms, found)
         if terms.masked:
-            return self._masked(secure.encode_words(own.sums), terms)
+            return self._masked(secure.encode_words(own.words()), terms)
         return as_body(own.to_bytes())
 
     def _counts(self, request: Message, asked: Question, terms: _Terms) -> secure.Digits:
@@ -418,16 +419,16 @@ class Client:
         own = self._sketched(grid, terms.shift, self._sample_weight)
         if self._policy.rows_per_bin > 1:
             rows = own if self._sample_weight is None else self._sketched(grid, terms.shift, self._weight > 0.0)
-            in_bins = np.ldexp(rows.sums[:, 0].astype(np.float64), grid.quantum)
+            in_bins = np.ldexp(rows.sums[:, 0].astype(np.float64), np.repeat(grid.quantum, grid.n_bins))
             if ((in_bins > 0.0) & (in_bins < self._policy.rows_per_bin - 0.5)).any():
                 raise self._error(f"a bin has fewer than {self._policy.rows_per_bin:g} rows, too few to report")
         return own
 
     def _sketched(self, grid: Grid, shift: FloatArray, weight: ArrayLike | None) -> Sketch:
-        moved = Grid(grid.family, grid.table, grid.column_names, grid.was_vector, grid.quantum, shift)
+        moved = Grid(grid.family, grid.table, grid.column_names, grid.was_vector, shift)
         try:
             own = sketch(self._matrix.values, moved, sample_weight=weight, n_threads=self._n_threads)
-            return Sketch(grid, own.sums)
+            return Sketch(grid, own.sums, own.roundings)
         except ValueError as error:
             detail = str(error)
         raise self._error("its rows do not fit on the grid of this fit", detail)

@@ -20,7 +20,7 @@ from powerkern.kernels import partial_moments
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import Bounds, centered_log, offset_log, unit_of
 from powerkern.kernels.results import N_RESULTS, write_fit, write_identity, write_range
-from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MEAN, R_MIN
+from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MIN, mean_log
 from powerkern.kernels.two_pass import optimum
 
 FloatArray = NDArray[np.float64]
@@ -73,11 +73,12 @@ def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn
     base = log_offset(family)
     if found[R_COUNT] == 0.0:
         return _without_fit(base, math.nan, math.nan, Status.EMPTY)
-    x_min, x_max, mean_log = found[[R_MIN, R_MAX, R_MEAN]].tolist()
+    x_min, x_max = found[[R_MIN, R_MAX]].tolist()
+    log = float(mean_log(found))
     if x_min == x_max:
         return _without_fit(base, x_min, x_max, Status.CONSTANT)
     sign = 1.0 if x_min >= 0.0 else -1.0 if x_max < 0.0 else 0.0
-    reference = math.expm1(min(abs(mean_log), _LARGEST_LOG)) if base else math.exp(min(mean_log, _LARGEST_LOG))
+    reference = math.expm1(min(abs(log), _LARGEST_LOG)) if base else math.exp(min(log, _LARGEST_LOG))
     frame = frame_between(base, x_min, x_max, reference)
     log_reference = offset_log(base, frame.reference) if sign else 0.0
     return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)

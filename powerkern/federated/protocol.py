@@ -32,7 +32,6 @@ from powerkern.kernels import likelihood as lk
 from powerkern.kernels import partial_moments
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
-from powerkern.kernels.sketch import N_POWERS
 from powerkern.sketch import EMPTY_RANGE, Grid, Range, Sketch, finish_results, merge
 
 FloatArray = NDArray[np.float64]
@@ -317,7 +316,7 @@ def _sketched(
     grid = found.grid()
     answers = yield Request(Kind.SKETCH, as_body(grid.to_bytes()), _read_sketch(grid, plan.secure, weights))
     if plan.secure:
-        total = Sketch(grid, secure.decode_words(secure.add(answers)).reshape(-1, N_POWERS))
+        total = Sketch.of_words(grid, secure.decode_words(secure.add(answers)))
         if not total.is_sound():
             raise MergeError(_MASKS)
         if impossible_columns(total).any():
@@ -339,13 +338,13 @@ def _sketched(
 
 def _weight_rounding(grid: Grid, n_obs: FloatArray) -> FloatArray:
     """What rounding to quanta, once in each block of rows and bin, may do to the weight of each column."""
-    return np.asarray(grid.n_bins * (1.0 + n_obs / _BLOCK_ROWS) * 2.0**grid.quantum)
+    return np.ldexp(grid.n_bins * (1.0 + n_obs / _BLOCK_ROWS), grid.quantum)
 
 
 def _read_sketch(grid: Grid, masked: bool, weights: Weights) -> Callable[[Message, int], Any]:
     def read(message: Message, who: int) -> Any:
         if masked:
-            return _checked_digits(message.body, (int(grid.n_bins.sum()) * N_POWERS, _WORD))
+            return _checked_digits(message.body, (grid.n_words, _WORD))
         own = Sketch.from_bytes(message.body.tobytes())
         if own.grid != grid:
             raise ValueError("its sketch is on another grid")

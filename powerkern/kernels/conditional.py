@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from powerkern._jit import BLOCKS, ROWS, entry, kernel, reduction, widest_vectors
+from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, reduction, store, widest_vectors
 from powerkern._typing import FloatArray, IntArray
 
 
@@ -49,7 +49,8 @@ def conditional_rows(
         are computed where it has no rows.
     """
     n, p = values.shape
-    work, vector, index = np.empty((p, p)), np.empty(p), np.empty(p, dtype=np.int64)
+    work = np.empty((p, -(-p // LANES) * LANES))
+    vector, index = np.empty(p), np.empty(p, dtype=np.int64)
     by_covariance = 0
     for i in range(n):
         n_seen = _split(values[i], rows[i], index)
@@ -100,12 +101,41 @@ def _complete_by_precision(
     for a in range(h):
         row[missing[a]] = -_dot(work[a, :h], vector[:h])
     _add_part(work, missing, total)
-    for a in range(seen.size if residuals.size else 0):
-        across = precision[seen[a]]
-        for b in range(h):
-            vector[b] = across[missing[b]]
-        inverse = across[seen[a]] - _quadratic(work, vector[:h])
-        residuals[seen[a]] = _dot(across, row) / inverse
+    if residuals.size:
+        explained = _explained(precision, missing, work, vector, residuals)
+        for a in range(seen.size):
+            j = seen[a]
+            explained[j] = _dot(precision[j], row) / (precision[j, j] - explained[j])
+        for a in range(h):
+            residuals[missing[a]] = math.nan
+
+
+@kernel
+def _explained(
+    precision: FloatArray, missing: IntArray, inverse: FloatArray, vector: FloatArray, out: FloatArray
+) -> FloatArray:
+    """The diagonal of K_om K_mm^-1 K_mo, at the places of o; anything at those of m."""
+    out[:] = 0.0
+    for a in range(missing.size):
+        vector[:] = 0.0
+        for b in range(missing.size):
+            _add_multiple(inverse[a, b], precision[missing[b]], vector)
+        _add_product(precision[missing[a]], vector, out)
+    return out
+
+
+@kernel
+def _add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
+    widest_vectors()
+    for j in range(out.size):
+        out[j] += factor * a[j]
+
+
+@kernel
+def _add_product(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
+    widest_vectors()
+    for j in range(out.size):
+        out[j] += a[j] * b[j]
 
 
 @kernel
@@ -143,26 +173,28 @@ def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray) -> None:
         across = matrix[index[a]]
         for b in range(h):
             out[a, b] = across[index[b]]
+        for b in range(h, -(-h // LANES) * LANES):
+            out[a, b] = 0.0
     for k in range(h):
-        _sweep(out[:h, :h], k)
+        _sweep(out, k, h)
 
 
 @kernel
-def _sweep(matrix: FloatArray, k: int) -> None:
-    """One step of Gauss and Jordan: row k is solved for its own variable, which the others are then free of."""
-    widest_vectors()
-    pivot_row = matrix[k]
-    inverse = 1.0 / pivot_row[k]
-    pivot_row[k] = 1.0
-    for j in range(pivot_row.size):
-        pivot_row[j] *= inverse
-    for i in range(pivot_row.size):
+def _sweep(matrix: FloatArray, k: int, h: int) -> None:
+    """One step of Gauss and Jordan: row k is solved for its own variable, which the others are then free of.
+
+    In vectors of eight: most systems are too small for what LLVM makes of a loop.
+    """
+    inverse = 1.0 / matrix[k, k]
+    matrix[k, k] = 1.0
+    for j in range(0, h, LANES):
+        store(matrix, (k, j), load(matrix, (k, j)) * inverse)
+    for i in range(h):
         if i != k:
-            row = matrix[i]
-            factor = row[k]
-            row[k] = 0.0
-            for j in range(pivot_row.size):
-                row[j] -= factor * pivot_row[j]
+            factor = matrix[i, k]
+            matrix[i, k] = 0.0
+            for j in range(0, h, LANES):
+                store(matrix, (i, j), load(matrix, (i, j)) - load(matrix, (k, j)) * factor)
 
 
 @kernel
@@ -172,15 +204,6 @@ def _add_part(part: FloatArray, index: IntArray, total: FloatArray) -> None:
         row = total[index[a]]
         for b in range(a + 1):
             row[index[b]] += part[a, b]
-
-
-@kernel
-def _quadratic(matrix: FloatArray, x: FloatArray) -> float:
-    """x^T matrix x."""
-    total = 0.0
-    for a in range(x.size):
-        total += x[a] * _dot(matrix[a, : x.size], x)
-    return total
 
 
 @reduction

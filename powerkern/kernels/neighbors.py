@@ -13,19 +13,18 @@ import numpy as np
 from powerkern._jit import INTEGER, ROWS, entry, kernel, widest_vectors
 from powerkern._typing import FloatArray, IntArray
 
-#: Nearest rows among which those that have a value are looked for.
-REACH = 64
 #: Added to squared distances, as a fraction of the largest: a twin does not outweigh all others.
 _SOFTENING = 0.01
 
 
-@entry((ROWS, ROWS, ROWS, ROWS, INTEGER, ROWS, ROWS))
+@entry((ROWS, ROWS, ROWS, ROWS, INTEGER, INTEGER, ROWS, ROWS))
 def neighbor_means(
     values: FloatArray,
     completed: FloatArray,
     donors: FloatArray,
     residuals: FloatArray,
     n_neighbors: int,
+    reach: int,
     means: FloatArray,
     corrections: FloatArray,
 ) -> None:
@@ -40,35 +39,60 @@ def neighbor_means(
     donors, residuals : (m, p) ndarray
         Values of the donors, and what a model is off for each of them; NaN where they are missing.
     n_neighbors : int
-        How many donors count: the nearest that have the value, among the `REACH` nearest.
+        How many donors count: the nearest that have the value.
+    reach : int
+        Among how many of the nearest these are looked for.
     means, corrections : (n, p) ndarray
         Receive the weighted means of values and of residuals. Where no donor has a value they stay as they are.
     """
     n, p = values.shape
-    squares = np.empty(donors.shape[0])
-    near, place = np.empty(min(REACH, squares.size)), np.empty(min(REACH, squares.size), dtype=np.int64)
+    squares, seen = np.empty(donors.shape[0]), np.empty(p, dtype=np.int64)
+    reach = min(reach, squares.size)
+    near, place = np.empty(reach), np.empty(reach, dtype=np.int64)
     for i in range(n):
-        if _squared_distances(values[i], completed, squares) in (0, p):
+        n_seen = _squared_distances(values[i], completed, seen, squares)
+        if n_seen in (0, p):
             continue  # there is nothing to measure by, or nothing to fill in
         _nearest(squares, near, place)
         for j in range(p):
             if math.isnan(values[i, j]):
                 last = _farthest(donors, j, place, n_neighbors)
                 if last >= 0:
-                    means[i, j] = _weighted_mean(donors, j, near, place, last)
-                    corrections[i, j] = _weighted_mean(residuals, j, near, place, last)
+                    means[i, j], corrections[i, j] = _weighted_means(donors, residuals, j, near, place, last)
 
 
 @kernel
-def _squared_distances(values: FloatArray, completed: FloatArray, squares: FloatArray) -> int:
-    """Squared distances to all donors; returns how many values they are over."""
-    squares[:] = 0.0
-    seen = 0
+def _squared_distances(values: FloatArray, completed: FloatArray, seen: IntArray, squares: FloatArray) -> int:
+    """Squared distances to all donors; returns how many values they are over, whose columns `seen` receives."""
+    n_seen = 0
     for j in range(values.size):
         if not math.isnan(values[j]):
-            _add_squares(values[j], completed[j], squares)
-            seen += 1
-    return seen
+            seen[n_seen] = j
+            n_seen += 1
+    squares[:] = 0.0
+    fours = n_seen - n_seen % 4
+    for a in range(0, fours, 4):
+        i, j, k, m = seen[a], seen[a + 1], seen[a + 2], seen[a + 3]
+        columns = completed[i], completed[j], completed[k], completed[m]
+        _add_four_squares((values[i], values[j], values[k], values[m]), columns, squares)
+    for a in range(fours, n_seen):
+        _add_squares(values[seen[a]], completed[seen[a]], squares)
+    return n_seen
+
+
+@kernel
+def _add_four_squares(
+    values: tuple[float, float, float, float],
+    columns: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    squares: FloatArray,
+) -> None:
+    """Four columns at once, so that the sum is loaded and stored once for them."""
+    widest_vectors()
+    x0, x1, x2, x3 = values
+    c0, c1, c2, c3 = columns
+    for k in range(squares.size):
+        d0, d1, d2, d3 = c0[k] - x0, c1[k] - x1, c2[k] - x2, c3[k] - x3
+        squares[k] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
 
 
 @kernel
@@ -105,13 +129,17 @@ def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> 
 
 
 @kernel
-def _weighted_mean(figures: FloatArray, j: int, near: FloatArray, place: IntArray, last: int) -> float:
+def _weighted_means(
+    donors: FloatArray, residuals: FloatArray, j: int, near: FloatArray, place: IntArray, last: int
+) -> tuple[float, float]:
+    """The means of column j of both over the donors that have a value there, up to the `last`."""
     scale = near[last]
-    total = weights = 0.0
+    value = residual = weights = 0.0
     for t in range(last + 1):
-        figure = figures[place[t], j]
-        if not math.isnan(figure):
+        donor = place[t]
+        if not math.isnan(donors[donor, j]):
             ratio = scale / (near[t] + _SOFTENING * scale) if scale > 0.0 else 1.0
-            total += ratio * ratio * figure
+            value += ratio * ratio * donors[donor, j]
+            residual += ratio * ratio * residuals[donor, j]
             weights += ratio * ratio
-    return total / weights
+    return value / weights, residual / weights

@@ -12,7 +12,8 @@ sample, with the same certificate.
 Error. For f with eight derivatives, a bin's mean of f and its rule's differ by at most ``max|f^(8)| h^8/8! r``, h
 half its width and r = E pi_4(t)^2 <= min(1/64, E pi_3(t)^2), pi_k the monic orthogonal polynomials of its values.
 With f = e^(2 m a) the relative error is ``(2 |m| h)^8 r e^(2 |m| h)/8!``: 3e-13 for 2 |m| h = 0.16. A bin that holds
-at most four distinct values is represented exactly. `error_of_lambda` sums what this does to lambda.
+at most four distinct values is represented exactly. Sums over blocks of rows are rounded to whole numbers of a quantum,
+so that no order of adding them up makes a difference. `error_of_lambda` sums what all this does to lambda.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.elementary import exp, expm1, log1p, log_normal
+from powerkern.kernels.elementary import exp, expm1, log, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
 from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
 from powerkern.kernels.interval import interval_of
@@ -62,18 +63,22 @@ from powerkern.kernels.two_pass import Centered, profile_of, two_pass_optimum
 #: Power sums of a bin, and nodes of its Gauss rule.
 N_POWERS, N_NODES = 8, 4
 
-# a column's range: values, their weight (a negative number of values: outside the domain), the extremes; number, mean
-# and sum of squares about the mean of the logs of a sample
-R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_MEAN, R_SQUARES = range(7)
-N_RANGE = 7
+# a column's range: values (a negative number: outside the domain), their weight, the extremes; the size of a sample,
+# the sum of its logs in whole units of LOG_UNIT, and that of their squares in units of LIMB and of 1.
+# Of several ranges the weight is a sum in digits of LIMB: WEIGHT those of LIMB**LEVEL, WEIGHT_1 and WEIGHT_2 the next.
+# All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
+R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
+N_RANGE = 11
+LOG_UNIT, LIMB = 2.0**-16, 2.0**26
 
 # a column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
-# bins of width 2**EXPONENT, numbered from FIRST; the extremes of all data
-G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX = range(7)
-N_GRID = 7
+# bins of width 2**EXPONENT, numbered from FIRST; the extremes of all data; sums are whole numbers of 2**QUANTUM
+G_SIGN, G_REF, G_EXPONENT, G_FIRST, G_BINS, G_MIN, G_MAX, G_QUANTUM = range(8)
+N_GRID = 8
 
-#: The spread of logs of which only the ends are known is taken to be this fraction of their distance.
-EXPECTED_RANGE = 16.0
+#: The spread of logs of which only the ends are known, or which are this close, is taken for this fraction of their
+#: distance.
+EXPECTED_RANGE, _CLOSE = 16.0, 2.0**-8
 
 #: Bins are at most this wide, times 1/|m|; m is expected to be at most this, over the spread of the logs.
 WIDTH = 0.16
@@ -82,6 +87,8 @@ _EXPECTED = 2.0
 _LARGEST_RANGE = 400.0
 #: Exponents of the widths of bins; logs are below 2**10, so that wider bins are never needed.
 NARROWEST, WIDEST = -1000.0, 11.0
+#: Relative error of a power of e that is a reference, in roundings.
+_MOVED = 1.0
 #: The ends of a grid are at most 2**_DIGITS bins from its origin.
 _DIGITS = 50.0
 #: Bins per column, at first and where a grid is refined.
@@ -98,6 +105,10 @@ _FEWER_NODES = 1e-13
 _BEYOND = 1.0 + 1e-6
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNRESOLVED, _NOT_CERTIFIED = int(Status.UNRESOLVED), int(Status.NOT_CERTIFIED)
+#: Weights that are multiples of a quantum times 2 to this power have not been rounded.
+_SPARE_BITS = 20.0
+#: Independent roundings are taken to come to less than this many of their standard deviations.
+_SIGMAS = 8.0
 _POWER_SUMS = int(Route.POWER_SUMS)
 
 
@@ -163,15 +174,33 @@ def _note(n: int, found: Scan, family: int, out: FloatArray) -> None:
 
 @kernel
 def _sample(x: FloatArray, weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
-    """Add signed logs of evenly spaced values to the sample's moments (Welford)."""
+    """Add signed logs of evenly spaced values, rounded to whole units, to the sample's sums."""
     for i in range(first, x.size, stride):
         if x[i] != x[i] or (weight.size > 0 and not weight[i] > 0.0):
             continue
         a = math.copysign(offset_log(base, abs(x[i])), x[i]) if base == 1.0 else offset_log(base, x[i])
+        units = math.floor(a / LOG_UNIT + 0.5)
+        upper = math.floor(units * units / LIMB)
         out[R_SAMPLE] += 1.0
-        delta = a - out[R_MEAN]
-        out[R_MEAN] += delta / out[R_SAMPLE]
-        out[R_SQUARES] += delta * (a - out[R_MEAN])
+        out[R_LOGS] += units
+        out[R_SQUARES] += upper
+        out[R_SQUARES_LOW] += units * units - upper * LIMB
+
+
+@kernel
+def mean_log(found: FloatArray) -> float:
+    """The mean of the signed logs of a range's sample."""
+    return float(LOG_UNIT * found[R_LOGS] / max(found[R_SAMPLE], 1.0))
+
+
+@kernel
+def _spread_of(found: FloatArray, distance: float) -> float:
+    """The standard deviation of the logs, or what is taken for it, `distance` that of the extremes."""
+    spread = distance / EXPECTED_RANGE
+    if found[R_SAMPLE] > 1.0 and distance > _CLOSE:
+        squares = (found[R_SQUARES] * LIMB + found[R_SQUARES_LOW]) / found[R_SAMPLE] * LOG_UNIT * LOG_UNIT
+        spread = math.sqrt(max(squares - mean_log(found) ** 2, 0.0))
+    return min(max(spread, distance / _LARGEST_RANGE), 0.5 * distance)
 
 
 # --- grids --------------------------------------------------------------------------------------------
@@ -212,8 +241,27 @@ def _lay(base: float, grid: FloatArray, exponent: float, max_bins: int) -> None:
 
 
 @kernel
-def _grid_of(found: FloatArray, base: float, largest_exponent: float, signed: bool, grid: FloatArray) -> None:
-    """A grid for the data of a range; `signed`: as signed logs in any case; `largest_exponent` may be 0."""
+def rung_between(low: float, high: float) -> float:
+    """The logarithm of the reference of a stream with these extremes: near their middle, and of few bits.
+
+    It is a multiple of a power of two that is no less than the range of the logs. Bins are narrower, and as the range
+    only grows, an old reference is a whole number of bins from a new one.
+    """
+    bottom = log(low)
+    reach = centered_log(high, 0.0, low, bottom)
+    if reach == 0.0:
+        reach = EPS
+    step = 2.0 ** math.ceil(math.log2(reach))
+    return step * math.floor((bottom + 0.5 * reach) / step + 0.5)
+
+
+@kernel
+def _grid_of(found: FloatArray, base: float, largest_exponent: float, stream: bool, grid: FloatArray) -> None:
+    """A grid for the data of a range; `largest_exponent` may be 0.
+
+    The grid of a stream can be brought to that of any other: of Yeo-Johnson it holds signed logs in any case, of
+    Box-Cox logs relative to e to `rung_between` the extremes.
+    """
     grid[:] = 0.0
     if not found[R_COUNT] > 0.0:
         return
@@ -221,18 +269,16 @@ def _grid_of(found: FloatArray, base: float, largest_exponent: float, signed: bo
     if not -math.inf < low <= high < math.inf:
         return
     grid[G_MIN], grid[G_MAX] = low, high
-    if not signed:
+    if not (stream and base == 1.0):
         grid[G_SIGN] = 1.0 if low >= 0.0 else -1.0 if high < 0.0 else 0.0
     if grid[G_SIGN] != 0.0:
         smallest, largest = min(abs(low), abs(high)), max(abs(low), abs(high))
-        typical = expm1(abs(found[R_MEAN])) if base == 1.0 else exp(found[R_MEAN])
+        typical = expm1(abs(mean_log(found))) if base == 1.0 else exp(mean_log(found))
         grid[G_REF] = min(max(typical, smallest), largest)
+        if stream:
+            grid[G_REF] = exp(rung_between(low, high))
     first, last = _log_range(base, grid)
-    spread = (last - first) / EXPECTED_RANGE
-    if found[R_SAMPLE] > 1.0:
-        spread = math.sqrt(found[R_SQUARES] / found[R_SAMPLE])
-    spread = min(max(spread, (last - first) / _LARGEST_RANGE), 0.5 * (last - first))
-    width = WIDTH / _EXPECTED * spread
+    width = WIDTH / _EXPECTED * _spread_of(found, last - first)
     if grid[G_SIGN] == 0.0:  # lambda is near 1 however large the values of both signs are
         largest_exponent = max(largest_exponent, _EXPECTED)
     if largest_exponent > 0.0:
@@ -360,6 +406,8 @@ class Nodes(NamedTuple):
     bin_position: FloatArray
     bin_weight: FloatArray
     bin_remainder: FloatArray
+    bin_power: FloatArray
+    bin_blur: FloatArray
     small: FloatArray
 
 
@@ -462,116 +510,257 @@ def _eigen(d: FloatArray, e: FloatArray, z: FloatArray, n: int) -> None:
 class Sample(NamedTuple):
     """A column's bins as weighted logs; `sign` is 1, -1, or 0 for both.
 
-    In units of the logs, `half` is half a bin, and `rounding` the rounding error of a log that is 0.
+    In units of the logs, `half` is half a bin, `rounding` the rounding error of a log that is 0, and `origin` where on
+    the grid the logs of one sign are relative to. `whole`: no sum of weights can have been rounded.
     """
 
     centered: Centered
     sign: float
     half: float
     rounding: float
+    origin: float
+    whole: bool
     n_bins: int
     n_bins_below: int
     weight: float
 
 
+class _Layout(NamedTuple):
+    """The bins that hold anything, from `begin` to before `end`, as distances from 0 or, of one sign, from `origin`.
+
+    `turned`: the grid is for both signs, and all values are negative. `low` and `high` are the ends of the distances.
+    """
+
+    sign: float
+    turned: bool
+    begin: int
+    end: int
+    origin: int
+    low: int
+    high: int
+
+
+@kernel
+def _layout_of(sums: FloatArray, grid: FloatArray) -> _Layout:
+    """What the data occupy of their grid, which may have been made for a much wider range."""
+    first, begin, end = int(grid[G_FIRST]), 0, int(grid[G_BINS])
+    while begin < end and not sums[begin, 0] > 0.0:
+        begin += 1
+    while end > begin and not sums[end - 1, 0] > 0.0:
+        end -= 1
+    sign, low, high = grid[G_SIGN], first + begin, first + end
+    if sign == 0.0 and high > 0 > low:
+        return _Layout(0.0, False, begin, end, 0, low, high)
+    turned = sign == 0.0 and low < 0
+    if turned:
+        low, high = -high, -low
+    if sign == 0.0:
+        sign = -1.0 if turned else 1.0
+    origin = 0 if low <= 0 <= high else _middle(sums, first, begin, end, turned)
+    return _Layout(sign, turned, begin, end, origin, low - origin, high - origin)
+
+
+@kernel
+def _middle(sums: FloatArray, first: int, begin: int, end: int, turned: bool) -> int:
+    """The bin of the mean."""
+    total = turn = 0.0
+    for b in range(begin, end):
+        total += sums[b, 0]
+        turn += sums[b, 0] * (b - begin)
+    at = first + begin + math.floor(turn / total)
+    return -at if turned else at
+
+
+@kernel
+def _magnitude(log_of_it: float, base: float, smallest: float, largest: float) -> float:
+    """The magnitude that has this log, within bounds."""
+    size = expm1(log_of_it) if base == 1.0 else exp(log_of_it)
+    return min(max(size, smallest), largest)
+
+
 @kernel
 def sample_of(sums: FloatArray, base: float, grid: FloatArray, nodes: Nodes) -> Sample:
     """The Gauss rules of all bins; the sums have at least one value."""
-    bins, first = int(grid[G_BINS]), int(grid[G_FIRST])
-    steps = max(abs(first), abs(first + bins))
+    layout = _layout_of(sums, grid)
     sigma_bins = 1.0  # the unit of the logs, in bins
-    while sigma_bins < steps:
+    while sigma_bins < max(abs(layout.low), abs(layout.high)):
         sigma_bins *= 2.0
-    sigma = sigma_bins * 2.0 ** grid[G_EXPONENT]
-    half = 0.5 / sigma_bins
-    both = grid[G_SIGN] == 0.0
-    n = n_below = n_bins = n_bins_below = 0
+    width = 2.0 ** grid[G_EXPONENT]
+    sigma, half = sigma_bins * width, 0.5 / sigma_bins
+    first, turned = int(grid[G_FIRST]), layout.turned
+    n = n_below = n_bins_below = 0
     total = turn = 0.0
-    for b in range(bins):
+    whole, per_quantum = True, 2.0 ** -(grid[G_QUANTUM] + _SPARE_BITS)
+    n_bins = _add_end(first, layout, 0, sigma_bins, nodes)
+    for b in range(layout.begin, layout.end):
         if not sums[b, 0] > 0.0:
             continue
-        below = both and first + b < 0
-        center = (first + b + 0.5) / sigma_bins
+        below = layout.sign == 0.0 and first + b < 0
+        distance = -(first + b + 0.5) if turned else first + b + 0.5
+        center = (distance - layout.origin) / sigma_bins
         found, remainder = gauss_rule(sums[b], nodes.small)
         for k in range(found):
-            at = center + half * nodes.small[0, k]
+            step = half * nodes.small[0, k]
+            at = center - step if turned else center + step
             nodes.position[n] = -at if below else at  # rounding may put a node beyond 0: others make up for it
             nodes.weight[n] = nodes.small[1, k]
             turn += nodes.small[1, k] * at
             n += 1
-        nodes.bin_position[n_bins] = abs(center) if both else center
+        nodes.bin_position[n_bins] = -center if below else center
         nodes.bin_weight[n_bins] = sums[b, 0]
+        whole = whole and math.floor(sums[b, 0] * per_quantum) == sums[b, 0] * per_quantum
         nodes.bin_remainder[n_bins] = remainder
+        nodes.bin_blur[n_bins] = 0.0 if found == 1 and _is_one_value(sums[b]) else 1.0
         n_bins += 1
         total += sums[b, 0]
         if below:
             n_below, n_bins_below = n, n_bins
-    sign = grid[G_SIGN]
-    if both and n_below == 0:
-        sign = 1.0
-    elif both and n_below == n:
-        sign, n_below, n_bins_below = -1.0, 0, 0
-        turn = -turn
-    log_ref = offset_log(base, grid[G_REF])
-    smallest, largest, below_high = 0.0, grid[G_MAX], -grid[G_MIN]
-    if sign > 0.0:
-        smallest, below_high = max(grid[G_MIN], 0.0), 0.0
-    elif sign < 0.0:
-        smallest, largest, below_high = max(-grid[G_MAX], 0.0), below_high, 0.0
-    logs = Logs(
-        nodes.position[n_below:n],
-        nodes.weight[n_below:n],
-        nodes.position[:n_below],
-        nodes.weight[:n_below],
-        centered_log(smallest, base, grid[G_REF], log_ref) / sigma,
-        centered_log(largest, base, grid[G_REF], log_ref) / sigma,
-        log1p(below_high) / sigma,
-        turn / total,
-        sigma,
-        0.0,
-    )
-    centered = Centered(logs, log_ref, base, smallest, largest, math.nan)
+    n_bins = _add_end(first + int(grid[G_BINS]), layout, n_bins, sigma_bins, nodes)
+    pos, neg = slice(n_below, n), slice(0, n_below)
+    values = nodes.position[pos], nodes.weight[pos], nodes.position[neg], nodes.weight[neg]
+    centered = _bounded(values, base, grid, layout, sigma, width, turn / total)
     rounding = 0.0 if _is_delicate(base, grid) else EPS / sigma
-    return Sample(centered, sign, half, rounding, n_bins, n_bins_below, total)
+    return Sample(centered, layout.sign, half, rounding, layout.origin / sigma_bins, whole, n_bins, n_bins_below, total)
 
 
 @kernel
-def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes) -> float:
-    """A bound of the error of an optimum: that of the Gauss rules, and of rounding of the logs and within the bins."""
+def _is_one_value(sums: FloatArray) -> bool:
+    """Whether the power sums of a bin are so exactly those of one value that their rounding cannot have been felt."""
+    mean = sums[1] / sums[0]
+    return bool(abs(sums[2] / sums[0] - mean * mean) <= _ONE_NODE)
+
+
+@kernel
+def _add_end(at: int, layout: _Layout, n_bins: int, sigma_bins: float, nodes: Nodes) -> int:
+    """Note an end of the grid as a bin without weight."""
+    distance = (-at if layout.turned else at) - layout.origin
+    nodes.bin_position[n_bins] = (abs(distance) if layout.sign == 0.0 else distance) / sigma_bins
+    nodes.bin_weight[n_bins] = nodes.bin_remainder[n_bins] = 0.0
+    return n_bins + 1
+
+
+@kernel
+def _bounded(
+    values: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    base: float,
+    grid: FloatArray,
+    layout: _Layout,
+    sigma: float,
+    width: float,
+    jacobian: float,
+) -> Centered:
+    """The logs with the bounds of what there is: powers of extremes far beyond it would leave no digits."""
+    pos, pos_weight, neg, neg_weight = values
+    log_ref, origin = offset_log(base, grid[G_REF]), layout.origin * width
+    low, high = log_ref + origin + layout.low * width, log_ref + origin + layout.high * width
+    if layout.sign == 0.0:
+        largest = _magnitude(high, base, 0.0, grid[G_MAX])
+        neg_high = log1p(_magnitude(-low, base, 0.0, -grid[G_MIN])) / sigma
+        logs = Logs(pos, pos_weight, neg, neg_weight, 0.0, log1p(largest) / sigma, neg_high, jacobian, sigma, 0.0)
+        return Centered(logs, 0.0, base, 0.0, largest, math.nan)
+    nearest, farthest = max(grid[G_MIN], 0.0), grid[G_MAX]
+    if layout.sign < 0.0:
+        nearest, farthest = max(-grid[G_MAX], 0.0), -grid[G_MIN]
+    smallest, largest = _magnitude(low, base, nearest, farthest), _magnitude(high, base, nearest, farthest)
+    logs = Logs(
+        pos,
+        pos_weight,
+        neg,
+        neg_weight,
+        (centered_log(smallest, base, grid[G_REF], log_ref) - origin) / sigma,
+        (centered_log(largest, base, grid[G_REF], log_ref) - origin) / sigma,
+        0.0,
+        jacobian,
+        sigma,
+        0.0,
+    )
+    return Centered(logs, log_ref + origin, base, smallest, largest, math.nan)
+
+
+class Rounded(NamedTuple):
+    """How sums were rounded: to multiples of `quantum`, so many times, `lost` of them to nothing; each over `rows`.
+
+    `moved`: they are relative to another reference than they were taken with.
+    """
+
+    quantum: float
+    times: float
+    rows: float
+    lost: float
+    moved: bool
+
+
+@kernel
+def error_of_lambda(sample: Sample, best: Optimum, nodes: Nodes, rounded: Rounded) -> float:
+    """A bound of the error of an optimum: that of the Gauss rules, of rounding of logs, within bins, and of sums."""
     logs = sample.centered.logs
     mu, shift = best.exponent * logs.sigma, 0.0
     if sample.sign != 0.0:
         shift = logs.high if mu > 0.0 else logs.low
-    squares = products = 0.0
+    turn = abs(logs.jacobian - shift)
+    variance = (best.sd / logs.sigma) ** 2
+    mean = _mean_power(sample, mu, shift, best.log_factor, nodes)
+    squares = products = quanta = farthest = 0.0
     for b in range(sample.n_bins):
         below = b < sample.n_bins_below
         exponent = 2.0 * logs.sigma - mu if below else mu
         a = nodes.bin_position[b] - shift
         grows = abs(exponent) * sample.half
         height = sample.half * exp(exponent * a + grows - best.log_factor)
+        reach = abs(a) + sample.half
+        distance = abs(nodes.bin_power[b] - mean) + 2.0 * height
+        lever = (distance * distance + variance) * (reach + turn)
+        if sample.whole:
+            lever = 2.0 * distance * height * (reach + turn) + variance * sample.half
+        if nodes.bin_weight[b] == 0.0:
+            farthest = max(farthest, lever)
+            continue
+        quanta += lever * lever
         # of y^2 and, its derivative in the exponent, of y y': their eighth derivatives times h^8/8! r
         rule = 8.0 * (2.0 * grows) ** 6 / 40320.0 * nodes.bin_remainder[b]
-        rounding = 4.0 * EPS
+        rounding = (4.0 + 0.5 * rounded.rows * nodes.bin_blur[b]) * EPS
         weight = nodes.bin_weight[b] * height * height
         squares += weight * (rule + rounding)
-        products += weight * (rule + rounding) * (abs(a) + sample.half)
+        products += weight * (rule + rounding) * reach
         if grows > 0.0:
             products += weight * rule * 3.0 / abs(exponent)
-    variance = (best.sd / logs.sigma) ** 2 * sample.weight
-    return (products + abs(logs.jacobian - shift) * squares) * logs.sigma / (variance * best.curvature) + _noise(sample)
+    lost = _SIGMAS * rounded.quantum * math.sqrt(rounded.times / 12.0 * quanta)
+    if rounded.lost > 0.0:
+        lost += 0.5 * rounded.quantum * rounded.lost * farthest
+    total = variance * sample.weight * best.curvature
+    return (products + turn * squares + lost) * logs.sigma / total + _noise(sample, rounded.moved)
 
 
 @kernel
-def _noise(sample: Sample) -> float:
-    """What rounding of the logs does to lambda, whose unit is one over their spread."""
+def _mean_power(sample: Sample, mu: float, shift: float, log_factor: float, nodes: Nodes) -> float:
+    """The mean of y, and y of the middle of each bin, both e^-log_factor of what they are."""
+    total = 0.0
+    for b in range(sample.n_bins):
+        below = b < sample.n_bins_below
+        exponent = 2.0 * sample.centered.logs.sigma - mu if below else mu
+        t = exponent * (nodes.bin_position[b] - shift)
+        power = (nodes.bin_position[b] - shift) * exp(-log_factor)
+        if abs(t) > EPS:
+            scaled = expm1(t) * exp(-log_factor) if t < 1.0 else exp(t - log_factor) - exp(-log_factor)
+            power = scaled / exponent
+        nodes.bin_power[b] = -power if below else power
+        if nodes.bin_weight[b] > 0.0:
+            total += nodes.bin_weight[b] * nodes.bin_power[b]
+    return total / sample.weight
+
+
+@kernel
+def _noise(sample: Sample, moved: bool) -> float:
+    """What rounding of the logs, and of references, does to lambda, whose unit is one over their spread."""
     logs = sample.centered.logs
+    rounding = _MOVED * EPS / logs.sigma if moved else sample.rounding
     spread = noise = 0.0
     for k in range(logs.pos.size):
         spread += logs.pos_weight[k] * (logs.pos[k] - logs.jacobian) ** 2
-        noise += logs.pos_weight[k] * (EPS * abs(logs.pos[k]) + sample.rounding) ** 2
+        noise += logs.pos_weight[k] * (EPS * abs(logs.pos[k] + sample.origin) + rounding) ** 2
     for k in range(logs.neg.size):
         spread += logs.neg_weight[k] * (logs.neg[k] + logs.jacobian) ** 2
-        noise += logs.neg_weight[k] * (EPS * logs.neg[k] + sample.rounding) ** 2
+        noise += logs.neg_weight[k] * (EPS * logs.neg[k] + rounding) ** 2
     if not spread > 0.0:
         return math.inf
     return 4.0 * math.sqrt(sample.weight * noise) / (spread * logs.sigma)
@@ -580,7 +769,7 @@ def _noise(sample: Sample) -> float:
 # --- entries ------------------------------------------------------------------------------------------
 
 _CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COLUMN, COUNTS)
-_NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
+_NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
 
 
 def new_chunk() -> Chunk:
@@ -590,10 +779,10 @@ def new_chunk() -> Chunk:
 
 
 def new_nodes(n_bins: int) -> Nodes:
-    """The arrays of `Nodes` for at most `n_bins` bins."""
+    """The arrays of `Nodes` for at most `n_bins` bins, and the ends of the grid."""
     position, weight = (np.empty(N_NODES * n_bins) for _ in range(2))
-    bin_position, bin_weight, bin_remainder = (np.empty(n_bins) for _ in range(3))
-    return Nodes(position, weight, bin_position, bin_weight, bin_remainder, np.empty((7, N_POWERS)))
+    middle, own, remainder, power, blur = (np.empty(n_bins + 2) for _ in range(5))
+    return Nodes(position, weight, middle, own, remainder, power, blur, np.empty((7, N_POWERS)))
 
 
 @entry((ROWS, COLUMN, INTEGER, INTEGER, INTEGER, _CHUNK, ROWS))
@@ -611,11 +800,21 @@ def range_columns(
         _range_of(columns[j], weight, family, first, stride, chunk, out[j])
 
 
-@entry((ROWS, INTEGER, REAL, COUNTS, ROWS))
-def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, signed: IntArray, grids: FloatArray) -> None:
+@entry((ROWS, INTEGER, REAL, INTEGER, ROWS))
+def grid_columns(ranges: FloatArray, family: int, largest_exponent: float, stream: int, grids: FloatArray) -> None:
     """Grids for the ranges of columns; see `_grid_of`."""
     for j in range(ranges.shape[0]):
-        _grid_of(ranges[j], log_offset(family), largest_exponent, signed[j] != 0, grids[j])
+        _grid_of(ranges[j], log_offset(family), largest_exponent, stream != 0, grids[j])
+
+
+@entry((ROWS, COLUMN, COLUMN))
+def ladder_columns(grids: FloatArray, rungs: FloatArray, references: FloatArray) -> None:
+    """References, and their logarithms, of Box-Cox streams with the extremes of grids; see `rung_between`."""
+    for j in range(grids.shape[0]):
+        rungs[j], references[j] = 0.0, 1.0
+        if grids[j, G_BINS] > 0.0:
+            rungs[j] = rung_between(grids[j, G_MIN], grids[j, G_MAX])
+            references[j] = exp(rungs[j])
 
 
 @entry((ROWS, INTEGER, COLUMN, INTEGER))
@@ -644,22 +843,29 @@ def sketch_columns(
             inside[j] = 0
 
 
-@entry((ROWS, COUNTS, INTEGER, ROWS, COLUMN, _NODES, SCRATCH, ROWS, COLUMN))
+@entry((ROWS, COUNTS, INTEGER, ROWS, ROWS, COLUMN, _NODES, SCRATCH, ROWS, COLUMN))
 def fit_sums(
     sums: FloatArray,
     starts: IntArray,
     family: int,
     grids: FloatArray,
+    roundings: FloatArray,
     lmbda: FloatArray,
     nodes: Nodes,
     scratch: Scratch,
     out: FloatArray,
     error: FloatArray,
 ) -> None:
-    """Fit the columns of a sketch; `error` bounds what the sketch adds to the error of lambda (inf: not resolved)."""
+    """Fit the columns of a sketch; `error` bounds what the sketch adds to the error of lambda (inf: not resolved).
+
+    `roundings` has for each column how often its sums were rounded, over how many rows at most each was taken, how
+    many of them came to nothing, and how often they were moved to another reference.
+    """
     for j in range(grids.shape[0]):
         own = sums[starts[j] : starts[j + 1]]
-        error[j] = _fit_column(own, log_offset(family), grids[j], lmbda[j], nodes, scratch, out[j])
+        times, rows, lost, moved = roundings[j]
+        rounded = Rounded(2.0 ** grids[j, G_QUANTUM], times, rows, lost, moved > 0.0)
+        error[j] = _fit_column(own, log_offset(family), grids[j], rounded, lmbda[j], nodes, scratch, out[j])
 
 
 @kernel
@@ -672,7 +878,14 @@ def _total(sums: FloatArray) -> float:
 
 @kernel
 def _fit_column(
-    sums: FloatArray, base: float, grid: FloatArray, lmbda: float, nodes: Nodes, scratch: Scratch, row: FloatArray
+    sums: FloatArray,
+    base: float,
+    grid: FloatArray,
+    rounded: Rounded,
+    lmbda: float,
+    nodes: Nodes,
+    scratch: Scratch,
+    row: FloatArray,
 ) -> float:
     total = _total(sums)
     write_range(row, total, grid[G_MIN], grid[G_MAX])
@@ -690,7 +903,7 @@ def _fit_column(
         row[LMBDA] = row[LMBDA0] = lmbda
     if row[STATUS] != _OK and row[STATUS] != _NOT_CERTIFIED:
         return 0.0
-    error = error_of_lambda(sample, best, nodes)
+    error = error_of_lambda(sample, best, nodes, rounded)
     if not error <= TOLERANCE * max(1.0, abs(row[LMBDA])):
         row[STATUS] = _UNRESOLVED
     return error

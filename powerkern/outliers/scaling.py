@@ -165,7 +165,9 @@ class ScoreScaling:
         matrix = as_matrix(part, what="scores")
         check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
         threads = thread_count(n_threads)
-        values, infinite = _finite(matrix.values)
+        values, infinite = matrix.values, None
+        if self.power is not None or np.isnan(self.mu).any():  # else `change` knows what to make of infinite scores
+            values, infinite = _finite(values)
         if self.power is not None:
             values = self.power.transform(values, n_threads=threads)
         result = changed_matrix(change, values, threads)

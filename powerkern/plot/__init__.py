@@ -11,13 +11,14 @@ from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_pl
 from powerkern.plot._outliers import outlier_map
 from powerkern.plot._qq import qq_plot, residual_plot
 from powerkern.plot._rules import rank_plot, score_plot, skill_plot
-from powerkern.plot._scores import reliability_plot, search_plot
+from powerkern.plot._scores import lambda_map, reliability_plot, search_plot
 
 __all__ = [
     "before_after_plot",
     "cell_map",
     "forest_plot",
     "histogram_plot",
+    "lambda_map",
     "objective_plot",
     "outlier_map",
     "profile_plot",

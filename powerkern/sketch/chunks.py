@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from os import PathLike
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -132,7 +133,12 @@ def _check_rereadable(name: str, chunks: object) -> None:
             "starts it anew (lambda: ...) or a list of chunks, or use extend, which needs one pass"
         )
     refuse_foreign(chunks, name)
-    if not isinstance(chunks, Sequence) or isinstance(chunks, str):
+    if isinstance(chunks, str | PathLike):
+        raise TypeError(
+            f"{name} is a path; pass a table that is read in batches, such as pyarrow.dataset.dataset(path), or a "
+            "function that starts reading, such as lambda: pandas.read_csv(path, chunksize=100_000)"
+        )
+    if not isinstance(chunks, Sequence):
         raise TypeError(
             f"{name} must be a list of chunks, or a function that returns an iterable of them, got "
             f"{type(chunks).__name__}; pass all rows in one array to powerkern.fit"

@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern import _frames
 from powerkern import _power_sums as power_sums
-from powerkern._arguments import NO_WEIGHTS, domain_error_in, given_lambdas
+from powerkern._arguments import domain_error_in, given_lambdas, is_weightless, weights_of
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._lambda_limit import apply_limit, lambda_limit
 from powerkern._power_fit import PowerFit, warn_unfitted
 from powerkern._shift import given_shift, to_own_units
 from powerkern._typing import Bounds, FloatArray
-from powerkern._validate import Matrix, as_choice, as_flag, as_rows, as_weights, check_n_features, column_label
+from powerkern._validate import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
 from powerkern.kernels import sketch as kernels
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
@@ -26,8 +26,6 @@ from powerkern.sketch.summaries import (
     Range,
     Sketch,
     added,
-    check_room,
-    common_grid,
     grown_grid,
     regridded,
     stream_grid,
@@ -130,30 +128,31 @@ def sketch(
     matrix = as_rows(rows, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
     weight = _chunk_weights(sample_weight, matrix)
-    check_room(grid, float(weight.sum()) if weight.size else matrix.values.shape[0])
-    sums, inside = power_sums.sketch_matrix(
-        shifted(matrix.values, grid.shift),
-        FAMILIES[grid.family],
-        grid.table.copy(),
-        grid.quantum,
-        weight,
-        thread_count(n_threads),
+    found = power_sums.sketch_matrix(
+        shifted(matrix.values, grid.shift), FAMILIES[grid.family], grid.table.copy(), weight, thread_count(n_threads)
     )
-    if not inside.all():
-        j = int(np.argmin(inside))
+    if not found.inside.all():
+        j = int(np.argmin(found.inside))
         raise ValueError(
             f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
             f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
         )
-    return Sketch(grid, sums)
+    if not found.fits.all():
+        j = int(np.argmin(found.fits))
+        raise ValueError(
+            f"{column_label(j, grid.column_names)}: the chunk has more rows, or weight, than the grid was made for; "
+            "make it from the merged ranges of all chunks"
+        )
+    return Sketch(grid, found.totals, found.roundings)
 
 
 def merge(a: Mergeable, b: Mergeable) -> Mergeable:
     """What `range_of` or `sketch` would give for the rows of both, in any order.
 
     Sketches on one grid are sums of whole numbers: the result has the same bits in whatever order and grouping chunks
-    are merged. Sketches on different grids of one stream are first brought to a common grid (see `extend`); the
-    order of merging then matters at the level of 1e-13.
+    are merged; and so do ranges, so that the grid, and with it the fit, does not depend on their order. Sketches of
+    streams are first brought to a common grid (see `extend`), which any two streams of one column have; the order of
+    merging then matters at the level of 1e-13.
 
     Parameters
     ----------
@@ -167,7 +166,7 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
     Raises
     ------
     ValueError
-        Different families or columns, grids that have no common one, or more rows than the grid was made for.
+        Different families or columns, or grids that have no common one.
     """
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
@@ -175,11 +174,8 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
         return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector, a.shift)
     if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
-    if a.grid == b.grid:
-        return added(a, b)
     a.grid.check_same_columns(b.grid)
-    grid = common_grid(a.grid, b.grid)
-    return added(regridded(a, grid), regridded(b, grid))
+    return added(a, b)
 
 
 def extend(
@@ -238,7 +234,7 @@ def extend(
         column_names=own.column_names,
         n_threads=n_threads,
     )
-    grid = grown_grid(own, stream_grid(found), float((total.n_obs + found.n_obs).max()))
+    grid = grown_grid(own, stream_grid(found), total.n_obs + found.n_obs)
     return added(regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
 
 
@@ -353,8 +349,4 @@ def finish_results(
 def _chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
     """Weights as the kernels take them; all rows of a chunk may have weight zero."""
     n = matrix.values.shape[0]
-    if sample_weight is None:
-        return NO_WEIGHTS
-    if np.shape(sample_weight) == (n,) and not np.any(sample_weight):
-        return np.zeros(n)
-    return np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+    return np.zeros(n) if is_weightless(sample_weight, n) else weights_of(sample_weight, n)

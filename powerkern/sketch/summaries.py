@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._power_sums import PowerSums, quantum_for, signed_logs, starts_of
+from powerkern._power_sums import (
+    N_ROUNDINGS,
+    ROOM,
+    PowerSums,
+    grids_for,
+    in_digits,
+    quanta_for,
+    signed_logs,
+    starts_of,
+    weight_of,
+)
 from powerkern._shift import given_shift
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -21,13 +31,11 @@ from powerkern._validate import as_choice, as_names, column_label
 from powerkern.kernels import sketch as kernels
 from powerkern.kernels.family import FAMILIES, is_mirrored, lowest
 from powerkern.kernels.results import STATUS
-from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_REF, G_SIGN, N_POWERS
+from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN, N_POWERS
 
 #: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
-BYTES_VERSION = 1
+BYTES_VERSION = 2
 
-#: A column's total weight is less than 2**_ROOM quanta, so that no sum of 64 bits overflows.
-_ROOM = 61
 #: Bins per column of a stream, whose grid is as fine as they allow.
 _STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
@@ -37,8 +45,13 @@ _HEAD = struct.Struct("<4sHBI")
 _CHECK = struct.Struct("<I")
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
+#: Whole numbers up to this one are added exactly; and levels of digits of weights are up to this one.
+_LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 #: A column without values, in the table of a range.
-EMPTY_RANGE = np.array([0.0, 0.0, np.inf, -np.inf, 0.0, 0.0, 0.0])
+EMPTY_RANGE = np.zeros(kernels.N_RANGE)
+EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
+#: Relative error of references that are powers of e.
+_LADDER_ERROR = 2.0**-49
 #: Exponents of quanta: those of the smallest and of the largest weight.
 _QUANTA = (-1030, 970)
 
@@ -143,7 +156,7 @@ class Range(_Summary):
     @property
     def n_obs(self) -> FloatArray:
         """Total weight (without weights: number) of the values of each column that are not missing."""
-        return self._column(kernels.R_WEIGHT)
+        return weight_of(self._table)
 
     @property
     def x_min(self) -> FloatArray:
@@ -177,14 +190,11 @@ class Range(_Summary):
         largest = 0.0 if largest_exponent is None else float(largest_exponent)
         if not 0.0 <= largest < np.inf:
             raise ValueError(f"largest_exponent must be a positive number, got {largest_exponent!r}")
-        return self._laid(largest, signed=False)
+        return self._laid(largest)
 
-    def _laid(self, largest_exponent: float, signed: bool) -> Grid:
-        cells = np.empty((self.n_features, kernels.N_GRID))
-        held_signed = np.full(self.n_features, signed, dtype=np.int64)
-        kernels.grid_columns(self._table.copy(), self._code, largest_exponent, held_signed, cells)
-        quantum = quantum_for(float(self.n_obs.max()))
-        return Grid(self.family, cells, self.column_names, self.was_vector, quantum, self.shift)
+    def _laid(self, largest_exponent: float = 0.0, stream: bool = False) -> Grid:
+        cells = grids_for(self._table.copy(), self._code, largest_exponent, stream)
+        return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
 
     @classmethod
     def from_bounds(
@@ -212,10 +222,11 @@ class Range(_Summary):
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
         table[:, [kernels.R_MIN, kernels.R_MAX]] = ends.T
-        logs = signed_logs(ends, FAMILIES[family])
-        table[:, kernels.R_MEAN] = logs.mean(axis=0)
-        table[:, kernels.R_SQUARES] = ((logs[1] - logs[0]) / kernels.EXPECTED_RANGE) ** 2
-        return cls(family, table, column_names, False)
+        middle = np.rint(signed_logs(ends, FAMILIES[family]).mean(axis=0) / kernels.LOG_UNIT)
+        table[:, kernels.R_LOGS] = middle
+        table[:, kernels.R_SQUARES] = middle * middle // kernels.LIMB
+        table[:, kernels.R_SQUARES_LOW] = middle * middle % kernels.LIMB
+        return cls(family, in_digits(table), column_names, False)
 
     def to_bytes(self) -> bytes:
         """Write the range as bytes that `from_bytes` reads back."""
@@ -234,11 +245,14 @@ class Range(_Summary):
 
     def _possible(self) -> NDArray[np.bool_]:
         """Which columns have a range that rows can have; without values there is one only."""
-        count, weight, low, high, sample, mean, squares = self._table.T
+        count, weight, low, high, sample, logs, squares, squares_low, *digits, level = self._table.T
         with np.errstate(invalid="ignore", over="ignore"):
             seen = np.isfinite(self._table).all(axis=1) & (count > 0.0) & (weight > 0.0) & (low <= high)
-            seen &= (sample >= 0.0) & (sample <= count) & (abs(mean) <= _LARGEST_LOG) & (squares >= 0.0)
-            seen &= squares <= sample * _LARGEST_LOG**2
+            seen &= (sample >= 0.0) & (sample <= count) & (abs(logs) <= sample * _LARGEST_LOG / kernels.LOG_UNIT)
+            whole = np.array([weight, *digits, squares, squares_low])
+            seen &= ((whole >= 0.0) & (whole <= _LARGEST_WHOLE) & (whole == np.rint(whole))).all(axis=0)
+            seen &= (level == np.rint(level)) & (abs(level) <= _MOST_LEVELS)
+            seen &= squares <= sample * (_LARGEST_LOG / kernels.LOG_UNIT) ** 2 / kernels.LIMB
         seen &= low > lowest(FAMILIES[self.family])
         possible: NDArray[np.bool_] = seen | (self._table == EMPTY_RANGE).all(axis=1)
         return possible
@@ -270,21 +284,7 @@ class Grid(_Summary):
         Names of the columns, where the data had names.
     n_features : int
         Number of columns.
-    quantum : int
-        Sums are held as whole numbers of ``2**quantum``.
     """
-
-    def __init__(
-        self,
-        family: str,
-        cells: FloatArray,
-        column_names: list[str] | None,
-        was_vector: bool,
-        quantum: int,
-        shift: FloatArray | None = None,
-    ) -> None:
-        super().__init__(family, cells, column_names, was_vector, shift)
-        self.quantum = quantum
 
     @property
     def n_bins(self) -> IntArray:
@@ -301,6 +301,16 @@ class Grid(_Summary):
         """Largest value of each column that the grid holds."""
         return self._column(G_MAX) - self.shift
 
+    @property
+    def quantum(self) -> IntArray:
+        """The sums of each column are held as whole numbers of ``2**quantum``."""
+        return self._column(G_QUANTUM).astype(np.int64)
+
+    @property
+    def n_words(self) -> int:
+        """Number of integers that a sketch on this grid consists of."""
+        return N_POWERS * int(self.n_bins.sum()) + N_ROUNDINGS * self.n_features
+
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
 
@@ -311,21 +321,18 @@ class Grid(_Summary):
         """
         chosen = np.zeros(self.n_features, dtype=bool)
         chosen[slice(None) if columns is None else np.asarray(columns)] = True
-        return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED, self.quantum)
+        return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED)
 
     def part(self, columns: ArrayLike) -> Grid:
         """The grid of some of the columns (indices or mask)."""
         chosen = np.arange(self.n_features)[np.asarray(columns)]
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
-        return Grid(self.family, self._table[chosen], names, self.was_vector, self.quantum, self.shift[chosen])
+        return Grid(self.family, self._table[chosen], names, self.was_vector, self.shift[chosen])
 
-    def _relaid(self, exponents: FloatArray, max_bins: int, quantum: int) -> Grid:
+    def _relaid(self, exponents: FloatArray, max_bins: int) -> Grid:
         cells = self._table.copy()
         kernels.lay_columns(cells, self._code, np.array(exponents), max_bins)
-        return Grid(self.family, cells, self.column_names, self.was_vector, quantum, self.shift)
-
-    def _describe(self) -> dict[str, Any]:
-        return {**super()._describe(), "quantum": self.quantum}
+        return Grid(self.family, cells, self.column_names, self.was_vector, self.shift)
 
     def to_bytes(self) -> bytes:
         """Write the grid as bytes that `from_bytes` reads back."""
@@ -340,21 +347,21 @@ class Grid(_Summary):
     @classmethod
     def _read(cls, head: dict[str, Any], payload: bytes, what: str) -> Grid:
         cells = _array(payload, (head["columns"], kernels.N_GRID), "<f8", what)
-        quantum = head.get("quantum")
-        if not (type(quantum) is int and _QUANTA[0] <= quantum <= _QUANTA[1] and np.isfinite(cells).all()):
-            raise _damaged(what)
-        grid = cls(head["family"], cells, head["column_names"], head["vector"], quantum, _shift_of(head))
-        if not grid._is_possible():
+        grid = cls(head["family"], cells, head["column_names"], head["vector"], _shift_of(head))
+        if not (np.isfinite(cells).all() and grid._is_possible()):
             raise _damaged(what)
         return grid
 
     def _is_possible(self) -> bool:
         """Whether the bins lie where the extremes of the columns put them, give or take one for a rounded logarithm."""
         used = self._table[(self._table != 0.0).any(axis=1)]
-        sign, reference, exponent, _, bins, low, high = used.T
+        sign, reference, exponent, _, bins, low, high, quantum = used.T
         nearest = np.where(sign < 0.0, -high, low)
         farthest = np.maximum(abs(low), abs(high))
         inside = np.where(sign == 0.0, reference == 0.0, (nearest <= reference) & (reference <= farthest))
+        if self.family == "box-cox":
+            ordered = (low > 0.0) & (low <= high)
+            inside[ordered] |= _is_on_ladder(used[ordered])
         smallest = np.nextafter(0.0, 1.0) if self.family == "box-cox" else 0.0
         signs = (1.0,) if self.family == "box-cox" else (-1.0, 0.0, 1.0)
         if not (
@@ -365,12 +372,13 @@ class Grid(_Summary):
             and (low <= high).all()
             and ((bins >= 1.0) & (bins <= kernels.MAX_REFINED)).all()
             and ((exponent >= kernels.NARROWEST) & (exponent <= kernels.WIDEST)).all()
+            and ((quantum >= _QUANTA[0]) & (quantum <= _QUANTA[1])).all()
         ):
             return False
         laid = used.copy()
         kernels.lay_columns(laid, self._code, np.ascontiguousarray(exponent), kernels.MAX_REFINED)
         ends, own = (cells[:, [G_FIRST, G_BINS]] @ [[1.0, 1.0], [0.0, 1.0]] for cells in (laid, used))
-        whole = used[:, [G_EXPONENT, G_FIRST, G_BINS]]
+        whole = used[:, [G_EXPONENT, G_FIRST, G_BINS, G_QUANTUM]]
         near = (abs(ends - own) <= 1.0).all() and (laid[:, G_EXPONENT] == exponent).all()
         return bool(near and (whole == np.rint(whole)).all())
 
@@ -384,13 +392,18 @@ class Sketch:
         Where the bins lie.
     sums : (bins of all columns, 8) ndarray of int64
         In each bin the weighted sums of ``t**k``, k = 0..7, t the local coordinate between -1 and 1, in units of
-        ``2**grid.quantum``. Nothing else is kept of the rows, and sums are all that merging needs, so that they can be
-        added under a mask, modulo 2**64.
+        ``2**grid.quantum``, a column's own. Nothing else is kept of the rows, and sums are all that merging needs, so
+        that they can be added under a mask, modulo 2**64.
+    roundings : (p, 4) ndarray of int64
+        What the bound of the error needs to know, and is added up with the sums: how often those of each column were
+        rounded to whole numbers, over how many rows they were taken, how many sums of weights came to nothing, and how
+        often they were moved to another reference.
     """
 
-    def __init__(self, grid: Grid, sums: IntArray) -> None:
+    def __init__(self, grid: Grid, sums: IntArray, roundings: IntArray) -> None:
         self.grid = grid
         self.sums = sums
+        self.roundings = roundings
 
     @property
     def n_obs(self) -> FloatArray:
@@ -402,26 +415,41 @@ class Sketch:
 
     def power_sums(self) -> PowerSums:
         """The sums, ready to be fitted."""
-        return PowerSums(self.sums, self.grid._code, self.grid._table.copy(), self.grid.quantum)
+        return PowerSums(self.sums, self.roundings, self.grid._code, self.grid._table.copy())
 
     def part(self, columns: ArrayLike) -> Sketch:
         """The sketch of some of the columns (indices or mask)."""
         starts = starts_of(self.grid._table)
         chosen = np.arange(self.grid.n_features)[np.asarray(columns)]
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
-        return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]))
+        return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
+
+    def words(self) -> IntArray:
+        """All the integers of the sketch: those of two sketches on one grid are added to merge them."""
+        return np.concatenate([self.sums.ravel(), self.roundings.ravel()])
+
+    @classmethod
+    def of_words(cls, grid: Grid, words: IntArray) -> Sketch:
+        """The sketch that consists of these `words`."""
+        border = grid.n_words - N_ROUNDINGS * grid.n_features
+        return cls(grid, words[:border].reshape(-1, N_POWERS), words[border:].reshape(-1, N_ROUNDINGS))
 
     def __repr__(self) -> str:
         return f"Sketch({self.grid!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sketch) and self.grid == other.grid and np.array_equal(self.sums, other.sums)
+        return (
+            isinstance(other, Sketch)
+            and self.grid == other.grid
+            and np.array_equal(self.sums, other.sums)
+            and np.array_equal(self.roundings, other.roundings)
+        )
 
     __hash__ = None  # type: ignore[assignment]
 
     def to_bytes(self) -> bytes:
-        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 56 per column."""
-        return _pack(3, self.grid._describe(), self.grid._table, self.sums)
+        """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 88 per column."""
+        return _pack(3, self.grid._describe(), self.grid._table, self.sums, self.roundings)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
@@ -429,8 +457,9 @@ class Sketch:
         head, payload = _unpack(data, 3, "a sketch")
         border = 8 * head["columns"] * kernels.N_GRID
         grid = Grid._read(head, payload[:border], "a sketch")
-        sums = _array(payload[border:], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
-        found = cls(grid, sums)
+        end = len(payload) - 8 * head["columns"] * N_ROUNDINGS
+        sums = _array(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
+        found = cls(grid, sums, _array(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", "a sketch"))
         if not found.is_sound():
             raise _damaged("a sketch")
         return found
@@ -441,7 +470,8 @@ class Sketch:
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[starts_of(self.grid._table)])
         return bool(
             (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
-            and (totals < math.ldexp(1.0, _ROOM)).all()
+            and (totals < math.ldexp(1.0, ROOM)).all()
+            and (self.roundings >= 0).all()
         )
 
 
@@ -452,7 +482,7 @@ Mergeable = TypeVar("Mergeable", Range, Sketch)
 
 
 def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None) -> Mergeable:
-    """Ranges, or sketches with one quantum, of different columns of the same rows, as one of all columns.
+    """Ranges, or sketches, of different columns of the same rows, as one of all columns.
 
     Parameters
     ----------
@@ -475,8 +505,11 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     was_vector = len(parts) == 1 and described[0].was_vector
     if isinstance(first, Range):
         return Range(first.family, table, names, was_vector, shift)
-    sums = np.concatenate([part.sums for part in parts if isinstance(part, Sketch)])
-    return Sketch(Grid(first.grid.family, table, names, was_vector, first.grid.quantum, shift), sums)
+    sums, roundings = (
+        np.concatenate([getattr(part, name) for part in parts if isinstance(part, Sketch)])
+        for name in ("sums", "roundings")
+    )
+    return Sketch(Grid(first.grid.family, table, names, was_vector, shift), sums, roundings)
 
 
 def unresolved(total: Sketch) -> BoolArray:
@@ -498,9 +531,31 @@ def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
 
 
 def stream_grid(found: Range) -> Grid:
-    """A grid for the first rows of a stream: as fine as it may be, open to values of either sign."""
-    grid = found._laid(0.0, signed=is_mirrored(found._code))
-    return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS, grid.quantum)
+    """A grid for the first rows of a stream: as fine as it may be, and of a kind that all others can be brought to."""
+    grid = found._laid(stream=True)
+    return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS)
+
+
+def _ladder(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
+    rungs, references = np.empty(len(cells)), np.empty(len(cells))
+    kernels.ladder_columns(np.array(cells), rungs, references)
+    return rungs, references
+
+
+def _is_streamed(grid: Grid) -> BoolArray:
+    """Which columns of a grid lie as those of a stream do."""
+    if is_mirrored(grid._code):
+        streamed: BoolArray = grid._column(G_SIGN) == 0.0
+        return streamed
+    return _is_on_ladder(grid._table)
+
+
+def _is_on_ladder(cells: FloatArray) -> BoolArray:
+    """Whether the references of these cells are those of Box-Cox streams."""
+    references = _ladder(cells)[1]
+    on: BoolArray = abs(cells[:, G_REF] - references) <= _LADDER_ERROR * references
+    return on
 
 
 def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -512,65 +567,100 @@ def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
     return cells
 
 
-def grown_grid(own: Grid, fresh: Grid, weight: float) -> Grid:
+def _with_room(cells: FloatArray, weight: FloatArray) -> None:
+    """Let the quanta be such that sums of this total weight fit."""
+    used = cells[:, G_BINS] > 0
+    cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quanta_for(weight[used]))
+
+
+def grown_grid(own: Grid, fresh: Grid, weight: FloatArray) -> Grid:
     """The grid of a stream, extended to that of its next rows; `weight` is the total of all."""
-    quantum = max(own.quantum, quantum_for(weight))
-    grid = Grid(own.family, _joined(own._table, fresh._table), own.column_names, own.was_vector, quantum, own.shift)
-    return grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS, quantum)
+    cells = _joined(own._table, fresh._table)
+    _with_room(cells, weight)
+    _relate(cells, _is_streamed(own), own._code)
+    grid = Grid(own.family, cells, own.column_names, own.was_vector, own.shift)
+    return grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS)
 
 
-def common_grid(a: Grid, b: Grid) -> Grid:
-    """A grid that both can be brought to."""
-    both = (a.n_bins > 0) & (b.n_bins > 0)
-    apart = both & np.any(a._table[:, [G_SIGN, G_REF]] != b._table[:, [G_SIGN, G_REF]], axis=1)
-    if apart.any():
-        label = column_label(int(np.argmax(apart)), a.column_names)
+def common_grid(a: Sketch, b: Sketch) -> Grid:
+    """A grid that both can be brought to, with room for the sum."""
+    cells, names = _joined(a.grid._table, b.grid._table), a.grid.column_names or b.grid.column_names
+    both = (a.grid.n_bins > 0) & (b.grid.n_bins > 0)
+    streamed = _is_streamed(a.grid) & _is_streamed(b.grid)
+    apart = np.any(a.grid._table[:, [G_SIGN, G_REF]] != b.grid._table[:, [G_SIGN, G_REF]], axis=1)
+    if (other := both & apart & ~streamed).any():
         raise ValueError(
-            f"{label}: the sketches are on grids that have no common one; sketch all chunks on one grid, "
-            "made from their merged ranges"
+            f"{column_label(int(np.argmax(other)), names)}: the sketches are on grids that have no common one; sketch "
+            "all chunks on one grid, made from their merged ranges"
         )
-    cells = _joined(a._table, b._table)
-    cells[both, G_EXPONENT] = np.maximum(a._table[both, G_EXPONENT], b._table[both, G_EXPONENT])
-    quantum = max(a.quantum, b.quantum)
-    grid = Grid(a.family, cells, a.column_names or b.column_names, a.was_vector, quantum, a.shift)
-    limit = max(_STREAM_BINS, int(a.n_bins.max()), int(b.n_bins.max()))
-    return grid._relaid(cells[:, G_EXPONENT], limit, grid.quantum)
+    for entry in (G_EXPONENT, G_QUANTUM):
+        cells[both, entry] = np.maximum(a.grid._table[both, entry], b.grid._table[both, entry])
+    _with_room(cells, a.n_obs + b.n_obs)
+    _relate(cells, streamed, a.grid._code)
+    limit = max(_STREAM_BINS, int(a.grid.n_bins.max()), int(b.grid.n_bins.max()))
+    return Grid(a.grid.family, cells, names, a.grid.was_vector, a.grid.shift)._relaid(cells[:, G_EXPONENT], limit)
+
+
+def _relate(cells: FloatArray, columns: BoolArray, code: int) -> None:
+    """Let columns of streams be relative to the reference for their extremes."""
+    if not is_mirrored(code):
+        cells[columns, G_REF] = _ladder(cells[columns])[1]
 
 
 def regridded(old: Sketch, grid: Grid) -> Sketch:
     """The same rows on another grid, with bins as wide or wider by powers of two, that has their range."""
     if old.grid == grid:
         return old
-    sums = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64)
+    sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old.roundings.copy()
     starts, old_starts = starts_of(grid._table), starts_of(old.grid._table)
-    for j, (new_cell, cell) in enumerate(zip(grid._table, old.grid._table, strict=True)):
+    moved = (old.grid._column(G_REF) != grid._column(G_REF)) & (old.grid.n_bins > 0)
+    distance = np.zeros(grid.n_features)
+    distance[moved] = _ladder(old.grid._table[moved])[0] - _ladder(grid._table[moved])[0]
+    for j, (new, cell) in enumerate(zip(grid._table, old.grid._table, strict=True)):
         if cell[G_BINS] == 0:
             continue
         own, first = old.sums[old_starts[j] : old_starts[j + 1]], int(cell[G_FIRST])
-        levels = int(new_cell[G_EXPONENT] - cell[G_EXPONENT])
-        if levels > 0 or grid.quantum != old.grid.quantum:
-            scaled = np.ldexp(own.astype(np.float64), old.grid.quantum - grid.quantum)
-            for _ in range(levels):
-                scaled, first = _paired(scaled, first)
-            own = np.rint(scaled).astype(np.int64)
-        begin = starts[j] + first - int(new_cell[G_FIRST])
-        if not starts[j] <= begin <= starts[j + 1] - len(own):
+        first += int(distance[j] * 2.0 ** -cell[G_EXPONENT])
+        own, first = _on_cell(own, first, cell, new)
+        begin = first - int(new[G_FIRST])
+        if not 0 <= begin <= new[G_BINS] - len(own):
             raise ValueError(f"{column_label(j, grid.column_names)}: the bins of a sketch lie beyond its range")
-        sums[begin : begin + len(own)] = own
-    return Sketch(grid, sums)
+        sums[starts[j] + begin : starts[j] + begin + len(own)] = own
+        roundings[j, [0, 3]] += 1, moved[j]
+    return Sketch(grid, sums, roundings)
 
 
-def _shift_matrix(side: float) -> FloatArray:
-    """What turns sums of t**k into sums of ((t + side)/2)**k, by the binomial theorem."""
+def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
+    """Sums of a column from bin `first` on, and where they are to be, in the quanta and bins of a new cell."""
+    levels = int(new[G_EXPONENT] - cell[G_EXPONENT])
+    begin = (first >> levels) - int(new[G_FIRST])
+    end = ((first + len(own) - 1) >> levels) + 1 - int(new[G_FIRST])
+    if levels == 0 and new[G_QUANTUM] == cell[G_QUANTUM] and begin >= 0 and end <= new[G_BINS]:
+        return own, first
+    scaled = np.ldexp(own.astype(np.float64), int(cell[G_QUANTUM] - new[G_QUANTUM]))
+    for _ in range(levels):
+        scaled, first = _paired(scaled, first)
+    if begin == -1 and len(scaled) > 1:
+        scaled, first = _folded(scaled), first + 1
+    if end == new[G_BINS] + 1 and len(scaled) > 1:
+        scaled = _folded(scaled[::-1] * _MIRROR)[::-1] * _MIRROR
+    return np.rint(scaled).astype(np.int64), first
+
+
+def _shift_matrix(side: float, divisor: float) -> FloatArray:
+    """What turns sums of t**k into sums of ((t + side)/divisor)**k, by the binomial theorem."""
     return np.array(
         [
-            [math.comb(k, i) * side ** (k - i) / 2.0**k if i <= k else 0.0 for i in range(N_POWERS)]
+            [math.comb(k, i) * side ** (k - i) / divisor**k if i <= k else 0.0 for i in range(N_POWERS)]
             for k in range(N_POWERS)
         ]
     )
 
 
-_FROM_LEFT, _FROM_RIGHT = _shift_matrix(-1.0), _shift_matrix(1.0)
+_FROM_LEFT, _FROM_RIGHT = _shift_matrix(-1.0, 2.0), _shift_matrix(1.0, 2.0)
+_FROM_BELOW = _shift_matrix(-2.0, 1.0)
+#: Signs of the sums of (-t)**k.
+_MIRROR = (-1.0) ** np.arange(N_POWERS)
 
 
 def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
@@ -580,16 +670,25 @@ def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
     return pairs[:, 0] @ _FROM_LEFT.T + pairs[:, 1] @ _FROM_RIGHT.T, first // 2
 
 
+def _folded(sums: FloatArray) -> FloatArray:
+    """Join the first bin, which has values at its upper border only, to the second."""
+    joined = sums[1:].copy()
+    joined[0] += _FROM_BELOW @ sums[0]
+    return joined
+
+
+def has_room(grid: Grid, weight: FloatArray) -> BoolArray:
+    """Whether the sums of each column's weight fit into 64 bits: four times that which the grid was made for do."""
+    room: BoolArray = (grid.n_bins == 0) | (weight < np.ldexp(1.0, grid.quantum + ROOM))
+    return room
+
+
 def added(a: Sketch, b: Sketch) -> Sketch:
-    """The sum of two sketches on one grid."""
-    check_room(a.grid, float((a.n_obs + b.n_obs).max()))
-    return Sketch(a.grid, a.sums + b.sums)
-
-
-def check_room(grid: Grid, weight: float) -> None:
-    """Refuse more rows than fit into 64 bits: four times as many as the grid was made for."""
-    if grid.n_bins.any() and weight >= math.ldexp(1.0, grid.quantum + _ROOM):
-        raise ValueError("more rows than the grid was made for; make it from the merged ranges of all chunks")
+    """The sum of two sketches, on a grid that has room for it."""
+    same = a.grid == b.grid and bool(has_room(a.grid, a.n_obs + b.n_obs).all())
+    grid = a.grid if same else common_grid(a, b)
+    a, b = regridded(a, grid), regridded(b, grid)
+    return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings)
 
 
 # --- bytes --------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ from powerkern.supervised.tables import Table, as_table, is_frame, positions
 
 #: The published grid.
 _GRID = np.linspace(-5.0, 5.0, 11)
+#: A search by blocks has two trials for each column, and no fewer than this.
+_LEAST_TRIALS = 20
 
 
 class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,10 +50,11 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         The estimator whose score is maximised. Cloned, never fitted itself.
     family : {"box-cox", "yeo-johnson"}, default "box-cox"
         The transform.
-    search : {"iterative", "spherical", "diagonal", "grid"}, default "iterative"
+    search : {"iterative", "blocks", "spherical", "diagonal", "grid"}, default "iterative"
         "iterative": column after column the best value of `grid` with all others fixed, for `n_epochs` rounds from the
-        best of `starts`. "spherical": one lambda for all columns. "diagonal": each column with all others left
-        at 1, then all together. "grid": every combination, for two or three columns.
+        best of `starts`. "blocks": random blocks of columns at once, to either end of their `bounds`; for many columns,
+        with a small part of the trials of a grid. "spherical": one lambda for all columns. "diagonal": each column with
+        all others left at 1, then all together. "grid": every combination, for two or three columns.
     scoring : str or callable, optional
         A scikit-learn scorer; default: the estimator's own, accuracy or R^2.
     cv : int, splitter, iterable or "train", default 5
@@ -61,22 +64,24 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         Increasing lambdas to try; default: -5, -4, ..., 5.
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or arrays with one for each column of X; None where there is no bound.
-        Starts and candidates outside are moved there.
+        Starts and candidates outside are moved there. "blocks" puts -20 and 20 where there is none.
     variables : list of str or int, or (p,) array-like of bool, optional
         The columns to transform, by name or position; the others are handed on as they are, to the estimator, too.
         A data frame then comes out as one. Default: all.
+    n_trials : int, optional
+        Trials of a search by blocks; default: two for each column, and no fewer than 20.
     n_epochs : int, default 4
         Rounds of the iterative search. Rounds that can change nothing any more are not carried out.
     starts : "mle", "ones", a (p,) array, or a sequence of these, default ("mle", "ones")
-        Where the iterative search may start: lambdas of maximum likelihood, no transform at all, or given ones. All are
-        scored.
+        Where a search, iterative or by blocks, may start: lambdas of maximum likelihood, no transform at all, or given
+        ones. All are scored.
     shift, shuffle, refine : int, optional
         After every so many epochs: go on from a random point; visit the columns in a new random order; halve the
         spacing of the grid and center it on the present lambdas (after a shift, the whole grid comes first again).
     shift_draws : {"grid", "uniform"}, default "grid"
         From what the random points are drawn: from `grid`, or uniformly between 0 and 1, as the authors' code does.
     patience : int, optional
-        Stop after so many epochs without a better score.
+        Stop after so many epochs, or blocks, without a better score.
     tol : float, default 0
         An epoch that gains no more counts as one without a better score, and as one that changed nothing.
     max_time : float, optional
@@ -87,7 +92,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     n_jobs : int, optional
         Splits to score at a time (joblib). More than one: each on one thread.
     random_state : int, RandomState or None
-        Seed of shifts and shuffles. The splits have their own, see `cv`.
+        Seed of shifts, shuffles and blocks. The splits have their own, see `cv`.
     n_threads : int, optional
         Threads for transforming; default: all CPUs of this process.
 
@@ -98,7 +103,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     best_score_ : float
         Their score, and of no other lambdas.
     start_scores_ : list of float
-        Scores of `starts` (iterative search).
+        Scores of `starts` (iterative search, or by blocks).
     history_ : SearchHistory
         All trials.
     timed_out_ : bool
@@ -157,12 +162,13 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit"])],
         "family": [StrOptions({"box-cox", "yeo-johnson"})],
-        "search": [StrOptions({"iterative", "spherical", "diagonal", "grid"})],
+        "search": [StrOptions({"iterative", "blocks", "spherical", "diagonal", "grid"})],
         "scoring": [str, callable, None],
         "cv": ["cv_object", StrOptions({"train"})],
         "grid": ["array-like", None],
         "bounds": ["array-like", None],
         "variables": ["array-like", None],
+        "n_trials": [None, Interval(Integral, 1, None, closed="left")],
         "n_epochs": [Interval(Integral, 0, None, closed="left")],
         "starts": [StrOptions({"mle", "ones"}), "array-like"],
         "shift": [None, Interval(Integral, 1, None, closed="left")],
@@ -189,6 +195,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         grid: ArrayLike | None = None,
         bounds: Bounds | None = None,
         variables: Any = None,
+        n_trials: int | None = None,
         n_epochs: int = 4,
         starts: Any = ("mle", "ones"),
         shift: int | None = None,
@@ -211,6 +218,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.grid = grid
         self.bounds = bounds
         self.variables = variables
+        self.n_trials = n_trials
         self.n_epochs = n_epochs
         self.starts = starts
         self.shift = shift
@@ -394,10 +402,14 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.history_ = record.history(self._chosen[self._scaling.varies])
         return found
 
+    def _n_trials(self, space: Space) -> int:
+        return max(_LEAST_TRIALS, 2 * space.n_columns) if self.n_trials is None else self.n_trials
+
     def _most_trials(self, space: Space) -> int:
         p, m = space.n_columns, space.grid.size
-        most = {"spherical": m, "diagonal": 2 + p * m, "grid": m**p}
-        return int(most.get(self.search, len(self._each_start()) + self.n_epochs * p * m))
+        n_starts = len(self._each_start())
+        most = {"spherical": m, "diagonal": 2 + p * m, "grid": m**p, "blocks": n_starts + self._n_trials(space)}
+        return int(most.get(self.search, n_starts + self.n_epochs * p * m))
 
     def _search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, record: Record
@@ -415,6 +427,8 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         begin = searches.best_of(objective, starts, space, -1, record)
         self.start_scores_ = record.scores()
         random = check_random_state(self.random_state)
+        if self.search == "blocks":
+            return searches.blocks(objective, space, begin, self._n_trials(space), self.patience, record, random)
         schedule = Schedule(
             self.n_epochs, self.shift, self.shift_draws, self.shuffle, self.refine, self.patience, self.tol
         )

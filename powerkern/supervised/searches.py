@@ -14,6 +14,12 @@ from powerkern.supervised.objective import Objective
 _MOST_EVALUATIONS = 100_000
 #: Scores closer than this, relative to them, are equal: rounding, which depends on the CPU, does not choose lambdas.
 _ROUNDING = 1e-13
+#: Without bounds, columns are moved to these lambdas and their negatives: nearly all values of a column then become
+#: nearly equal, at one end of it or the other, so that what is left is whether a value is at the other end.
+_REACH = 20.0
+#: Blocks of columns: the first has one in so many, and what they grow and shrink by.
+_FIRST_BLOCK = 5
+_GROWTH, _DECAY = 1.5, 0.75
 
 
 class SearchHistory(NamedTuple):
@@ -48,6 +54,13 @@ class Record:
         """A trial of all columns, with one lambda or with several."""
         self._trials.append((epoch, -1, lmbda, score, accepted))
 
+    def block(self, columns: NDArray[np.intp], lmbdas: FloatArray, score: float, accepted: bool) -> None:
+        """A trial of some columns, which is one of a column where there is but one."""
+        if columns.size == 1:
+            self._trials.append((0, int(columns[0]), float(lmbdas[0]), score, accepted))
+        else:
+            self.whole(0, score, accepted)
+
     def line(self, epoch: int, j: int, candidates: FloatArray, scores: FloatArray, accepted: int | None) -> None:
         """Trials of column j."""
         for k, (lmbda, score) in enumerate(zip(candidates, scores, strict=True)):
@@ -74,6 +87,11 @@ class Space(NamedTuple):
     def n_columns(self) -> int:
         """Number of columns."""
         return int(self.bounds.shape[1])
+
+    @property
+    def ends(self) -> FloatArray:
+        """The bounds, and what stands for those that are infinite, (2, p)."""
+        return np.clip(self.bounds, -_REACH, _REACH)
 
     def within(self, lmbdas: FloatArray) -> FloatArray:
         """A vector of lambdas, brought within the bounds."""
@@ -163,6 +181,37 @@ def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, 
     lmbdas = current.lmbdas.copy()
     lmbdas[j] = candidates[k]
     return Found(lmbdas, float(scores[k]))
+
+
+def blocks(
+    objective: Objective, space: Space, start: Found, n_trials: int, patience: int | None, record: Record, random: Any
+) -> Found:
+    """Random blocks of columns, moved to the ends of their ranges and, if that is no better, to the opposite ends.
+
+    Blocks are dealt until every column has been in one; they grow where a move was better, and shrink where none was.
+    """
+    current, p = start, space.n_columns
+    size, dealt, stale = p / _FIRST_BLOCK, np.empty(0, dtype=np.intp), 0
+    left = n_trials
+    while left > 0 and (patience is None or stale < patience):
+        n = max(1, round(size))
+        if dealt.size < n:
+            dealt = random.permutation(p)
+        block, dealt = dealt[:n], dealt[n:]
+        sides = random.randint(2, size=block.size)
+        better = False
+        for towards in (sides, 1 - sides)[:left]:
+            lmbdas = current.lmbdas.copy()
+            lmbdas[block] = space.ends[towards, block]
+            tried = Found(lmbdas, objective.score(lmbdas))
+            better, left = _is_better(tried.score, current.score), left - 1
+            record.block(block, lmbdas[block], tried.score, better)
+            if better:
+                current = tried
+                break
+        size = min(p / 2.0, size * _GROWTH) if better else max(1.0, size * _DECAY)
+        stale = 0 if better else stale + 1
+    return current
 
 
 def spherical(objective: Objective, space: Space, record: Record) -> Found:

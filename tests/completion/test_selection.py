@@ -52,14 +52,14 @@ def test_epochs_of_expectation_maximisation(missing):
     mean, covariance = np.zeros(12), np.eye(12)
     for _ in range(3):
         mean, covariance = epoch(values, mean, covariance, 0.1)
-    found = GaussianPath(values, 1).improved(None, 0.1)
+    found = GaussianPath(values, 1).improved(None, 0.1).model
     np.testing.assert_allclose(found.mean, mean, atol=1e-11)
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-11)
 
 
 def test_without_gaps_it_is_the_sample():
     _, full, _ = matrix()
-    found = GaussianPath(full, 1).improved(None, 0.05)
+    found = GaussianPath(full, 1).improved(None, 0.05).model
     np.testing.assert_allclose(found.covariance, np.cov(full.T, bias=True) + 0.05 * np.eye(12), atol=1e-12)
 
 
@@ -68,9 +68,9 @@ def test_estimates_of_single_entries_are_those_of_rows():
     row, column = np.nonzero(mask)
     path = LowRankPath(values, 1, tol=1e-12)
     low = path.improved(path.grown(None, 2, np.random.default_rng(0)), 0.1)
-    for model, tolerance in ((GaussianPath(values, 1).improved(None, 0.1), 1e-12), (low, 1e-3)):
-        rows, residuals = model.completed(values, 1)
-        np.testing.assert_allclose(model.at(values, row, column, 1), rows[row, column], atol=tolerance)
+    for fitted, tolerance in ((GaussianPath(values, 1).improved(None, 0.1), 1e-12), (low, 1e-3)):
+        rows, residuals = fitted.model.completed(values, 1)
+        np.testing.assert_allclose(fitted.at(row, column), rows[row, column], atol=tolerance)
         assert (np.isnan(residuals) == mask).all()
         np.testing.assert_array_equal(rows[~mask], values[~mask])
 

@@ -59,7 +59,7 @@ class Attacker:
 
     def power_sums(self, grid: Grid) -> Sketch:
         bodies = self.ask(Kind.SKETCH, as_body(grid.to_bytes()))
-        return Sketch(grid, secure.decode_words(secure.add(bodies)).reshape(-1, kernels.N_POWERS))
+        return Sketch.of_words(grid, secure.decode_words(secure.add(bodies)))
 
     def moments(self, low: float, high: float, lmbda: Sequence[float]) -> np.ndarray:
         """Totals of all sums at some lambdas: (lambdas, N_SHARE), in rows."""
@@ -89,7 +89,8 @@ def n_recovered(found: np.ndarray, x: np.ndarray) -> int:
 def rows_in_bins(total: Sketch) -> np.ndarray:
     """The rows of all bins with at most four: the roots of the polynomial that Newton's identities give."""
     cell, found = total.grid._table[0], []
-    for b, sums in enumerate(np.ldexp(total.sums.astype(np.float64), total.grid.quantum)):
+    quantum = np.repeat(total.grid.quantum, total.grid.n_bins)
+    for b, sums in enumerate(np.ldexp(total.sums.astype(np.float64), quantum[:, None])):
         n = round(sums[0])
         if not 1 <= n <= 4:
             continue
@@ -125,12 +126,12 @@ def test_no_power_sums_are_told_by_default_and_coarse_ones_give_no_row(n: int) -
     for grid in (fine, fine.refined()):
         with pytest.raises(ProtocolError, match="client 'a': its policy allows 64 bins a column, the grid has"):
             Attacker(sites(x, sketches)).power_sums(grid)
-    coarse = fine._relaid(np.array([-10.0]), 64, fine.quantum)
+    coarse = fine._relaid(np.array([-10.0]), 64)
     with pytest.raises(ProtocolError, match="client 'a': a bin has fewer than 10 rows"):
         Attacker(sites(x, sketches)).power_sums(coarse)
     if n > 1000:  # a grid as coarse as that leaves room, away from rare values
         x = x[(x > 0.5) & (x < 2.0)]
-        few = Range.from_bounds(0.5, 2.0, "box-cox", 5e6).grid()._relaid(np.array([-3.0]), 64, fine.quantum)
+        few = Range.from_bounds(0.5, 2.0, "box-cox", 5e6).grid()._relaid(np.array([-3.0]), 64)
         assert n_recovered(rows_in_bins(Attacker(sites(x, sketches)).power_sums(few)), x) == 0
 
 
@@ -474,7 +475,7 @@ def liar(protocol: str, change: Any, rows: int = 300) -> tuple[Server, list[Clie
     if protocol == "rounds":
         return server, clients, pack(message._replace(body=change(message.body.copy())))
     own = Sketch.from_bytes(message.body.tobytes())
-    lie = Sketch(own.grid, change(own.sums.copy()))
+    lie = Sketch(own.grid, change(own.sums.copy()), own.roundings)
     return server, clients, pack(message._replace(body=as_body(lie.to_bytes())))
 
 

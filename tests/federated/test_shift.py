@@ -184,6 +184,6 @@ def test_a_grid_with_a_shift_of_its_own_is_refused() -> None:
         server.receive(client.answer(server.request), sender=client.name)
     server.close_round()
     grid = Grid.from_bytes(unpack(server.request, "server").body.tobytes())
-    moved = Grid(grid.family, grid.table, grid.column_names, grid.was_vector, grid.quantum, SHIFT)
+    moved = Grid(grid.family, grid.table, grid.column_names, grid.was_vector, SHIFT)
     with pytest.raises(ProtocolError, match="a grid for other columns"):
         clients[0].answer(shifted_by(server.request, SHIFT.tolist(), body=as_body(moved.to_bytes())))

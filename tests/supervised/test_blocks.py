@@ -1,0 +1,88 @@
+"""The search by blocks of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine, make_classification
+from sklearn.model_selection import cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+
+from powerkern.supervised import SupervisedPowerTransformer
+
+
+@pytest.fixture(scope="module")
+def wine():
+    return load_wine(return_X_y=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_best_trial_is_returned_with_its_score(wine, seed):
+    X, y = wine
+    model = SupervisedPowerTransformer(GaussianNB(), search="blocks", random_state=seed).fit(X, y)
+    scores = cross_val_score(GaussianNB(), model.transform(X), y)
+    assert model.best_score_ == pytest.approx(scores.mean(), abs=1e-12)
+    assert model.best_score_ == pytest.approx(model.history_.score.max(), abs=1e-12)
+    assert model.history_.score.size == 2 + 26  # starts, and two trials for each column
+    accepted = model.history_.score[model.history_.accepted]
+    assert (np.diff(accepted[1:] if model.history_.accepted[1] else accepted) > 0.0).all()
+    again = SupervisedPowerTransformer(GaussianNB(), search="blocks", random_state=seed).fit(X, y)
+    assert again.lambdas_.tolist() == model.lambdas_.tolist()
+
+
+@pytest.mark.parametrize("n_trials", [1, 7])
+def test_the_number_of_trials_is_kept(wine, n_trials):
+    model = SupervisedPowerTransformer(GaussianNB(), search="blocks", n_trials=n_trials, starts="ones", random_state=0)
+    assert model.fit(*wine).history_.score.size == 1 + n_trials
+
+
+def test_lambdas_are_those_of_the_start_or_at_an_end(wine):
+    X, y = wine
+    bounds = (-3.0, np.linspace(1.0, 9.0, 13))
+    model = SupervisedPowerTransformer(
+        GaussianNB(), search="blocks", bounds=bounds, starts="ones", random_state=1, n_trials=60
+    ).fit(X, y)
+    at = np.vstack([np.full(13, -3.0), np.ones(13), bounds[1]])
+    assert (model.lambdas_ == at).any(axis=0).all()
+    assert (model.lambdas_ != 1.0).any()
+    free = SupervisedPowerTransformer(GaussianNB(), search="blocks", starts="ones", random_state=1).fit(X, y)
+    assert set(abs(free.lambdas_)) <= {1.0, 20.0}
+
+
+def test_what_is_no_better_is_tried_the_other_way(wine):
+    """Trials of single columns, by a scorer for which nothing is better: each at both of its ends."""
+    X, y = wine[0][:, :5], wine[1]
+    model = SupervisedPowerTransformer(
+        GaussianNB(), search="blocks", scoring=lambda *_: 0.0, n_trials=40, starts="ones", random_state=0, cv=2
+    ).fit(X, y)
+    history = model.history_
+    single = np.flatnonzero(history.column >= 0)
+    assert (history.lmbda[single[::2]] == -history.lmbda[single[1::2]]).all()
+    assert (history.column[single[::2]] == history.column[single[1::2]]).all()
+    assert set(history.column[single]) == set(range(5))
+    assert (model.lambdas_ == 1.0).all()
+
+
+def test_patience_counts_blocks(wine):
+    X, y = wine
+    model = SupervisedPowerTransformer(
+        GaussianNB(), search="blocks", scoring=lambda *_: 0.0, patience=4, starts="ones", random_state=0
+    ).fit(X, y)
+    assert model.history_.score.size == 1 + 8
+
+
+def test_a_tenth_of_the_trials_of_a_grid():
+    """Nearest neighbours among skewed columns, most of which say nothing."""
+    X, y = make_classification(300, 30, n_informative=4, n_redundant=0, shuffle=False, random_state=1)
+    options = {"cv": 3, "random_state": 0}
+    grid = SupervisedPowerTransformer(KNeighborsClassifier(), n_epochs=2, **options).fit(np.exp(X), y)
+    blocks = SupervisedPowerTransformer(KNeighborsClassifier(), search="blocks", **options).fit(np.exp(X), y)
+    assert blocks.history_.score.size <= grid.history_.score.size / 10
+    assert blocks.best_score_ >= grid.best_score_
+
+
+def test_one_column(wine):
+    X, y = wine
+    model = SupervisedPowerTransformer(GaussianNB(), search="blocks", random_state=0).fit(X[:, [9]], y)
+    assert model.history_.score.size == 2 + 20
