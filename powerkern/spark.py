@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,6 @@ except ImportError:
 
 #: How many summaries a task of a merging stage takes, on average.
 _FAN_IN = 8
-#: As how many partitions data count of which nothing was read yet.
-_ASSUMED_PARTITIONS = 64
 _OUTCOME = "part int, partitions int, outcome binary"
 
 
@@ -47,7 +45,7 @@ def fit(
     """Fit a power transform to columns of a Spark data frame: `powerkern.fit` in two passes over its partitions.
 
     Each pass is one Spark job. A task turns the Arrow batches of its partition, one after the other, into one summary
-    of some 10 kB a column; stages of tasks that take about eight of them each merge these, and one comes back.
+    of some 10 kB a column; further stages, whose tasks take about eight each, merge these, and one comes back.
 
     Parameters
     ----------
@@ -147,27 +145,38 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 def _map_reduce(X: Any, names: list[str]) -> MapReduce:
     """The engine: one job for each pass, over some of the columns."""
     table = X.select(_doubles(names))
-    partitions = _ASSUMED_PARTITIONS
+    partitions: int | None = None
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         nonlocal partitions
         parts = table.mapInArrow(functools.partial(_summarised, function, merge, names), _OUTCOME)
-        for n in _levels(partitions):
-            parts = parts.repartition(n, "part").mapInArrow(functools.partial(_merged, merge), _OUTCOME)
+        for level in _levels(partitions):
+            parts = parts.repartition(*level, "part").mapInArrow(functools.partial(_merged, merge), _OUTCOME)
         rows = parts.collect()
         if not rows:
             raise ValueError("X has no rows; there is nothing to do")
-        ((_, partitions, outcome),) = rows
-        return pickle.loads(outcome).value()
+        partitions = sum(row.partitions for row in rows)
+        return _total(merge, (row.outcome for row in rows)).value()
 
     return run
 
 
-def _levels(partitions: int) -> Iterator[int]:
-    """Into how many parts each stage merges what the stage before it left."""
+def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
+    """How many parts each stage merges into, down to one; in the first pass, where nobody knows, one that Spark sizes.
+
+    What it asks for is small: ranges of the columns.
+    """
+    if partitions is None:
+        yield ()
+        return
     while partitions > 1:
         partitions = -(-partitions // _FAN_IN)
-        yield partitions
+        yield (partitions,)
+
+
+def _total(merge: Callable[[Any, Any], Any], outcomes: Iterable[Any]) -> Outcome[Any]:
+    """Pickled outcomes, merged one by one."""
+    return functools.reduce(functools.partial(merged_outcome, merge), map(pickle.loads, outcomes), Outcome[Any]())
 
 
 def _summarised(
@@ -189,9 +198,9 @@ def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBa
     """One row: the outcomes that came to this task, merged one by one."""
     total, partitions = Outcome[Any](), 0
     for batch in batches:
+        some = _total(merge, (outcome.as_buffer() for outcome in batch.column("outcome")))
+        total = merged_outcome(merge, total, some)
         partitions += sum(batch.column("partitions").to_pylist())
-        for outcome in batch.column("outcome"):
-            total = merged_outcome(merge, total, pickle.loads(outcome.as_buffer()))
     if partitions:
         yield _row(partitions, total)
 

@@ -1,0 +1,185 @@
+"""Fits of one Parquet file on every engine, beside that engine's own sums: rows a second.
+
+python -m asv_benches.report_engines [--rows 2000000] [--only WORD] [> docs/benchmarks/engines.inc]
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import powerkern as pk
+from powerkern.sketch import fit_chunks
+
+from ._measure import InTurns, matrix
+from .report import cores, list_table, machine
+
+_COLUMNS = 10
+_CPUS = 2
+#: Rows of a group of the file: what an engine reads at once.
+_GROUP = 100_000
+
+
+class Jobs(NamedTuple):
+    """What an engine does with the file, each from the disk."""
+
+    fit: Callable[[], pk.PowerFit]
+    one_sum: Callable[[], Any]
+    all_sums: Callable[[], Any]
+
+
+@contextlib.contextmanager
+def in_memory(path: Path) -> Iterator[Jobs]:
+    import pandas
+
+    def read(columns: list[str] | None = None) -> pandas.DataFrame:
+        return pandas.read_parquet(path, columns=columns)
+
+    yield Jobs(lambda: pk.fit(read()), lambda: read(["x0"]).sum(), lambda: read().sum())
+
+
+@contextlib.contextmanager
+def arrow(path: Path) -> Iterator[Jobs]:
+    import pyarrow.compute
+    import pyarrow.dataset
+
+    data = pyarrow.dataset.dataset(path)
+
+    def sums(columns: list[str]) -> list[float]:
+        total = np.zeros(len(columns))
+        for batch in data.to_batches(columns=columns):
+            total += [pyarrow.compute.sum(column).as_py() or 0.0 for column in batch.columns]
+        return total.tolist()
+
+    yield Jobs(lambda: fit_chunks(data), lambda: sums(["x0"]), lambda: sums(data.schema.names))
+
+
+@contextlib.contextmanager
+def polars(path: Path) -> Iterator[Jobs]:
+    import polars
+
+    frame = polars.scan_parquet(path)
+    yield Jobs(lambda: fit_chunks(frame), lambda: frame.select("x0").sum().collect(), lambda: frame.sum().collect())
+
+
+@contextlib.contextmanager
+def duckdb(path: Path) -> Iterator[Jobs]:
+    import duckdb
+
+    with duckdb.connect() as connection:
+        relation = connection.read_parquet(str(path))
+        every = ", ".join(f"sum({name})" for name in relation.columns)
+        yield Jobs(
+            lambda: fit_chunks(relation), relation.sum("x0").fetchall, lambda: relation.aggregate(every).fetchall()
+        )
+
+
+@contextlib.contextmanager
+def dask(path: Path) -> Iterator[Jobs]:
+    import dask
+    import dask.dataframe
+
+    import powerkern.dask
+
+    frame = dask.dataframe.read_parquet(path, split_row_groups=True)
+    with dask.config.set(scheduler="threads", num_workers=_CPUS):
+        yield Jobs(lambda: powerkern.dask.fit(frame), frame["x0"].sum().compute, frame.sum().compute)
+
+
+@contextlib.contextmanager
+def spark(path: Path) -> Iterator[Jobs]:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession, functions
+
+    import powerkern.spark
+
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    session = SparkSession.builder.master(f"local[{_CPUS}]").config(map=settings).getOrCreate()
+    frame = session.read.parquet(str(path))
+    every = [functions.sum(name) for name in frame.columns]
+    yield Jobs(lambda: powerkern.spark.fit(frame), frame.agg(every[0]).collect, frame.agg(*every).collect)
+    session.stop()
+
+
+@contextlib.contextmanager
+def ray(path: Path) -> Iterator[Jobs]:
+    os.environ.update(RAY_worker_niceness="0", RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
+    import ray
+    import ray.data
+
+    import powerkern.ray
+
+    ray.init(num_cpus=_CPUS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    data = ray.data.read_parquet(str(path))
+    names = data.schema().names
+    yield Jobs(lambda: powerkern.ray.fit(data), lambda: data.sum("x0"), lambda: data.sum(names))
+    ray.shutdown()
+
+
+#: What each engine needs, and how it is started.
+ENGINES: dict[str, tuple[str, Callable[[Path], AbstractContextManager[Jobs]]]] = {
+    "pandas, in memory": ("pandas", in_memory),
+    "pyarrow.dataset": ("pyarrow", arrow),
+    "polars, lazy": ("polars", polars),
+    "DuckDB": ("duckdb", duckdb),
+    "Dask, threads": ("dask", dask),
+    "Spark, local": ("pyspark", spark),
+    "Ray Data": ("ray", ray),
+}
+
+
+def written(folder: str, rows: int) -> Path:
+    """The file: columns of numbers, skewed, in groups of rows."""
+    import pyarrow
+    import pyarrow.parquet
+
+    columns = {f"x{j}": column for j, column in enumerate(matrix("yeo-johnson", rows, _COLUMNS, "F").T)}
+    path = Path(folder, "data.parquet")
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=_GROUP, use_dictionary=False)
+    return path
+
+
+def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
+    """Millions of rows a second by each job, and how many sums of all columns a fit takes."""
+    turns = InTurns()
+    turns.seconds = 5.0
+    for job in jobs:
+        job()  # compiles, and starts workers
+    laps = turns.compare(jobs._asdict())
+    speeds = (f"{rows / laps[job].wall / 1e6:.2f}" for job in Jobs._fields)
+    return name, *speeds, f"{turns.ratio('fit', 'all_sums'):.1f}"
+
+
+def measured(rows: int, only: str) -> Iterator[tuple[str, ...]]:
+    """A row for each engine that is installed."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = written(folder, rows)
+        for name, (module, engine) in ENGINES.items():
+            if only in name and importlib.util.find_spec(module):
+                with engine(path) as jobs:
+                    cells = row(name, jobs, rows)
+                print(*cells, sep=" | ", file=sys.stderr, flush=True)
+                yield cells
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="length of the file")
+    parser.add_argument("--only", default="", help="measure engines whose name has this word")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    headings = ("engine", "fit", "sum of a column", "sums of all columns", "a fit in sums of all columns")
+    conditions = f"Measured by ``python -m asv_benches.report_engines`` on: {machine()}; before the run {cores()}."
+    print(list_table(conditions, headings, measured(options.rows, options.only)), end="")
