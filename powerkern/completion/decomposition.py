@@ -198,8 +198,8 @@ def uv_decompose(
         of the columns and divide by their standard deviations. Means are of the observed entries; all is undone in
         `UVDecomposition.reconstruct`.
     init : {"random", "mean"} or (U, V), default "random"
-        Start from normal variates whose products have the entries' root mean square; from constants with
-        ``U V = mean`` (all components start equal: for "cd" only); or from given factors.
+        Start from normal variates whose products have the entries' root mean square; from the constant
+        ``sqrt(abs(mean)/d)``, with ``U V = mean`` (all components start equal: for "cd" only); or from given factors.
     n_starts : int, default 1
         Random starts to try; the one with the smallest (validation) RMSE is returned.
     order : {"fixed", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"
