@@ -137,9 +137,10 @@ def soft_impute(M: np.ndarray, truth: np.ndarray, n_steps: int = 12) -> np.ndarr
     top = np.linalg.norm(np.where(missing, 0.0, M), 2)
     best, least = filled, np.inf
     for threshold in top * np.geomspace(0.5, 1e-3, n_steps):
-        for _ in range(50):
-            U, s, Vt = np.linalg.svd(filled, full_matrices=False)
-            estimate = (U * np.maximum(s - threshold, 0.0)) @ Vt
+        for _ in range(30):
+            squares, V = np.linalg.eigh(filled.T @ filled)
+            kept = np.maximum(1.0 - threshold / np.sqrt(np.maximum(squares, np.finfo(float).tiny)), 0.0)
+            estimate = ((filled @ V) * kept) @ V.T
             change = np.sum((estimate - filled)[missing] ** 2) / np.sum(filled**2)
             filled = np.where(missing, estimate, M)
             if change < 1e-6:

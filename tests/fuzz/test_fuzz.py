@@ -142,6 +142,13 @@ def test_a_short_run_of_partitions_finds_nothing():
     assert seen["certified"] > 20
 
 
+@pytest.mark.parametrize("seed, index", [(11, 14), (12, 22)])
+def test_sums_without_digits_are_not_taken_for_constants_beyond_float64(seed, index):
+    seen = Counter()
+    assert list(partitions.check(partitions.batch(seed, index), index, seen)) == []
+    assert seen["UNRESOLVED"] > 0
+
+
 def test_partitions_are_of_all_kinds():
     made = [partitions.batch(3, i) for i in range(60)]
     weights = [b.weight for b in made if b.weight is not None]
