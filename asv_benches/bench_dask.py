@@ -45,6 +45,26 @@ class BesideNumpy(InTurns):
         return self.ratio("dask", "numpy")
 
 
+class BesideSum(BesideNumpy):
+    """A fit of all columns against Dask's own sum of one, both from chunks in memory."""
+
+    def _compare(self, family: str) -> None:
+        def total() -> Any:
+            with dask.config.set(scheduler="threads", num_workers=_THREADS):
+                return self.chunked[:, 0].sum().compute()
+
+        self.compare({"fit": lambda: self._fit(family), "sum": total})
+
+    def track_rows_a_second(self, family: str, n: int, p: int) -> float:
+        self._compare(family)
+        return n / self.laps["fit"].wall
+
+    def track_time_over_sum_of_a_column(self, family: str, n: int, p: int) -> float:
+        """Per value: a fit reads p columns."""
+        self._compare(family)
+        return self.ratio("fit", "sum") / p
+
+
 class Chunks:
     """Chunks by rows, by columns and by both: differences of lambda from powerkern.fit, and reads of every chunk."""
 

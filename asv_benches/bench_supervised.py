@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 import scipy.special
-from sklearn.datasets import load_breast_cancer, make_classification
-from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.datasets import load_breast_cancer, load_wine, make_classification
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import MinMaxScaler, PowerTransformer, StandardScaler
 
-from powerkern.supervised import SearchHistory, SupervisedPowerTransformer
+from powerkern.supervised import Classifier, SearchHistory, SupervisedPowerTransformer
 
 from ._measure import InTurns
 
@@ -164,7 +164,7 @@ class CrossValidated:
 @functools.cache
 def many_columns(n: int, p: int = 50) -> tuple[np.ndarray, np.ndarray]:
     """Three classes and skewed columns, two fifths of which say something about them."""
-    X, y = make_classification(n, p, n_informative=12, n_redundant=8, n_classes=3, flip_y=0.05, random_state=0)
+    X, y = make_classification(n, p, n_informative=p // 4, n_redundant=p // 6, n_classes=3, flip_y=0.05, random_state=0)
     return np.exp(np.random.default_rng(0).uniform(0.2, 1.2, p) * X / X.std(axis=0)), y
 
 
@@ -180,7 +180,7 @@ def searched(search: str, n: int, p: int, seed: int = 0) -> tuple[float, int, fl
 class Blocks:
     """A search by blocks beside the iterative one, over a grid."""
 
-    params = ([200], [10])
+    params = ([100], [12])
     param_names = ("rows", "columns")
     timeout = 300
 
@@ -202,3 +202,32 @@ class Blocks:
     track_trials.unit = "of the grid's"  # type: ignore[attr-defined]
     track_speedup.unit = "x"  # type: ignore[attr-defined]
     track_seconds.unit = "s of CPU time"  # type: ignore[attr-defined]
+
+
+class Halves:
+    """What searches on half of the rows are worth on the other half."""
+
+    params = (["wine"], ["naive Bayes"], ["start", "iterative", "blocks"], [1])
+    param_names = ("data", "classifier", "search", "repeats")
+
+    def _means(self, data: str, classifier: str, search: str, repeats: int) -> np.ndarray:
+        X, y = {"wine": load_wine, "breast cancer": load_breast_cancer}[data](return_X_y=True)
+        options = {"n_epochs": 0} if search == "start" else {"search": search}
+        rows = []
+        splits = StratifiedShuffleSplit(repeats, test_size=0.5, random_state=0).split(X, y)
+        for repeat, (one, other) in enumerate(splits):
+            model = Classifier(CLASSIFIERS[classifier], random_state=repeat, **options).fit(X[one], y[one])
+            rows.append([model.best_score_, model.score(X[other], y[other]), model.history_.score.size])
+        return np.mean(rows, axis=0)
+
+    def track_in_the_search(self, *parameters: Any) -> float:
+        return float(self._means(*parameters)[0])
+
+    def track_on_other_rows(self, *parameters: Any) -> float:
+        return float(self._means(*parameters)[1])
+
+    def track_trials(self, *parameters: Any) -> float:
+        return float(self._means(*parameters)[2])
+
+    track_in_the_search.unit = track_on_other_rows.unit = "accuracy"  # type: ignore[attr-defined]
+    track_trials.unit = "trials"  # type: ignore[attr-defined]

@@ -77,6 +77,9 @@ def chunked() -> Iterator[Figure]:
         beside, parameters = bench_dask.BesideNumpy, (family, *DASK)
         yield Figure(f"{what}, over numpy on two", "<= 1.5", beside, "track_time_over_numpy", parameters)
         yield Figure(f"{what}, over numpy on one", "<= 0.8", beside, "track_time_over_one_thread", parameters)
+        yield Figure(f"{what}: rows", ">= 5e6 a second", bench_dask.BesideSum, "track_rows_a_second", parameters)
+        name, method = f"{what}, over Dask's own sum of a column, per value", "track_time_over_sum_of_a_column"
+        yield Figure(name, "<= 1", bench_dask.BesideSum, method, parameters)
     for p in (10, 1000):
         name = f"dask, 480 MB of {p} columns in a worker of 450 MB: growth of its peak, in chunks of 6 MB"
         parameters = (60_000_000 // p, p, 750_000 // p)

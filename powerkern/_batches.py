@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from powerkern import _frames
-from powerkern._foreign import is_of
+from powerkern._foreign import is_of, library
 from powerkern._validate import naming
 
 #: Rows are read in batches of about as many cells.
@@ -38,6 +38,8 @@ def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
 
     A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
     """
+    if library(X) not in ("pyarrow", "polars", "duckdb"):
+        return None
     source = None if is_of(X, "pyarrow", *_IN_MEMORY) else batches_of(X)
     if is_of(X, "pyarrow", "RecordBatchReader"):
         source = Batches(_arrow_blank(X.schema), lambda names, rows: X)
@@ -132,7 +134,7 @@ def _lazy_frame(X: Any) -> Batches:
         import polars
 
         part = X if names is None else X.select(polars.selectors.by_name(*names))
-        batches: Iterator[Any] = part.collect_batches(chunk_size=rows)
+        batches: Iterator[Any] = part.collect_batches(chunk_size=rows, engine="streaming")
         return batches
 
     return Batches(_polars_blank(X.collect_schema()), read)

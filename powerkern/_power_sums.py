@@ -272,7 +272,8 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
 
 def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
     """The ranges, in the last axis, of the rows of both, in any order; what is out of the domain stays so."""
-    merged = a + b
+    with np.errstate(over="ignore"):  # of the extremes, which are no sums
+        merged = a + b
     merged[..., sketch.R_MIN] = np.minimum(a[..., sketch.R_MIN], b[..., sketch.R_MIN])
     merged[..., sketch.R_MAX] = np.maximum(a[..., sketch.R_MAX], b[..., sketch.R_MAX])
     outside = np.minimum(a[..., sketch.R_COUNT], b[..., sketch.R_COUNT])

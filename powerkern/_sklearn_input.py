@@ -67,12 +67,15 @@ def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None)
     if (place := _first(np.isinf(values))) is not None:
         i, j = place
         raise domain_error("infinite", j, i, values[i, j], names)
-    if missing_for is not None and (place := _first(np.isnan(values))) is not None:
+    if missing_for is not None:
+        refuse_nan(estimator, values, f"which {type(missing_for).__name__} does not take; impute first")
+
+
+def refuse_nan(estimator: Any, values: NDArray[Any], remedy: str) -> None:
+    """Raise for the first value that is NaN; the message ends with `remedy`."""
+    if (place := _first(np.isnan(values))) is not None:
         i, j = place
-        taker = type(missing_for).__name__
-        raise ValueError(
-            f"{column_label(j, names)}, row {i}: the value is NaN, which {taker} does not take; impute first"
-        )
+        raise ValueError(f"{column_label(j, feature_names(estimator))}, row {i}: the value is NaN, {remedy}")
 
 
 def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 try:
     from sklearn.base import _fit_context as fit_context
     from sklearn.model_selection._search import BaseSearchCV
-    from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+    from sklearn.utils._param_validation import HasMethods, Interval, MissingValues, StrOptions
     from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
     from sklearn.utils.validation import _check_method_params as check_method_params
     from sklearn.utils.validation import _check_sample_weight as check_sample_weight
@@ -23,6 +23,7 @@ __all__ = [
     "BaseSearchCV",
     "HasMethods",
     "Interval",
+    "MissingValues",
     "StrOptions",
     "check_method_params",
     "check_sample_weight",

@@ -119,13 +119,15 @@ def fit(
         column_names = None if column_names is None else as_names(column_names, edges[-1])
         shift = given_shift(shift, family, edges[-1])
 
+    makes_chunks = isinstance(X, da.Array) and not _is_in_memory(X)
+
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S:
         trees = [
-            _tree([_summary(own, chunk) for chunk in block.chunks], merge)
+            _tree(_summaries(own, block.chunks), merge)
             for block, at in zip(blocks, columns, strict=True)
             if (own := function if at is None else function.part(at)) is not None
         ]
-        parts = dask.compute(*(_fused(trees) if isinstance(X, da.Array) else trees))
+        parts = dask.compute(*(_fused(trees) if makes_chunks else trees))
         if not parts or parts[0] is None:
             raise ValueError("X has no rows or no columns; there is nothing to do")
         whole: S = parts[0] if len(blocks) == 1 else beside(parts)
@@ -213,9 +215,10 @@ def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
 # --- graphs -------------------------------------------------------------------------------------------
 
 
-def _summary(function: Pass[S], chunk: _Chunk) -> Any:
-    """The delayed summary of a chunk."""
-    return dask.delayed(functools.partial(_on_chunk, function), pure=False, traverse=False)(*chunk)
+def _summaries(function: Pass[S], chunks: list[_Chunk]) -> list[Any]:
+    """The delayed summaries of chunks."""
+    ask = dask.delayed(functools.partial(_on_chunk, function), pure=False, traverse=False)
+    return [ask(*chunk) for chunk in chunks]
 
 
 def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
@@ -260,6 +263,12 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
 
 
 # --- input --------------------------------------------------------------------------------------------
+
+
+def _is_in_memory(X: Any) -> bool:
+    """Whether the chunks of a Dask array are there already, in this process."""
+    first = next(dask.core.flatten(X.__dask_keys__()))
+    return isinstance(X.__dask_graph__()[first], np.ndarray)
 
 
 def _is_frame(X: Any) -> bool:

@@ -84,8 +84,10 @@ def df(spark, frame):
     """The table in two partitions, and an empty one; missing are NaN in rows of even numbers, null in odd ones."""
     whole = spark.createDataFrame(frame).repartition(2, F.col("id"))
     b = F.col("a b")
+    missing = b.isNull() | F.isnan(b)
     even = F.substring_index("id", " ", -1).cast("int") % 2 == 0
-    whole = whole.withColumn("a b", F.when(b.isNull() & even, np.nan).otherwise(b))
+    whole = whole.withColumn("a b", F.when(missing & even, np.nan).when(missing, None).otherwise(b))
+    whole = whole.withColumn("single", F.col("single").cast("float"))
     return whole.unionByName(whole.filter("count > 1000").coalesce(1)).persist()
 
 
@@ -205,7 +207,7 @@ def test_workers_that_die_change_nothing(spark, tmp_path):
     counted = Counted(tmp_path)
     found = fit(X.mapInArrow(counted, X.schema).mapInArrow(killing, X.schema))
     assert sum(counted.reads()) > 2 * 2  # some tasks ran again
-    assert_allclose(found.lmbda, fit(X).lmbda, rtol=1e-12)
+    assert_array_equal(found.lmbda, fit(X).lmbda)
 
 
 def peak_memory(batches):

@@ -217,6 +217,11 @@ def test_weights_of_a_range_are_exact_sums():
         assert_allclose(functools.reduce(merge, parts).n_obs, sum(sorted(weight)), rtol=2.0**-50)
 
 
+def test_ranges_of_the_largest_numbers_merge_without_a_warning():
+    x = np.array([1.7e308, 1.6e308])
+    assert merge(range_of(x), range_of(x[::-1])).x_max[0] == 1.7e308
+
+
 # --- weights that are all zero ------------------------------------------------------------------------
 
 

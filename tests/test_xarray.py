@@ -205,6 +205,6 @@ def test_wrong_use():
     with pytest.raises(ValueError, match="in X: columns must run over some dimension"):
         fit(X.rename(None), dim=())
     with pytest.raises(ValueError, match=r"in variable 'rain': column 2, row 7: the value is -1\.0"):
-        fit(xr.where(X[7, 2] == X, -1.0, X, keep_attrs=True).rename("rain"), "box-cox", dim="time")
+        fit(X.where((X["time"] != X["time"][7]) | (X["lat"] != 10.0), -1.0), "box-cox", dim="time")
     with pytest.raises(TypeError, match="in variable 'time': "):
         fit(X["time"])

@@ -8,6 +8,7 @@ the number of threads, so results are bit-identical.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
@@ -54,7 +55,8 @@ def work_off(
 ) -> None:
     """Call ``job(*part)`` for all parts of a (n, p) matrix; the last slice of a part is its columns.
 
-    The main thread only waits, so that Ctrl-C takes effect at once whatever runs. The first exception stops the rest.
+    The main thread only waits, so that Ctrl-C takes effect at once whatever runs; a thread that Ctrl-C does not reach,
+    such as a worker's of Dask, works by itself if it is to be one. The first exception stops the rest.
     """
     waiting, done = deque(parts), deque[slice]()
 
@@ -67,10 +69,11 @@ def work_off(
             job(*part)
             done.append(part[-1])
 
-    if shape[0] * shape[1] < SERIAL_VALUES:
+    n_threads = min(n_threads, len(waiting))
+    alone = n_threads == 1 and bar is None and threading.current_thread() is not threading.main_thread()
+    if alone or shape[0] * shape[1] < SERIAL_VALUES:
         work()
         return
-    n_threads = min(n_threads, len(waiting))
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="powerkern")
     try:
         running = _started(pool, work, n_threads)

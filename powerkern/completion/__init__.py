@@ -1,7 +1,7 @@
-"""Matrices with missing entries: UV decomposition, and an imputer that uses it.
+"""Matrices with missing entries: UV decomposition, and an imputer that uses it, and ratings.
 
-`uv_decompose` and `rank_profile` need nothing beyond powerkern itself; `UVImputer` needs scikit-learn, which is
-imported when that name is first used.
+`uv_decompose`, `rank_profile` and `fit_ratings` need nothing beyond powerkern itself; `UVImputer` needs scikit-learn,
+which is imported when that name is first used.
 """
 
 from __future__ import annotations
@@ -9,11 +9,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from powerkern.completion.decomposition import RankProfile, UVDecomposition, rank_profile, uv_decompose
+from powerkern.completion.ratings import FoldedRow, RatingModel, Recommended, fit_ratings
 
 if TYPE_CHECKING:
     from powerkern.completion.imputer import UVImputer as UVImputer
 
-__all__ = ["RankProfile", "UVDecomposition", "UVImputer", "rank_profile", "uv_decompose"]
+__all__ = [
+    "FoldedRow",
+    "RankProfile",
+    "RatingModel",
+    "Recommended",
+    "UVDecomposition",
+    "UVImputer",
+    "fit_ratings",
+    "rank_profile",
+    "uv_decompose",
+]
 
 
 def __getattr__(name: str) -> Any:

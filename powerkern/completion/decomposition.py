@@ -16,7 +16,15 @@ from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
 from powerkern.completion.epochs import half_epoch, packed
-from powerkern.completion.normalization import NORMALIZATIONS, ROUNDING, offsets_and_scales, rms, row_offsets, unit_of
+from powerkern.completion.normalization import (
+    NORMALIZATIONS,
+    ROUNDING,
+    means,
+    offsets_and_scales,
+    rms,
+    row_offsets,
+    unit_of,
+)
 from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows
 
 Normalize = Literal["rows", "columns", "both", "zscores"]
@@ -24,8 +32,9 @@ Normalize = Literal["rows", "columns", "both", "zscores"]
 Element = tuple[Literal["U", "V"], int, int]
 
 _KERNELS = {"cd": coordinate_rows, "als": least_squares_rows}
-_STARTS = ("random", "mean")
-_ORDERS = ("fixed", "permuted")
+_STARTS = ("random", "mean", "means")
+_ORDERS = ("fixed", "columns-first", "permuted")
+_CRITERIA = ("rmse", "change")
 
 #: Passes of least squares that fold in new rows: each brings what the entries hardly determine nearer to its optimum.
 _FOLD_PASSES = 3
@@ -165,8 +174,10 @@ def uv_decompose(
     init: str | tuple[ArrayLike, ArrayLike] = "random",
     n_starts: int = 1,
     order: str | Sequence[Element] = "fixed",
+    skip: float = 0.0,
     damping: float = 1.0,
     ridge: float = 0.0,
+    criterion: str = "rmse",
     tol: float = 1e-4,
     max_epochs: int = 200,
     validation_fraction: float = 0.0,
@@ -197,20 +208,29 @@ def uv_decompose(
         First subtract the means of rows, of columns, or of rows and then of columns; "zscores": subtract the means
         of the columns and divide by their standard deviations. Means are of the observed entries; all is undone in
         `UVDecomposition.reconstruct`.
-    init : {"random", "mean"} or (U, V), default "random"
-        Start from normal variates whose products have the entries' root mean square; from constants with
-        ``U V = mean`` (all components start equal: for "cd" only); or from given factors.
+    init : {"random", "mean", "means"} or (U, V), default "random"
+        Start from normal variates whose products have the entries' root mean square; from the constant
+        ``sqrt(abs(mean)/d)``, with ``U V = mean`` (all components start equal: for "cd" only); from half the mean of
+        the row plus half that of the column, which has rank 2 (further components have U = 0 and a random V); or from
+        given factors.
     n_starts : int, default 1
         Random starts to try; the one with the smallest (validation) RMSE is returned.
-    order : {"fixed", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"
-        The order in which "cd" visits the elements: U row by row, then V; a new random permutation of all elements of
-        both in every epoch (on one thread); or just these elements in this order.
+    order : {"fixed", "columns-first", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"
+        What an epoch improves first: U, which belongs to the rows of M, or V, which belongs to its columns. With "cd"
+        also a new random permutation of all elements of both in every epoch, or just these elements in this order
+        (either on one thread).
+    skip : float, default 0
+        With "cd": an element that an epoch moved by no more than this fraction of its factor's root mean square is good
+        already, and the next epoch leaves it out; the one after it visits it again (on one thread).
     damping : float from 0.01 to 1, default 1
         Fraction of the way to its optimum that an element moves.
     ridge : float, default 0
         Penalty on the factors' squares.
+    criterion : {"rmse", "change"}, default "rmse"
+        What `tol` is compared with: the change of the RMSE between epochs as a fraction of it, or the largest change of
+        an element as a fraction of its factor's root mean square.
     tol : float, default 1e-4
-        Stop when the RMSE changes by no more than this fraction of itself between epochs; 0: do not.
+        Stop when an epoch changes the criterion by no more than this; 0: do not.
     max_epochs : int, default 200
         Maximum number of epochs.
     validation_fraction : float from 0 to 0.9, default 0
@@ -280,17 +300,21 @@ def uv_decompose(
         kernel=kernel,
         init=as_choice("init", init, _STARTS) if isinstance(init, str) else _factors(init, rank, shape),
         order=as_choice("order", order, _ORDERS) if isinstance(order, str) else _elements(order, rank, shape),
+        skip=_real("skip", skip),
         damping=_real("damping", damping, 0.01, 1.0),
         ridge=_real("ridge", ridge),
+        criterion=as_choice("criterion", criterion, _CRITERIA),
         tol=_real("tol", tol),
         max_epochs=_whole("max_epochs", max_epochs),
         patience=_whole("patience", patience),
         n_threads=thread_count(n_threads),
     )
-    if method == "als" and not (isinstance(order, str) and order == "fixed"):
-        raise ValueError("method='als' solves for whole rows: an order of elements needs method='cd'")
+    if method == "als" and (skip or not (isinstance(order, str) and order != "permuted")):
+        raise ValueError("method='als' solves for whole rows: an order of elements, or skip, needs method='cd'")
     if method == "als" and isinstance(init, str) and init == "mean" and rank > 1:
         raise ValueError("init='mean' has equal components, which method='als' cannot tell apart; use init='random'")
+    if isinstance(init, str) and init == "means" and rank == 1:
+        raise ValueError("init='means' is a product of rank 2; use init='mean' for rank 1")
     if _whole("n_starts", n_starts) > 1 and not (isinstance(init, str) and init == "random"):
         raise ValueError("n_starts > 1 needs init='random': other starts are always the same")
     if normalize is not None:
@@ -385,8 +409,10 @@ class _Settings(NamedTuple):
     kernel: Any
     init: Any
     order: Any
+    skip: float
     damping: float
     ridge: float
+    criterion: str
     tol: float
     max_epochs: int
     patience: int
@@ -443,13 +469,12 @@ def _decompose(
     inner = settings._replace(ridge=settings.ridge / root / root)
     rows = packed(values, settings.n_threads)
     cols = packed(np.ascontiguousarray(values.T), settings.n_threads)
-    epoch = _epoch(rows, cols, inner, generator)
     unseen = [np.diff(cells.start) == 0 for cells in (rows, cols)]
     runs = []
     for _ in range(n_starts):
-        U, Vt = _start(rows.value, values.shape, inner, root, generator)
+        U, Vt = _start(values, rows.value, inner, root, generator)
         U[unseen[0]], Vt[unseen[1]] = 0.0, 0.0
-        runs.append(_descend(U, Vt, epoch, held, inner, rms(rows.value)))
+        runs.append(_descend(U, Vt, _epoch(rows, cols, inner, generator), held, inner, rms(rows.value)))
     best = min(runs, key=lambda run: run.score)
     return UVDecomposition(
         U=best.U * root,
@@ -467,13 +492,15 @@ def _decompose(
 
 
 def _descend(U: FloatArray, Vt: FloatArray, epoch: _Epoch, held: _Held, settings: _Settings, size: float) -> _Run:
-    """Epochs until the RMSE stagnates, or that on the entries held out rises; `size` is that of the entries."""
+    """Epochs until the criterion stands still, or the RMSE on what is held out rises; `size` is that of the entries."""
     history: list[float] = []
     errors: list[float] = []
     best, kept, converged = 0, (U, Vt), False
     while len(history) < settings.max_epochs and not converged:
+        before = U.copy(), Vt.copy()
         history.append(epoch(U, Vt))
-        converged = _stands_still(history, settings.tol, size)
+        moves = _moves(before, (U, Vt)) if settings.criterion == "change" else []
+        converged = _stands_still(history, moves, settings.tol, size)
         if held.value.size:
             errors.append(rms(held.value - _products(U, Vt, held.row, held.column)))
             if errors[-1] == min(errors):
@@ -485,60 +512,86 @@ def _descend(U: FloatArray, Vt: FloatArray, epoch: _Epoch, held: _Held, settings
     return _Run(*kept, history, errors, best or len(history), converged)
 
 
-def _stands_still(history: list[float], tol: float, size: float) -> bool:
+def _stands_still(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
+    """Whether the fit is exact, or the criterion changes by no more than `tol`: the moves, if there are any."""
     if history[-1] <= ROUNDING * size:
         return True
+    if moves:
+        return tol > 0.0 and all(bool((move <= tol).all()) for move in moves)
     return tol > 0.0 and len(history) > 1 and abs(history[-2] - history[-1]) <= tol * history[-2]
 
 
 def _epoch(rows: Cells, cols: Cells, settings: _Settings, generator: np.random.Generator) -> _Epoch:
     """A function that visits all elements, or those asked for."""
-    kernel, damping, ridge, n_threads = settings.kernel, settings.damping, settings.ridge, settings.n_threads
-    n_cells = rows.value.size
-    if isinstance(settings.order, str) and settings.order == "fixed":
+    if settings.skip == 0.0 and isinstance(settings.order, str) and settings.order != "permuted":
+        return _by_halves(rows, cols, settings)
+    return _one_by_one(rows, cols, settings, generator)
 
-        def halves(U: FloatArray, Vt: FloatArray) -> float:
-            half_epoch(kernel, rows, Vt, U, ridge, damping, n_threads)
-            squares = half_epoch(kernel, cols, U, Vt, ridge, damping, n_threads)
-            return math.sqrt(float(squares.sum()) / n_cells)
 
-        return halves
+def _by_halves(rows: Cells, cols: Cells, settings: _Settings) -> _Epoch:
+    """One factor, then the other, on several threads."""
 
-    permuted = isinstance(settings.order, str)
-    elements = _all_elements(rows, cols, settings.rank) if permuted else settings.order
-    row_of = np.repeat(np.arange(rows.start.size - 1), np.diff(rows.start))
+    def epoch(U: FloatArray, Vt: FloatArray) -> float:
+        halves = [(rows, Vt, U), (cols, U, Vt)]
+        for cells, other, own in halves if settings.order == "fixed" else reversed(halves):
+            options = settings.ridge, settings.damping, settings.n_threads
+            squares = half_epoch(settings.kernel, cells, other, own, *options)
+        return math.sqrt(float(squares.sum()) / rows.value.size)
+
+    return epoch
+
+
+def _one_by_one(rows: Cells, cols: Cells, settings: _Settings, generator: np.random.Generator) -> _Epoch:
+    """Single elements, without those that are good already."""
+    m, n_cells, permuted = rows.start.size - 1, rows.value.size, False
+    elements = settings.order
+    if isinstance(elements, str):
+        permuted = elements == "permuted"
+        factors = _all_elements(rows, cols, settings.rank)
+        elements = np.vstack(factors[::-1] if elements == "columns-first" else factors)
+    row_of = np.repeat(np.arange(m), np.diff(rows.start))
     by_row = (rows.start, rows.column, np.arange(n_cells))
     by_column = (cols.start, cols.column, np.argsort(rows.column, kind="stable"))
+    good = np.zeros((m + cols.start.size - 1, settings.rank), dtype=bool)
 
-    def one_by_one(U: FloatArray, Vt: FloatArray) -> float:
+    def epoch(U: FloatArray, Vt: FloatArray) -> float:
         residual = rows.value - _products(U, Vt, row_of, rows.column)
         visits = generator.permutation(elements) if permuted else elements
-        follow(by_row, by_column, visits, U, Vt, ridge, damping, residual)
+        visits = visits[~good[visits[:, 0] * m + visits[:, 1], visits[:, 2]]]
+        before = U.copy(), Vt.copy()
+        follow(by_row, by_column, visits, U, Vt, settings.ridge, settings.damping, residual)
+        if settings.skip > 0.0:
+            good[:] = ~good & (np.vstack(_moves(before, (U, Vt))) <= settings.skip)
         return rms(residual)
 
-    return one_by_one
+    return epoch
 
 
-def _all_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
-    """Every element of both factors, as `follow` takes them."""
+def _all_elements(rows: Cells, cols: Cells, rank: int) -> list[NDArray[np.int64]]:
+    """Every element of each factor, as `follow` takes them."""
     parts = []
     for factor, cells in enumerate((rows, cols)):
         i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)
         parts.append(np.column_stack([np.full_like(i, factor), i, k]))
-    return np.vstack(parts)
+    return parts
 
 
 def _start(
-    entries: FloatArray, shape: tuple[int, int], settings: _Settings, root: float, generator: np.random.Generator
+    values: FloatArray, entries: FloatArray, settings: _Settings, root: float, generator: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
     """U and the transpose of V to start from; `root` is the unit that given ones are in."""
-    d, init = settings.rank, settings.init
+    d, init, shape = settings.rank, settings.init, values.shape
     if not isinstance(init, str):
         U, V = init
         return np.array(U / root, order="C"), np.array(V.T / root, order="C")
     if init == "random":
         size = math.sqrt(rms(entries) / math.sqrt(d))
         return size * generator.standard_normal((shape[0], d)), size * generator.standard_normal((shape[1], d))
+    if init == "means":
+        ones = [np.ones((size, 1)) for size in shape]
+        halves = [means(values, axis)[:, None] / 2.0 for axis in (1, 0)]
+        rest = np.zeros((shape[0], d - 2)), generator.standard_normal((shape[1], d - 2))
+        return np.hstack([halves[0], ones[0], rest[0]]), np.hstack([ones[1], halves[1], rest[1]])
     mean = float(entries.mean())
     if abs(mean) <= 1e-12 * rms(entries):
         raise ValueError("init='mean' starts at 0, and stays there, where the entries' mean is 0; use init='random'")
@@ -552,6 +605,11 @@ def _start(
 def _products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
     """Entries of U V."""
     return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))
+
+
+def _moves(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> list[FloatArray]:
+    """How far the elements of factors moved, as fractions of their factor's root mean square."""
+    return [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, after, strict=True)]
 
 
 def _held_out(values: FloatArray, fraction: float, generator: np.random.Generator) -> _Held:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from powerkern._engine.by_column import for_each_group
 from powerkern._typing import FloatArray
-from powerkern.kernels.completion import Cells, pack_rows
+from powerkern.kernels.completion import Cells, WeightedCells, pack_rows
+
+AnyCells: TypeAlias = Cells | WeightedCells
 
 
 def half_epoch(
-    kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
+    kernel: Any, cells: AnyCells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
 ) -> FloatArray:
-    """Improve all rows of `own`; returns each one's sum of squared residuals."""
+    """Improve all rows of `own`; returns each one's sum of squared residuals. Cells may have weights."""
     n_rows = own.shape[0]
     squares = np.empty(n_rows)
 
     def job(group: slice) -> None:
-        part = (cells.start[group.start : group.stop + 1], cells.column, cells.value)
+        part = (cells.start[group.start : group.stop + 1], *cells[1:])
         kernel(part, other, own[group], ridge, damping, squares[group])
 
     for_each_group(job, (max(1, -(-cells.value.size // n_rows)), n_rows), n_threads)

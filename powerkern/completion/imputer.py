@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.impute import MissingIndicator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._engine.threads import thread_count
-from powerkern._sklearn_input import read, refuse_values
-from powerkern._sklearn_private import Interval, StrOptions, fit_context
+from powerkern._sklearn_input import read, refuse_nan, refuse_values
+from powerkern._sklearn_private import Interval, MissingValues, StrOptions, fit_context
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms
@@ -65,6 +66,11 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         Seed of what is held out and of random starts.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
+    missing_values : int, float, NaN or pandas.NA, default NaN
+        What stands for a missing value. Where it is a number, NaN is refused.
+    add_indicator : bool, default False
+        Append a column for each one that had missing values in training: 1 where its value is missing, 0 where it is
+        there. It is named ``missingindicator_`` and the name of the column.
 
     Attributes
     ----------
@@ -81,6 +87,8 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         With a rank: of the training data.
     scale_ : (p,) ndarray
         Standard deviations of the columns' values; 1 for constant ones.
+    indicator_ : sklearn.impute.MissingIndicator or None
+        Makes the columns of `add_indicator`.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of str
@@ -137,6 +145,8 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         "max_epochs": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
         "n_threads": [None, Interval(Integral, 1, None, closed="left")],
+        "missing_values": [MissingValues(numeric_only=True)],
+        "add_indicator": ["boolean"],
     }
 
     def __init__(
@@ -154,6 +164,8 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         max_epochs: int = 200,
         random_state: Any = None,
         n_threads: int | None = None,
+        missing_values: Any = np.nan,
+        add_indicator: bool = False,
     ) -> None:
         self.rank = rank
         self.shrinkage = shrinkage
@@ -167,11 +179,14 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         self.max_epochs = max_epochs
         self.random_state = random_state
         self.n_threads = n_threads
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> UVImputer:
-        """Choose a model for `X`, an (n, p) array or data frame in which NaN is missing, and fit it; `y` is ignored."""
+        """Choose a model for `X`, an (n, p) array or data frame with missing values, and fit it; `y` is ignored."""
         values = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
+        self.indicator_ = MissingIndicator(error_on_new=False).fit(values) if self.add_indicator else None
         seed = check_random_state(self.random_state).randint(2**31)
         self.scale_ = Normalization.of(values, "zscores").column_scale
         if self.rank == "auto":
@@ -214,9 +229,18 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
-        values = np.ascontiguousarray(given, dtype=np.float64)
-        filled = self._chosen(values) if self.rank == "auto" else self._averaged(values)
-        return filled.astype(given.dtype, copy=False)
+        filled = self._filled(np.ascontiguousarray(given, dtype=np.float64)).astype(given.dtype, copy=False)
+        return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns that `transform` returns: those of the input and, after them, of the indicators."""
+        names: NDArray[np.object_] = super().get_feature_names_out(input_features)
+        if self.indicator_ is None:
+            return names
+        return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
+
+    def _filled(self, values: FloatArray) -> FloatArray:
+        return self._chosen(values) if self.rank == "auto" else self._averaged(values)
 
     def _chosen(self, values: FloatArray) -> FloatArray:
         rows, row_offset = self._normalization.normalized(values)
@@ -246,16 +270,23 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         row, column = row[hidden], column[hidden]
         truth = values[row, column]
         values[row, column] = np.nan
-        errors = (self.transform(values)[row, column] - truth) / self.scale_[column]
+        errors = (self._filled(values)[row, column] - truth) / self.scale_[column]
         return -rms(errors) if errors.size else math.nan
 
     def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
+        """`X` with NaN for what is missing."""
         values: NDArray[np.floating] = read(self, X, reset=reset)
+        if not self._nan_is_missing():
+            refuse_nan(self, values, f"but missing_values is {self.missing_values}; replace it by that")
+            values = np.where(values == self.missing_values, values.dtype.type(np.nan), values)
         refuse_values(self, values)
         return values
 
+    def _nan_is_missing(self) -> bool:
+        return not isinstance(self.missing_values, Real) or math.isnan(self.missing_values)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = self._nan_is_missing()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -50,7 +50,19 @@ class Cells(NamedTuple):
     value: FloatArray
 
 
+class WeightedCells(NamedTuple):
+    """`Cells` that count with unlike weights."""
+
+    #: As in `Cells`.
+    start: NDArray[np.int64]
+    column: NDArray[np.int32]
+    value: FloatArray
+    #: Square roots of the weights.
+    root: FloatArray
+
+
 _CELLS = "Tuple((int64[::1], int32[::1], float64[::1]))"
+_WEIGHTED_CELLS = "Tuple((int64[::1], int32[::1], float64[::1], float64[::1]))"
 #: cells, other, own, ridge, damping, squares
 _HALF_EPOCH = f"void({_CELLS}, float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])"
 
@@ -112,19 +124,50 @@ def least_squares_rows(
     gram, step = np.empty((d, d)), np.empty(d)
     for i in range(own.shape[0]):
         begin, end = start[i], start[i + 1]
-        residual = work[d, : end - begin]
         _gather(index[begin:end], other, work)
-        _residuals(value[begin:end], work, own[i], residual)
-        for s in range(d):
-            across = work[s, : end - begin]
-            step[s] = _sum_of_products(residual, across) - ridge * own[i, s]
-            for t in range(s + 1):
-                gram[s, t] = _sum_of_products(work[t, : end - begin], across)
-        _solve(gram, step, ridge)
-        for s in range(d):
-            own[i, s] += damping * step[s]
-            _subtract(residual, work[s, : end - begin], damping * step[s])
-        squares[i] = _sum_of_products(residual, residual)
+        _residuals(value[begin:end], work, own[i], work[d, : end - begin])
+        squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
+
+
+@entry(f"void({_WEIGHTED_CELLS}, float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])")
+def weighted_least_squares_rows(
+    cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
+    other: FloatArray,
+    own: FloatArray,
+    ridge: float,
+    damping: float,
+    squares: FloatArray,
+) -> None:
+    """`least_squares_rows` of `WeightedCells`; squared residuals are weighted, too."""
+    start, index, value, root = cells
+    d = own.shape[1]
+    work = np.empty((d + 1, _longest(start)))
+    gram, step = np.empty((d, d)), np.empty(d)
+    for i in range(own.shape[0]):
+        begin, end = start[i], start[i + 1]
+        _gather(index[begin:end], other, work)
+        _residuals(value[begin:end], work, own[i], work[d, : end - begin])
+        for k in range(d + 1):
+            _multiply(work[k, : end - begin], root[begin:end])
+        squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
+
+
+@kernel
+def _solve_row(
+    work: FloatArray, n: int, own: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
+) -> float:
+    """Bring a row of n cells to its optimum: `work` holds the other factor, below it the residuals; their squares."""
+    d = own.size
+    residual = work[d, :n]
+    for s in range(d):
+        step[s] = _sum_of_products(residual, work[s, :n]) - ridge * own[s]
+        for t in range(s + 1):
+            gram[s, t] = _sum_of_products(work[t, :n], work[s, :n])
+    _solve(gram, step, ridge)
+    for s in range(d):
+        own[s] += damping * step[s]
+        _subtract(residual, work[s, :n], damping * step[s])
+    return _sum_of_products(residual, residual)
 
 
 @kernel
@@ -159,6 +202,13 @@ def _subtract(residual: FloatArray, other: FloatArray, factor: float) -> None:
     widest_vectors()
     for c in range(residual.size):
         residual[c] -= factor * other[c]
+
+
+@kernel
+def _multiply(x: FloatArray, factor: FloatArray) -> None:
+    widest_vectors()
+    for c in range(x.size):
+        x[c] *= factor[c]
 
 
 @reduction

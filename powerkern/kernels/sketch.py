@@ -103,8 +103,8 @@ _ONE_NODE = 1e-15
 _FEWER_NODES = 1e-13
 #: Nodes are at most this far from the middle of the bin.
 _BEYOND = 1.0 + 1e-6
-_OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
-_UNRESOLVED, _NOT_CERTIFIED = int(Status.UNRESOLVED), int(Status.NOT_CERTIFIED)
+_FIXED, _UNRESOLVED = int(Status.FIXED), int(Status.UNRESOLVED)
+_CONSTANT, _EMPTY = int(Status.CONSTANT), int(Status.EMPTY)
 #: Weights that are multiples of a quantum times 2 to this power have not been rounded.
 _SPARE_BITS = 20.0
 #: Independent roundings are taken to come to less than this many of their standard deviations.
@@ -901,10 +901,11 @@ def _fit_column(
     write_fit(row, best, sample.sign, _POWER_SUMS)
     if row[STATUS] == _FIXED:
         row[LMBDA] = row[LMBDA0] = lmbda
-    if row[STATUS] != _OK and row[STATUS] != _NOT_CERTIFIED:
+    if lmbda == lmbda:
         return 0.0
     error = error_of_lambda(sample, best, nodes, rounded)
-    if not error <= TOLERANCE * max(1.0, abs(row[LMBDA])):
+    found = best.exponent if sample.sign >= 0.0 else 2.0 - best.exponent
+    if not error <= TOLERANCE * max(1.0, abs(found)):  # constants beyond float64, too, may be those of lost digits
         row[STATUS] = _UNRESOLVED
     return error
 

@@ -10,12 +10,14 @@ from powerkern.plot._forest import forest_plot
 from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_plot
 from powerkern.plot._outliers import outlier_map
 from powerkern.plot._qq import qq_plot, residual_plot
+from powerkern.plot._ranks import elbow_plot
 from powerkern.plot._rules import rank_plot, score_plot, skill_plot
 from powerkern.plot._scores import lambda_map, reliability_plot, search_plot
 
 __all__ = [
     "before_after_plot",
     "cell_map",
+    "elbow_plot",
     "forest_plot",
     "histogram_plot",
     "lambda_map",

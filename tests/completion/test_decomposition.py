@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -93,6 +94,81 @@ def test_a_permuted_order_visits_everything():
     assert (permuted.V != fixed.V).all()
 
 
+def test_columns_first_is_the_transpose():
+    M, _ = low_rank(8, 6, 2)
+    rng = np.random.default_rng(1)
+    U, V = rng.normal(size=(8, 2)), rng.normal(size=(2, 6))
+    options = {"max_epochs": 3, "tol": 0}
+    for method in ("cd", "als"):
+        result = uv_decompose(M, 2, method, init=(U, V), order="columns-first", **options)
+        turned = uv_decompose(M.T, 2, method, init=(V.T, U.T), **options)
+        assert (result.U == turned.V.T).all()
+        assert (result.V == turned.U.T).all()
+        assert (result.history == turned.history).all()
+    one = uv_decompose(M, 2, init=(U, V), order="columns-first", max_epochs=1)
+    elements = sorted(oracles.uv_all_elements(8, 6, 2), key=order_of)
+    np.testing.assert_allclose(one.U, oracles.uv_visit(M, U, V, elements)[0], rtol=1e-10)
+
+
+def order_of(element):
+    return element[0] == "U", element[1:]
+
+
+def relative_moves(before, after):
+    """By how much of its factor's root mean square each element moved."""
+    return {
+        (name, i, j): abs(new[i, j] - old[i, j]) / np.sqrt(np.mean(new**2))
+        for name, old, new in zip("UV", before, after, strict=True)
+        for i, j in np.ndindex(new.shape)
+    }
+
+
+@pytest.mark.parametrize("order", ["fixed", "columns-first"])
+@pytest.mark.parametrize("damping", [1.0, 0.6])
+def test_what_is_good_already_is_skipped(order, damping):
+    M, _ = low_rank(8, 6, 2)
+    rng = np.random.default_rng(1)
+    U, V = rng.normal(size=(8, 2)), rng.normal(size=(2, 6))
+    start, good, skipped = (U, V), set(), []
+    every = oracles.uv_all_elements(8, 6, 2)
+    every = sorted(every, key=order_of) if order == "columns-first" else every
+    for _ in range(8):
+        before = U, V
+        U, V = oracles.uv_visit(M, U, V, [e for e in every if e not in good], 0.1, damping)
+        skipped.append(len(good))
+        good = {e for e, move in relative_moves(before, (U, V)).items() if move <= 0.02 and e not in good}
+    options = {"init": start, "ridge": 0.1, "damping": damping, "order": order, "max_epochs": 8, "tol": 0}
+    result = uv_decompose(M, 2, skip=0.02, **options)
+    assert 0 < sum(skipped) < 8 * 28
+    np.testing.assert_allclose(result.U, U, rtol=1e-9)
+    np.testing.assert_allclose(result.V, V, rtol=1e-9)
+    np.testing.assert_allclose(uv_decompose(M, 2, skip=1e-300, **options).U, uv_decompose(M, 2, **options).U, rtol=1e-9)
+
+
+def test_skipping_ends_near_the_optimum():
+    M, _ = low_rank()
+    for order in ("fixed", "permuted"):
+        options = {"order": order, "tol": 1e-9, "max_epochs": 2000, "random_state": 0, "n_starts": 2}
+        full, skipping = uv_decompose(M, 3, **options), uv_decompose(M, 3, skip=1e-3, **options)
+        assert skipping.converged
+        assert full.rmse <= skipping.rmse * (1.0 + 1e-9)
+        assert skipping.rmse < 1.001 * full.rmse
+
+
+@pytest.mark.parametrize("method", ["cd", "als"])
+def test_stopping_by_the_largest_change(method):
+    M, _ = low_rank(20, 10, 2)
+    options = {"ridge": 0.3, "criterion": "change", "random_state": 0}
+    tol = 1e-3
+    result = uv_decompose(M, 2, method, tol=tol, **options)
+    runs = [uv_decompose(M, 2, method, tol=0, max_epochs=k, **options) for k in range(1, result.epoch + 1)]
+    largest = [max(relative_moves((a.U, a.V), (b.U, b.V)).values()) for a, b in itertools.pairwise(runs)]
+    assert result.converged
+    assert len(largest) > 3
+    assert largest[-1] <= tol < min(largest[:-1])
+    assert not runs[-1].converged
+
+
 @pytest.mark.parametrize("method", ["cd", "als"])
 def test_an_optimum(method):
     """The gradient is zero in both factors."""
@@ -115,6 +191,33 @@ def test_the_mean_start():
     M = -np.abs(low_rank()[0])
     result = uv_decompose(M, 2, init="mean", order=[("U", 0, 0)], max_epochs=1)
     np.testing.assert_allclose((result.U @ result.V)[1:], np.nanmean(M), rtol=1e-14)
+
+
+@pytest.mark.parametrize("rank", [2, 4])
+def test_half_the_mean_of_the_row_plus_half_that_of_the_column(rank):
+    M, _ = low_rank()
+    M += 5.0
+    options = {"init": "means", "random_state": 0}
+    result = uv_decompose(M, rank, order=[("U", 0, 0)], max_epochs=1, **options)
+    expected = (np.nanmean(M, axis=1)[:, None] + np.nanmean(M, axis=0)) / 2.0
+    np.testing.assert_allclose((result.U @ result.V)[1:], expected[1:], rtol=1e-14)
+    for method in ("cd", "als"):
+        for order in ("fixed", "columns-first"):
+            found = uv_decompose(M, rank, method, order=order, tol=1e-10, max_epochs=3000, **options)
+            best = uv_decompose(M, rank, "als", tol=1e-10, max_epochs=3000, n_starts=3, random_state=1)
+            assert found.rmse == pytest.approx(best.rmse, rel=1e-4)
+
+
+def test_the_start_from_means_heeds_what_is_held_out_and_taken_out():
+    M, _ = low_rank(12, 8, 2)
+    M[3] = nan
+    options = {"init": "means", "order": [("U", 0, 0)], "max_epochs": 1, "normalize": "columns"}
+    with pytest.warns(UserWarning, match="no entries in row 3"):
+        result = uv_decompose(M, 2, **options)
+    rest = M - np.nanmean(M, axis=0)
+    expected = (np.nan_to_num(np.nanmean(np.delete(rest, 3, 0), axis=1))[:, None] + np.nanmean(rest, axis=0)) / 2.0
+    np.testing.assert_allclose(np.delete(result.U @ result.V, 3, 0)[1:], expected[1:], rtol=1e-9, atol=1e-12)
+    assert (result.U[3] == 0.0).all()
 
 
 def test_the_best_of_several_starts_is_returned():
@@ -277,8 +380,13 @@ def test_constant(normalize, value):
         (LECTURE, 2, {"init": (ONES[0] * 1e200, ONES[1] * 1e200)}, ValueError, "the factors overflow"),
         (LECTURE, 2, {"init": "mean", "method": "als"}, ValueError, "cannot tell apart"),
         (LECTURE, 2, {"init": "mean", "normalize": "rows"}, ValueError, "starts at 0"),
+        (LECTURE, 1, {"init": "means"}, ValueError, "init='means' is a product of rank 2; use init='mean' for rank 1"),
+        (LECTURE, 2, {"init": "means", "n_starts": 2}, ValueError, "n_starts > 1 needs init='random'"),
+        (LECTURE, 2, {"skip": 0.1, "method": "als"}, ValueError, "or skip, needs method='cd'"),
+        (LECTURE, 2, {"skip": -0.1}, ValueError, "skip must be finite and at least 0"),
+        (LECTURE, 2, {"criterion": "loss"}, ValueError, "criterion must be one of 'rmse', 'change'"),
         (LECTURE, 2, {"init": "mean", "n_starts": 2}, ValueError, "n_starts > 1 needs init='random'"),
-        (LECTURE, 2, {"order": "random"}, ValueError, "order must be one of 'fixed', 'permuted'"),
+        (LECTURE, 2, {"order": "random"}, ValueError, "order must be one of 'fixed', 'columns-first', 'permuted'"),
         (LECTURE, 2, {"order": []}, ValueError, "order has no elements"),
         (LECTURE, 2, {"order": [("V", 2, 0)]}, ValueError, r"order has \('V', 2, 0\), but V has shape \(2, 5\)"),
         (LECTURE, 2, {"order": [("W", 0, 0)]}, ValueError, "an element of order must be one of 'U', 'V'"),

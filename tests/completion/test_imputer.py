@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
-from sklearn.impute import KNNImputer, SimpleImputer
+from sklearn.impute import KNNImputer, MissingIndicator, SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +22,8 @@ nan = np.nan
         UVImputer(random_state=0),
         UVImputer(2, method="cd", shrinkage=0.0, random_state=0),
         UVImputer(2, normalize="both", n_starts=2, combine="average", random_state=0),
+        UVImputer(2, add_indicator=True, random_state=0),
+        UVImputer(2, missing_values=-1, random_state=0),
     ]
 )
 def test_scikit_learn_checks(estimator, check):
@@ -160,6 +162,74 @@ def test_frames_come_out_as_frames():
     assert not filled.isna().any(axis=None)
 
 
+@pytest.mark.parametrize("rank", [1, "auto"])
+def test_indicators_are_those_of_scikit_learn(rank):
+    M, _ = holes(load_breast_cancer().data[:60, :5])
+    M[:, [1, 3]] = load_breast_cancer().data[:60, [1, 3]]
+    new, _ = holes(load_breast_cancer().data[60:80, :5], seed=1)
+    imputer = UVImputer(rank, add_indicator=True, random_state=0).fit(M)
+    plain = UVImputer(rank, random_state=0).fit(M)
+    peer = SimpleImputer(add_indicator=True).fit(M)
+    assert (imputer.transform(new)[:, 5:] == peer.transform(new)[:, 5:]).all()
+    assert (imputer.transform(new)[:, 5:] == MissingIndicator(error_on_new=False).fit(M).transform(new)).all()
+    assert (imputer.transform(new)[:, :5] == plain.transform(new)).all()
+    assert imputer.score(new) == plain.score(new)
+    for names in (None, list("abcde")):
+        assert (imputer.get_feature_names_out(names) == peer.get_feature_names_out(names)).all()
+        assert (plain.get_feature_names_out(names) == SimpleImputer().fit(M).get_feature_names_out(names)).all()
+    assert imputer.transform(new.astype(np.float32)).dtype == np.float32
+    assert plain.indicator_ is None
+
+
+def test_nothing_missing_needs_no_indicators():
+    X = load_breast_cancer().data[:60, :5]
+    assert (UVImputer(1, add_indicator=True, random_state=0).fit_transform(X) == X).all()
+
+
+@pytest.mark.parametrize("rank", [1, "auto"])
+@pytest.mark.parametrize(
+    ("marker", "dtype"), [(-1, np.float64), (0.1, np.float32), (-999, np.int64), (np.inf, np.float64)]
+)
+def test_a_number_for_missing(rank, marker, dtype):
+    M, mask = holes(np.round(load_breast_cancer().data[:60, :5] * 8))
+    marked = np.where(mask, marker, M).astype(dtype)
+    options = {"add_indicator": True, "random_state": 0}
+    imputer = UVImputer(rank, missing_values=marker, **options).fit(marked)
+    as_nan = UVImputer(rank, **options).fit(M)
+    np.testing.assert_allclose(imputer.transform(marked), as_nan.transform(M), rtol=1e-6)
+    assert (imputer.transform(marked)[:, 5:] == mask).all()
+    assert imputer.score(marked) == as_nan.score(M)
+
+
+def test_nan_beside_a_number_for_missing():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, -1.0, 3.0, 4.0], "b": [2.0, 4.0, nan, 8.0]})
+    message = r"^column 1 \('b'\), row 2: the value is NaN, but missing_values is -1; replace it by that"
+    with pytest.raises(ValueError, match=message):
+        UVImputer(1, missing_values=-1).fit(frame)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_with_indicators(library):
+    frames = pytest.importorskip(library)
+    frame = frames.DataFrame({"a": [1.0, None, 3.0, 4.0], "b": [2.0, 4.0, 6.0, 8.0], "c": [1.0, 3.0, None, 7.0]})
+    imputer = UVImputer(1, add_indicator=True, random_state=0).set_output(transform=library).fit(frame)
+    filled = imputer.transform(frame)
+    assert type(filled) is frames.DataFrame
+    assert list(filled.columns) == ["a", "b", "c", "missingindicator_a", "missingindicator_c"]
+    assert list(filled["missingindicator_c"]) == [0.0, 0.0, 1.0, 0.0]
+    assert np.isfinite(imputer.score(frame))
+
+
+def test_missing_as_pandas_says():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": pd.array([1, None, 3, 4], "Int64"), "b": pd.array([2, 4, None, 8], "Int64")})
+    imputer = UVImputer(1, missing_values=pd.NA, add_indicator=True, random_state=0)
+    filled = imputer.fit_transform(frame)
+    assert (filled == UVImputer(1, add_indicator=True, random_state=0).fit_transform(frame)).all()
+    assert filled.shape == (4, 4)
+
+
 def test_clones_and_seeds():
     M, _ = holes(load_breast_cancer().data)
     for imputer in (UVImputer(3, random_state=5), UVImputer(random_state=5)):
@@ -168,7 +238,16 @@ def test_clones_and_seeds():
 
 @pytest.mark.parametrize(
     "options",
-    [{"rank": 0}, {"rank": "best"}, {"shrinkage": -1.0}, {"method": "svd"}, {"combine": "sum"}, {"n_threads": 0}],
+    [
+        {"rank": 0},
+        {"rank": "best"},
+        {"shrinkage": -1.0},
+        {"method": "svd"},
+        {"combine": "sum"},
+        {"n_threads": 0},
+        {"missing_values": "?"},
+        {"add_indicator": "yes"},
+    ],
 )
 def test_bad_parameters(options):
     with pytest.raises(ValueError, match=next(iter(options))):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -9,7 +11,7 @@ import scipy.stats
 pytest.importorskip("flint", reason="the oracle of the fuzz is python-flint's ball arithmetic")
 
 import powerkern as pk
-from fuzz import checks, columns, oracle, run
+from fuzz import checks, columns, oracle, partitions, run
 
 SEED, OTHER_SEED, COLUMNS, LONGEST = 101, 104, 160, 300
 
@@ -129,3 +131,48 @@ def test_inverses_that_do_not_return_the_values_are_found(fitted, monkeypatch):
 def test_wrong_intervals_are_found(fitted, ends, kind):
     assert list(checks._check_interval(fitted)) == []
     assert kind in [found for found, _ in checks._check_interval(fitted._replace(**ends))]
+
+
+# --- random partitions ----------------------------------------------------------------------------------
+
+
+def test_a_short_run_of_partitions_finds_nothing():
+    seen, findings = partitions.fuzz(SEED, 60, longest=100)
+    assert findings == []
+    assert seen["certified"] > 20
+
+
+@pytest.mark.parametrize("seed, index", [(11, 14), (12, 22)])
+def test_sums_without_digits_are_not_taken_for_constants_beyond_float64(seed, index):
+    seen = Counter()
+    assert list(partitions.check(partitions.batch(seed, index), index, seen)) == []
+    assert seen["UNRESOLVED"] > 0
+
+
+def test_partitions_are_of_all_kinds():
+    made = [partitions.batch(3, i) for i in range(60)]
+    weights = [b.weight for b in made if b.weight is not None]
+    assert max(w.max() for w in weights) > 1e16
+    assert any((w == 0.0).any() for w in weights)
+    assert max(np.isnan(b.values).mean(axis=0).max() for b in made) > 0.95
+    lengths = [[len(c[0]) for c in partitions.chunks_of(b, i)] for i, b in enumerate(made)]
+    assert any(len(one) == 1 for one in lengths)
+    assert any(len(one) > 1 and set(one) == {1} for one in lengths)
+
+
+@pytest.mark.parametrize("error, kind", [(1e-8, "lambda"), (0.0, None)])
+def test_a_wrong_lambda_from_chunks_is_found(monkeypatch, error, kind):
+    from powerkern.kernels.results import LMBDA
+
+    fit_with = partitions.fit_with
+
+    def slightly_wrong(*args, **options):
+        fit = fit_with(*args, **options)
+        fit._results[:, LMBDA] += error
+        return fit
+
+    monkeypatch.setattr(partitions, "fit_with", slightly_wrong)
+    values = np.random.default_rng(0).lognormal(size=(50, 1))
+    made = columns.Batch("0:0", "box-cox", values, None, ["lognormal"])
+    found = list(partitions.check(made, 0, Counter()))
+    assert [one.kind for one in found] == ([] if kind is None else [kind])

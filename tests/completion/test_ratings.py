@@ -1,0 +1,183 @@
+"""Ratings: stationary points of the objective as written, dense solutions, forms of input, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+from numpy.testing import assert_allclose, assert_array_equal
+
+from powerkern.completion import RatingModel, fit_ratings
+from powerkern.kernels.completion import least_squares_rows, weighted_least_squares_rows
+
+rng = np.random.default_rng(16)
+N, P, D, K = 300, 80, 2, 6000
+ROW, COLUMN = rng.integers(0, N, K), rng.integers(0, P, K)
+BIAS = 0.5 * rng.normal(size=N), 0.4 * rng.normal(size=P)
+FACTORS = rng.normal(size=(N, D)), rng.normal(size=(P, D))
+SIGNAL = 3.0 + BIAS[0][ROW] + BIAS[1][COLUMN] + (FACTORS[0][ROW] * FACTORS[1][COLUMN]).sum(axis=1)
+VALUE = SIGNAL + 0.5 * rng.normal(size=K)
+WEIGHT = rng.uniform(0.2, 3.0, K)
+
+
+@pytest.fixture(scope="module")
+def model() -> RatingModel:
+    return fit_ratings((ROW, COLUMN, VALUE), random_state=0)
+
+
+def gradients(model: RatingModel, weight: np.ndarray) -> list[np.ndarray]:
+    """Of half the objective, by biases of rows and columns and by both factors."""
+    error = weight * (VALUE - model.predict(ROW, COLUMN))
+    by = [np.zeros_like(one) for one in (model.row_bias, model.column_bias, model.U, model.V.T)]
+    for total, at, share in (
+        (by[0], ROW, error),
+        (by[1], COLUMN, error),
+        (by[2], ROW, error[:, None] * model.V.T[COLUMN]),
+        (by[3], COLUMN, error[:, None] * model.U[ROW]),
+    ):
+        np.add.at(total, at, share)
+    own = (model.bias_ridge * model.row_bias, model.bias_ridge * model.column_bias)
+    return [g - r for g, r in zip(by, (*own, model.ridge * model.U, model.ridge * model.V.T), strict=True)]
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_a_stationary_point_of_the_objective(weight):
+    model = fit_ratings((ROW, COLUMN, VALUE), 2, weight=weight, random_state=0)
+    given = np.ones(K) if weight is None else weight
+    for gradient, per_rating in zip(gradients(model, given), (N, P, N, P), strict=True):
+        assert np.abs(gradient).max() < 0.005 * given.sum() / per_rating
+
+
+def test_estimates_are_nearly_as_good_as_can_be(model):
+    assert model.rank in (2, 3)
+    rest = np.setdiff1d(np.arange(N * P), ROW * P + COLUMN)
+    i, j = rest // P, rest % P
+    truth = 3.0 + BIAS[0][i] + BIAS[1][j] + (FACTORS[0][i] * FACTORS[1][j]).sum(axis=1)
+    error = np.sqrt(np.mean((model.predict(i, j) - truth) ** 2))
+    assert error < 0.35  # noise of 0.5 in 20 ratings a row for 3 parameters: 0.19 were columns known
+    biases = fit_ratings((ROW, COLUMN, VALUE), 0, random_state=0)
+    assert biases.rank == 0
+    assert np.sqrt(np.mean((biases.predict(i, j) - truth) ** 2)) > 3.0 * error
+    assert abs(model.validation_rmse - np.hypot(error, 0.5)) < 0.1
+
+
+def test_threads_and_forms_give_the_same_bits(model):
+    names = np.array([f"user {i:03}" for i in range(N)])
+    for again in (
+        fit_ratings((ROW, COLUMN, VALUE), random_state=0, n_threads=1),
+        fit_ratings((names[ROW], COLUMN, VALUE), random_state=0),
+    ):
+        assert_array_equal(again.U, model.U)
+        assert_array_equal(again.V, model.V)
+    assert_array_equal(again.rows, names)
+    assert_array_equal(again.predict("user 007", [3, 4]), model.predict(7, [3, 4]))
+
+
+def test_sparse_matrices():
+    first = np.unique(ROW * P + COLUMN, return_index=True)[1]
+    triplets = ROW[first], COLUMN[first], VALUE[first]
+    M = scipy.sparse.coo_array((triplets[2], triplets[:2]), shape=(N + 1, P))
+    model = fit_ratings(M, 2, random_state=0)
+    assert_allclose(
+        model.predict(ROW, COLUMN), fit_ratings(triplets, 2, random_state=0).predict(ROW, COLUMN), rtol=0.02
+    )
+    assert model.rows.size == N + 1
+    assert model.row_bias[N] == 0.0
+    assert model.predict(N, 3) == model.mean + model.column_bias[3]
+
+
+def test_data_frames(model):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"who": ROW, "what": COLUMN, "how": VALUE})
+    assert_array_equal(fit_ratings(frame, random_state=0).V, model.V)
+
+
+def test_missing_ratings_and_those_without_weight_are_absent():
+    value, weight = VALUE.copy(), np.ones(K)
+    value[:5], weight[5:9] = np.nan, 0.0
+    found = fit_ratings((ROW, COLUMN, value), 1, weight=weight, random_state=0)
+    expected = fit_ratings((ROW[9:], COLUMN[9:], VALUE[9:]), 1, weight=weight[9:], random_state=0)
+    assert_array_equal(found.predict(ROW, COLUMN), expected.predict(ROW, COLUMN))
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+def test_a_new_row_is_a_ridge_regression(model, weight):
+    own = np.flatnonzero(ROW == 11)
+    j, value = COLUMN[own], VALUE[own]
+    given = np.ones(own.size) if weight is None else weight[own]
+    row = model.fold_in(j, value, None if weight is None else given)
+    A = np.vstack([np.column_stack([model.V.T[j], np.ones(j.size)]) * np.sqrt(given)[:, None], np.eye(model.rank + 1)])
+    A[j.size :] *= np.sqrt([*[model.ridge] * model.rank, model.bias_ridge])[:, None]
+    b = np.append((value - model.mean - model.column_bias[j]) * np.sqrt(given), np.zeros(model.rank + 1))
+    solution = np.linalg.lstsq(A, b)[0]
+    assert_allclose([*row.u, row.bias], solution, rtol=1e-9)
+    assert_allclose(row.predict(j), model.mean + model.column_bias[j] + A[: j.size] @ solution / np.sqrt(given))
+    if weight is None:  # a row that was fitted to is at the same optimum
+        assert_allclose(row.predict(np.arange(P)), model.predict(11, np.arange(P)), rtol=0.01)
+
+
+def test_recommendations(model):
+    seen = np.unique(COLUMN[ROW == 4])
+    rest = np.setdiff1d(np.arange(P), seen)
+    estimates = model.predict(4, rest)
+    best = model.recommend(4, 5)
+    assert_array_equal(best.columns, rest[np.argsort(-estimates)[:5]])
+    assert_allclose(best.estimates, np.sort(estimates)[::-1][:5])
+    assert model.recommend(4, P).columns.size == rest.size
+    assert model.recommend(4, P, rated=True).columns.size == P
+    own = ROW == 4
+    folded = model.fold_in(COLUMN[own], VALUE[own])
+    assert not np.isin(folded.recommend(P).columns, seen).any()
+    assert_allclose(folded.recommend(3).estimates, np.sort(folded.predict(rest))[::-1][:3])
+
+
+def test_unknown_rows_and_columns(model):
+    assert_array_equal(model.predict([N + 5, -1], [P + 5, -1]), model.mean)
+    assert_allclose(model.predict(N + 5, 3), model.mean + model.column_bias[3])
+    assert_allclose(model.predict(2, P + 1), model.mean + model.row_bias[2])
+    assert_allclose(model.fold_in([P + 1], [5.0]).predict([P + 1, 0]).shape, (2,))
+    with pytest.raises(ValueError, match="there are no ratings by row 1000; use fold_in"):
+        model.recommend(1000)
+
+
+@pytest.mark.parametrize("constant", [0.0, 7.0])
+def test_equal_ratings(constant):
+    model = fit_ratings((ROW, COLUMN, np.full(K, constant)), random_state=0)
+    assert_allclose(model.predict(ROW, COLUMN), constant, atol=1e-12)
+
+
+def test_what_cannot_be_fitted():
+    with pytest.raises(ValueError, match=r"three arrays of one length .*, got shapes \(3,\), \(2,\)"):
+        fit_ratings(([1, 2, 3], [1, 2], [1.0, 2.0, 3.0]))
+    with pytest.raises(TypeError, match=r"must be a sparse matrix, or .* got ndarray; uv_decompose and UVImputer"):
+        fit_ratings(np.ones((3, 3)))
+    with pytest.raises(TypeError, match="ratings must be real numbers, got an array of <U"):
+        fit_ratings((ROW, COLUMN, VALUE.astype(str)))
+    bad = VALUE.copy()
+    bad[17] = np.inf
+    with pytest.raises(ValueError, match=rf"rating 17 \(row {ROW[17]}, column {COLUMN[17]}\) is inf; remove it"):
+        fit_ratings((ROW, COLUMN, bad))
+    with pytest.raises(ValueError, match="there are 4 ratings; at least 10 are needed"):
+        fit_ratings((ROW[:4], COLUMN[:4], VALUE[:4]))
+    for rank in (-1, 1.5, "best", True):
+        with pytest.raises(ValueError, match="rank must be 'auto' or a whole number of at least 0"):
+            fit_ratings((ROW, COLUMN, VALUE), rank)
+    with pytest.raises(ValueError, match="rank is 81, but there are 300 rows and 80 columns"):
+        fit_ratings((ROW, COLUMN, VALUE), 81)
+    with pytest.raises(ValueError, match="shrinkage must be a positive number"):
+        fit_ratings((ROW, COLUMN, VALUE), shrinkage=0.0)
+    with pytest.raises(ValueError, match="two arrays of one length"):
+        fit_ratings((ROW, COLUMN, VALUE), 0).fold_in([1, 2], [1.0])
+
+
+def test_weighted_rows_are_repeated_rows():
+    """The kernel: integer weights against repeated cells."""
+    other, own = rng.normal(size=(7, 3)), rng.normal(size=(1, 3))
+    index, value, times = np.array([0, 2, 3, 6], dtype=np.int32), rng.normal(size=4), np.array([2, 1, 3, 1])
+    repeated = np.repeat(index, times), np.repeat(value, times)
+    a, b, squares = own.copy(), own.copy(), np.empty((2, 1))
+    weighted = np.array([0, 4]), index, value, np.sqrt(times.astype(float))
+    weighted_least_squares_rows(weighted, other, a, 0.3, 1.0, squares[0])
+    least_squares_rows((np.array([0, 7]), *repeated), other, b, 0.3, 1.0, squares[1])
+    assert_allclose(a, b, rtol=1e-12)
+    assert_allclose(squares[0], squares[1], rtol=1e-12)

@@ -1,0 +1,172 @@
+"""Fits of random partitions: nasty columns, weights up to 1e18, up to 99 % missing, chunks of one row to all, any tree.
+
+``python -m tests.fuzz.partitions --columns 2000 --seed 1`` fits each batch of columns twice from chunks, whose ranges
+and sketches are merged in two different orders. Both fits must have the same bits, and a certified lambda must be
+within 1e-10 (times ``|lambda|`` where that exceeds 1) of the pooled rows': that of `powerkern.fit`, and where the two
+differ ball arithmetic decides which is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import powerkern as pk
+from powerkern import Status
+from powerkern.sketch import fit_with
+
+from . import columns
+from .checks import ROUNDINGS, TOLERANCE, Finding
+from .oracle import Likelihood, NotResolved
+from .run import limited, line
+
+#: Rows of a batch, at most, that is cut into single rows.
+_SINGLE = 60
+#: What both fits may say of a column without an optimum.
+_NO_OPTIMUM = (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD)
+
+
+class Engine:
+    """Chunks of rows, asked in turn, the answers merged two at a time in an order of this engine's own."""
+
+    def __init__(self, chunks: list[tuple[np.ndarray, ...]], seed: int) -> None:
+        self._chunks, self._rng = chunks, np.random.default_rng(seed)
+
+    def __call__(self, function: Callable[..., Any], merge: Callable[[Any, Any], Any]) -> Any:
+        left = [function(*chunk) for chunk in self._chunks]
+        while len(left) > 1:
+            a, b = (left.pop(int(self._rng.integers(len(left)))) for _ in range(2))
+            left.append(merge(a, b))
+        return left[0]
+
+
+# --- partitions ---------------------------------------------------------------------------------------
+
+
+def batch(seed: int, index: int) -> columns.Batch:
+    """A batch of `columns`, with more values missing, and heavier weights."""
+    made = columns.batch(seed, index)
+    rng = np.random.default_rng([seed, index, 1])
+    values = made.values.copy()
+    for j in np.flatnonzero(rng.random(values.shape[1]) < 0.4):
+        values[rng.random(len(values)) < rng.choice([0.75, 0.9, 0.99]), j] = np.nan
+    return made._replace(values=values, weight=_weights(rng, made.weight, len(values)))
+
+
+def _weights(rng: np.random.Generator, weight: np.ndarray | None, n: int) -> np.ndarray | None:
+    """As they are; up to 1e18, all of them or a few; whole numbers; no rows of a stretch."""
+    kind = rng.random()
+    if kind < 0.4:
+        return weight
+    heavier = np.ones(n) if kind < 0.8 else rng.uniform(0.5, 2.0, n)
+    if kind < 0.5:
+        heavier *= 10.0 ** rng.uniform(0.0, 18.0)
+    elif kind < 0.7:
+        heavier[rng.integers(0, n, 1 + n // 100)] *= 10.0 ** rng.uniform(1.0, 18.0)
+    elif kind < 0.9:
+        heavier *= 10.0 ** rng.uniform(0.0, rng.choice([1.0, 3.0, 18.0]), n)
+    else:
+        heavier[n // 3 : n // 2] = 0.0
+    return heavier
+
+
+def chunks_of(made: columns.Batch, seed: int) -> list[tuple[np.ndarray, ...]]:
+    """The rows, cut anywhere, with their weights."""
+    rng, n = np.random.default_rng(seed), len(made.values)
+    n_cuts = int(rng.choice([0, 1, 3, 12, n if n <= _SINGLE else 30]))
+    cuts = np.arange(1, n) if n_cuts == n else np.sort(rng.integers(0, n + 1, n_cuts))
+    parts = np.split(made.values, cuts)
+    return [(x,) for x in parts] if made.weight is None else list(zip(parts, np.split(made.weight, cuts), strict=True))
+
+
+# --- checks -------------------------------------------------------------------------------------------
+
+
+def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Finding]:
+    """Fit a batch from its chunks in two orders, and pooled; count what becomes of its columns."""
+    chunks = chunks_of(made, index)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        try:
+            fit, other = (fit_with(Engine(chunks, k), made.family, n_threads=1) for k in (index, index + 1))
+            pooled = pk.fit(made.values, made.family, sample_weight=made.weight, n_threads=1)
+        except Exception as error:
+            yield Finding("exception", f"{made.name}:*", repr(error))
+            return
+    same = np.array([a.tobytes() == b.tobytes() for a, b in zip(fit._results, other._results, strict=True)])
+    for j in range(fit.n_features):
+        name, status = f"{made.name}:{j}", Status(int(fit.status[j]))
+        seen["certified" if status == Status.OK else status.name] += 1
+        if not same[j]:
+            yield Finding("order", name, f"lambda {fit.lmbda[j]!r} or {other.lmbda[j]!r}")
+        pooled_status = Status(int(pooled.status[j]))
+        if status in _NO_OPTIMUM and pooled_status != status:
+            yield Finding("status", name, f"{status.name}, pooled {pooled_status.name}")
+        if status == Status.OK:
+            yield from _check_lambda(made, j, name, float(fit.lmbda[j]), float(pooled.lmbda[j]), pooled_status, seen)
+
+
+def _check_lambda(
+    made: columns.Batch, j: int, name: str, lmbda: float, pooled: float, status: Status, seen: Counter[str]
+) -> Iterator[Finding]:
+    """Beside the fit of the pooled rows; where they differ, beside the optimum of exact arithmetic."""
+    allowed = TOLERANCE * max(1.0, abs(lmbda))
+    if status == Status.OK and abs(lmbda - pooled) <= allowed:
+        return
+    likelihood = Likelihood(made.values[:, j], made.weight, made.family)
+    try:
+        if likelihood.is_minimum(lmbda, allowed):
+            seen["pooled fit farther off"] += 1
+            return
+        best = likelihood.optimum(lmbda)
+        rounding = ROUNDINGS * likelihood.rounding_of_optimum(best)
+    except NotResolved:
+        seen["not resolved by ball arithmetic"] += 1
+        return
+    if abs(lmbda - best) <= allowed + rounding:
+        seen["within rounding of the data"] += 1
+        return
+    yield Finding("lambda", name, f"{lmbda!r}, exact {best!r}, pooled {pooled!r}, rounding of data {rounding:.1e}")
+
+
+def fuzz(seed: int, n_columns: int, longest: int = 2000, show: bool = False) -> tuple[Counter[str], list[Finding]]:
+    """Check at least so many columns: what became of them, and what does not hold."""
+    seen: Counter[str] = Counter()
+    findings, done, index = [], 0, 0
+    while done < n_columns:
+        made = batch(seed, index)
+        if len(made.values) <= longest:
+            with limited(made):
+                found = list(check(made, index, seen))
+            if show:
+                for finding in found:
+                    print(line(finding, made), flush=True)
+            findings += found
+            done += made.values.shape[1]
+        index += 1
+    seen["columns"] = done
+    return seen, findings
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command: 0 if nothing was found, 1 if something was."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.partitions", description=__doc__)
+    parser.add_argument("--columns", type=int, default=1000, help="how many columns to fit (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sequence of columns (default: %(default)s)")
+    parser.add_argument("--longest", type=int, default=2000, help="most rows of a column (default: %(default)s)")
+    options = parser.parse_args(arguments)
+    seen, findings = fuzz(options.seed, options.columns, options.longest, show=True)
+    print(f"{seen.pop('columns')} columns, each fitted in two orders; {len(findings)} findings")
+    for what, count in seen.most_common():
+        print(f"  {what:<34}{count:>6}")
+    return int(bool(findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
