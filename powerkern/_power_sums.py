@@ -229,12 +229,7 @@ class _Ranges:
 
     def total(self) -> FloatArray:
         """The range of all rows."""
-        parts = in_digits(self._parts)
-        while len(parts) > 1:
-            odd = parts[len(parts) // 2 * 2 :]
-            parts = np.concatenate([merge_ranges(parts[: len(parts) - len(odd) : 2], parts[1::2]), odd])
-        total: FloatArray = parts[0]
-        return total
+        return merged_ranges(in_digits(self._parts))
 
 
 _DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
@@ -270,19 +265,21 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
     return moved
 
 
-def merge_ranges(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The ranges, in the last axis, of the rows of both, in any order; what is out of the domain stays so."""
+def merged_ranges(parts: FloatArray) -> FloatArray:
+    """The ranges, in the last axis, of the rows of all parts, in the first one; what is out of the domain stays so.
+
+    All sums are of whole numbers, and exact.
+    """
     with np.errstate(over="ignore"):  # of the extremes, which are no sums
-        merged = a + b
-    merged[..., sketch.R_MIN] = np.minimum(a[..., sketch.R_MIN], b[..., sketch.R_MIN])
-    merged[..., sketch.R_MAX] = np.maximum(a[..., sketch.R_MAX], b[..., sketch.R_MAX])
-    outside = np.minimum(a[..., sketch.R_COUNT], b[..., sketch.R_COUNT])
+        merged: FloatArray = parts.sum(axis=0)
+    merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
+    merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)
+    outside = parts[..., sketch.R_COUNT].min(axis=0)
     merged[..., sketch.R_COUNT] = np.where(outside < 0, outside, merged[..., sketch.R_COUNT])
-    levels = [np.where(one[..., sketch.R_WEIGHT] > 0.0, one[..., sketch.R_LEVEL], -np.inf) for one in (a, b)]
-    level = np.maximum(*levels)
-    level = np.where(np.isfinite(level), level, 0.0)
+    level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
+    level[np.isinf(level)] = 0.0
     merged[..., sketch.R_LEVEL] = level
-    merged[..., _DIGITS] = _at_level(a, level) + _at_level(b, level)
+    merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
     return merged
 
 

@@ -173,7 +173,7 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
         return a.merged(b)
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
-        table = power_sums.merge_ranges(a.table, b.table)
+        table = power_sums.merged_ranges(np.array([a.table, b.table]))
         return Range(a.family, table, a.column_names or b.column_names, a.was_vector and b.was_vector, a.shift)
     if not (isinstance(a, Sketch) and isinstance(b, Sketch)):
         raise TypeError(f"merge takes two ranges or two sketches, got {type(a).__name__} and {type(b).__name__}")
