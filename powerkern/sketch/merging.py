@@ -137,8 +137,8 @@ def sketch(
             f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
             f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
         )
-    if not found.fits.all():
-        j = int(np.argmin(found.fits))
+    if not (room := found.has_room()).all():
+        j = int(np.argmin(room))
         raise ValueError(
             f"{column_label(j, grid.column_names)}: the chunk has more rows, or weight, than the grid was made for; "
             "make it from the merged ranges of all chunks"
