@@ -474,8 +474,8 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
     with pytest.raises(ValueError, match="shorter"):
         fit_chunks([X, X], sample_weight=[np.ones(4)])
-    with pytest.raises(ValueError, match=r"estimator='rewml' needs the order of all values.* draw rows at random"):
-        fit_chunks([X], estimator="rewml")
+    with pytest.raises(ValueError, match=r"estimator='ks' needs every value in its order.* draw rows at random"):
+        fit_chunks([X], estimator="ks")
     with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")
 
