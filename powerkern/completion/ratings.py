@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import as_weights, is_real, is_whole
@@ -26,6 +27,8 @@ _GAIN = 1e-3
 #: Shrinkage to begin with, and the factor from one to the next; steps at most.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
 _MAX_EPOCHS, _TOL, _FINAL_TOL = 100, 1e-4, 1e-6
+#: Entries whose factors are looked up at a time: those of all may not fit in memory.
+_AT_A_TIME = 1 << 20
 
 
 class Recommended(NamedTuple):
@@ -55,7 +58,7 @@ class RatingModel:
     shrinkage : float
         As chosen or given; `ridge` is what it comes to.
     ridge, bias_ridge : float
-        What holds the factors, and the biases, back.
+        What holds the factors, and the biases, back, in units of the weights.
     rmse : float
         Root mean square error on the ratings fitted to.
     validation_rmse : float
@@ -75,6 +78,7 @@ class RatingModel:
     rmse: float
     validation_rmse: float
     _known: Cells
+    _mean_weight: float
 
     @property
     def rank(self) -> int:
@@ -98,6 +102,11 @@ class RatingModel:
         Returns
         -------
         ndarray
+
+        Raises
+        ------
+        TypeError
+            Numbers for labels that are text, or text for numbers.
         """
         (i, known), (j, known_too) = _positions(self.rows, rows), _positions(self.columns, columns)
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
@@ -119,6 +128,11 @@ class RatingModel:
         Returns
         -------
         Recommended
+
+        Raises
+        ------
+        ValueError
+            The row has no ratings, or `n` is no whole number of at least 0.
         """
         i, known = _positions(self.rows, [row])
         if not known[0]:
@@ -137,7 +151,7 @@ class RatingModel:
         values : (k,) array-like
             Its ratings.
         weight : (k,) array-like, optional
-            Their weights.
+            Their weights; default: the mean weight of the ratings fitted to, 1 where these have none.
 
         Returns
         -------
@@ -147,7 +161,7 @@ class RatingModel:
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
         j, known = _positions(self.columns, given)
-        root = np.ones(found.size) if weight is None else np.sqrt(as_weights(weight, found.size))
+        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else as_weights(weight, found.size))
         one = math.sqrt(self.ridge / self.bias_ridge)
         other = np.vstack([np.where(known, self.V[:, j], 0.0), np.full(j.size, one)]) * root
         rest = (found - self.mean - np.where(known, self.column_bias[j], 0.0)) * root
@@ -156,9 +170,11 @@ class RatingModel:
         return FoldedRow(self, float(own[-1] * one), own[:-1], j[known])
 
     def _best(self, bias: float, u: FloatArray, seen: NDArray[Any], n: int) -> Recommended:
+        if not is_whole(n) or n < 0:
+            raise ValueError(f"n must be a whole number of at least 0, got {n!r}")
         estimates = self.column_bias + u @ self.V + (self.mean + bias)
         estimates[seen] = -np.inf
-        n = min(n, estimates.size - np.unique(seen).size)
+        n = min(int(n), estimates.size - np.unique(seen).size)
         first = np.argpartition(-estimates, n - 1)[:n] if n > 0 else np.empty(0, dtype=np.intp)
         first = first[np.argsort(-estimates[first], kind="stable")]
         return Recommended(self.columns[first], estimates[first])
@@ -215,14 +231,16 @@ def fit_ratings(
     ----------
     ratings : sparse matrix or array of scipy, or (row, column, value)
         The stored entries, zeros among them, or three arrays of one length, or a data frame of three columns: who rated
-        (labels of any kind that can be sorted), what, and how. A pair may occur more than once. NaN is missing.
+        (labels of any kind that can be sorted), what, and how. A pair may occur more than once (entries stored twice
+        are not summed). A value of NaN is missing.
     rank : "auto" or int, default "auto"
         Number of components, 0 for biases alone; "auto": chosen by the error on ratings that are held out.
     shrinkage : float > 0, optional
-        The ridge in units of ``s (sqrt(k) + sqrt(l))``, with s the RMSE of biases alone, and k and l the mean
-        numbers of ratings of a row and of a column; default: chosen in the same way.
+        The ridge in units of ``w s (sqrt(k) + sqrt(l))``, with w the mean weight, s the RMSE of biases alone, and k and
+        l the mean numbers of ratings of a row and of a column, all without what is held out; default: chosen in the
+        same way.
     weight : array-like, optional
-        Non-negative weights of the entries, in their order.
+        Non-negative weights of the entries, in their order. Only their ratios matter for the estimates.
     random_state : int, numpy.random.Generator or None
         Seed of what is held out and of the factors' start.
     n_threads : int, optional
@@ -235,7 +253,7 @@ def fit_ratings(
     Raises
     ------
     TypeError, ValueError
-        Ratings of another form, infinite ones, none at all, or options out of range.
+        Ratings of another form, infinite ones, fewer than ten, labels that are missing, or options out of range.
 
     Notes
     -----
@@ -295,11 +313,12 @@ def fit_ratings(
         U=np.ascontiguousarray(final.U[:, :-1]),
         V=np.ascontiguousarray(final.Vt[:, :-1].T),
         shrinkage=final.ridge / fold.fit.unit,
-        ridge=final.ridge,
-        bias_ridge=final.bias_ridge,
+        ridge=final.ridge * entries.mean_weight,
+        bias_ridge=final.bias_ridge * entries.mean_weight,
         rmse=whole.error(final, entries),
         validation_rmse=best.error,
         _known=Cells(by_row.start, by_row.joined, entries.value[by_row.order]),
+        _mean_weight=entries.mean_weight,
     )
 
 
@@ -314,7 +333,9 @@ class _Entries(NamedTuple):
     row: NDArray[np.intp]
     column: NDArray[np.intp]
     value: FloatArray
+    #: In units of `mean_weight`.
     weight: FloatArray | None
+    mean_weight: float
 
     def at(self, chosen: NDArray[np.bool_]) -> _Entries:
         """Some of the entries."""
@@ -323,41 +344,54 @@ class _Entries(NamedTuple):
 
 
 def _read(ratings: Any, weight: ArrayLike | None) -> _Entries:
-    """Ratings in either form, checked; those that are missing or have no weight are left out."""
-    if hasattr(ratings, "tocoo"):
-        sparse = ratings.tocoo()
-        if len(sparse.shape) != 2:
-            raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
-        row, column = (np.asarray(one, dtype=np.intp) for one in (sparse.row, sparse.col))
-        rows, columns = (np.arange(size) for size in sparse.shape)
-        value = np.asarray(sparse.data, dtype=np.float64)
-    else:
-        given = _three(ratings)
-        (rows, row), (columns, column) = (
-            _coded(one, name) for one, name in zip(given[:2], ("rows", "columns"), strict=True)
-        )
-        value = _numbers(given[2])
-    weights = None if weight is None else as_weights(weight, value.size)
+    """Ratings in any form, checked; those that are missing or have no weight are left out."""
+    is_sparse = hasattr(ratings, "tocoo")
+    row, column, values = _stored(ratings) if is_sparse else _three(ratings)
+    value = _numbers(values)
+    weights = None if weight is None else _weights(weight, value.size)
     kept = ~np.isnan(value) if weights is None else ~np.isnan(value) & (weights > 0.0)
-    if np.isinf(value[kept]).any():
-        k = int(np.argmax(np.isinf(value) & kept))
-        raise ValueError(f"rating {k} (row {rows[row[k]]}, column {columns[column[k]]}) is {value[k]}; remove it")
-    found = _Entries(rows, columns, row, column, value, weights)
-    return found if kept.all() else found.at(kept)
+    infinite = np.isinf(value) & kept
+    if infinite.any():
+        k = int(np.argmax(infinite))
+        raise ValueError(f"rating {k} (row {row[k]}, column {column[k]}) is {value[k]}; remove it")
+    row, column, value = row[kept], column[kept], value[kept]
+    if is_sparse:
+        rows, columns = (np.arange(size) for size in ratings.shape)
+    else:
+        (rows, row), (columns, column) = _coded(row, "rows"), _coded(column, "columns")
+    if weights is None or not value.size:
+        return _Entries(rows, columns, row, column, value, None, 1.0)
+    mean = float(weights[kept].mean())
+    return _Entries(rows, columns, row, column, value, weights[kept] / mean, mean)
+
+
+def _stored(ratings: Any) -> list[NDArray[Any]]:
+    """Rows, columns and values of what a sparse matrix stores."""
+    sparse = ratings.tocoo()
+    if len(sparse.shape) != 2:
+        raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
+    return [np.asarray(sparse.row, dtype=np.intp), np.asarray(sparse.col, dtype=np.intp), np.asarray(sparse.data)]
 
 
 def _three(ratings: Any) -> list[NDArray[Any]]:
     """Rows, columns and values, from a data frame or a sequence of three."""
     if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
-        given = [np.asarray(ratings[name]) for name in ratings.columns]
+        names = ratings.column_names if hasattr(ratings, "column_names") else ratings.columns  # Arrow has both
+        parts = [ratings[name] for name in names]
     elif isinstance(ratings, tuple | list):
-        given = [np.asarray(one) for one in ratings]
+        parts = list(ratings)
     else:
         raise TypeError(
             f"ratings must be a sparse matrix, or (row, column, value), got {type(ratings).__name__}; "
             "uv_decompose and UVImputer take dense matrices"
         )
-    if len(given) != 3 or len({one.shape for one in given}) != 1 or given[0].ndim != 1:
+    if len(parts) != 3:
+        raise ValueError(
+            f"ratings must be three arrays or columns (row, column, value), got {len(parts)}; "
+            "of a list of triplets, pass tuple(zip(*triplets))"
+        )
+    given = [np.asarray(one) for one in parts]
+    if len({one.shape for one in given}) != 1 or given[0].ndim != 1:
         raise ValueError(
             "ratings must be three arrays of one length (row, column, value), got shapes "
             f"{', '.join(str(one.shape) for one in given)}"
@@ -369,7 +403,10 @@ def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.in
     try:
         distinct, position = np.unique(labels, return_inverse=True)
     except TypeError:
-        raise TypeError(f"the labels of {what} cannot be sorted; use numbers or strings") from None
+        raise TypeError(f"the labels of {what} cannot be sorted; use numbers or strings, none missing") from None
+    missing = distinct != distinct  # NaN, of whatever type
+    if missing.any():
+        raise ValueError(f"labels of {what} are missing (NaN); leave out these ratings")
     return distinct, position
 
 
@@ -379,9 +416,18 @@ def _numbers(values: NDArray[Any]) -> FloatArray:
     return values.astype(np.float64)
 
 
+def _weights(weight: ArrayLike, n: int) -> FloatArray:
+    if np.shape(weight) != (n,):
+        raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
+    return as_weights(weight, n)
+
+
 def _positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Where labels are, and whether they are there at all."""
     wanted = np.asarray(given)
+    kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
+    if len(kinds) > 1:
+        raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels as they were fitted")
     position = np.minimum(np.searchsorted(labels, wanted), labels.size - 1)
     return position, np.asarray(labels[position] == wanted)
 
@@ -479,9 +525,11 @@ class _Fit:
 
     def error(self, model: _Model, entries: _Entries) -> float:
         """RMSE on entries."""
-        u, v = model.U[entries.row], model.Vt[entries.column]
-        estimates = np.einsum("ij,ij->i", u[:, :-1], v[:, :-1]) + (u[:, -1] + v[:, -1]) * model.one
-        squares = (entries.value - self.mean - estimates) ** 2
+        squares = np.empty(entries.value.size)
+        for part in slices(slice(0, squares.size), _AT_A_TIME):
+            u, v = model.U[entries.row[part]], model.Vt[entries.column[part]]
+            estimates = np.einsum("ij,ij->i", u[:, :-1], v[:, :-1]) + (u[:, -1] + v[:, -1]) * model.one
+            squares[part] = (entries.value[part] - self.mean - estimates) ** 2
         return math.sqrt(float(np.average(squares, weights=entries.weight)))
 
 

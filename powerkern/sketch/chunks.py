@@ -38,6 +38,7 @@ def fit_chunks(
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
+    **estimator_options: Any,
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
@@ -50,8 +51,8 @@ def fit_chunks(
         Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
-    estimator : {"mle"}
-        Maximum likelihood. Robust estimators need the order of all values, which sums do not hold.
+    estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
+        As for `powerkern.fit`; "ks" and "ppcc", which need every value in its order, are refused.
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
         them.
@@ -62,6 +63,8 @@ def fit_chunks(
         chunk. The others alone are then read from tables.
     progress : bool, default False
         Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
+    **estimator_options
+        The options of the estimator, as for `powerkern.fit`.
 
     Returns
     -------
@@ -79,6 +82,19 @@ def fit_chunks(
     See Also
     --------
     fit_with : the same for chunks that some other engine reads.
+
+    Notes
+    -----
+    Robust estimators read the data five times: for ranges and a sample of 2048 values; for exact counts between sampled
+    values; for finer counts where medians, median distances and cut-offs lie; and twice for the power sums of what is
+    kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight=None`` and "mtl" read on until
+    what is kept settles; "carroll" reads four times. Columns of at most 2048 values, or of few different ones, come out
+    as in memory.
+
+    Otherwise the order of values within a bin is not known, and the start differs a little from that in memory. At a
+    million rows lambda was within 2e-4 of the fit in memory (where its standard error is 1e-3). ``fit.lmbda_error``
+    bounds the difference from what each bin leaves open, generously: 0.03 to 0.3 is usual. The status of
+    such columns is `Status.BRACKETED`, unless there is more to say.
 
     Examples
     --------
@@ -125,6 +141,7 @@ def fit_chunks(
             column_names=column_names,
             n_threads=n_threads,
             task_threads=n_threads,
+            **estimator_options,
         )
 
 

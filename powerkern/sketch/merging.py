@@ -21,6 +21,7 @@ from powerkern.kernels import sketch as kernels
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.summaries import (
+    Additive,
     Grid,
     Mergeable,
     Range,
@@ -77,7 +78,7 @@ def range_of(
     code = FAMILIES[as_choice("family", family, FAMILIES)]
     rows, sample_weight = _frames.without_weights(chunk, sample_weight)
     matrix = as_rows(rows, column_names, what="chunk")
-    weight = _chunk_weights(sample_weight, matrix)
+    weight = chunk_weights(sample_weight, matrix)
     moved = given_shift(shift, family, matrix.values.shape[1])
     table = power_sums.range_matrix(shifted(matrix.values, moved), code, weight, thread_count(n_threads))
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
@@ -134,7 +135,7 @@ def sketch(
     rows, sample_weight = _frames.without_weights(chunk, sample_weight)
     matrix = as_rows(rows, column_names, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
-    weight = _chunk_weights(sample_weight, matrix)
+    weight = chunk_weights(sample_weight, matrix)
     found = power_sums.sketch_matrix(
         shifted(matrix.values, grid.shift), FAMILIES[grid.family], grid.table.copy(), weight, thread_count(n_threads)
     )
@@ -175,6 +176,8 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
     ValueError
         Different families or columns, or grids that have no common one.
     """
+    if isinstance(a, Additive) and type(a) is type(b):
+        return a.merged(b)
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
         table = power_sums.merged_ranges(np.array([a.table, b.table]))
@@ -361,7 +364,7 @@ def finish_results(
     return results, sums
 
 
-def _chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
+def chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
     """Weights as the kernels take them; all rows of a chunk may have weight zero."""
     n = matrix.values.shape[0]
     return np.zeros(n) if is_weightless(sample_weight, n) else weights_of(sample_weight, n)

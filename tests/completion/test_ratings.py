@@ -92,6 +92,12 @@ def test_data_frames(model):
     assert_array_equal(fit_ratings(frame, random_state=0).V, model.V)
 
 
+def test_arrow_tables(model):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"who": ROW, "what": COLUMN, "how": VALUE})
+    assert_array_equal(fit_ratings(table, random_state=0).V, model.V)
+
+
 def test_missing_ratings_and_those_without_weight_are_absent():
     value, weight = VALUE.copy(), np.ones(K)
     value[:5], weight[5:9] = np.nan, 0.0
@@ -140,6 +146,34 @@ def test_unknown_rows_and_columns(model):
         model.recommend(1000)
 
 
+def test_only_ratios_of_weights_matter(model):
+    plain, tiny, huge = (
+        fit_ratings((ROW, COLUMN, VALUE), weight=scale * WEIGHT, random_state=0) for scale in (1.0, 2.0**-20, 2.0**20)
+    )
+    for scaled, unit in ((tiny, 2.0**-20), (huge, 2.0**20)):
+        assert_array_equal(scaled.predict(ROW, COLUMN), plain.predict(ROW, COLUMN))
+        assert scaled.ridge == unit * plain.ridge
+        assert scaled.shrinkage == plain.shrinkage
+        assert_allclose(scaled.fold_in([1, 2], [5.0, 1.0]).u, plain.fold_in([1, 2], [5.0, 1.0]).u)
+        given = scaled.fold_in([1, 2], [5.0, 1.0], [unit, 2.0 * unit])
+        assert_allclose(given.u, plain.fold_in([1, 2], [5.0, 1.0], [1.0, 2.0]).u)
+    equal = fit_ratings((ROW, COLUMN, VALUE), weight=np.full(K, 1e-6), random_state=0)
+    assert_allclose(equal.predict(ROW, COLUMN), model.predict(ROW, COLUMN), rtol=1e-9)
+
+
+def test_rows_without_any_value_are_not_there():
+    value = np.where(ROW == 3, np.nan, VALUE)
+    found = fit_ratings((ROW, COLUMN, value), 0, random_state=0)
+    assert 3 not in found.rows
+    with pytest.raises(ValueError, match="there are no ratings by row 3"):
+        found.recommend(3)
+
+
+def test_errors_of_many_entries_part_by_part(model, monkeypatch):
+    monkeypatch.setattr("powerkern.completion.ratings._AT_A_TIME", 999)
+    assert fit_ratings((ROW, COLUMN, VALUE), random_state=0).rmse == model.rmse
+
+
 @pytest.mark.parametrize("constant", [0.0, 7.0])
 def test_equal_ratings(constant):
     model = fit_ratings((ROW, COLUMN, np.full(K, constant)), random_state=0)
@@ -166,8 +200,24 @@ def test_what_cannot_be_fitted():
         fit_ratings((ROW, COLUMN, VALUE), 81)
     with pytest.raises(ValueError, match="shrinkage must be a positive number"):
         fit_ratings((ROW, COLUMN, VALUE), shrinkage=0.0)
+    with pytest.raises(ValueError, match=r"three arrays or columns \(row, column, value\), got 50; of a list of trip"):
+        fit_ratings(list(zip(ROW[:50], COLUMN[:50], VALUE[:50], strict=True)))
+    with pytest.raises(ValueError, match=r"weight has shape \(3,\), and there are 6000 ratings"):
+        fit_ratings((ROW, COLUMN, VALUE), weight=np.ones(3))
+    with pytest.raises(ValueError, match=r"labels of columns are missing \(NaN\)"):
+        fit_ratings((ROW, np.where(COLUMN == 3, np.nan, COLUMN), VALUE))
+    with pytest.raises(TypeError, match="ratings must be real numbers, got an array of complex128"):
+        fit_ratings(scipy.sparse.coo_array((VALUE + 1j, (ROW, COLUMN))))
     with pytest.raises(ValueError, match="two arrays of one length"):
         fit_ratings((ROW, COLUMN, VALUE), 0).fold_in([1, 2], [1.0])
+
+
+def test_what_cannot_be_asked(model):
+    with pytest.raises(TypeError, match="labels are of type int64, got <U1; pass labels as they were fitted"):
+        model.predict("7", 3)
+    for n in (-1, 2.5):
+        with pytest.raises(ValueError, match="n must be a whole number of at least 0"):
+            model.recommend(7, n)
 
 
 def test_weighted_rows_are_repeated_rows():
