@@ -210,6 +210,19 @@ def test_data_frames(dd):
     pandas.testing.assert_series_equal(transform(D["u"], one).compute(), one.transform(frame["u"]))
 
 
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_data_frames_with_a_negative_shift(dd, dtype):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.arange(5, 305).reshape(-1, 2), columns=["u", "v"], dtype=dtype).assign(word="a")
+    D = dd.from_pandas(frame, npartitions=3)
+    fitted = fit(D[["u", "v"]], "box-cox", shift=-4.5)
+    Z = transform(D, fitted)
+    assert list(Z.dtypes) == list(Z.compute().dtypes)
+    pandas.testing.assert_frame_equal(Z.compute()[["u", "v"]], fitted.transform(frame[["u", "v"]]))
+    back = inverse_transform(Z, fitted).compute()
+    assert_allclose(back[["u", "v"]], frame[["u", "v"]], rtol=1e-5)
+
+
 def test_chunks_of_unknown_length(dd):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(matrix("yeo-johnson"))
