@@ -66,7 +66,8 @@ def fit(
     Runs on the current scheduler (threads, processes, a `distributed.Client`), one thread a task. A chunk is released
     once it is summarised, in some 10 kB per column, and summaries are merged two at a time as they come: about as many
     are in memory as there are threads, plus the logarithm of the number of chunks. Where a worker dies, what it held is
-    made anew, and the result is the same, bit for bit.
+    made anew, and the result is the same, bit for bit. Robust estimators take more passes: see
+    `powerkern.sketch.fit_chunks`.
 
     Parameters
     ----------

@@ -18,6 +18,7 @@ da = pytest.importorskip("dask.array")
 import dask.bag  # noqa: E402
 
 from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
+from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
 
@@ -152,6 +153,16 @@ def test_summaries_are_merged_two_at_a_time_in_any_order():
         with dask.config.set(scheduler=scheduler):
             fits.append(fit(D).to_json())
     assert fits[0] == fits[1] == fit(D[:, :]).to_json()
+
+
+@pytest.mark.parametrize("estimator, options", [("rewml", {"quantile": 0.95}), ("mtl", {}), ("carroll", {})])
+def test_robust_fits_are_those_of_chunks(estimator, options):
+    X = matrix("box-cox")
+    X[::50] *= 20.0
+    expected = fit_chunks(np.split(X, 8), "box-cox", estimator, **options)
+    assert fit(da.from_array(X, chunks=(125, -1)), "box-cox", estimator, **options).to_json() == expected.to_json()
+    for other in (da.from_array(X, chunks=(125, 3)), [dask.delayed(part) for part in np.split(X, 8)]):
+        assert_array_equal(fit(other, "box-cox", estimator, **options).lmbda, expected.lmbda)
 
 
 def test_progress_counts_passes(monkeypatch):
