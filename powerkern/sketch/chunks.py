@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from typing import Any
@@ -17,6 +18,9 @@ from powerkern._typing import Bounds
 from powerkern._validate import naming
 from powerkern.sketch.driver import fit_with
 from powerkern.sketch.passes import Pass, S
+
+#: In place of a chunk, or of its weights, where there are no more.
+_NONE_LEFT = object()
 
 
 def fit_chunks(
@@ -156,9 +160,12 @@ def _check_rereadable(name: str, chunks: object) -> None:
             "function that starts reading, such as lambda: pandas.read_csv(path, chunksize=100_000)"
         )
     if not isinstance(chunks, Sequence):
+        instead = (
+            "cut it as chunks is cut" if name == "sample_weight" else "pass all rows in one array to powerkern.fit"
+        )
         raise TypeError(
-            f"{name} must be a list of chunks, or a function that returns an iterable of them, got "
-            f"{type(chunks).__name__}; pass all rows in one array to powerkern.fit"
+            f"{name} must be a list with an array for each chunk, or a function that returns an iterable of them, got "
+            f"{type(chunks).__name__}; {instead}"
         )
 
 
@@ -186,5 +193,13 @@ def _pairs(chunks: Any, sample_weight: Any, columns: list[int] | None) -> Iterat
     each = _read(chunks, columns)
     if sample_weight is None:
         return ((chunk, None) for chunk in each)
-    weights = sample_weight() if callable(sample_weight) else sample_weight
-    return zip(each, weights, strict=True)
+    return _side_by_side(each, sample_weight() if callable(sample_weight) else sample_weight)
+
+
+def _side_by_side(chunks: Iterator[Any], weights: Iterable[ArrayLike]) -> Iterator[tuple[object, Any]]:
+    """Chunks and their weights, of which there must be as many."""
+    for i, (chunk, weight) in enumerate(itertools.zip_longest(chunks, weights, fillvalue=_NONE_LEFT)):
+        if chunk is _NONE_LEFT or weight is _NONE_LEFT:
+            more, fewer = ("sample_weight", "chunks") if chunk is _NONE_LEFT else ("chunks", "sample_weight")
+            raise ValueError(f"{more} goes on after the {i} of {fewer}; pass an array of weights for each chunk")
+        yield chunk, weight

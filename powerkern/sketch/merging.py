@@ -13,7 +13,7 @@ from powerkern._arguments import domain_error_in, given_lambdas, is_weightless, 
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._lambda_limit import apply_limit, lambda_limit
-from powerkern._power_fit import PowerFit, warn_unfitted
+from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._shift import given_shift, to_own_units
 from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
@@ -89,7 +89,12 @@ def range_of(
 
 
 def sketch(
-    chunk: object, grid: Grid, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
+    chunk: object,
+    grid: Grid,
+    *,
+    sample_weight: ArrayLike | str | None = None,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
 ) -> Sketch:
     """Power sums of some rows on a grid that was made for all rows: the second of two passes.
 
@@ -101,6 +106,8 @@ def sketch(
         From the merged ranges of all chunks, the same for all chunks.
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
+    column_names : sequence of str, optional
+        Names of the columns, which must be those of the grid; default: those of a data frame.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
 
@@ -126,7 +133,7 @@ def sketch(
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
     rows, sample_weight = _frames.without_weights(chunk, sample_weight)
-    matrix = as_rows(rows, what="chunk")
+    matrix = as_rows(rows, column_names, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
     weight = chunk_weights(sample_weight, matrix)
     found = power_sums.sketch_matrix(
@@ -138,8 +145,8 @@ def sketch(
             f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
             f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
         )
-    if not found.fits.all():
-        j = int(np.argmin(found.fits))
+    if not (room := found.has_room()).all():
+        j = int(np.argmin(room))
         raise ValueError(
             f"{column_label(j, grid.column_names)}: the chunk has more rows, or weight, than the grid was made for; "
             "make it from the merged ranges of all chunks"
@@ -203,7 +210,8 @@ def extend(
     chunk : (n, p) or (n,) array-like
         The next rows.
     family, sample_weight, shift, column_names, n_threads
-        As for `range_of`; `family`, `shift` and `column_names` of the first chunk count.
+        As for `range_of`; `family` and `shift` of the first chunk count, and so do its `column_names`, except for
+        chunks that are data frames, whose own names must be those, or be replaced by `column_names` again.
 
     Returns
     -------
@@ -225,7 +233,9 @@ def extend(
         found = range_of(
             chunk, family, sample_weight=sample_weight, shift=shift, column_names=column_names, n_threads=n_threads
         )
-        return sketch(chunk, stream_grid(found), sample_weight=sample_weight, n_threads=n_threads)
+        return sketch(
+            chunk, stream_grid(found), sample_weight=sample_weight, column_names=column_names, n_threads=n_threads
+        )
     if not isinstance(total, Sketch):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     own = total.grid
@@ -238,7 +248,8 @@ def extend(
         n_threads=n_threads,
     )
     grid = grown_grid(own, stream_grid(found), total.n_obs + found.n_obs)
-    return added(regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
+    fresh = sketch(chunk, grid, sample_weight=sample_weight, column_names=column_names, n_threads=n_threads)
+    return added(regridded(total, grid), fresh)
 
 
 def finish(
@@ -280,7 +291,8 @@ def finish(
     Warns
     -----
     UserWarning
-        Once, listing columns that were not resolved or have no maximum.
+        Once, listing columns that were not resolved or have no maximum; and those whose raw values
+        overflow at a given lambda.
 
     Notes
     -----
@@ -307,7 +319,7 @@ def finish(
     )
     grid = total.grid
     warn_unfitted(results[:, STATUS], grid.column_names)
-    return PowerFit(
+    fitted = PowerFit(
         grid.family,
         results,
         standardize=standardize,
@@ -315,6 +327,9 @@ def finish(
         sums=sums,
         was_vector=grid.was_vector,
     )
+    if lmbda is not None and not standardize:
+        warn_overflow(fitted)
+    return fitted
 
 
 def finish_results(

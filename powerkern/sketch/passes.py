@@ -112,9 +112,9 @@ class SketchPass(Pass[Sketch]):
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Sketch:
         """Sums of the chosen columns of a chunk."""
-        if not self.chosen.all():
-            chunk = as_rows(chunk, what="chunk").values[:, self.chosen]
-        return sketch(chunk, self.grid, sample_weight=weight, n_threads=self.n_threads)
+        values = as_rows(chunk, what="chunk").values  # whose names the first pass has checked, or replaced
+        chosen = values if self.chosen.all() else values[:, self.chosen]
+        return sketch(chosen, self.grid, sample_weight=weight, n_threads=self.n_threads)
 
     def part(self, columns: ArrayLike) -> Self | None:
         """Sums of those of these columns that were chosen."""
