@@ -11,37 +11,34 @@ import json
 import re
 import shlex
 import sys
-import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pages import ROOT, blocks
 
 import powerkern
 from powerkern.__main__ import main
 
-ROOT = Path(__file__).resolve().parents[1]
 WRITTEN = (page for folder in (".", "api", "guide") for page in sorted((ROOT / "docs" / folder).glob("*.rst")))
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(page for page in WRITTEN if page.stem != "sg_execution_times")]
 IDS = [page.relative_to(ROOT).as_posix() for page in PAGES]
-
-FENCED = re.compile(r"^```(?P<language>\w+)\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
-INDENTED = re.compile(r"^\.\. code-block:: (?P<language>\w+)\n\n(?P<code>(?:   .*\n|\n)+)", re.MULTILINE)
-
 
 #: Chunks that a page takes for given, and what mpi4py is to the only process of a run.
 CHUNK = np.random.default_rng(0).lognormal(size=(100, 2))
 ALONE = SimpleNamespace(MPI=SimpleNamespace(COMM_WORLD=SimpleNamespace(allreduce=lambda value, op: value)))
 
 
-def blocks(page: Path, *languages: str) -> list[str]:
-    pattern = FENCED if page.suffix == ".md" else INDENTED
-    found = pattern.finditer(page.read_text(encoding="utf-8"))
-    return [textwrap.dedent(match["code"]) for match in found if match["language"] in languages]
+#: Pages whose Python is run by the tests of Ray and of Spark.
+OF_ENGINES = ("ray.rst", "spark.rst")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if blocks(page, "python") and page.name not in OF_ENGINES],
+    ids=lambda page: page.name,
+)
 def test_python_runs(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sklearn")
     names: dict[str, object] = {"chunks": [CHUNK]}

@@ -15,6 +15,7 @@ import numpy as np
 import processes
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import ROOT, blocks
 
 import powerkern as pk
 
@@ -283,6 +284,23 @@ def test_wrong_use(dataset, frame):
 
 def test_examples():
     assert doctest.testmod(powerkern.ray, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).failed == 0
+
+
+def test_the_guide(tmp_path):
+    table = pandas.DataFrame(np.random.default_rng(0).lognormal(size=(200, 3)), columns=list("uvw"))
+    (tmp_path / "measurements").mkdir()
+    table.to_parquet(tmp_path / "measurements/part.parquet")
+    np.save(tmp_path / "part.npy", table[["u", "v"]])
+    files, chunks = blocks(ROOT / "docs/guide/ray.rst", "python")[:2]
+    for folder in ("measurements", "transformed"):
+        files = files.replace(f'"{folder}"', f'"{tmp_path}/{folder}"')
+    names = {"blocks": [table[["u", "v"]]], "paths": [tmp_path / "part.npy"]}
+    exec(files, names)
+    fitted = pk.fit(table, sample_weight="w")
+    assert_allclose(pandas.read_parquet(tmp_path / "transformed"), fitted.transform(table), rtol=1e-10, atol=1e-12)
+    exec(chunks, names)
+    assert_allclose(names["fit"].lmbda, pk.fit(table[["u", "v"]], "box-cox").lmbda, rtol=1e-10)
+    assert_allclose(ray.get(names["transformed"])[0], names["fit"].transform(table[["u", "v"]]))
 
 
 def test_without_ray_the_import_says_what_to_install():

@@ -14,6 +14,7 @@ import numpy as np
 import processes
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import ROOT, blocks
 
 import powerkern as pk
 from powerkern import Status
@@ -309,6 +310,18 @@ def test_connect():
 
 def test_examples(spark):
     assert doctest.testmod(powerkern.spark).failed == 0
+
+
+def test_the_guide(spark, tmp_path):
+    table = pandas.DataFrame(np.random.default_rng(0).lognormal(size=(200, 3)), columns=list("uvw"))
+    (tmp_path / "measurements").mkdir()
+    table.to_parquet(tmp_path / "measurements/part.parquet")
+    code = blocks(ROOT / "docs/guide/spark.rst", "python")[0]
+    for folder in ("measurements", "transformed"):  # the JVM has a folder of its own
+        code = code.replace(f'"{folder}"', f'"{tmp_path}/{folder}"')
+    exec(code, {})
+    fitted = pk.fit(table, sample_weight="w")
+    assert_allclose(pandas.read_parquet(tmp_path / "transformed"), fitted.transform(table), rtol=1e-10, atol=1e-12)
 
 
 def test_without_pyspark_the_import_says_what_to_install():
