@@ -22,8 +22,10 @@ from powerkern.sketch.robust_column import Column
 _MAD, _SAFETY = 1.4826, 2.0
 #: Half widths of the scans of the objective about the start, and their points.
 _REACHES, _POINTS = (0.01, 0.04, 0.16, 0.64), 41
+#: How far above its minimum the search in memory may leave these objectives, whose sums change value by value.
+_ABOVE = {TRIMMED: 1e-4, CARROLL: 1e-5}
 #: What is taken for the search's own tolerance.
-_TOLERANCE = 2e-5
+TOLERANCE = 2e-5
 
 
 def start_error(column: Column) -> float:
@@ -39,7 +41,7 @@ def start_error(column: Column) -> float:
         low = np.flatnonzero(q <= q.min() + _SAFETY * (_doubt(column, at, q) + rough))
         if low[0] > 0 and low[-1] < _POINTS - 1:
             ends = at[[low[0] - 1, low[-1] + 1]]
-            return float(np.abs(ends - lmbda).max()) + _TOLERANCE
+            return float(np.abs(ends - lmbda).max()) + TOLERANCE
     return np.inf
 
 
@@ -49,7 +51,7 @@ def _doubt(column: Column, lmbdas: FloatArray, q: FloatArray) -> float:
         x, w, _ = moment_points(column.cells.part(column.cells.mean != column.tie))
         routes = np.array([column.begun[ROUTE]])
         other = column.estimator.objective(x[:, None], column.family, lmbdas, w / column.unit, 1, routes)[0]
-        return float(np.ptp(other - q))
+        return max(float(np.ptp(other - q)), _ABOVE[column.options.criterion])
     figures, y = column.cut(column.lmbda, column.options.rule)
     loc, scale = _doubts(column, y, figures)
     from scipy.special import ndtri  # costs a third of the time to import powerkern
@@ -121,7 +123,8 @@ def step_error(column: Column, rule: int, error: float) -> float:
         open_weight = [_weight_at(column, y, here[CUT_LOC] + end, spread) for end in (-reach, reach)]
     influence, of_scaling = _influence(column)
     together = np.abs((outside[1:] - outside[0]) @ influence).max()
-    return float(_SAFETY * (together + np.abs(influence) @ np.array(open_weight) + of_scaling))
+    found = float(_SAFETY * (together + np.abs(influence) @ np.array(open_weight) + of_scaling))
+    return max(found, error) if column.options.criterion == TRIMMED else found  # whose steps hardly move lambda
 
 
 def _weight_at(column: Column, y: FloatArray, value: float, spread: float = 0.0) -> float:

@@ -20,7 +20,7 @@ from powerkern._estimators import Robust
 from powerkern._lambda_limit import LambdaLimit, apply_limit
 from powerkern._shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.sketch.certificate import start_error, step_error
+from powerkern.sketch.certificate import TOLERANCE, start_error, step_error
 from powerkern.sketch.order import (
     Bins,
     Sample,
@@ -52,6 +52,8 @@ def fit_robust(
     binned = [column for column in columns if column.is_binned]
     reader.divide(binned, [first_edges(first, column.j) for column in binned])
     inexact = [column for column in columns if not column.is_exact]
+    for column in binned:
+        column.error = TOLERANCE  # of the search, where values are known but not row by row
     for column in inexact:
         column.start()
     inexact = [column for column in inexact if column.is_fitted]
