@@ -66,6 +66,7 @@ class FittedColumns:
         self._families = np.full(len(results), FAMILIES[family]) if families is None else families
         self._was_vector = was_vector
         self._unit_weights = unit_weights
+        self.lmbda_error = np.where(results[:, STATUS] == Status.BRACKETED, np.nan, 0.0)
         self._data = data
         self._sums = sums
 

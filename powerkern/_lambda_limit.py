@@ -19,7 +19,7 @@ from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
 _FLOAT64 = np.dtype(np.float64)
 #: Columns whose lambda was looked for and is not what it was meant to be; and those that have one.
 _DOUBTFUL = (Status.NOT_CERTIFIED, Status.NOT_SETTLED, Status.UNRESOLVED)
-_FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.TIED, *_DOUBTFUL)
+_FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.TIED, Status.BRACKETED, *_DOUBTFUL)
 
 
 class LambdaLimit(NamedTuple):

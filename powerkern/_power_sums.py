@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
@@ -319,8 +320,6 @@ class Sketches:
         weights came to nothing, and how often they were moved to another reference.
     inside : (p,) ndarray of int64
         0 for a column that has values beyond its grid.
-    fits : (p,) ndarray of bool
-        Whether the weight of each column is one that 64 bits hold.
     """
 
     def __init__(self, values: Columns, family: int, weight: FloatArray, cells: FloatArray) -> None:
@@ -328,11 +327,12 @@ class Sketches:
         self._family, self._weight, self._cells = family, weight, cells
         self._starts = starts_of(cells)
         self._column = np.repeat(np.arange(p), np.diff(self._starts))
-        self._per_quantum = np.ldexp(1.0, -cells[self._column, sketch.G_QUANTUM].astype(np.int64))
+        per_quantum = np.ldexp(1.0, -cells[:, sketch.G_QUANTUM].astype(np.int64))
+        self._per_quantum = np.repeat(per_quantum, sketch.N_POWERS * np.diff(self._starts))
         self._total = np.zeros(p)
         self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
         self.roundings = np.zeros((p, N_ROUNDINGS), dtype=np.int64)
-        self.inside, self.fits = np.ones(p, dtype=np.int64), np.ones(p, dtype=bool)
+        self.inside = np.ones(p, dtype=np.int64)
         self._adding = threading.Lock()
 
     @contextmanager
@@ -349,18 +349,30 @@ class Sketches:
             sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
 
         yield add
+        part *= self._per_quantum[first * sketch.N_POWERS : last * sketch.N_POWERS]
         sums = part.reshape(-1, sketch.N_POWERS)
-        sums *= self._per_quantum[first:last, None]
         column, width = self._column[first:last] - group.start, group.stop - group.start
         total = np.bincount(column, sums[:, 0], width)
-        lost = np.bincount(column, (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5), width).astype(np.int64)
+        light = (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5)
+        lost = np.bincount(column[light], minlength=width) if light.any() else 0
+        quanta = np.rint(part, out=part).reshape(-1, sketch.N_POWERS)
         with self._adding:
             self._total[group] += total
-            self.fits[group] = self._total[group] < 2.0**ROOM
-            if self.fits[group].all():
-                self.totals[first:last] += np.rint(sums, out=sums).astype(np.int64)
-            told = [np.ones_like(lost), np.full_like(lost, rows), lost, np.zeros_like(lost)]
-            self.roundings[group] += np.where(total > 0.0, told, 0).T
+            if self.has_room(group).all():
+                self.totals[first:last] += quanta.astype(np.int64)
+            self.roundings[group] += _told(total > 0.0, rows, lost)
+
+    def has_room(self, group: slice = slice(None)) -> BoolArray:
+        """Whether the weight of each column is one that 64 bits hold."""
+        room: BoolArray = self._total[group] < 2.0**ROOM
+        return room
+
+
+def _told(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
+    """What is noted of columns whose sums of so many rows were rounded, where there are `some`."""
+    told = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
+    told[:, 0], told[:, 1], told[:, 2] = some, rows * some, lost
+    return told
 
 
 def _aligned_zeros(n: int) -> FloatArray:

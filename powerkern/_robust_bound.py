@@ -58,11 +58,11 @@ def moved_to(
         again = _fitted(kept, family, lmbdas, weight)
         if isinstance(estimator, Robust):
             if estimator.options.criterion == CARROLL:
-                _restandardize(again, *_huber(kept, family, again, weight))
+                restandardize(again, *huber_of_standardized(kept, family, again, weight))
             else:  # the scale is the standard deviation, or a multiple of it
                 before = _fitted(kept, family, found[:, LMBDA], weight)
                 apart = np.exp(found[:, LOG_FACTOR] - before[:, LOG_FACTOR])
-                _restandardize(again, 0.0, found[:, SCALE] / before[:, SCALE] * apart)
+                restandardize(again, 0.0, found[:, SCALE] / before[:, SCALE] * apart)
         again[:, NLL] += np.log(divisor[:, 0])
         again[np.ix_(tied, [NLL, CURVATURE])] *= (again[tied, N_OBS] / found[tied, N_KEPT])[:, np.newaxis]
         found[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
@@ -88,7 +88,7 @@ def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray
     return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
 
 
-def _huber(rows: FloatArray, family: int, results: FloatArray, weight: FloatArray) -> FloatArray:
+def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: FloatArray) -> FloatArray:
     """Location and scale of the standardised rows under Huber's least favourable density, which Carroll's fit has."""
     z = rows.copy()
     APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
@@ -101,7 +101,7 @@ def _huber(rows: FloatArray, family: int, results: FloatArray, weight: FloatArra
     return out.T
 
 
-def _restandardize(results: FloatArray, loc: FloatArray | float, scale: FloatArray) -> None:
+def restandardize(results: FloatArray, loc: FloatArray | float, scale: FloatArray) -> None:
     """Move the location and multiply the scale of fits; both in units of their scale."""
     results[:, LOC] += loc * results[:, SCALE]
     results[:, SCALE] *= scale

@@ -51,13 +51,18 @@ def fit_beyond_ties(fit: Fit, columns: FloatArray, weights: FloatArray | None, o
     found[:, [N_OBS, X_MIN, X_MAX]] = out[rows][:, [N_OBS, X_MIN, X_MAX]]
     all_kept = ~np.isin(found[:, ROUTE], (Route.REFIT, Route.REFIT_BOTH_SIDES))
     found[all_kept, KEPT_LOW], found[all_kept, KEPT_HIGH] = found[all_kept, X_MIN], found[all_kept, X_MAX]
+    count_ties(found, ties, tied)
+    out[rows[fitted]] = found[fitted]
+
+
+def count_ties(found: FloatArray, ties: FloatArray, tied: FloatArray) -> None:
+    """Count the equal values, of some weight, in fits of the others: kept where they are within the cut-off."""
     inside = (found[:, KEPT_LOW] <= ties) & (ties <= found[:, KEPT_HIGH])
     n_fitted = found[:, N_KEPT].copy()
     found[:, N_KEPT] += np.where(inside, tied, 0.0)
     found[:, [NLL, CURVATURE]] *= (n_fitted / found[:, N_KEPT])[:, np.newaxis]  # sums over the values fitted
-    settled = np.isin(found[:, STATUS], (Status.OK, Status.SCANNED, Status.MULTIMODAL))
+    settled = np.isin(found[:, STATUS], (Status.OK, Status.SCANNED, Status.BRACKETED, Status.MULTIMODAL))
     found[settled, STATUS] = Status.TIED
-    out[rows[fitted]] = found[fitted]
 
 
 def without_ties(

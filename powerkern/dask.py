@@ -66,7 +66,8 @@ def fit(
     Runs on the current scheduler (threads, processes, a `distributed.Client`), one thread a task. A chunk is released
     once it is summarised, in some 10 kB per column, and summaries are merged two at a time as they come: about as many
     are in memory as there are threads, plus the logarithm of the number of chunks. Where a worker dies, what it held is
-    made anew, and the result is the same, bit for bit.
+    made anew, and the result is the same, bit for bit. Robust estimators take more passes: see
+    `powerkern.sketch.fit_chunks`.
 
     Parameters
     ----------
@@ -109,8 +110,6 @@ def fit(
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
     weight_name = sample_weight if isinstance(sample_weight, str) else None
-    if column_names is not None and _is_frame(X):
-        X, column_names = _renamed(X, column_names, weight_name), None
     blocks = _blocks(X, None if weight_name is not None else sample_weight)
     columns: list[IntArray | None] = [None]
     if len(blocks) > 1:
@@ -206,6 +205,11 @@ def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
     return merge(a, b)
 
 
+def _of_any_value(fit: PowerFit) -> PowerFit:
+    """A fit of the same columns that has no domain, for the made-up values that show the types of the results."""
+    return PowerFit("yeo-johnson", fit._results, standardize=fit.standardize, column_names=fit.column_names)
+
+
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     if len(block) == 0:
         return block.astype(_result_type(block.dtype)) if isinstance(block, np.ndarray) else block
@@ -246,7 +250,7 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
     if _is_frame(X):
-        meta = _transformed(X._meta_nonempty, fit, "transform").iloc[:0]
+        meta = _transformed(X._meta_nonempty, _of_any_value(fit), "transform").iloc[:0]
         return X.map_partitions(function, fit, meta=meta)
     _check_array(X)
     p = 1 if X.ndim == 1 else X.shape[1]
@@ -284,17 +288,6 @@ def _is_list(X: Any) -> bool:
 
 def _is_delayed(chunk: Any) -> bool:
     return isinstance(chunk, Delayed) or type(chunk).__module__.startswith("distributed.")
-
-
-def _renamed(X: Any, names: Sequence[str], weight_name: str | None) -> Any:
-    """A data frame with other names of its columns, except for that of the weights."""
-    kept = [j for j, name in enumerate(X.columns) if str(name) != weight_name]
-    renamed = list(X.columns)
-    for j, name in zip(kept, as_names(names, len(kept)), strict=True):
-        renamed[j] = name
-    X = X.copy()
-    X.columns = renamed
-    return X
 
 
 def _check_array(X: Any) -> None:

@@ -238,7 +238,7 @@ def fit(
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     meant = inspect.signature(fit).parameters if estimator_options else ()
     other = other_estimator(estimator, estimator_options, meant)
-    _check_together(family, None if other is None else estimator, criterion, lmbda, ymax)
+    check_together(family, None if other is None else estimator, lmbda, ymax, criterion)
     standardize = as_flag("standardize", standardize)
     rows, sample_weight = _frames.without_weights(X, sample_weight)
     chosen = _frames.chosen_positions(rows, non_numeric)
@@ -289,8 +289,8 @@ def fit(
     return fitted
 
 
-def _check_together(
-    family: str, other: str | None, criterion: str, lmbda: ArrayLike | None, ymax: float | None
+def check_together(
+    family: str, other: str | None, lmbda: ArrayLike | None, ymax: float | None, criterion: str = LIKELIHOOD
 ) -> None:
     """Raise for arguments that do not go with each other; other: the estimator, unless maximum likelihood."""
     if criterion != LIKELIHOOD and family != BEST:

@@ -18,6 +18,7 @@ da = pytest.importorskip("dask.array")
 import dask.bag  # noqa: E402
 
 from powerkern.dask import fit, inverse_transform, transform  # noqa: E402
+from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:FutureWarning")
 
@@ -154,6 +155,16 @@ def test_summaries_are_merged_two_at_a_time_in_any_order():
     assert fits[0] == fits[1] == fit(D[:, :]).to_json()
 
 
+@pytest.mark.parametrize("estimator, options", [("rewml", {"quantile": 0.95}), ("mtl", {}), ("carroll", {})])
+def test_robust_fits_are_those_of_chunks(estimator, options):
+    X = matrix("box-cox")
+    X[::50] *= 20.0
+    expected = fit_chunks(np.split(X, 8), "box-cox", estimator, **options)
+    assert fit(da.from_array(X, chunks=(125, -1)), "box-cox", estimator, **options).to_json() == expected.to_json()
+    for other in (da.from_array(X, chunks=(125, 3)), [dask.delayed(part) for part in np.split(X, 8)]):
+        assert_array_equal(fit(other, "box-cox", estimator, **options).lmbda, expected.lmbda)
+
+
 def test_progress_counts_passes(monkeypatch):
     tqdm = pytest.importorskip("tqdm")
     counted: list[str] = []
@@ -197,6 +208,19 @@ def test_data_frames(dd):
     one = fit(D["u"])
     assert_same_fit(one, pk.fit(frame["u"]))
     pandas.testing.assert_series_equal(transform(D["u"], one).compute(), one.transform(frame["u"]))
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_data_frames_with_a_negative_shift(dd, dtype):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.arange(5, 305).reshape(-1, 2), columns=["u", "v"], dtype=dtype).assign(word="a")
+    D = dd.from_pandas(frame, npartitions=3)
+    fitted = fit(D[["u", "v"]], "box-cox", shift=-4.5)
+    Z = transform(D, fitted)
+    assert list(Z.dtypes) == list(Z.compute().dtypes)
+    pandas.testing.assert_frame_equal(Z.compute()[["u", "v"]], fitted.transform(frame[["u", "v"]]))
+    back = inverse_transform(Z, fitted).compute()
+    assert_allclose(back[["u", "v"]], frame[["u", "v"]], rtol=1e-5)
 
 
 def test_chunks_of_unknown_length(dd):
@@ -285,8 +309,8 @@ def test_wrong_data_are_named():
         fit(da.ones((0, 3)))
     with pytest.raises(ValueError, match="did you mean 'box-cox'"):
         fit(D, "boxcox")
-    with pytest.raises(ValueError, match="estimator='mtl' needs the order of all values"):
-        fit(D, "box-cox", "mtl")
+    with pytest.raises(ValueError, match="estimator='ks' needs every value in its order"):
+        fit(D, "box-cox", "ks")
     with pytest.raises(ValueError, match="X has 4 columns, the fit has 1"):
         transform(D, pk.fit([1.0, 2.0]))
     with pytest.raises(TypeError, match="fit must be a PowerFit, got ndarray"):

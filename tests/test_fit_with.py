@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern.sketch import beside, fit_chunks, fit_with
+from powerkern.sketch import Column, beside, columns_to_read, fit_chunks, fit_with
 
 rng = np.random.default_rng(14)
 N = 1000
@@ -113,3 +113,21 @@ def test_progress_counts_passes_and_chunks(monkeypatch):
     fit_with(Engine(*((part,) for part in parts)), progress=True)
     fit_chunks(parts, progress=True)
     assert counted == {" passes": 2, " chunks": 2 * len(parts)}
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "match"),
+    [
+        ("price", TypeError, r"columns is one string; pass a list of names, such as \['price'\]"),
+        ([], ValueError, "at least one column"),
+        (["price", "price"], ValueError, "each once"),
+        (["price", "w"], ValueError, "not that of the weights"),
+        (["cost"], ValueError, "there is no column 'cost' among 'price', 'name', 'w'"),
+        (["name"], TypeError, "column 'name' is of type string, which holds no numbers"),
+    ],
+)
+def test_columns_that_cannot_be_read(columns, error, match):
+    table = [Column("price", "double", True), Column("name", "string", False), Column("w", "double", True)]
+    assert columns_to_read(table, None, "w") == ["price", "w"]
+    with pytest.raises(error, match=match):
+        columns_to_read(table, columns, "w")

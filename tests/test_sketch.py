@@ -458,6 +458,26 @@ def test_chunks_with_options():
     assert fit.column_names == expected.column_names
 
 
+def test_names_replace_those_of_data_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns("yeo-johnson")[:, :2], columns=["a", "b"])
+    expected = pk.fit(frame, column_names=["x", "y"])
+    fit = fit_chunks([frame[:300], frame[300:]], column_names=["x", "y"])
+    assert fit.column_names == expected.column_names == ["x", "y"]
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+    stream = extend(None, frame[:300], column_names=["x", "y"])
+    assert finish(extend(stream, frame[300:], column_names=["x", "y"])).column_names == ["x", "y"]
+    with pytest.raises(ValueError, match="other columns"):
+        extend(stream, frame[300:])
+
+
+def test_raw_values_that_overflow_at_a_given_lambda():
+    x = np.arange(1.0, 200.0)
+    for fit in pk.fit, lambda x, **options: fit_chunks([x], **options):
+        with pytest.warns(UserWarning, match="column 0: raw values overflow"):
+            fit(x, lmbda=300.0, standardize=False)
+
+
 def test_chunks_that_cannot_be_fitted():
     X = np.arange(1.0, 9.0).reshape(4, 2)
     with pytest.raises(TypeError, match="chunks is an iterator, which can be read only once"):
@@ -472,10 +492,14 @@ def test_chunks_that_cannot_be_fitted():
         fit_chunks([X, X[:, :1]])
     with pytest.raises(ValueError, match="in chunk 0: sample_weight"):
         fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
-    with pytest.raises(ValueError, match="shorter"):
+    with pytest.raises(ValueError, match="chunks goes on after the 1 of sample_weight; pass an array of weights"):
         fit_chunks([X, X], sample_weight=[np.ones(4)])
-    with pytest.raises(ValueError, match=r"estimator='rewml' needs the order of all values.* draw rows at random"):
-        fit_chunks([X], estimator="rewml")
+    with pytest.raises(ValueError, match="sample_weight goes on after the 1 of chunks"):
+        fit_chunks([X], sample_weight=[np.ones(4), np.ones(4)])
+    with pytest.raises(TypeError, match=r"sample_weight must be a list .*, got ndarray; cut it as chunks is cut"):
+        fit_chunks([X, X], sample_weight=np.ones(8))
+    with pytest.raises(ValueError, match=r"estimator='ks' needs every value in its order.* draw rows at random"):
+        fit_chunks([X], estimator="ks")
     with pytest.raises(ValueError, match="did you mean 'rewml'"):
         fit_chunks([X], estimator="rewm")
 

@@ -31,6 +31,7 @@ def test_codes_are_those_of_stored_fits():
         "TAIL_KEPT": 15,
         "NOT_SETTLED": 16,
         "TIED": 17,
+        "BRACKETED": 18,
     }
 
 

@@ -28,6 +28,7 @@ from powerkern._jit import compiled_as, entry, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.boxcox import boxcox, boxcox_dx, inv_boxcox
 from powerkern.kernels.elementary import exp, expm1, log1p
+from powerkern.kernels.elementary import log as ln
 from powerkern.kernels.yeojohnson import inv_yeojohnson, yeojohnson, yeojohnson_dx
 
 #: Exponents closer to 0 than this act as 0 on the log of any float64.
@@ -414,6 +415,34 @@ def transform_sorted(column: SortedColumn, lmbda: float, rule: int, y: FloatArra
     elif first > 0:
         _tangents(column.x[:first], change.x, at, slope, y[:first])
     _tangents(column.x[last:n], change.x, at, slope, y[last:n])
+
+
+@kernel
+def rectified_log_at(y: float, column: SortedColumn, lmbda: float, rule: int) -> float:
+    """The signed log of the value whose transform, rectified by `rule`, is y; infinite beyond the range."""
+    if is_low_tail_in_logs(column, rule) and lmbda > 0.0:
+        log = column.logs[column.lower]
+        at = psi_at(log, lmbda, 0.0)
+        if y < at:
+            return float(log + (y - at) / exp(lmbda * log))
+    elif rule != NOT_RECTIFIED and lmbda > 1.0:
+        return _log_on_tangent(y, column, lmbda, rule, -1.0)
+    if rule != NOT_RECTIFIED and lmbda < 1.0:
+        return _log_on_tangent(y, column, lmbda, rule, 1.0)
+    return log_at(y, lmbda, column.below)
+
+
+@kernel
+def _log_on_tangent(y: float, column: SortedColumn, lmbda: float, rule: int, side: float) -> float:
+    """The signed log of the value with transform y, linear above (side 1) or below (-1) the change point."""
+    change = change_point(column, lmbda, rule)
+    at = psi_at(change.log, lmbda, column.below)
+    if not (y - at) * side > 0.0:
+        return log_at(y, lmbda, column.below)
+    x = change.x + (y - at) / exp((lmbda - 1.0) * change.log)
+    if column.below > 0.0:
+        return math.copysign(log1p(abs(x)), x)
+    return ln(x) if x > 0.0 else -math.inf
 
 
 @kernel

@@ -23,6 +23,7 @@ from powerkern._jit import (
     COUNTS,
     INTEGER,
     LANES,
+    REAL,
     ROWS,
     borrowed,
     entry,
@@ -43,6 +44,7 @@ from powerkern.kernels.counts import (
     counts_of,
     inside_of,
     median_and_mad,
+    outside_of,
     part_of,
     unit_of,
 )
@@ -71,6 +73,7 @@ from powerkern.kernels.rectified import (
     ROOM,
     SortedColumn,
     log_at,
+    rectified_log_at,
     transform_sorted,
     value_at,
 )
@@ -637,7 +640,7 @@ def _finish(
     looked_at = options.criterion == QQ and not options.cellwise and row[STATUS] != _NOT_CERTIFIED
     if looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options):
         row[STATUS] = _TAIL_KEPT
-    correction = _scale_correction(row[N_KEPT] / _value_weight(every.counts), row[N_KEPT] / row[N_OBS], options)
+    correction = scale_correction(row[N_KEPT] / _value_weight(every.counts), row[N_KEPT] / row[N_OBS], options)
     row[SCALE] *= correction
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
@@ -649,7 +652,7 @@ def _finish(
 
 
 @kernel
-def _scale_correction(n_kept: float, share: float, options: Options) -> float:
+def scale_correction(n_kept: float, share: float, options: Options) -> float:
     """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
     if options.cellwise:
         return math.sqrt(n_kept / (n_kept - 1.0))
@@ -694,7 +697,12 @@ def _value_weight(counts: Counts | None) -> float:
 @kernel
 def _original(y: float, lmbda: float, below: float, prescaling: _Prescaling) -> float:
     """The value of the column whose transform is y; the end of the range beyond it."""
-    at = log_at(y, lmbda, below)
+    return _value_of(log_at(y, lmbda, below), below, prescaling)
+
+
+@kernel
+def _value_of(at: float, below: float, prescaling: _Prescaling) -> float:
+    """The value of the column with this signed log."""
     if below == 0.0:
         return prescaling.divisor * exp(prescaling.power * at)
     return prescaling.center + prescaling.divisor * value_at(at, below)
@@ -810,3 +818,42 @@ def weighted_objective_columns(
     each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
         _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, each, out[j])
+
+
+# --- what is kept at a lambda -----------------------------------------------------------------------
+
+
+#: What `cut_column` finds: the interval of values kept, weights before and after it, location and scale of the
+#: transform, prestandardisation, and whether a tail that is far out was kept.
+N_CUT = 9
+CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
+
+
+@entry((COLUMN, COLUMN, INTEGER, numbers_of(Options), REAL, INTEGER, _ROBUST_WORK, COLUMN, COLUMN))
+def cut_column(
+    x: FloatArray,
+    weight: FloatArray,
+    family: int,
+    options: Options,
+    lmbda: float,
+    rule: int,
+    work: RobustWork,
+    y: FloatArray,
+    out: FloatArray,
+) -> None:
+    """What of a sorted column with weights is kept at a lambda of the data, and its transform, rectified by `rule`."""
+    work, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
+    prescaling, every = _prepared(x, weight, family, options, work)
+    at = lmbda * prescaling.power
+    kept = _kept(every, at, rule, options)
+    y[:] = every.y[: x.size]
+    reach = options.cutoff * kept.scale
+    column = every.column
+    out[CUT_LOW] = _value_of(rectified_log_at(kept.loc - reach, column, at, rule), column.below, prescaling)
+    out[CUT_HIGH] = _value_of(rectified_log_at(kept.loc + reach, column, at, rule), column.below, prescaling)
+    before, after = outside_of(every.counts, kept.start, kept.stop, x.size)
+    factor = unit_of(every.counts) / _value_weight(every.counts)
+    out[CUT_BEFORE], out[CUT_AFTER] = (before + kept.below) / factor, (after + kept.above) / factor
+    out[CUT_LOC], out[CUT_SCALE] = kept.loc, kept.scale
+    out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, prescaling.divisor if column.below > 0.0 else 1.0
+    out[CUT_TAIL] = 1.0 if kept.stop > kept.start and _keeps_far_tail(every, at, kept, options) else 0.0

@@ -51,7 +51,7 @@ GLOBAL, BRENT = range(2)
 UNTIL_SETTLED = -1
 
 #: Huber's constant for location and scale.
-_HUBER_K = 1.5
+HUBER_K = 1.5
 #: R's default tolerance of optimize(): the fourth root of the rounding unit.
 CELLWISE_XTOL = 0.0001220703125
 
@@ -226,8 +226,8 @@ def huber_of(y: FloatArray, counts: Counts | None, criterion: int) -> LocScale:
     Carroll's likelihood [2]_ has the density that is normal in the center and falls off more slowly beyond.
     """
     if criterion == CARROLL:
-        return huber_likelihood_of(y, counts, _HUBER_K)
-    return one_step_of(y, counts, _HUBER_K, CELLWISE_BETA)
+        return huber_likelihood_of(y, counts, HUBER_K)
+    return one_step_of(y, counts, HUBER_K, CELLWISE_BETA)
 
 
 @kernel
@@ -503,7 +503,7 @@ def _on_grid(at: Sorted, low: float, high: float, n_parts: int, options: Options
 def _in_cells(
     counts: None, scores: FloatArray, at: Sorted, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
-    qq = QQObjective(at.column, scores, options.rule, _HUBER_K, options.c, at.lanes)
+    qq = QQObjective(at.column, scores, options.rule, HUBER_K, options.c, at.lanes)
     n_points = search_cells(qq, low, high, work.search)
     p = 0
     for k in range(n_points):
@@ -532,7 +532,7 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatA
     """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest."""
     best, by_lanes = 0, _by_lanes(at, options)
     if by_lanes:
-        qq_objectives(at.column, at.counts, at.scores, options.rule, _HUBER_K, options.c, points, at.lanes, values)
+        qq_objectives(at.column, at.counts, at.scores, options.rule, HUBER_K, options.c, points, at.lanes, values)
     for k in range(points.size):
         value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf

@@ -14,7 +14,7 @@ None; then ``finish(total)``.
 from powerkern._validate import naming
 from powerkern.sketch.chunks import fit_chunks
 from powerkern.sketch.columns import Column, columns_to_read
-from powerkern.sketch.driver import check_estimator, fit_with, resolved
+from powerkern.sketch.driver import fit_with
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
 from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
 from powerkern.sketch.passes import MapReduce, Pass
@@ -28,6 +28,7 @@ from powerkern.sketch.summaries import (
     beside,
     checked_bounds,
     replaced,
+    resolved,
     unresolved,
 )
 
@@ -43,7 +44,6 @@ __all__ = [
     "Range",
     "Sketch",
     "beside",
-    "check_estimator",
     "checked_bounds",
     "columns_to_read",
     "extend",

@@ -29,16 +29,23 @@ def columns_to_read(table: Sequence[Column], columns: Sequence[str] | None, samp
     Raises
     ------
     TypeError, ValueError
-        Columns that are not there, that hold no numbers, or none at all.
+        Columns that are not there, that hold no numbers, that are named twice, or none at all.
     """
     if not (sample_weight is None or isinstance(sample_weight, str)):
         raise TypeError(f"sample_weight must be the name of a column, got {type(sample_weight).__name__}")
+    if isinstance(columns, str):
+        raise TypeError(f"columns is one string; pass a list of names, such as [{columns!r}]")
     weights = [] if sample_weight is None else [sample_weight]
     if columns is None:
         columns = [one.name for one in table if one.is_numeric and one.name not in weights]
-    if not columns:
-        raise TypeError(f"no column of X holds numbers: {', '.join(repr(one.name) for one in table)}")
-    return _checked(table, [*columns, *weights])
+        if not columns:
+            raise TypeError(f"no column of X holds numbers: {', '.join(repr(one.name) for one in table)}")
+    names = [*columns, *weights]
+    if not columns or len(set(names)) < len(names):
+        raise ValueError(
+            f"columns must name at least one column, each once, and not that of the weights, got {list(columns)}"
+        )
+    return _checked(table, names)
 
 
 def _checked(table: Sequence[Column], names: Sequence[str]) -> list[str]:

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
-from powerkern._estimators import ESTIMATORS
-from powerkern._power_fit import PowerFit
+from powerkern._estimators import NearestNormal, Robust, other_estimator, plain_options
+from powerkern._lambda_limit import lambda_limit
+from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import BoolArray, Bounds
-from powerkern._validate import as_choice
+from powerkern._validate import as_choice, as_flag
+from powerkern.fitting import check_together
 from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.results import STATUS
 from powerkern.sketch.merging import finish, merge
-from powerkern.sketch.passes import MapReduce, Pass, RangePass, S, SketchPass
-from powerkern.sketch.summaries import Grid, Sketch, replaced, unresolved
-
-#: How often columns that their grid does not resolve are read again, on a finer one.
-_REREADINGS = 3
+from powerkern.sketch.order import Sample
+from powerkern.sketch.passes import MapReduce, Pass, RangePass, S, SamplePass, SketchPass
+from powerkern.sketch.robust import fit_robust
+from powerkern.sketch.summaries import Grid, Sketch, resolved
 
 
 def fit_with(
@@ -37,6 +39,7 @@ def fit_with(
     n_threads: int | None = None,
     task_threads: int | None = 1,
     progress: bool = False,
+    **estimator_options: Any,
 ) -> PowerFit:
     """Fit of data that some engine holds: `powerkern.fit` in passes of "ask every chunk, and merge the answers".
 
@@ -51,8 +54,8 @@ def fit_with(
         (indices), None if nothing; `beside` puts the results of such blocks of columns side by side.
     family, standardize, lmbda, shift, ymax, bounds, column_names
         As for `powerkern.fit`.
-    estimator : {"mle"}
-        Maximum likelihood.
+    estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
+        As for `powerkern.fit`. Robust estimators take five passes, or some more, see Notes of `fit_chunks`.
     sample_weight : str, optional
         The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: those
         that the engine hands over with the chunks, or none.
@@ -63,6 +66,8 @@ def fit_with(
         call it side by side.
     progress : bool, default False
         Show a bar (needs tqdm) that counts the passes over the data.
+    **estimator_options
+        The options of the estimator, as for `powerkern.fit`.
 
     Returns
     -------
@@ -96,9 +101,17 @@ def fit_with(
     True
     """
     as_choice("family", family, FAMILIES)
-    check_estimator(estimator)
+    meant = inspect.signature(fit_with).parameters if estimator_options else ()
+    other = other_estimator(estimator, estimator_options, meant)
+    check_together(family, None if other is None else estimator, lmbda, ymax)
+    standardize = as_flag("standardize", standardize)
+    if isinstance(other, NearestNormal):
+        raise ValueError(
+            f"estimator={estimator!r} needs every value in its order, which no summary of chunks holds; draw rows at "
+            "random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
+        )
     names = None if column_names is None else tuple(column_names)
-    with progress_bar(2, " passes", progress) as bar:
+    with progress_bar(2 if other is None else None, " passes", progress) as bar:
 
         def passed(function: Pass[S]) -> S:
             total = map_reduce(function, _merged)
@@ -109,13 +122,47 @@ def fit_with(
             return total
 
         options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
-        ranges = passed(RangePass(family=family, shift=shift, column_names=names, **options))
+        ranges = RangePass(family=family, shift=shift, column_names=names, **options)
+        if other is not None:
+            return _fit_otherwise(passed, other, ranges, options, standardize, bounds, estimator, estimator_options)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
             return passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **options))
 
-        total = resolved(ranges.grid(), read)
+        total = resolved(passed(ranges).grid(), read)
     return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
+
+
+def _fit_otherwise(
+    passed: Callable[[Pass[Any]], Any],
+    other: Robust,
+    ranges: RangePass,
+    options: dict[str, Any],
+    standardize: bool,
+    bounds: Bounds | None,
+    estimator: str,
+    estimator_options: dict[str, Any],
+) -> PowerFit:
+    """The fit by a robust estimator."""
+    first: Sample = passed(SamplePass(ranges=ranges, **options))
+    limit = lambda_limit(None, bounds, first.range.n_features, standardize)
+    results, error = fit_robust(passed, other, FAMILIES[ranges.family], first, limit, options)
+    warn_unfitted(results[:, STATUS], first.range.column_names)
+    fitted = PowerFit(
+        ranges.family,
+        results,
+        estimator=estimator,
+        estimator_options=plain_options(estimator_options),
+        quantile=other.quantile,
+        standardize=standardize,
+        column_names=first.range.column_names,
+        was_vector=first.range.was_vector,
+        unit_weights=first.unit if first.weighted and (first.unit < 1.0).any() else None,
+    )
+    fitted.lmbda_error = error
+    if not standardize:
+        warn_overflow(fitted)
+    return fitted
 
 
 def _merged(a: S, b: S) -> S:
@@ -123,36 +170,3 @@ def _merged(a: S, b: S) -> S:
     both: Any = (a, b)
     whole: S = merge(*both)
     return whole
-
-
-def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """The sketch of all data, columns that their grid does not resolve on finer ones.
-
-    Parameters
-    ----------
-    grid : Grid
-        For the range of the data.
-    read : function
-        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`; the
-        grid has all columns.
-
-    Returns
-    -------
-    Sketch
-    """
-    total = read(grid, np.ones(grid.n_features, dtype=bool))
-    for _ in range(_REREADINGS):
-        coarse = unresolved(total)
-        if not coarse.any():
-            break
-        total = replaced(total, read(total.grid.refined(coarse), coarse), coarse)
-    return total
-
-
-def check_estimator(estimator: str) -> None:
-    """Refuse estimators that need more than sums."""
-    if as_choice("estimator", estimator, ("mle", *ESTIMATORS)) != "mle":
-        raise ValueError(
-            f"estimator={estimator!r} needs the order of all values, which sums over chunks do not hold; draw rows at "
-            "random and fit these by powerkern.fit, or use 'mle'"
-        )

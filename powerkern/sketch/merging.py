@@ -13,7 +13,7 @@ from powerkern._arguments import domain_error_in, given_lambdas, is_weightless, 
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._lambda_limit import apply_limit, lambda_limit
-from powerkern._power_fit import PowerFit, warn_unfitted
+from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._shift import given_shift, to_own_units
 from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
@@ -21,6 +21,7 @@ from powerkern.kernels import sketch as kernels
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.summaries import (
+    Additive,
     Grid,
     Mergeable,
     Range,
@@ -77,7 +78,7 @@ def range_of(
     code = FAMILIES[as_choice("family", family, FAMILIES)]
     rows, sample_weight = _frames.without_weights(chunk, sample_weight)
     matrix = as_rows(rows, column_names, what="chunk")
-    weight = _chunk_weights(sample_weight, matrix)
+    weight = chunk_weights(sample_weight, matrix)
     moved = given_shift(shift, family, matrix.values.shape[1])
     table = power_sums.range_matrix(shifted(matrix.values, moved), code, weight, thread_count(n_threads))
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
@@ -88,7 +89,12 @@ def range_of(
 
 
 def sketch(
-    chunk: object, grid: Grid, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
+    chunk: object,
+    grid: Grid,
+    *,
+    sample_weight: ArrayLike | str | None = None,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
 ) -> Sketch:
     """Power sums of some rows on a grid that was made for all rows: the second of two passes.
 
@@ -100,6 +106,8 @@ def sketch(
         From the merged ranges of all chunks, the same for all chunks.
     sample_weight : (n,) array-like, or str, optional
         Weights as for `range_of`.
+    column_names : sequence of str, optional
+        Names of the columns, which must be those of the grid; default: those of a data frame.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. The sums do not depend on it, bit for bit.
 
@@ -125,9 +133,9 @@ def sketch(
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
     rows, sample_weight = _frames.without_weights(chunk, sample_weight)
-    matrix = as_rows(rows, what="chunk")
+    matrix = as_rows(rows, column_names, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
-    weight = _chunk_weights(sample_weight, matrix)
+    weight = chunk_weights(sample_weight, matrix)
     found = power_sums.sketch_matrix(
         shifted(matrix.values, grid.shift), FAMILIES[grid.family], grid.table.copy(), weight, thread_count(n_threads)
     )
@@ -137,8 +145,8 @@ def sketch(
             f"{column_label(j, grid.column_names)}: the chunk has values beyond those the grid was made for, "
             f"{grid.x_min[j]} to {grid.x_max[j]}; make the grid from the merged ranges of all chunks"
         )
-    if not found.fits.all():
-        j = int(np.argmin(found.fits))
+    if not (room := found.has_room()).all():
+        j = int(np.argmin(room))
         raise ValueError(
             f"{column_label(j, grid.column_names)}: the chunk has more rows, or weight, than the grid was made for; "
             "make it from the merged ranges of all chunks"
@@ -168,6 +176,8 @@ def merge(a: Mergeable, b: Mergeable) -> Mergeable:
     ValueError
         Different families or columns, or grids that have no common one.
     """
+    if isinstance(a, Additive) and type(a) is type(b):
+        return a.merged(b)
     if isinstance(a, Range) and isinstance(b, Range):
         a.check_same_columns(b)
         table = power_sums.merged_ranges(np.array([a.table, b.table]))
@@ -200,7 +210,8 @@ def extend(
     chunk : (n, p) or (n,) array-like
         The next rows.
     family, sample_weight, shift, column_names, n_threads
-        As for `range_of`; `family`, `shift` and `column_names` of the first chunk count.
+        As for `range_of`; `family` and `shift` of the first chunk count, and so do its `column_names`, except for
+        chunks that are data frames, whose own names must be those, or be replaced by `column_names` again.
 
     Returns
     -------
@@ -222,7 +233,9 @@ def extend(
         found = range_of(
             chunk, family, sample_weight=sample_weight, shift=shift, column_names=column_names, n_threads=n_threads
         )
-        return sketch(chunk, stream_grid(found), sample_weight=sample_weight, n_threads=n_threads)
+        return sketch(
+            chunk, stream_grid(found), sample_weight=sample_weight, column_names=column_names, n_threads=n_threads
+        )
     if not isinstance(total, Sketch):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
     own = total.grid
@@ -235,7 +248,8 @@ def extend(
         n_threads=n_threads,
     )
     grid = grown_grid(own, stream_grid(found), total.n_obs + found.n_obs)
-    return added(regridded(total, grid), sketch(chunk, grid, sample_weight=sample_weight, n_threads=n_threads))
+    fresh = sketch(chunk, grid, sample_weight=sample_weight, column_names=column_names, n_threads=n_threads)
+    return added(regridded(total, grid), fresh)
 
 
 def finish(
@@ -277,7 +291,8 @@ def finish(
     Warns
     -----
     UserWarning
-        Once, listing columns that were not resolved or have no maximum.
+        Once, listing columns that were not resolved or have no maximum; and those whose raw values
+        overflow at a given lambda.
 
     Notes
     -----
@@ -304,7 +319,7 @@ def finish(
     )
     grid = total.grid
     warn_unfitted(results[:, STATUS], grid.column_names)
-    return PowerFit(
+    fitted = PowerFit(
         grid.family,
         results,
         standardize=standardize,
@@ -312,6 +327,9 @@ def finish(
         sums=sums,
         was_vector=grid.was_vector,
     )
+    if lmbda is not None and not standardize:
+        warn_overflow(fitted)
+    return fitted
 
 
 def finish_results(
@@ -346,7 +364,7 @@ def finish_results(
     return results, sums
 
 
-def _chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
+def chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
     """Weights as the kernels take them; all rows of a chunk may have weight zero."""
     n = matrix.values.shape[0]
     return np.zeros(n) if is_weightless(sample_weight, n) else weights_of(sample_weight, n)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
 
@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern import _frames
-from powerkern._typing import BoolArray
+from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_rows
-from powerkern.sketch.merging import range_of, sketch
-from powerkern.sketch.summaries import Grid, Range, Sketch
+from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch
+from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
+from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside
 
 S = TypeVar("S")
 
@@ -111,9 +112,9 @@ class SketchPass(Pass[Sketch]):
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Sketch:
         """Sums of the chosen columns of a chunk."""
-        if not self.chosen.all():
-            chunk = as_rows(chunk, what="chunk").values[:, self.chosen]
-        return sketch(chunk, self.grid, sample_weight=weight, n_threads=self.n_threads)
+        values = as_rows(chunk, what="chunk").values  # whose names the first pass has checked, or replaced
+        chosen = values if self.chosen.all() else values[:, self.chosen]
+        return sketch(chosen, self.grid, sample_weight=weight, n_threads=self.n_threads)
 
     def part(self, columns: ArrayLike) -> Self | None:
         """Sums of those of these columns that were chosen."""
@@ -122,3 +123,138 @@ class SketchPass(Pass[Sketch]):
         if not chosen.any():
             return None
         return dataclasses.replace(self, grid=self.grid.part(position[at][chosen]), chosen=chosen)
+
+
+# --- what estimators that need the order of the values ask -----------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplePass(Pass[Sample]):
+    """The first pass: a sample of the columns, and their ranges, which check the domain of the family.
+
+    Attributes
+    ----------
+    ranges : RangePass
+        Which ranges.
+    """
+
+    ranges: RangePass
+
+    def summary(self, chunk: Any, weight: ArrayLike | None) -> Sample:
+        """The sample of a chunk."""
+        found = self.ranges.summary(chunk, weight)
+        matrix = as_rows(chunk, what="chunk")
+        every = np.ones(found.n_features, dtype=bool)
+        return sample_of(_moved(chunk, every, found.shift), chunk_weights(weight, matrix), found)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """The sample of these columns."""
+        ranges = self.ranges.part(columns)
+        return None if ranges is None else dataclasses.replace(self, ranges=ranges)
+
+
+def _moved(chunk: Any, chosen: BoolArray, shift: FloatArray) -> FloatArray:
+    """The chosen columns of a chunk plus their shifts."""
+    values: FloatArray = as_rows(chunk, what="chunk").values[:, chosen].astype(np.float64)
+    values += shift
+    return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class BinsPass(Pass[Bins]):
+    """How many values of the chosen columns lie between edges, and their moments there.
+
+    Attributes
+    ----------
+    edges, quantum, shift
+        One entry for each chosen column.
+    chosen : (p,) ndarray of bool
+        Which columns of the data those are.
+    """
+
+    edges: list[FloatArray]
+    quantum: IntArray
+    shift: FloatArray
+    chosen: BoolArray
+
+    def summary(self, chunk: Any, weight: ArrayLike | None) -> Bins:
+        """Counts of a chunk."""
+        weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
+        return bins_of(_moved(chunk, self.chosen, self.shift), weights, self.edges, self.quantum)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """Counts of those of these columns that were chosen."""
+        at = np.asarray(columns)
+        chosen = self.chosen[at]
+        if not chosen.any():
+            return None
+        own = (np.cumsum(self.chosen) - 1)[at][chosen]
+        edges = [self.edges[j] for j in own]
+        return dataclasses.replace(
+            self, edges=edges, quantum=self.quantum[own], shift=self.shift[own], chosen=chosen
+        )  # fmt: skip
+
+
+class Kept(Additive):
+    """Power sums of the values inside an interval, and the smallest and the largest of them."""
+
+    def __init__(self, sketch: Sketch, ends: FloatArray) -> None:
+        self.sketch = sketch
+        self.ends = ends  #: (2, p)
+
+    def merged(self, other: Self) -> Self:
+        """The sums of the rows of both."""
+        ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
+        return type(self)(merge(self.sketch, other.sketch), ends)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+        """Sums of different columns of the same rows as one."""
+        return cls(beside([part.sketch for part in parts]), np.concatenate([part.ends for part in parts], axis=1))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeptPass(Pass[Kept]):
+    """Power sums of what is inside an interval of each chosen column, moved and scaled.
+
+    Attributes
+    ----------
+    grid : Grid
+        Of ``(x + shift - center)/divisor``, without a shift of its own.
+    interval : (n_chosen, 5) ndarray
+        Smallest and largest value kept, center, divisor, and a value that is left out, or NaN; all of x + shift.
+    shift : (n_chosen,) ndarray
+        Of the chosen columns.
+    chosen : (p,) ndarray of bool
+        Which columns of the data those are.
+    """
+
+    grid: Grid
+    interval: FloatArray
+    shift: FloatArray
+    chosen: BoolArray
+
+    def summary(self, chunk: Any, weight: ArrayLike | None) -> Kept:
+        """Sums of a chunk."""
+        x = _moved(chunk, self.chosen, self.shift)
+        weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
+        low, high, center, divisor, tied = self.interval.T
+        x[~((low <= x) & (x <= high)) | (x == tied)] = np.nan
+        if weights.size:
+            x[weights == 0.0] = np.nan
+        ends = np.stack([np.fmin.reduce(x, axis=0, initial=np.inf), np.fmax.reduce(x, axis=0, initial=-np.inf)])
+        x -= center
+        x /= divisor
+        own = sketch(x, self.grid, sample_weight=weights if weights.size else None, n_threads=self.n_threads)
+        return Kept(own, ends)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """Sums of those of these columns that were chosen."""
+        at = np.asarray(columns)
+        chosen = self.chosen[at]
+        if not chosen.any():
+            return None
+        own = (np.cumsum(self.chosen) - 1)[at][chosen]
+        return dataclasses.replace(
+            self, grid=self.grid.part(own), interval=self.interval[own], shift=self.shift[own], chosen=chosen
+        )

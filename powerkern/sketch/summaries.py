@@ -6,8 +6,9 @@ import json
 import math
 import struct
 import zlib
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,6 +41,8 @@ BYTES_VERSION = 2
 _STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
+#: How often columns that their grid does not resolve are read again, on a finer one.
+_REREADINGS = 3
 _MAGIC = b"PKSK"
 _HEAD = struct.Struct("<4sHBI")
 _CHECK = struct.Struct("<I")
@@ -54,6 +57,19 @@ EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
 _LADDER_ERROR = 2.0**-49
 #: Exponents of quanta: those of the smallest and of the largest weight.
 _QUANTA = (-1030, 970)
+
+
+class Additive(ABC):
+    """A summary of other figures than ranges and power sums: `merge` and `beside` ask it."""
+
+    @abstractmethod
+    def merged(self, other: Self) -> Self:
+        """The summary of the rows of both."""
+
+    @classmethod
+    @abstractmethod
+    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+        """Summaries of different columns of the same rows as one."""
 
 
 class _Summary:
@@ -133,6 +149,7 @@ class _Summary:
     __hash__ = None  # type: ignore[assignment]
 
 
+@final
 class Range(_Summary):
     """Extremes, numbers and rough spread of the columns of some rows: what `grid` needs. Made by `range_of`.
 
@@ -383,6 +400,7 @@ class Grid(_Summary):
         return bool(near and (whole == np.rint(whole)).all())
 
 
+@final
 class Sketch:
     """Power sums of the columns of some rows. Made by `sketch` or `extend`, added by `merge`, fitted by `finish`.
 
@@ -475,7 +493,7 @@ class Sketch:
         )
 
 
-Mergeable = TypeVar("Mergeable", Range, Sketch)
+Mergeable = TypeVar("Mergeable", Range, Sketch, Additive)
 
 
 # --- columns side by side -----------------------------------------------------------------------------
@@ -496,6 +514,8 @@ def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None
     Range or Sketch
     """
     first = parts[0]
+    if isinstance(first, Additive):
+        return first.side_by_side(parts)
     described = [part.grid if isinstance(part, Sketch) else part for part in parts]
     table = np.concatenate([one._table for one in described])
     names = None if column_names is None else as_names(column_names, len(table))
@@ -525,6 +545,30 @@ def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
     position = np.cumsum(columns) - 1
     each = [part.part([position[j]]) if columns[j] else total.part([j]) for j in range(total.grid.n_features)]
     return beside(each, total.grid.column_names)
+
+
+def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
+    """The sketch of all data, columns that their grid does not resolve on finer ones.
+
+    Parameters
+    ----------
+    grid : Grid
+        For the range of the data.
+    read : function
+        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`; the
+        grid has all columns.
+
+    Returns
+    -------
+    Sketch
+    """
+    total = read(grid, np.ones(grid.n_features, dtype=bool))
+    for _ in range(_REREADINGS):
+        coarse = unresolved(total)
+        if not coarse.any():
+            break
+        total = replaced(total, read(total.grid.refined(coarse), coarse), coarse)
+    return total
 
 
 # --- grids that grow ----------------------------------------------------------------------------------

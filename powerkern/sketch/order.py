@@ -1,0 +1,352 @@
+"""What passes over chunks tell of the order of the values: a sample, bins with exact counts, and points for them.
+
+The first pass draws a sample, the second counts the values between the sampled ones. So every order statistic has a
+bracket, the bin that its rank is in, and bins that matter are counted again, in narrower ones. Whatever is computed
+from points of equal weight in the bins, or from points with the moments of the bins, is that of the rows to within what
+the order in the bins can do. A column whose values are few is there as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.sketch import R_MAX, R_MIN
+from powerkern.sketch.merging import merge
+from powerkern.sketch.summaries import Additive, Range, beside
+
+#: Values of the sample of a column, and edges of bins at most: some 50 kB either.
+SAMPLE, EDGES = 2048, 1024
+#: Edges between the sample and the extremes on each side, ever farther apart.
+_TAIL = 16
+#: Points of equal weight in a bin.
+_POINTS = 8
+#: Sums stay below 2**_BITS quanta.
+_BITS = 60
+#: Beyond this, differences may overflow.
+_HUGE = 2.0**1020
+
+
+# --- the first pass -----------------------------------------------------------------------------------
+
+
+class Sample(Additive):
+    """Ranges of the columns and a sample of the values of each, in proportion to their weights.
+
+    Every sampled row has a key, an exponential variable over its weight, made from its value and its place in the
+    chunk by a hash; those of the smallest keys stay. So samples merge in any order to the same bits.
+    """
+
+    def __init__(self, of_range: Range, weights: FloatArray, drawn: list[FloatArray], weighted: bool) -> None:
+        self.range = of_range
+        self.weights = weights  #: (p, 3): the largest; the sums of weights over it, and of their squares
+        self.drawn = drawn  #: (m, 3) a column: key, value, weight
+        self.weighted = weighted
+
+    @property
+    def is_complete(self) -> BoolArray:
+        """Columns all of whose values are in the sample."""
+        complete: BoolArray = np.array([len(drawn) for drawn in self.drawn]) == self.range.count
+        return complete
+
+    @property
+    def ends(self) -> FloatArray:
+        """(p, 2): smallest and largest value, plus the shift."""
+        return self.range.table[:, [R_MIN, R_MAX]]
+
+    @property
+    def unit(self) -> FloatArray:
+        """The weight that counts as one value (`powerkern.kernels.counts`), to 24 bits: the same in any order."""
+        top, total, squares = self.weights.T
+        mean = np.where(total > 0.0, top * squares / np.where(total > 0.0, total, 1.0), 1.0)
+        return np.where(mean < 1.0, mean, 1.0).astype(np.float32).astype(np.float64)
+
+    @property
+    def quantum(self) -> IntArray:
+        """Exponents of the quanta in which weights are added."""
+        exponents = np.frexp(self.weights[:, 0])[1] + np.frexp(self.range.count)[1]
+        return np.asarray(exponents - _BITS, dtype=np.int64)
+
+    def merged(self, other: Self) -> Self:
+        """The sample of the rows of both."""
+        both = merge(self.range, other.range)
+        top = np.maximum(self.weights[:, 0], other.weights[:, 0])
+        share, of_other = (part.weights[:, 0] / np.where(top > 0.0, top, 1.0) for part in (self, other))
+        sums = [self.weights[:, k] * share**k + other.weights[:, k] * of_other**k for k in (1, 2)]
+        drawn = [_smallest(np.concatenate(pair)) for pair in zip(self.drawn, other.drawn, strict=True)]
+        return type(self)(both, np.column_stack([top, *sums]), drawn, self.weighted or other.weighted)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+        """Samples of different columns of the same rows as one."""
+        return cls(
+            beside([part.range for part in parts]),
+            np.concatenate([part.weights for part in parts]),
+            [drawn for part in parts for drawn in part.drawn],
+            any(part.weighted for part in parts),
+        )
+
+
+def sample_of(values: FloatArray, weight: FloatArray, of_range: Range) -> Sample:
+    """The sample of a chunk whose ranges are known."""
+    weights, drawn = np.zeros((values.shape[1], 3)), []
+    for j in range(values.shape[1]):
+        x, w = present(values[:, j], weight)
+        w = w if weight.size else np.ones(x.size)
+        if x.size:
+            share = w / w.max()
+            weights[j] = w.max(), share.sum(), (share * share).sum()
+        step = max(1, -(-x.size // SAMPLE))
+        at = np.arange(0, x.size, step)
+        drawn.append(_smallest(np.column_stack([_exponentials(x[at], at) / (w[at] * step), x[at], w[at]])))
+    return Sample(of_range, weights, drawn, weight.size > 0)
+
+
+def present(x: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values that are not missing and have a weight, and their weights if there are any."""
+    there = ~np.isnan(x)
+    if weight.size:
+        there &= weight > 0.0
+        return x[there], weight[there]
+    return x[there], weight
+
+
+def _smallest(drawn: FloatArray) -> FloatArray:
+    """The rows with the smallest keys, in their order."""
+    return drawn[np.lexsort(drawn.T[::-1])[:SAMPLE]]
+
+
+def _exponentials(x: FloatArray, place: IntArray) -> FloatArray:
+    """An exponential variable for each value and its place: the hash is SplitMix64 (Steele, Lea & Flood 2014)."""
+    bits = (x + 0.0).view(np.uint64) ^ (place.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15))
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    uniform = ((bits ^ (bits >> np.uint64(31))) >> np.uint64(11)).astype(np.float64)
+    exponential: FloatArray = -np.log((uniform + 0.5) * 2.0**-53)
+    return exponential
+
+
+# --- bins ---------------------------------------------------------------------------------------------
+
+
+def first_edges(sample: Sample, j: int) -> FloatArray:
+    """Edges of bins that have about the same weight, narrow ones beyond the sample; values seen twice have their own.
+
+    Bins are closed on the left; the last edge is beyond the largest value.
+    """
+    low, high = sample.ends[j]
+    values, counts = np.unique(sample.drawn[j][:, 1], return_counts=True)
+    often = values[counts > 1]
+    if values.size > EDGES // 2:
+        often = values[counts > max(1, SAMPLE // 256)]
+        every = np.repeat(values, counts)
+        values = every[:: max(1, -(-every.size // (EDGES - 2 * _TAIL - 2 * often.size)))]
+    farther = 0.5 ** np.arange(_TAIL)
+    with np.errstate(over="ignore"):
+        tails = [values[0] + (low - values[0]) * farther, values[-1] + (high - values[-1]) * farther]
+    edges = np.concatenate([[low, _after(high)], values, often, _after(often), *tails])
+    edges = edges[(low <= edges) & (edges <= _after(high))]
+    found: FloatArray = np.unique(edges)
+    return found
+
+
+def _after(x: FloatArray | float) -> FloatArray:
+    """The next float64."""
+    return np.asarray(np.nextafter(x, np.inf))
+
+
+class Bins(Additive):
+    """Rows, weights, moments and extremes of the values between edges, for each column.
+
+    Weights and sums of ``t`` and ``t**2``, t the place in the bin from 0 to 1, are whole numbers of ``2**quantum``:
+    bins merge in any order to the same bits.
+    """
+
+    def __init__(self, edges: list[FloatArray], quantum: IntArray, sums: IntArray, ends: FloatArray) -> None:
+        self.edges = edges
+        self.quantum = quantum
+        self.sums = sums  #: (4, bins of all columns): rows, weight, first and second moment
+        self.ends = ends  #: (2, bins of all columns): smallest and largest value
+
+    def merged(self, other: Self) -> Self:
+        """The bins of the rows of both."""
+        ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
+        return type(self)(self.edges, self.quantum, self.sums + other.sums, ends)
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[Self]) -> Self:
+        """Bins of different columns of the same rows as one."""
+        return cls(
+            [edges for part in parts for edges in part.edges],
+            np.concatenate([part.quantum for part in parts]),
+            np.concatenate([part.sums for part in parts], axis=1),
+            np.concatenate([part.ends for part in parts], axis=1),
+        )
+
+    def cells(self) -> list[Cells]:
+        """What is known of each column, bins without values left out."""
+        found, start = [], 0
+        for edges, quantum in zip(self.edges, self.quantum, strict=True):
+            stop = start + max(edges.size - 1, 0)
+            found.append(_cells(edges, int(quantum), self.sums[:, start:stop], self.ends[:, start:stop]))
+            start = stop
+        return found
+
+
+def bins_of(values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray) -> Bins:
+    """Count the values of a chunk between edges; those beyond them are left out."""
+    sizes = [max(each.size - 1, 0) for each in edges]
+    sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))
+    ends[0], ends[1] = np.inf, -np.inf
+    start = 0
+    for j, size in enumerate(sizes):
+        if size:
+            x, w = present(values[:, j], weight)
+            part = slice(start, start + size)
+            _count(x, w, edges[j], int(quantum[j]), sums[:, part], ends[:, part])
+        start += size
+    return Bins(edges, quantum, sums, ends)
+
+
+def _count(
+    x: FloatArray, weight: FloatArray, edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray
+) -> None:
+    """Add values to the bins of a column."""
+    order = np.argsort(x) if weight.size else None
+    x = np.sort(x) if order is None else x[order]
+    first = np.searchsorted(x, edges)
+    rows = np.diff(first)
+    filled = np.flatnonzero(rows)
+    if not filled.size:
+        return
+    inside, starts = slice(first[0], first[-1]), first[filled] - first[0]
+    each = np.repeat(filled, rows[filled])
+    x = x[inside]
+    scale = 0.25 if max(abs(edges[0]), abs(edges[-1])) > _HUGE else 1.0
+    left, width = scale * edges[:-1], np.diff(scale * edges)
+    t = (scale * x - left[each]) / width[each]
+    quanta = np.ldexp(1.0 if order is None else weight[order][inside], -quantum)
+    sums[0] += rows
+    for k, moment in enumerate((quanta, quanta * t, quanta * t * t), 1):
+        sums[k, filled] += np.add.reduceat(np.rint(np.broadcast_to(moment, t.shape)).astype(np.int64), starts)
+    ends[0, filled] = np.minimum(ends[0, filled], x[starts])
+    ends[1, filled] = np.maximum(ends[1, filled], x[np.append(starts[1:], x.size) - 1])
+
+
+# --- what is known of a column -------------------------------------------------------------------------
+
+
+class Cells(NamedTuple):
+    """Disjoint intervals that hold all values, in ascending order, with their means and standard deviations."""
+
+    rows: FloatArray
+    weight: FloatArray
+    low: FloatArray  #: smallest and largest value
+    high: FloatArray
+    mean: FloatArray
+    sd: FloatArray
+
+    @property
+    def is_one_value(self) -> BoolArray:
+        """Cells whose values are all equal."""
+        equal: BoolArray = self.low == self.high
+        return equal
+
+    def part(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> Cells:
+        """Some of the cells."""
+        return Cells(*(each[chosen] for each in self))
+
+
+def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> Cells:
+    filled = np.flatnonzero(sums[0])
+    rows, weight, first, second = sums[:, filled].astype(np.float64)
+    low, high = ends[:, filled]
+    scale = 0.25 if edges.size and max(abs(edges[0]), abs(edges[-1])) > _HUGE else 1.0
+    left = scale * edges[filled]
+    width = np.diff(scale * edges)[filled]
+    t = first / weight
+    mean = np.clip((left + width * t) / scale, low, high)
+    sd = width * np.sqrt(np.maximum(second / weight - t * t, 0.0)) / scale
+    most = np.sqrt(scale * mean - scale * low) * np.sqrt(scale * high - scale * mean) / scale
+    return Cells(rows, np.ldexp(weight, quantum), low, high, mean, np.where(low == high, 0.0, np.minimum(sd, most)))
+
+
+def rows_as_cells(drawn: FloatArray) -> Cells:
+    """Sampled rows, each a cell of its own."""
+    x, w = drawn[np.lexsort((drawn[:, 2], drawn[:, 1]))][:, 1:].T.copy()
+    return Cells(np.ones(x.size), w, x, x, x, np.zeros(x.size))
+
+
+def narrower_edges(cells: Cells, chosen: BoolArray) -> FloatArray:
+    """Edges that divide the chosen cells; nothing else is to be read between those."""
+    at = np.flatnonzero(chosen)
+    if not at.size:
+        return np.empty(0)
+    parts = max(2, EDGES // at.size - 2)
+    scaled = np.linspace(0.25 * cells.low[at], 0.25 * cells.high[at], parts + 1)
+    return np.unique(np.concatenate([4.0 * scaled.ravel(), cells.low[at], cells.high[at], _after(cells.high[at])]))
+
+
+def divided(cells: Cells, chosen: BoolArray, finer: Cells) -> Cells:
+    """Cells with the chosen ones replaced by what was counted between their edges."""
+    if not chosen.any():
+        return cells
+    low, high = cells.low[chosen], cells.high[chosen]
+    at = np.searchsorted(low, finer.low, side="right") - 1
+    own = finer.part((at >= 0) & (finer.high <= high[np.maximum(at, 0)]))
+    both = [np.concatenate(pair) for pair in zip(cells.part(~chosen), own, strict=True)]
+    return Cells(*both).part(np.lexsort((both[3], both[2])))
+
+
+def equal_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Points in ascending order, their weights, and the cell of each: up to eight of equal weight in a cell.
+
+    In a cell the values of rank r of n are taken to be ``low + (high - low) (r/(n - 1))**a``, with a from their mean.
+    Cells of one or two rows, or of one value, are as they are.
+    """
+    rows, width = cells.rows, cells.high - cells.low
+    n = np.where(cells.is_one_value, 1.0, np.minimum(rows, _POINTS)).astype(np.int64)
+    cell = np.repeat(np.arange(n.size), n)
+    first = np.cumsum(n) - n
+    k = np.arange(cell.size) - first[cell]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(width > 0.0, (cells.mean - cells.low) / width, 0.5)
+        rank = np.where(rows[cell] > 1.0, ((k + 0.5) * rows[cell] / n[cell] - 0.5) / (rows[cell] - 1.0), 0.0)
+    share = np.clip(share, 0.02, 0.98)
+    x = cells.low[cell] + width[cell] * np.clip(rank, 0.0, 1.0) ** ((1.0 - share) / share)[cell]
+    weight = (cells.weight / n)[cell]
+    two = (rows == 2.0) & (width > 0.0)  # of different weights
+    above = np.where(two, cells.weight * (cells.mean - cells.low) / np.where(two, width, 1.0), 0.0)
+    weight[two[cell]] = np.where(k == 0, (cells.weight - above)[cell], above[cell])[two[cell]]
+    moved = x + (cells.mean - np.bincount(cell, x * weight, rows.size) / cells.weight)[cell]  # to the mean
+    within = (np.minimum.reduceat(moved, first) >= cells.low) & (np.maximum.reduceat(moved, first) <= cells.high)
+    return np.where(within[cell], moved, np.minimum(x, cells.high[cell])), weight, cell
+
+
+def moment_points(cells: Cells) -> tuple[FloatArray, FloatArray, IntArray]:
+    """As `equal_points`: up to two points a cell, which have the mean and the variance of its values."""
+    sd = cells.sd
+    left, right = cells.mean - sd, cells.mean + sd
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beyond = left < cells.low  # then from the lowest value on, with the weight that goes with it
+        left = np.where(beyond, cells.low, left)
+        right = np.where(beyond, cells.mean + sd * (sd / (cells.mean - cells.low)), right)
+        over = right > cells.high
+        right = np.where(over, cells.high, right)
+        left = np.where(over, cells.mean - sd * (sd / (cells.high - cells.mean)), left)
+        share = np.where(right > left, (cells.mean - left) / (right - left), 1.0)
+    x = np.column_stack([np.where(sd > 0.0, left, cells.mean), np.where(sd > 0.0, right, cells.mean)])
+    x = np.clip(x, cells.low[:, None], cells.high[:, None])
+    weight = cells.weight[:, None] * np.column_stack([1.0 - share, share])
+    some = weight.ravel() > 0.0
+    return x.ravel()[some], weight.ravel()[some], np.repeat(np.arange(sd.size), 2)[some]
+
+
+def weighted_median(x: FloatArray, w: FloatArray) -> float:
+    """The first of ascending values up to which there is half of the weight."""
+    below = np.cumsum(w)
+    return float(x[min(int(np.searchsorted(below, 0.5 * below[-1])), x.size - 1)])

@@ -1,0 +1,146 @@
+"""Robust fits of data that only passes over chunks can see.
+
+1. A sample, and exact counts of what lies between its values (`powerkern.sketch.order`). The start of the fit, the
+   lambda that minimises the estimator's objective, is that of points that stand for the counts.
+2. Bins in which medians, median distances and the ends of what will be kept lie are counted again, in narrower ones.
+3. The values kept are those inside an interval: every step of reweighting is a maximum likelihood fit of the power sums
+   of that interval, exact for the rows in it.
+
+What is not known of the rows is their order within bins; `powerkern.sketch.certificate` bounds what that can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from powerkern._estimators import Robust
+from powerkern._lambda_limit import LambdaLimit, apply_limit
+from powerkern._shift import to_own_units
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.sketch.certificate import TOLERANCE, start_error, step_error
+from powerkern.sketch.order import (
+    Bins,
+    Sample,
+    first_edges,
+)
+from powerkern.sketch.passes import BinsPass, Kept, KeptPass, Pass
+from powerkern.sketch.robust_column import Column
+from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
+
+#: Passes over the data: sends one to all chunks and merges what they answer.
+Passed = Callable[[Pass[Any]], Any]
+
+
+def fit_robust(
+    passed: Passed,
+    estimator: Robust,
+    family: int,
+    first: Sample,
+    limit: LambdaLimit,
+    options: dict[str, Any],
+) -> tuple[FloatArray, FloatArray]:
+    """Results of every column, and bounds of how far lambda is from that of a fit to the rows in memory.
+
+    `first` is the sample of all chunks; `options` are those that every pass has.
+    """
+    shift, p = first.range.shift, first.range.n_features
+    columns = [Column(first, j, estimator, family) for j in range(p)]
+    reader = _Reader(passed, first, options)
+    binned = [column for column in columns if column.is_binned]
+    reader.divide(binned, [first_edges(first, column.j) for column in binned])
+    inexact = [column for column in columns if not column.is_exact]
+    for column in binned:
+        column.error = TOLERANCE  # of the search, where values are known but not row by row
+    for column in inexact:
+        column.start()
+    inexact = [column for column in inexact if column.is_fitted]
+    reader.divide(inexact, [column.narrow() for column in inexact])
+    for column in inexact:
+        column.start()
+    _reweight(reader, [column for column in inexact if column.is_fitted])
+    results = np.stack([column.result() for column in columns])
+
+    def refit(at: IntArray, bounded: FloatArray) -> FloatArray:
+        return np.stack([columns[j].moved(lmbda) for j, lmbda in zip(at, bounded, strict=True)])
+
+    names = first.range.column_names
+    apply_limit(refit, family, results, names, limit._replace(ymax=np.inf), np.full(p, np.nan))
+    to_own_units(results, shift)
+    return results, np.array([column.error for column in columns])
+
+
+class _Reader(NamedTuple):
+    """Passes over the data that concern some of the columns."""
+
+    passed: Passed
+    first: Sample
+    options: dict[str, Any]
+
+    def divide(self, columns: Sequence[Column], edges: list[FloatArray]) -> None:
+        """Count the values of columns between edges, and divide the cells that lie there."""
+        some = [k for k, each in enumerate(edges) if each.size]
+        if not some:
+            return
+        at = np.array([columns[k].j for k in some])
+        counted = BinsPass(
+            edges=[edges[k] for k in some],
+            quantum=self.first.quantum[at],
+            shift=self.first.range.shift[at],
+            chosen=self._chosen(at),
+            **self.options,
+        )
+        found: Bins = self.passed(counted)
+        for k, finer in zip(some, found.cells(), strict=True):
+            columns[k].divide(finer)
+
+    def kept(self, columns: Sequence[Column]) -> Kept:
+        """Power sums of what each column keeps."""
+        at = np.array([column.j for column in columns])
+        intervals = np.array([column.interval for column in columns])
+        ends = []
+
+        def read(grid: Grid, chosen: BoolArray) -> Sketch:
+            own = at[chosen]
+            found: Kept = self.passed(
+                KeptPass(
+                    grid=grid.part(chosen),
+                    interval=intervals[chosen],
+                    shift=self.first.range.shift[own],
+                    chosen=self._chosen(own),
+                    **self.options,
+                )
+            )
+            ends.append(found.ends)
+            return found.sketch
+
+        weight = max(column.weight for column in columns)
+        total = resolved(_grid_of(intervals, self.first.range.family, weight), read)
+        return Kept(total, ends[0])
+
+    def _chosen(self, at: IntArray) -> BoolArray:
+        chosen = np.zeros(self.first.range.n_features, dtype=bool)
+        chosen[at] = True
+        return chosen
+
+
+def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
+    """A grid for the values inside intervals, moved and scaled."""
+    low, high = ((intervals[:, k] - intervals[:, 2]) / intervals[:, 3] for k in range(2))
+    return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()
+
+
+def _reweight(reader: _Reader, columns: list[Column]) -> None:
+    """Fit what each column keeps, as often as its estimator asks; columns that have settled are not read again."""
+    turn, going = 0, [column for column in columns if column.is_fitted]
+    while going := [column for column in going if column.chooses(turn)]:
+        total = reader.kept(going)
+        for k, column in enumerate(going):
+            column.take(total.sketch.part([k]), total.ends[:, k], turn)
+            if turn == 0:
+                column.error = start_error(column)
+            if not (column.is_given or column.settled):
+                column.error = step_error(column, column.rule, column.error)
+        turn += 1

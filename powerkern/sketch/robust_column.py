@@ -1,0 +1,333 @@
+"""One column of a robust fit from chunks: what is known of it, its start, what it keeps, and its result."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powerkern._arguments import NO_WEIGHTS
+from powerkern._estimators import Robust
+from powerkern._robust_bound import huber_of_standardized, moved_to, restandardize
+from powerkern._status import Route, Status
+from powerkern._ties import count_ties
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.results import (
+    CENTER,
+    DIVISOR,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA,
+    LMBDA0,
+    N_EVAL,
+    N_KEPT,
+    N_OBS,
+    N_RESULTS,
+    NLL,
+    OBJECTIVE,
+    ROUTE,
+    STATUS,
+    is_identity,
+    write_identity,
+    write_range,
+)
+from powerkern.kernels.robust import (
+    CUT_AFTER,
+    CUT_BEFORE,
+    CUT_CENTER,
+    CUT_DIVISOR,
+    CUT_HIGH,
+    CUT_LOC,
+    CUT_LOW,
+    CUT_SCALE,
+    CUT_TAIL,
+    N_CUT,
+    cut_column,
+    fit_weighted_columns,
+    scale_correction,
+)
+from powerkern.kernels.robust_search import (
+    CARROLL,
+    HUBER_K,
+    QQ,
+    TRIMMED,
+    UNTIL_SETTLED,
+    Options,
+    new_robust_work,
+    with_rule,
+)
+from powerkern.sketch.merging import sketch
+from powerkern.sketch.order import (
+    Cells,
+    Sample,
+    divided,
+    equal_points,
+    narrower_edges,
+    rows_as_cells,
+    weighted_median,
+)
+from powerkern.sketch.summaries import Sketch
+
+#: Reweighting steps until the values kept settle, as in memory.
+_MOST_TURNS = 50
+
+
+class Column:
+    """One column: what is known of it, and how far its fit is."""
+
+    def __init__(self, first: Sample, j: int, estimator: Robust, family: int) -> None:
+        self.j, self.family, self.estimator = j, family, estimator
+        self.cells = rows_as_cells(first.drawn[j])
+        self.is_binned = not first.is_complete[j]
+        self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
+        self.ends = first.ends[j]
+        self.options: Options = estimator.options
+        self.begun = np.empty(N_RESULTS)  # the fit to points, of which the start counts
+        self.tie, self.tied = np.nan, 0.0
+        self.critical = np.empty(0, dtype=bool)  # cells that are to be divided
+        self.lmbda, self.interval = np.nan, np.full(5, np.nan)
+        self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
+        self.n_eval, self.settled = 0.0, False
+        self.error = 0.0
+
+    # --- what is known of it ---------------------------------------------------------------------------
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether nothing is left to ask."""
+        return bool(self.cells.is_one_value.all())
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a start to go on from."""
+        return not is_identity(self.begun)
+
+    @property
+    def weight(self) -> float:
+        """The weight of all values."""
+        return float(self.cells.weight.sum())
+
+    def narrow(self) -> FloatArray:
+        """Edges between which values are to be counted again."""
+        self.critical = self._critical()
+        return narrower_edges(self.cells, self.critical)
+
+    def divide(self, finer: Cells) -> None:
+        """Take in what was counted."""
+        self.cells = divided(self.cells, self.critical, finer) if self.critical.size else finer
+
+    # --- the start -------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """The start: that of points for the cells; without the value that more than half of the others are equal to."""
+        self._fit_points()
+        options = self.estimator.options
+        if self.begun[STATUS] == Status.NO_SPREAD and not options.cellwise and np.isnan(self.tie):
+            whole = self.begun
+            self.tie = float(self.x[np.searchsorted(np.cumsum(self.w), 0.5 * self.w.sum())])
+            self._fit_points()
+            if not self.is_fitted:
+                self.begun = whole
+        both = self.begun[ROUTE] == Route.REFIT_BOTH_SIDES
+        self.options = with_rule(options, QUARTILES) if options.rule == BOTH and not both else options
+        self.lmbda = float(self.begun[LMBDA0])
+
+    def _fit_points(self) -> None:
+        others = self.cells.part(self.cells.mean != self.tie)
+        self.tied = float(self.cells.weight.sum() - others.weight.sum())
+        self.x, self.w, self.cell = equal_points(others)
+        self.w /= self.unit
+        self.is_wide = ~others.is_one_value
+        self.work = new_robust_work(self.x.size, weighted=True)
+        out = np.empty((1, N_RESULTS))
+        fit_weighted_columns(self.x[None], self.w[None], self.family, self.estimator.options, self.work, out)
+        self.begun = out[0]
+
+    def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
+        """What is kept at a lambda (see `kernels.robust.cut_column`), and the transform of the points."""
+        figures, y = np.empty(N_CUT), np.empty(self.x.size)
+        cut_column(self.x, self.w, self.family, self.options, lmbda, rule, self.work, y, figures)
+        return figures, y
+
+    def _critical(self) -> BoolArray:
+        """Cells that medians, median distances, quartiles and the ends of what is kept are in."""
+        at = [self._near(self.x, _order_points(self.x, self.w))]
+        for lmbda, rule in ((self.lmbda, self.options.first_rule), (float(self.begun[LMBDA]), NOT_RECTIFIED)):
+            figures, y = self.cut(lmbda, rule)
+            reach = self.options.cutoff * figures[CUT_SCALE]
+            clipped = HUBER_K * figures[CUT_SCALE]
+            ends = figures[CUT_LOC] + np.array([-reach, reach, -clipped, clipped])
+            shares = figures[CUT_BEFORE], self.w.sum() - figures[CUT_AFTER]
+            ranks = np.interp(shares, np.cumsum(self.w), np.arange(self.w.size))
+            at += [self._near(y, _order_points(y, self.w, figures[CUT_LOC])), self._near(y, ends), ranks.astype(int)]
+        quartiles = np.searchsorted(
+            np.cumsum(self.w) / self.w.sum(), [self.options.lower_tail, 1.0 - self.options.upper_tail]
+        )
+        points = np.clip(np.concatenate([*at, quartiles]), 0, self.x.size - 1)
+        others = np.flatnonzero(self.cells.mean != self.tie)
+        chosen = np.zeros(self.cells.rows.size, dtype=bool)
+        chosen[others[self.cell[points]]] = True
+        return chosen & ~self.cells.is_one_value
+
+    def _near(self, y: FloatArray, values: FloatArray) -> IntArray:
+        """Points on both sides of values."""
+        above = np.searchsorted(y, values[np.isfinite(values)])
+        return np.concatenate([above - 1, above])
+
+    # --- reweighting -----------------------------------------------------------------------------------
+
+    @property
+    def _n_fits(self) -> int:
+        to_the_end = self.options.criterion == TRIMMED or self.options.n_reweight == UNTIL_SETTLED
+        return _MOST_TURNS if to_the_end else self.options.n_reweight
+
+    def chooses(self, turn: int) -> bool:
+        """Choose the values to be fitted in a turn; False if there is nothing more to do."""
+        n_fits = self._n_fits
+        if self.settled or turn >= (n_fits + 1 if self.options.cellwise or n_fits == 0 else n_fits):
+            return False
+        self.rule = self.options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
+        figures, _ = self.cut(self.lmbda, self.rule)
+        low, high = figures[CUT_LOW], figures[CUT_HIGH]
+        self.cut_off = np.zeros(2)
+        if self.options.criterion == TRIMMED:
+            low, self.cut_off[0] = self._end_at(figures[CUT_BEFORE], 1.0)
+            high, self.cut_off[1] = self._end_at(figures[CUT_AFTER], -1.0)
+        if self.options.criterion == CARROLL:
+            low, high = self.ends
+        within = np.clip([low, high], *self.ends)
+        interval = np.array([*within, figures[CUT_CENTER], figures[CUT_DIVISOR], self.tie])
+        self.settled = np.array_equal(interval, self.interval, equal_nan=True)
+        self.interval, self.limits = interval, (low, high)
+        return not self.settled and within[0] < within[1]
+
+    def _end_at(self, outside: float, side: float) -> tuple[float, float]:
+        """The value below (side 1) or above (-1) which there is a weight, and what is left out of the weight there."""
+        step = int(side)
+        others = self.cells.part(self.cells.mean != self.tie)
+        weight = others.weight[::step] / self.unit
+        before = np.append(0.0, np.cumsum(weight))
+        c = int(np.clip(np.searchsorted(before, outside * (1.0 + 1e-12), side="right") - 1, 0, weight.size - 1))
+        near, far = (others.low, others.high)[::step]
+        share = (outside - before[c]) / weight[c]
+        if near[::step][c] == far[::step][c]:
+            return float(near[::step][c]), max(share, 0.0) * weight[c] * self.unit
+        return float(near[::step][c] + share * (far[::step][c] - near[::step][c])), 0.0
+
+    def take(self, kept: Sketch, ends: FloatArray, turn: int) -> None:
+        """Fit what is kept."""
+        sums = self._without_cut_off(kept).power_sums()
+        given = self.lmbda if turn == self._n_fits else np.nan
+        row = sums.fit(np.array([given]), 1)[0][0]
+        self.n_eval += row[N_EVAL]
+        if self.row.size and row[N_OBS] == self.row[N_OBS] and (ends == self.kept_ends).all():
+            self.settled = True
+            return
+        self.sums, self.row, self.kept_ends = sums, row, ends
+        self.previous, self.is_given = self.lmbda, not np.isnan(given)
+        if not self.is_given:
+            self.status, self.lmbda = int(row[STATUS]), float(row[LMBDA])
+
+    def _without_cut_off(self, kept: Sketch) -> Sketch:
+        """Sums without the weight of the smallest and of the largest value that a trimmed window leaves out."""
+        if not self.cut_off.any():
+            return kept
+        low, high, center, divisor = self.interval[:4]
+        ends = (np.array([[low], [high]]) - center) / divisor
+        left_out = sketch(ends, kept.grid, sample_weight=self.cut_off)
+        return Sketch(kept.grid, kept.sums - left_out.sums, kept.roundings + left_out.roundings)
+
+    # --- the result ------------------------------------------------------------------------------------
+
+    def result(self) -> FloatArray:
+        """The row of results."""
+        if self.is_exact or not self.is_binned:
+            self.whole = self._whole_fit()
+            return self.whole
+        if not (self.is_fitted and self.row.size) or is_identity(self.row):
+            row = self.begun.copy()
+            write_range(row, self.weight, *self.ends)
+            write_identity(row, int(self.begun[STATUS]) if not self.is_fitted else int(Status.UNREPRESENTABLE))
+            return row
+        row = self.row.copy()
+        row[STATUS] = self._status()
+        return self._finished(row)
+
+    def _status(self) -> int:
+        """What to say of the fit, in the order of `kernels.robust`."""
+        options, settled = self.options, self.settled or self._n_fits < _MOST_TURNS
+        if self.row[STATUS] == Status.UNRESOLVED or self.status not in (Status.OK, Status.FIXED):
+            return int(self.row[STATUS])
+        if self.begun[STATUS] == Status.NOT_CERTIFIED:
+            return int(Status.NOT_CERTIFIED)
+        if options.criterion == QQ and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
+            return int(Status.TAIL_KEPT)
+        if not settled:
+            return int(Status.NOT_SETTLED)
+        if self.begun[STATUS] == Status.MULTIMODAL:
+            return int(Status.MULTIMODAL)
+        return int(Status.BRACKETED if self.error > 0.0 else Status.SCANNED)
+
+    def moved(self, lmbda: float) -> FloatArray:
+        """The row at a bound of lambda, of the same values."""
+        given = np.array([lmbda])
+        if self.is_exact or not self.is_binned:
+            x, weight, _ = self._rows()
+            row: FloatArray = moved_to(given, x[:, None], self.family, self.estimator, self.whole[None], weight, 1)[0]
+            return row
+        return self._finished(self.sums.fit(given, 1)[0][0])
+
+    def _rows(self) -> tuple[FloatArray, FloatArray, float]:
+        """Values, their weights if there are any, and the unit these are in."""
+        x, w = self.cells.mean, self.cells.weight
+        if not x.size:
+            return np.array([np.nan]), NO_WEIGHTS, 1.0
+        if not self.weighted and (w == 1.0).all():
+            return x, NO_WEIGHTS, 1.0
+        unit = self.unit if self.is_binned else 1.0
+        return x, w / unit, unit
+
+    def _whole_fit(self) -> FloatArray:
+        """The fit in memory, of a column whose values are all known."""
+        x, weight, unit = self._rows()
+        row: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
+        row[[N_OBS, N_KEPT]] *= unit
+        return row
+
+    def _finished(self, row: FloatArray) -> FloatArray:
+        """A fit of the values kept with what concerns the column as a whole, as `kernels.robust` finishes its own."""
+        n_kept, options = row[N_OBS], self.options
+        center, divisor = self.interval[2:4]
+        write_range(row, self.weight - self.tied, *self.ends)
+        row[[LMBDA0, CENTER, DIVISOR, OBJECTIVE]] = self.begun[LMBDA0], center, divisor, self.begun[OBJECTIVE]
+        row[NLL] += np.log(divisor)
+        row[N_EVAL] = self.begun[N_EVAL] + self.n_eval
+        if options.criterion == CARROLL:
+            restandardize(row[None], *huber_of_standardized(self.x[None], self.family, row[None], self.w))
+        else:
+            row[ROUTE] = Route.REFIT_BOTH_SIDES if options.rule == BOTH else Route.REFIT
+            row[N_KEPT], row[[KEPT_LOW, KEPT_HIGH]] = n_kept, self.kept_ends
+            restandardize(row[None], 0.0, self._correction(row))
+            if options.criterion == QQ and self.rule == NOT_RECTIFIED:
+                row[[KEPT_LOW, KEPT_HIGH]] = self.limits
+        row[N_OBS] = self.weight
+        if not np.isnan(self.tie):
+            count_ties(row[None], np.array([self.tie]), np.array([self.tied]))
+        return row
+
+    def _correction(self, row: FloatArray) -> FloatArray:
+        """What makes the standard deviation of the values kept that of all where they are normal."""
+        share = row[N_KEPT] / row[N_OBS]
+        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.options)])
+
+
+def _order_points(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:
+    """Median, and that and `about` plus and minus their median distances."""
+    median = weighted_median(x, w)
+    centers = [median] if about is None else [median, about]
+    found = [median]
+    for center in centers:
+        distance = np.abs(x - center)
+        order = np.argsort(distance)
+        reach = weighted_median(distance[order], w[order])
+        found += [center - reach, center + reach]
+    return np.array(found)
