@@ -184,9 +184,7 @@ def test_threshold_is_a_probability(threshold):
 
 
 def test_a_combination_is_refused_where_there_is_nothing_to_combine_too():
-    with pytest.raises(
-        ValueError, match="combination must be one of 'mean', .*, got 'avg'"
-    ):
+    with pytest.raises(ValueError, match=r"combination must be one of 'mean', .*, got 'avg'"):
         OutlierProbability(combination="avg").fit(X)
 
 
