@@ -77,7 +77,7 @@ def fit_with(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; rows are counted from the start of the chunk. There are no chunks, or no rows.
+        As `powerkern.fit`; rows are counted from the start of the chunk. There are no chunks.
 
     See Also
     --------
