@@ -95,7 +95,8 @@ class PowerFit(Inference):
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
     lmbda_error : ndarray
         In robust fits from chunks, a bound of how far `lmbda` may be from that of a fit of the rows in memory (see
-        `powerkern.sketch.fit_chunks`); else 0. NaN where such a fit was read from JSON, which does not hold it.
+        `powerkern.sketch.fit_chunks`), inf where there is none; else 0. NaN where such a fit was read from JSON, or
+        is part of another, which do not hold it.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.

@@ -164,7 +164,7 @@ def _map_reduce(X: Any, names: list[str]) -> MapReduce:
 def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
     """How many parts each stage merges into, down to one; in the first pass, where nobody knows, one that Spark sizes.
 
-    What it asks for is small: ranges of the columns.
+    What it asks for is small: ranges of the columns, and for robust estimators samples.
     """
     if partitions is None:
         yield ()

@@ -96,7 +96,7 @@ def test_blocks_of_columns():
 
 
 def test_no_chunks():
-    with pytest.raises(ValueError, match="there are no chunks; there is nothing to do"):
+    with pytest.raises(ValueError, match="there are no chunks: none were given, or they could be read only once"):
         fit_with(Engine())
 
 
@@ -131,3 +131,21 @@ def test_columns_that_cannot_be_read(columns, error, match):
     assert columns_to_read(table, None, "w") == ["price", "w"]
     with pytest.raises(error, match=match):
         columns_to_read(table, columns, "w")
+
+
+def test_rows_that_change_between_passes():
+    passes = iter([[X[:500], X[500:]], [X[:500]]])
+    with pytest.raises(
+        ValueError, match=r"column 0: the data changed .* values \(or weight\), and then \d+; every pass"
+    ):
+        fit_chunks(lambda: next(passes))
+    once = iter([X[:500], X[500:]])
+    with pytest.raises(ValueError, match="they could be read only once"):
+        fit_chunks(lambda: once)
+
+
+@pytest.mark.parametrize("weight", [1e-280, 1e-9, 1e18])
+def test_weights_of_any_size_do_not_seem_to_change(weight):
+    w = weight * (1.0 + np.arange(N) % 3)
+    fit = fit_chunks([X[:500], X[500:]], sample_weight=[w[:500], w[500:]])
+    assert_allclose(fit.n_obs, pk.fit(X, sample_weight=w).n_obs, rtol=1e-5)

@@ -177,3 +177,13 @@ def test_extreme_values_are_counted():
     assert cells.rows.sum() == x.size
     assert np.isfinite(cells.mean).all()
     assert rows_as_cells(sampled(x[:10]).drawn[0]).rows.sum() == 10
+
+
+def test_weights_that_are_nothing_beside_others():
+    x = contaminated(6000, "box-cox")
+    weight = np.where(np.arange(6000) % 2, 1.0, 1e18)
+    with pytest.warns(UserWarning, match="column 0: the grid"):
+        fit = fit_chunks([x[:4000], x[4000:]], "box-cox", "rewml", sample_weight=[weight[:4000], weight[4000:]])
+    assert fit.status[0] == Status.UNRESOLVED
+    assert fit.lmbda_error[0] == np.inf
+    assert abs(fit.lmbda - pk.fit(x, "box-cox", "rewml", sample_weight=weight).lmbda)[0] < 0.01

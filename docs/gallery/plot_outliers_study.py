@@ -128,8 +128,8 @@ for i, (ax, measure) in enumerate(zip(axes, ("sharpness", "refinement", "calibra
 
 # %%
 # Robust rules are sharper on the outliers. On the inliers they are not, and their calibration and refinement are
-# worse on both: they give more inliers a probability near 1. For refinement that differs from the published figure;
-# the last section asks why.
+# worse on both: they give more inliers a probability near 1. For refinement that differs from what
+# the published figure is said to show; the last section asks why.
 #
 # Ranks
 # -----

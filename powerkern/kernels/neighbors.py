@@ -43,7 +43,8 @@ def neighbor_means(
     reach : int
         Among how many of the nearest these are looked for.
     means, corrections : (n, p) ndarray
-        Receive the weighted means of values and of residuals. Where no donor has a value they stay as they are.
+        Receive the weighted means of values and of residuals. Where no donor at a finite distance has a value they
+        stay as they are.
     """
     n, p = values.shape
     squares, seen = np.empty(donors.shape[0]), np.empty(p, dtype=np.int64)
@@ -105,8 +106,9 @@ def _add_squares(value: float, column: FloatArray, squares: FloatArray) -> None:
 
 @kernel
 def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
-    """The smallest distances in order, and whose they are; of equal ones those that come first."""
+    """The smallest distances in order, and whose they are: of equal ones those that come first, of infinite ones -1."""
     near[:] = math.inf
+    place[:] = -1
     last = near.size - 1
     for k in range(squares.size):
         square = squares[k]
@@ -123,7 +125,7 @@ def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> 
     """Which of the nearest rows is the last of the `n_neighbors` that have a value in column j; -1: none has."""
     found, last = 0, -1
     for t in range(place.size):
-        if found < n_neighbors and not math.isnan(donors[place[t], j]):
+        if found < n_neighbors and place[t] >= 0 and not math.isnan(donors[place[t], j]):
             found, last = found + 1, t
     return last
 

@@ -30,8 +30,8 @@ def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike
     Returns
     -------
     (n,) ndarray
-        Between the smallest and the largest of the row; NaN where all are missing. The order of the detectors does not
-        matter.
+        Between the smallest and the largest of the row; NaN where all with weight are missing. The order of the
+        detectors does not matter.
 
     Raises
     ------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +13,8 @@ from sklearn.utils import ClassifierTags, Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from powerkern._typing import FloatArray
-from powerkern._validate import is_real
-from powerkern.outliers.combining import combine_probabilities
+from powerkern._validate import as_choice, is_real
+from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
 from powerkern.outliers.scaling import fit_scaling
 
 #: Probability above which rows are outliers where nothing says how many there are: some three standard deviations.
@@ -281,13 +280,14 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
     # --- decisions --------------------------------------------------------------------------------------------
 
     def _check_decision(self) -> None:
+        as_choice("combination", self.combination, COMBINATIONS)
         share: object = self.contamination
         if not (share == "auto" if isinstance(share, str) else is_real(share) and 0.0 < share <= 0.5):
             raise ValueError(f"contamination must be 'auto' or a fraction above 0, at most 0.5, got {share!r}")
         limit: object = self.threshold
         if limit is None:
             return
-        if not (isinstance(limit, Real) and 0.0 <= float(limit) <= 1.0):
+        if not (is_real(limit) and 0.0 <= float(limit) <= 1.0):
             raise ValueError(f"threshold must be a probability, from 0 to 1, got {limit!r}")
         if share != "auto":
             raise ValueError(f"threshold={limit!r} and contamination={share!r} both say what an outlier is; give one")

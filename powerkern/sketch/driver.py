@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
@@ -13,7 +14,7 @@ from powerkern._estimators import NearestNormal, Robust, other_estimator, plain_
 from powerkern._lambda_limit import lambda_limit
 from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import BoolArray, Bounds
-from powerkern._validate import as_choice, as_flag
+from powerkern._validate import as_choice, as_flag, column_label
 from powerkern.fitting import check_together
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
@@ -21,7 +22,10 @@ from powerkern.sketch.merging import finish, merge
 from powerkern.sketch.order import Sample
 from powerkern.sketch.passes import MapReduce, Pass, RangePass, S, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
-from powerkern.sketch.summaries import Grid, Sketch, resolved
+from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
+
+#: By how much the weight of a column may seem to change, being rounded; below the other one, to fewer digits.
+_ROUNDED, _TINY = 1e-9, 1e-270
 
 
 def fit_with(
@@ -77,7 +81,8 @@ def fit_with(
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; rows are counted from the start of the chunk. There are no chunks, or no rows.
+        As `powerkern.fit`; rows are counted from the start of the chunk. There are no chunks, or a pass finds other
+        rows than the one before.
 
     See Also
     --------
@@ -116,7 +121,7 @@ def fit_with(
         def passed(function: Pass[S]) -> S:
             total = map_reduce(function, _merged)
             if total is None:
-                raise ValueError("there are no chunks; there is nothing to do")
+                raise ValueError("there are no chunks: none were given, or they could be read only once")
             if bar is not None:
                 bar.update()
             return total
@@ -129,8 +134,22 @@ def fit_with(
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
             return passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **options))
 
-        total = resolved(passed(ranges).grid(), read)
+        found = passed(ranges)
+        total = resolved(found.grid(), read)
+        _check_unchanged(found, total)
     return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
+
+
+def _check_unchanged(found: Range, total: Sketch) -> None:
+    """Refuse sums of other rows than those whose ranges were found."""
+    before, after = found.n_obs, total.n_obs
+    changed = np.flatnonzero(abs(after - before) > _ROUNDED * np.maximum(before, _TINY))
+    if changed.size:
+        j = int(changed[0])
+        raise ValueError(
+            f"{column_label(j, found.column_names)}: the data changed between two passes: there were {before[j]:g} "
+            f"values (or weight), and then {after[j]:g}; every pass must read the same rows"
+        )
 
 
 def _fit_otherwise(

@@ -299,9 +299,9 @@ def finish(
     `profile` at lambdas far outside the interval of `confint` loses digits, down to about 1e-8 per observation;
     make the grid for them by ``grid(largest_exponent=...)`` where that matters.
 
-    Robust fits need order statistics, which power sums do not hold; they are not available from sketches. Fit some
-    10 000 rows, drawn at random, instead: lambda differs from that of all rows by about the
-    standard error of that many.
+    Robust fits need order statistics, which power sums do not hold; they are not available from sketches. `fit_chunks`
+    and `fit_with` read chunks more often for them. Of a stream fit some 10 000 rows, drawn at random, instead: lambda
+    differs from that of all rows by about the standard error of that many.
 
     Examples
     --------

@@ -262,7 +262,7 @@ class Cells(NamedTuple):
 
 
 def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> Cells:
-    filled = np.flatnonzero(sums[0])
+    filled = np.flatnonzero(sums[1])  # weights may be rounded to nothing
     rows, weight, first, second = sums[:, filled].astype(np.float64)
     low, high = ends[:, filled]
     scale = 0.25 if edges.size and max(abs(edges[0]), abs(edges[-1])) > _HUGE else 1.0

@@ -79,7 +79,7 @@ class Column:
         self.cells = rows_as_cells(first.drawn[j])
         self.is_binned = not first.is_complete[j]
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
-        self.ends = first.ends[j]
+        self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
         self.options: Options = estimator.options
         self.begun = np.empty(N_RESULTS)  # the fit to points, of which the start counts
         self.tie, self.tied = np.nan, 0.0
@@ -240,6 +240,12 @@ class Column:
 
     def result(self) -> FloatArray:
         """The row of results."""
+        row = self._found()
+        if self.cells.rows.sum() < self.n_rows:  # weights that are nothing beside others were rounded to nothing
+            row[STATUS], self.error = Status.UNRESOLVED, np.inf
+        return row
+
+    def _found(self) -> FloatArray:
         if self.is_exact or not self.is_binned:
             self.whole = self._whole_fit()
             return self.whole

@@ -252,3 +252,14 @@ def test_clones_and_seeds():
 def test_bad_parameters(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         UVImputer(**options).fit([[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_values_whose_squares_overflow_have_no_neighbors():
+    t = np.random.default_rng(0).uniform(-3.0, 3.0, 300)
+    X = np.column_stack([np.sin(t), np.cos(2.0 * t), t**2, np.sin(3.0 * t)])
+    X[np.random.default_rng(1).uniform(size=X.shape) < 0.15] = np.nan
+    imputer = UVImputer(random_state=0).fit(X)
+    assert imputer.weights_[0] < 1.0
+    near, far = imputer.transform([[1e100, np.nan, 1.0, 2.0], [1e200, np.nan, 1.0, 2.0]])
+    assert np.isfinite(near).all()
+    assert np.isfinite(far).all()

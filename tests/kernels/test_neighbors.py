@@ -59,3 +59,11 @@ def test_twins_share():
     donors = np.array([[1.0, 3.0], [1.0, 5.0], [1.0, nan], [2.0, 9.0]])
     means, _ = found_means(values, np.nan_to_num(donors), donors, donors, 2)
     assert means[0, 1] == 4.0
+
+
+def test_rows_beyond_all_distances_have_no_neighbors():
+    """Squares that overflow: nothing is written."""
+    donors = np.ones((5, 2))
+    means, corrections = found_means(np.array([[1e200, nan]]), donors, donors, donors, 2)
+    assert np.isnan(means).all()
+    assert np.isnan(corrections).all()

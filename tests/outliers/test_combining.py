@@ -69,3 +69,7 @@ def test_equal_probabilities_stay_what_they_are():
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_detectors_without_weight_do_not_decide_where_the_others_are_missing():
+    assert np.isnan(combine_probabilities([[math.nan, 0.5]], weights=[1.0, 0.0])).all()

@@ -177,10 +177,15 @@ def test_threshold_of_any_kind_of_number():
     assert OutlierProbability(DETECTORS[1], threshold=np.float32(0.5)).fit(X).predict(NEW).tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan, "high"])
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan, "high", True])
 def test_threshold_is_a_probability(threshold):
     with pytest.raises(ValueError, match="threshold must be a probability"):
         OutlierProbability(threshold=threshold).fit(X)
+
+
+def test_a_combination_is_refused_where_there_is_nothing_to_combine_too():
+    with pytest.raises(ValueError, match=r"combination must be one of 'mean', .*, got 'avg'"):
+        OutlierProbability(combination="avg").fit(X)
 
 
 # --- which rows are outliers ---------------------------------------------------------------------------

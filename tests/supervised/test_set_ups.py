@@ -79,6 +79,16 @@ def test_weights_with_missing_values(wine):
     assert np.average(Z[seen] ** 2, weights=weight[seen]) == pytest.approx(1.0)
 
 
+def test_missing_values_of_constant_columns_become_0_as_they_do():
+    X = np.random.default_rng(0).lognormal(size=(40, 2))
+    X[:, 1], y = 5.0, X[:, 0] > 1.0
+    X[::7] = np.nan
+    model = SupervisedPowerTransformer(HistGradientBoostingClassifier(max_iter=2), cv=2, starts="ones", n_epochs=0)
+    Z = model.fit(X, y).transform(X)
+    assert np.isnan(Z[::7, 0]).all()
+    assert (Z[:, 1] == 0.0).all()
+
+
 def test_an_estimator_that_takes_no_weights(wine):
     X, y = wine
     with pytest.raises(ValueError, match=r"KNeighborsClassifier\.fit takes no sample_weight; choose another"):
