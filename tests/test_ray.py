@@ -26,6 +26,7 @@ pytest.importorskip("ray.data", reason="Ray Data is not installed")
 
 import powerkern.ray  # noqa: E402
 from powerkern.ray import fit, inverse_transform, transform  # noqa: E402
+from powerkern.sketch import fit_chunks  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning"
@@ -119,6 +120,15 @@ def test_a_dataset_in_two_passes(frame, dataset, tmp_path):
     expected = pk.fit(frame[NAMES].to_numpy(), "box-cox", sample_weight=frame["weight"].to_numpy())
     assert_same(found, expected)
     assert found.column_names == NAMES
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "carroll"])
+def test_robust_fits(dataset, frame, estimator):
+    found = fit(dataset, "box-cox", estimator, columns=NAMES, quantile=0.99)
+    expected = fit_chunks([frame[NAMES]], "box-cox", estimator, quantile=0.99)
+    assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)  # rows are sampled by their place in a chunk
+    assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()
+    assert_array_equal(found.status, expected.status)
 
 
 def test_columns_and_options(dataset, frame):

@@ -31,6 +31,7 @@ from pyspark.sql import SparkSession  # noqa: E402
 from pyspark.sql import functions as F  # noqa: E402
 
 import powerkern.spark  # noqa: E402
+from powerkern.sketch import fit_chunks  # noqa: E402
 from powerkern.spark import fit, inverse_transform, transform  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
@@ -124,6 +125,15 @@ def test_weights_by_name_nulls_and_empty_partitions_in_two_passes(df, frame, tmp
     assert_same(found, expected)
     assert found.column_names == NAMES
     assert counted.reads() == [2] * df.rdd.getNumPartitions()
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "carroll"])
+def test_robust_fits(df, frame, estimator):
+    found = fit(df, "box-cox", estimator, columns=NAMES, quantile=0.99)
+    expected = fit_chunks([frame[NAMES]], "box-cox", estimator, quantile=0.99)
+    assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)  # rows are sampled by their place in a chunk
+    assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()
+    assert_array_equal(found.status, expected.status)
 
 
 def test_columns_and_options(df, frame):
@@ -289,6 +299,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 import powerkern as pk
+from powerkern.sketch import fit_chunks  # noqa: E402
 from powerkern.spark import fit, transform
 session = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
 df = session.range(0, 1000, 1, 2).select(F.lit("x").alias("name"), F.exp(F.randn(2)).alias("a"), F.rand(4).alias("w"))
