@@ -252,29 +252,49 @@ def location_scale(
     """
     rows, sample_weight = _frames.without_weights(X, sample_weight)
     matrix = as_matrix(rows)
-    chosen = METHODS[as_choice("method", method, METHODS)]
-    options = _options(method, chosen, constants)
+    function, options = compiled(method, constants)
     weight = _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, matrix.values.shape[0])
     results = column_figures(
-        _estimator(chosen.function, options, weight),
+        _estimator(function, options, weight),
         matrix.values,
         _N_RESULTS,
         thread_count(n_threads),
         progress,
     )
+    _refuse_infinite(matrix, results[:, 3], weight)
+    return location_scale_of(results, matrix.names)
+
+
+def location_scale_of(results: FloatArray, names: list[str] | None, stacklevel: int = 3) -> LocationScale:
+    """What is returned for results, one row a column, after a warning of those that have none."""
     status = results[:, 3].astype(np.int64)
-    _refuse_infinite(matrix, status, weight)
-    _warn(status, matrix.names)
+    _warn(status, names, stacklevel + 1)
     return LocationScale(results[:, 0].copy(), results[:, 1].copy(), results[:, 2].astype(np.int64), status)
 
 
-def _options(method: str, chosen: _Method, constants: Mapping[str, Any]) -> FloatArray:
-    """The constants of a method, in the order of its compiled function."""
+def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[FloatArray, FloatArray], FloatArray]:
+    """The method for ascending values with weights: ``estimate(x, w)`` is a row of results."""
+    function, options = compiled(method, constants)
+
+    def estimate(x: FloatArray, w: FloatArray) -> FloatArray:
+        out: FloatArray = np.empty((1, _N_RESULTS))
+        table = np.empty((6, table_width(max(x.size, 1))))
+        x, w = (x, w) if x.size else (np.array([np.nan]), np.array([1.0]))
+        function(x[np.newaxis].copy(), w[np.newaxis].copy(), options, table, out)
+        row: FloatArray = out[0]
+        return row
+
+    return estimate
+
+
+def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., None], FloatArray]:
+    """The function of a method, checked, and its constants in the order that it takes them in."""
+    chosen = METHODS[as_choice("method", method, METHODS)]
     for name in constants:
         if name not in chosen.defaults:
             known = ", ".join(chosen.defaults) or "none"
             raise TypeError(f"location_scale() has no argument {name!r} for method {method!r}; it has: {known}")
-    return np.array(chosen.options(**{**chosen.defaults, **constants}))
+    return chosen.function, np.array(chosen.options(**{**chosen.defaults, **constants}))
 
 
 def _estimator(
@@ -301,7 +321,7 @@ def _estimator(
 # --- messages -----------------------------------------------------------------------------------------
 
 
-def _refuse_infinite(matrix: Matrix, status: NDArray[np.int64], weight: FloatArray) -> None:
+def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> None:
     infinite = np.flatnonzero(status == BAD_INFINITE)
     if infinite.size:
         j = int(infinite[0])
@@ -312,11 +332,11 @@ def _refuse_infinite(matrix: Matrix, status: NDArray[np.int64], weight: FloatArr
         raise domain_error("infinite", None if matrix.was_vector else j, i, column[i], matrix.names)
 
 
-def _warn(status: NDArray[np.int64], names: list[str] | None) -> None:
+def _warn(status: NDArray[np.int64], names: list[str] | None, stacklevel: int) -> None:
     parts = []
     for code in (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW):
         concerned = np.flatnonzero(status == code)
         if concerned.size:
             parts.append(f"{column_labels(concerned, names)}: {code.sentence}")
     if parts:
-        warnings.warn("; ".join(parts), stacklevel=3)
+        warnings.warn("; ".join(parts), stacklevel=stacklevel)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from powerkern.outliers.chunks import scaling_chunks, scaling_with
 from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.comparing import RankComparison, compare_ranks
 from powerkern.outliers.distances import Spread, ks_distance, mahalanobis, robust_covariance, zscore, zscore_labels
@@ -44,6 +45,8 @@ __all__ = [
     "refinement_error",
     "reliability_diagram",
     "robust_covariance",
+    "scaling_chunks",
+    "scaling_with",
     "sharpness_error",
     "skill_score",
     "stratified_errors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,17 +19,17 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
 from powerkern.fitting import PowerFit, fit
 from powerkern.kernels.erf import gaussian_probabilities
-from powerkern.location import location_scale
+from powerkern.location import LocationScale, location_scale
 from powerkern.outliers.distances import bessel_factor
 
-_METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
+METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
 #: Those that have a choice of center and scale.
 _CHOOSING = ("gaussian", "robust-gamma", "yeo-johnson")
 _CENTERS = ("mean", "median", "trimmed")
 #: What `location_scale` calls the scales; that of "trimmed-sd" is taken of what trimming leaves.
-_SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr", "trimmed-sd": "sd"}
+SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr", "trimmed-sd": "sd"}
 #: Its names for proposal 2 with Huber's T and with Tukey's biweight, and their constants.
-_PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
+PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
     "huber": ("huber-proposal2", {"k": 1.5, "k_location": 1.345}),
     "tukey": ("bisquare-proposal2", {"k": 1.5, "c": 4.685}),
 }
@@ -364,29 +365,31 @@ def _fitted(
     estimator: str,
     n_threads: int | None,
 ) -> ScoreScaling:
-    as_choice("method", method, _METHODS)
-    as_choice("scale", scale, _SCALES)
+    as_choice("method", method, METHODS)
+    as_choice("scale", scale, SCALES)
     other_estimator(estimator, {})  # raises where there is none
-    scores, matrix = _without_infinite(scores)
-    rule = _Rule(_center(center, matrix.values.shape[1]), scale, _trim(trim))
+    scores, matrix = without_infinite(scores)
+    rule = Rule(center_of(center, matrix.values.shape[1]), scale, trim_of(trim))
     threads = thread_count(n_threads)
     values, power = matrix.values, None
+    locate = functools.partial(location_scale, scores, n_threads=threads)
     if method == "yeo-johnson":
         power = fit(scores, "yeo-johnson", estimator, n_threads=threads)
         # infinite in units of a robust scale: as far as numbers go
         values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
-        mu, sigma = _by_rule(values, rule.through(power), threads)
+        values_of = functools.partial(location_scale, values, n_threads=threads)
+        mu, sigma = by_rule(values_of, rule.through(power), functools.partial(_trimmed_moments, values, threads))
     elif method == "linear":
         mu, sigma = _range(values, threads)
-        _refuse_overflow(sigma, matrix.names)
+        refuse_overflow(sigma, matrix.names)
     elif method == "gamma":
-        mu, sigma = location_scale(scores, "mean-sd", n_threads=threads)
+        mu, sigma = locate("mean-sd")
         sigma = sigma * bessel_factor(values, 1, threads)
-    elif method in _PROPOSALS:
-        mu, sigma = _proposal2(scores, method, threads)
+    elif method in PROPOSALS:
+        mu, sigma = proposal2(locate, method)
     else:
-        mu, sigma = _by_rule(scores, rule, threads)
-    _warn(method, mu, sigma, matrix.names)
+        mu, sigma = by_rule(locate, rule, functools.partial(_trimmed_moments, scores, threads))
+    warn_of(method, mu, sigma, matrix.names)
     return ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names)
 
 
@@ -421,7 +424,7 @@ def _finite(values: NDArray[Any]) -> tuple[NDArray[Any], BoolArray | None]:
     return (np.where(infinite, np.nan, values), infinite) if infinite.any() else (values, None)
 
 
-def _without_infinite(scores: object) -> tuple[Any, Matrix]:
+def without_infinite(scores: object) -> tuple[Any, Matrix]:
     """The scores, missing in place of infinite, and what they hold."""
     matrix = as_matrix(scores, what="scores")
     values, infinite = _finite(matrix.values)
@@ -434,21 +437,22 @@ def _without_infinite(scores: object) -> tuple[Any, Matrix]:
 # --- center and scale ------------------------------------------------------------------------------------
 
 
-class _Rule(NamedTuple):
+class Rule(NamedTuple):
     """Center, a word or numbers, and scale; the fraction of the scores that some of them leave out."""
 
     center: str | FloatArray
     scale: str
     trim: float
 
-    def through(self, power: PowerFit) -> _Rule:
+    def through(self, power: PowerFit) -> Rule:
         """The rule for transformed scores."""
         if isinstance(self.center, str):
             return self
         return self._replace(center=power.transform(self.center[None, :])[0])
 
 
-def _center(center: str | ArrayLike, p: int) -> str | FloatArray:
+def center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
+    """A center, checked: a word, or a number for each of p detectors."""
     if isinstance(center, str):
         return as_choice("center", center, _CENTERS)
     given = np.asarray(center)
@@ -458,21 +462,24 @@ def _center(center: str | ArrayLike, p: int) -> str | FloatArray:
     return np.full(p, given, dtype=np.float64)
 
 
-def _trim(trim: object) -> float:
+def trim_of(trim: object) -> float:
+    """A fraction to trim, checked."""
     if not is_real(trim) or not 0.0 <= trim < 1.0:
         raise ValueError(f"trim must be a fraction, at least 0 and below 1, got {trim!r}")
     return float(trim)
 
 
-def _by_rule(scores: Any, rule: _Rule, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Location and scale by two words, or about a given center."""
+def by_rule(
+    locate: Callable[..., LocationScale], rule: Rule, trimmed_moments: Callable[[float], LocationScale]
+) -> tuple[FloatArray, FloatArray]:
+    """Location and scale by two words, or about a given center; `locate` is `location_scale` of the scores."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
     constants: dict[str, Any] = {"fraction": rule.trim} if center == "trimmed" else {}
-    mu, sigma = location_scale(scores, f"{center}-{_SCALES[rule.scale]}", n_threads=n_threads, **constants)
+    mu, sigma = locate(f"{center}-{SCALES[rule.scale]}", **constants)
     mean = mu
     if rule.scale == "trimmed-sd":
-        mean, sigma = _trimmed_moments(scores, rule.trim, n_threads)
+        mean, sigma = trimmed_moments(rule.trim)
     if not given:
         return mu, sigma
     known = ~np.isnan(mu)
@@ -480,7 +487,7 @@ def _by_rule(scores: Any, rule: _Rule, n_threads: int) -> tuple[FloatArray, Floa
     return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
 
 
-def _trimmed_moments(scores: Any, trim: float, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def _trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
     """Mean and standard deviation of each column without its largest scores."""
     values = np.array(as_matrix(scores).values, dtype=np.float64)
     order = np.argsort(values, axis=0)  # NaN last
@@ -493,13 +500,13 @@ def _trimmed_moments(scores: Any, trim: float, n_threads: int) -> tuple[FloatArr
         return location_scale(values, "mean-sd", n_threads=n_threads)
 
 
-def _proposal2(scores: object, method: str, n_threads: int) -> tuple[FloatArray, FloatArray]:
+def proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatArray, FloatArray]:
     """Huber's proposal 2, started from median and nMAD, which must not be 0."""
-    name, constants = _PROPOSALS[method]
+    name, constants = PROPOSALS[method]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the other call says the same
-        start, spread = location_scale(scores, "median-mad", n_threads=n_threads)
-    mu, sigma = location_scale(scores, name, n_threads=n_threads, **constants)
+        start, spread = locate("median-mad")
+    mu, sigma = locate(name, **constants)
     return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
 
 
@@ -515,7 +522,8 @@ def _range(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
     return mu, sigma
 
 
-def _refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
+def refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
+    """Refuse scores whose range is infinite."""
     if np.isinf(ranges).any():
         j = int(np.argmax(np.isinf(ranges)))
         raise ValueError(
@@ -523,7 +531,8 @@ def _refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
         )
 
 
-def _warn(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
+def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
+    """One warning of the detectors whose probabilities are not what they should be."""
     flat = "0 throughout" if method == "linear" else "1 above the location and 0 elsewhere"
     troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]
     if method == "linear":  # the others have been told by location_scale

@@ -12,9 +12,10 @@ None; then ``finish(total)``.
 """
 
 from powerkern._validate import naming
-from powerkern.sketch.chunks import fit_chunks
+from powerkern.sketch.chunks import fit_chunks, location_chunks
 from powerkern.sketch.columns import Column, columns_to_read
 from powerkern.sketch.driver import fit_with
+from powerkern.sketch.location import location_with
 from powerkern.sketch.merging import extend, finish, finish_results, merge, range_of, sketch
 from powerkern.sketch.outcomes import Outcome, merged_outcome, outcome_of
 from powerkern.sketch.passes import MapReduce, Pass
@@ -51,6 +52,8 @@ __all__ = [
     "finish_results",
     "fit_chunks",
     "fit_with",
+    "location_chunks",
+    "location_with",
     "merge",
     "merged_outcome",
     "naming",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -16,8 +17,10 @@ from powerkern._foreign import refuse_foreign
 from powerkern._power_fit import PowerFit
 from powerkern._typing import Bounds
 from powerkern._validate import naming
+from powerkern.location import LocationScale
 from powerkern.sketch.driver import fit_with
-from powerkern.sketch.passes import Pass, S
+from powerkern.sketch.location import location_with
+from powerkern.sketch.passes import MapReduce, Pass, S
 
 #: In place of a chunk, or of its weights, where there are no more.
 _NONE_LEFT = object()
@@ -106,6 +109,81 @@ def fit_chunks(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
+    with reading(chunks, sample_weight, non_numeric, progress) as (map_reduce, weight_name):
+        return fit_with(
+            map_reduce,
+            family,
+            estimator,
+            standardize=standardize,
+            sample_weight=weight_name,
+            lmbda=lmbda,
+            shift=shift,
+            ymax=ymax,
+            bounds=bounds,
+            column_names=column_names,
+            n_threads=n_threads,
+            task_threads=n_threads,
+            **estimator_options,
+        )
+
+
+def location_chunks(
+    chunks: Any,
+    method: str = "median-mad",
+    *,
+    sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
+    non_numeric: _frames.NonNumeric = "raise",
+    n_threads: int | None = None,
+    progress: bool = False,
+    **constants: Any,
+) -> LocationScale:
+    """Location and scale of data larger than memory: `powerkern.location.location_scale` in a few passes over chunks.
+
+    Parameters
+    ----------
+    chunks, sample_weight, non_numeric, progress
+        As for `fit_chunks`.
+    method, **constants
+        As for `powerkern.location.location_scale`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    LocationScale
+        As exact as `location_with` says.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `powerkern.location.location_scale` and `fit_chunks`.
+
+    Warns
+    -----
+    UserWarning
+        As `powerkern.location.location_scale`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.location import location_scale
+    >>> from powerkern.sketch import location_chunks
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 2))
+    >>> found = location_chunks(np.array_split(X, 7))
+    >>> bool((found.loc == location_scale(X).loc).all())
+    True
+    """
+    with reading(chunks, sample_weight, non_numeric, progress) as (map_reduce, weight_name):
+        return location_with(
+            map_reduce, method, sample_weight=weight_name, task_threads=n_threads, **constants
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def reading(
+    chunks: Any, sample_weight: Any, non_numeric: _frames.NonNumeric, progress: bool
+) -> Iterator[tuple[MapReduce, str | None]]:
+    """The engine that reads chunks in this process, one after the other; and the name of the column of weights."""
     weight_name = sample_weight if isinstance(sample_weight, str) else None
     weights = None if weight_name is not None else sample_weight
     if batches_of(chunks) is None:
@@ -128,21 +206,7 @@ def fit_chunks(
         return total
 
     with progress_bar(None, " chunks", progress) as bar:
-        return fit_with(
-            map_reduce,
-            family,
-            estimator,
-            standardize=standardize,
-            sample_weight=weight_name,
-            lmbda=lmbda,
-            shift=shift,
-            ymax=ymax,
-            bounds=bounds,
-            column_names=column_names,
-            n_threads=n_threads,
-            task_threads=n_threads,
-            **estimator_options,
-        )
+        yield map_reduce, weight_name
 
 
 def _check_rereadable(name: str, chunks: object) -> None:

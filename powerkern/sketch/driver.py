@@ -117,27 +117,34 @@ def fit_with(
         )
     names = None if column_names is None else tuple(column_names)
     with progress_bar(2 if other is None else None, " passes", progress) as bar:
-
-        def passed(function: Pass[S]) -> S:
-            total = map_reduce(function, _merged)
-            if total is None:
-                raise ValueError("there are no chunks: none were given, or they could be read only once")
-            if bar is not None:
-                bar.update()
-            return total
-
+        passed = passes_of(map_reduce, bar)
         options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
         ranges = RangePass(family=family, shift=shift, column_names=names, **options)
         if other is not None:
             return _fit_otherwise(passed, other, ranges, options, standardize, bounds, estimator, estimator_options)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            return passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **options))
+            sums: Sketch = passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **options))
+            return sums
 
         found = passed(ranges)
         total = resolved(found.grid(), read)
         _check_unchanged(found, total)
     return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
+
+
+def passes_of(map_reduce: MapReduce, bar: Any) -> Callable[[Pass[Any]], Any]:
+    """Passes over the data: sends one to all chunks, and returns what they answer, merged."""
+
+    def passed(function: Pass[S]) -> S:
+        total = map_reduce(function, _merged)
+        if total is None:
+            raise ValueError("there are no chunks: none were given, or they could be read only once")
+        if bar is not None:
+            bar.update()
+        return total
+
+    return passed
 
 
 def _check_unchanged(found: Range, total: Sketch) -> None:

@@ -12,7 +12,7 @@ What is not known of the rows is their order within bins; `powerkern.sketch.cert
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.certificate import TOLERANCE, start_error, step_error
 from powerkern.sketch.order import (
     Bins,
+    Cells,
     Sample,
     first_edges,
 )
@@ -48,7 +49,7 @@ def fit_robust(
     """
     shift, p = first.range.shift, first.range.n_features
     columns = [Column(first, j, estimator, family) for j in range(p)]
-    reader = _Reader(passed, first, options)
+    reader = Reader(passed, first, options)
     binned = [column for column in columns if column.is_binned]
     reader.divide(binned, [first_edges(first, column.j) for column in binned])
     inexact = [column for column in columns if not column.is_exact]
@@ -72,14 +73,23 @@ def fit_robust(
     return results, np.array([column.error for column in columns])
 
 
-class _Reader(NamedTuple):
+class Divisible(Protocol):
+    """A column that takes in finer counts of some of its cells."""
+
+    j: int
+
+    def divide(self, finer: Cells) -> None:
+        """Replace cells by what was counted between their edges."""
+
+
+class Reader(NamedTuple):
     """Passes over the data that concern some of the columns."""
 
     passed: Passed
     first: Sample
     options: dict[str, Any]
 
-    def divide(self, columns: Sequence[Column], edges: list[FloatArray]) -> None:
+    def divide(self, columns: Sequence[Divisible], edges: list[FloatArray]) -> None:
         """Count the values of columns between edges, and divide the cells that lie there."""
         some = [k for k, each in enumerate(edges) if each.size]
         if not some:
@@ -132,7 +142,7 @@ def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
     return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()
 
 
-def _reweight(reader: _Reader, columns: list[Column]) -> None:
+def _reweight(reader: Reader, columns: list[Column]) -> None:
     """Fit what each column keeps, as often as its estimator asks; columns that have settled are not read again."""
     turn, going = 0, [column for column in columns if column.is_fitted]
     while going := [column for column in going if column.chooses(turn)]:

@@ -1,0 +1,217 @@
+"""Maps from outlier scores to probabilities, from scores that only passes over chunks can see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._frames import NonNumeric
+from powerkern._validate import as_choice
+from powerkern.fitting import PowerFit
+from powerkern.location import LocationScale
+from powerkern.outliers.scaling import (
+    METHODS,
+    PROPOSALS,
+    SCALES,
+    Rule,
+    ScoreScaling,
+    by_rule,
+    center_of,
+    proposal2,
+    refuse_overflow,
+    trim_of,
+    warn_of,
+    without_infinite,
+)
+from powerkern.sketch import MapReduce, Pass, Range, fit_with, location_with, merge
+from powerkern.sketch.chunks import reading
+from powerkern.sketch.passes import RangePass
+
+
+def scaling_with(
+    map_reduce: MapReduce,
+    center: str | ArrayLike = "mean",
+    scale: str = "nmad",
+    method: str = "gaussian",
+    *,
+    trim: float = 0.1,
+    estimator: str = "rewml",
+    task_threads: int | None = 1,
+) -> ScoreScaling:
+    """Make the map from scores to probabilities from scores that some engine holds: `fit_scaling` in a few passes.
+
+    Parameters
+    ----------
+    map_reduce : function
+        The engine, as for `powerkern.sketch.fit_with`.
+    center, scale, method, trim, estimator
+        As in `powerkern.outliers.outlier_probability`, but for the scale "trimmed-sd", which needs all scores at once.
+    task_threads : int or None, default 1
+        Threads of each call of the function that engines are given.
+
+    Returns
+    -------
+    ScoreScaling
+        Its `probability` maps the chunks, one by one. mu and sigma are as exact as `powerkern.sketch.location_with`,
+        those of "yeo-johnson" as its fit by `powerkern.sketch.fit_with`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `powerkern.outliers.fit_scaling`, and for "trimmed-sd".
+
+    Warns
+    -----
+    UserWarning
+        As `powerkern.outliers.fit_scaling`.
+
+    See Also
+    --------
+    scaling_chunks : the same for chunks that this process reads.
+
+    Examples
+    --------
+    >>> import functools
+    >>> import numpy as np
+    >>> from powerkern.outliers import fit_scaling, scaling_with
+    >>> scores = np.random.default_rng(0).gamma(3.0, size=20_000)
+    >>> def map_reduce(function, merge):
+    ...     return functools.reduce(merge, map(function, np.array_split(scores, 10)))
+    >>> scaling = scaling_with(map_reduce, center="median")
+    >>> np.allclose(scaling.probability([1.0, 9.0]), fit_scaling(scores, center="median").probability([1.0, 9.0]))
+    True
+    """
+    as_choice("method", method, METHODS)
+    as_choice("scale", scale, SCALES)
+    finite = _each(map_reduce, _finite)
+    ranges: Range | None = finite(RangePass(family="yeo-johnson", n_threads=task_threads), merge)
+    if ranges is None:
+        raise ValueError("there are no chunks; there is nothing to do")
+    rule, names = Rule(center_of(center, ranges.n_features), scale, trim_of(trim)), ranges.column_names
+    power, used = None, rule
+    if method == "yeo-johnson":
+        power = fit_with(finite, "yeo-johnson", estimator, task_threads=task_threads)
+        finite, used = _each(finite, _Transformed(power)), rule.through(power)
+
+    def locate(name: str, **constants: Any) -> LocationScale:
+        return location_with(finite, name, task_threads=task_threads, **constants)
+
+    if method == "linear":
+        with np.errstate(over="ignore", invalid="ignore"):
+            some = ranges.count > 0.0
+            mu = np.where(some, ranges.x_min, np.nan)
+            sigma = np.where(some, ranges.x_max - ranges.x_min, np.nan)
+        refuse_overflow(sigma, names)
+    elif method == "gamma":
+        mu, sigma = locate("mean-sd")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sigma = sigma * np.where(ranges.count > 1.0, np.sqrt(ranges.count / (ranges.count - 1.0)), np.nan)
+    elif method in PROPOSALS:
+        mu, sigma = proposal2(locate, method)
+    else:
+        mu, sigma = by_rule(locate, used, _trimmed_moments)
+    warn_of(method, mu, sigma, names)
+    return ScoreScaling(method, rule.center, scale, mu, sigma, power, names)
+
+
+def scaling_chunks(
+    chunks: Any,
+    center: str | ArrayLike = "mean",
+    scale: str = "nmad",
+    method: str = "gaussian",
+    *,
+    trim: float = 0.1,
+    estimator: str = "rewml",
+    non_numeric: NonNumeric = "raise",
+    n_threads: int | None = None,
+    progress: bool = False,
+) -> ScoreScaling:
+    """Make the map from scores to probabilities from chunks: `fit_scaling` for scores larger than memory.
+
+    Parameters
+    ----------
+    chunks, non_numeric, progress
+        As for `powerkern.sketch.fit_chunks`.
+    center, scale, method, trim, estimator
+        As for `scaling_with`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    ScoreScaling
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `scaling_with` and `powerkern.sketch.fit_chunks`.
+
+    Warns
+    -----
+    UserWarning
+        As `powerkern.outliers.fit_scaling`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.outliers import scaling_chunks
+    >>> scores = np.random.default_rng(0).gamma(3.0, size=20_000)
+    >>> chunks = np.array_split(scores, 7)
+    >>> scaling = scaling_chunks(chunks, method="huber")
+    >>> probabilities = [scaling.probability(chunk) for chunk in chunks]
+    """
+    with reading(chunks, None, non_numeric, progress) as (map_reduce, _):
+        return scaling_with(map_reduce, center, scale, method, trim=trim, estimator=estimator, task_threads=n_threads)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A pass over chunks that are changed first."""
+
+    function: Pass[Any]
+    change: Callable[[Any], Any]
+
+    def __call__(self, chunk: Any, weight: Any = None) -> Any:
+        return self.function(self.change(chunk), weight)
+
+    def part(self, columns: ArrayLike) -> _Prepared | None:
+        """What to ask of chunks of these columns."""
+        inner = self.function.part(columns)
+        return None if inner is None else _Prepared(inner, self.change)
+
+
+def _each(map_reduce: MapReduce, change: Callable[[Any], Any]) -> MapReduce:
+    """An engine whose chunks are changed first."""
+
+    def changed(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
+        prepared: Any = _Prepared(function, change)
+        return map_reduce(prepared, merge)
+
+    return changed
+
+
+def _finite(chunk: Any) -> Any:
+    """Scores, missing in place of infinite ones."""
+    return without_infinite(chunk)[0] if len(chunk) else chunk
+
+
+@dataclass(frozen=True)
+class _Transformed:
+    """Scores through a transform; what is beyond float64 is as far as numbers go."""
+
+    power: PowerFit
+
+    def __call__(self, chunk: Any) -> Any:
+        if not len(chunk):
+            return chunk
+        values = without_infinite(chunk)[1].values
+        return np.nan_to_num(self.power.transform(values, n_threads=1), copy=False, nan=np.nan)
+
+
+def _trimmed_moments(trim: float) -> LocationScale:
+    """What `by_rule` asks for "trimmed-sd"."""
+    raise ValueError("scale='trimmed-sd' needs all scores at once; of chunks use 'nmad', 'niqr' or 'sd'")

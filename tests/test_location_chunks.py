@@ -1,0 +1,164 @@
+"""Location, scale and maps of outlier scores from chunks: those of the rows in memory."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import random
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale
+from powerkern.outliers import fit_scaling, scaling_chunks, scaling_with
+from powerkern.sketch import location_chunks, location_with
+
+rng = np.random.default_rng(140)
+N = 20_000
+X = np.column_stack(
+    [
+        rng.lognormal(size=N),
+        1e6 + 1e-3 * rng.normal(size=N),
+        np.round(rng.gamma(3.0, size=N), 1),
+        rng.standard_cauchy(size=N),
+        np.where(rng.uniform(size=N) < 0.9, np.nan, rng.normal(size=N)),
+        np.where(rng.uniform(size=N) < 0.7, 0.0, rng.normal(size=N)),
+    ]
+)
+X[: N // 10, 0] += 30.0
+rng.shuffle(X)
+WEIGHT = rng.integers(0, 4, N).astype(float)
+CUTS = [0, 1, 1, 5000, 14_000]
+#: How far results may be from those in memory, in scales; those of broken lines: rounding.
+LOOSE = {"bisquare": 1e-9, "bisquare-proposal2": 1e-9, "biweight": 2e-6}
+
+
+class Engine:
+    """Sends everything as bytes, merges in a random tree, and counts its passes."""
+
+    def __init__(self, *chunks: tuple, seed: int = 0) -> None:
+        self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
+
+    def __call__(self, function, merge):
+        self.passes += 1
+        sent = pickle.dumps(function)
+        results = [pickle.dumps(pickle.loads(sent)(*chunk)) for chunk in self.chunks]
+        while len(results) > 1:
+            a, b = (pickle.loads(results.pop(self.random.randrange(len(results)))) for _ in range(2))
+            results.append(pickle.dumps(merge(a, b)))
+        return pickle.loads(results[0]) if results else None
+
+
+def assert_close(found: LocationScale, expected: LocationScale, tolerance: float) -> None:
+    scale = np.where(expected.scale > 0.0, expected.scale, 1.0)
+    with np.errstate(invalid="ignore"):
+        assert_allclose(
+            (found.loc - expected.loc) / scale, np.where(np.isnan(expected.loc), np.nan, 0.0), atol=tolerance
+        )
+    assert_allclose(found.scale, expected.scale, rtol=tolerance)
+    assert_array_equal(found.status, expected.status)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method(method):
+    size = np.abs(X[:, 1]).max() / 1e-3 * 1e-15  # what rounding does to sums of a cluster far from 0
+    tolerance = LOOSE.get(method, 1e-12) + size
+    engine = Engine(*((part,) for part in np.split(X, CUTS)))
+    assert_close(location_with(engine, method), location_scale(X, method), tolerance)
+    assert engine.passes <= 8
+    weighted = location_chunks(np.split(X, CUTS), method, sample_weight=np.split(WEIGHT, CUTS))
+    assert_close(weighted, location_scale(X, method, sample_weight=WEIGHT), tolerance)
+
+
+def test_the_median_is_found_in_four_passes_to_the_last_bit():
+    engine = Engine(*((part,) for part in np.split(X, CUTS)))
+    found, expected = location_with(engine), location_scale(X)
+    assert engine.passes <= 4
+    assert_array_equal(found.loc, expected.loc)
+    assert_allclose(found.scale, expected.scale, rtol=1e-15)
+
+
+@pytest.mark.parametrize("method", ["median-niqr", "huber-proposal2", "biweight"])
+def test_any_order_of_merging_gives_the_same_bits(method):
+    chunks = [(part,) for part in np.split(X, CUTS)]
+    found = [location_with(Engine(*chunks, seed=seed), method) for seed in (0, 1)]
+    assert_array_equal(*(np.array([one.loc, one.scale]) for one in found))
+
+
+@pytest.mark.parametrize("sides", ["upper", "both"])
+def test_trimming(sides):
+    options = {"fraction": 0.07, "sides": sides}
+    found = location_chunks(np.split(X, CUTS), "trimmed-sd", **options)
+    assert_close(found, location_scale(X, "trimmed-sd", **options), 1e-8)
+
+
+def test_short_columns_and_columns_without_values():
+    short = np.column_stack([np.arange(5.0), np.full(5, np.nan), np.full(5, 3.0)])
+    with pytest.warns(UserWarning, match="column 1"):
+        found = location_chunks([short[:2], short[2:]], "huber")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = location_scale(short, "huber")
+    assert_close(found, expected, 1e-15)
+    assert found.status[1] == LocationStatus.EMPTY
+
+
+def test_wrong_use():
+    with pytest.raises(ValueError, match="in chunk 1: row 1: the value is inf"):
+        location_chunks([X[:, 0], np.array([1.0, np.inf])])
+    with pytest.raises(TypeError, match="has no argument 'k' for method 'median-mad'"):
+        location_chunks([X], k=2.0)
+    with pytest.raises(ValueError, match="there are no chunks"):
+        location_chunks([])
+
+
+# --- maps of outlier scores -------------------------------------------------------------------------------
+
+SCORES = np.column_stack([rng.gamma(2.0, size=N), rng.lognormal(size=N)])
+SCORES[:50, 1] = np.inf
+SCORES[50:90, 0] = np.nan
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"center": "median", "scale": "niqr"},
+        {"center": "trimmed", "scale": "sd", "trim": 0.05},
+        {"center": 1.0, "scale": "sd"},
+        {"method": "huber"},
+        {"method": "tukey"},
+        {"method": "gamma"},
+        {"method": "robust-gamma", "center": "median"},
+        {"method": "linear"},
+    ],
+)
+def test_maps_of_scores(options):
+    expected = fit_scaling(SCORES, **options)
+    chunks = np.split(SCORES, CUTS)
+    engine = Engine(*((part,) for part in chunks))
+    for found in (scaling_with(engine, **options), scaling_chunks(chunks, **options)):
+        assert_allclose(found.mu, expected.mu, rtol=1e-8)
+        assert_allclose(found.sigma, expected.sigma, rtol=1e-8)
+        assert_allclose(found.probability(chunks[-1]), expected.probability(chunks[-1]), rtol=1e-6, atol=1e-8)
+
+
+def test_a_map_through_a_transform():
+    expected, found = (
+        make(SCORES, method="yeo-johnson") for make in (fit_scaling, lambda s, **o: scaling_chunks([s], **o))
+    )
+    assert_allclose(found.power.lmbda, expected.power.lmbda, atol=3e-3)
+    assert_allclose(found.probability(SCORES), expected.probability(SCORES), atol=5e-3)
+
+
+def test_what_needs_all_scores_is_refused():
+    with pytest.raises(ValueError, match="scale='trimmed-sd' needs all scores at once"):
+        scaling_chunks([SCORES], scale="trimmed-sd")
+
+
+def test_reduce_by_hand():
+    chunks = np.array_split(SCORES[:, 0], 5)
+    found = scaling_with(lambda function, merge: functools.reduce(merge, map(function, chunks)), method="linear")
+    assert_allclose(found.mu + found.sigma, np.nanmax(SCORES[:, 0]))
