@@ -7,6 +7,7 @@ the documentation is built.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import re
 import shlex
@@ -89,8 +90,16 @@ def exists(dotted: str) -> bool:
         try:
             thing = getattr(thing, part, None) or importlib.import_module(".".join(parts[: k + 1]))
         except ImportError:
-            return False
+            return is_module(".".join(parts[: k + 1]))
     return True
+
+
+def is_module(dotted: str) -> bool:
+    """Whether there is a module of this name, which may need what is not installed."""
+    try:
+        return importlib.util.find_spec(dotted) is not None
+    except ModuleNotFoundError:  # what it would be in is none
+        return False
 
 
 def test_every_benchmark_and_report_is_on_the_page() -> None:
