@@ -49,7 +49,7 @@ def figures() -> Iterator[Figure]:
         name = f"{what}: times faster than the fastest of them"
         yield Figure(name, ">= 1 x", bench_completion.Impute, "track_times_faster_than_fastest", (table,))
     what = "ratings as triplets, nine tenths missing"
-    beside = bench_completion.Ratings
+    beside = bench_completion.RatingsBesideCmfrec
     yield Figure(
         f"{what}: RMSE over the best of cmfrec, its rank given", "<= 1.02", beside, "track_error_over_best", ()
     )
