@@ -96,19 +96,42 @@ class RangePass(Pass[Range]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SketchPass(Pass[Sketch]):
+class ChosenPass(Pass[S]):
+    """A pass over some of the columns.
+
+    Attributes
+    ----------
+    chosen : (p,) ndarray of bool
+        Which columns of the data those are.
+    """
+
+    chosen: BoolArray
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """The same of those of these columns that were chosen."""
+        at = np.asarray(columns)
+        chosen = self.chosen[at]
+        if not chosen.any():
+            return None
+        own = (np.cumsum(self.chosen) - 1)[at][chosen]
+        return dataclasses.replace(self, chosen=chosen, **self._of(own))
+
+    @abstractmethod
+    def _of(self, own: IntArray) -> dict[str, Any]:
+        """Fields that have an entry for each chosen column, for these of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SketchPass(ChosenPass[Sketch]):
     """A later pass: power sums of some of the columns.
 
     Attributes
     ----------
     grid : Grid
         Of the chosen columns.
-    chosen : (p,) ndarray of bool
-        Which columns of the data those are.
     """
 
     grid: Grid
-    chosen: BoolArray
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Sketch:
         """Sums of the chosen columns of a chunk."""
@@ -116,13 +139,8 @@ class SketchPass(Pass[Sketch]):
         chosen = values if self.chosen.all() else values[:, self.chosen]
         return sketch(chosen, self.grid, sample_weight=weight, n_threads=self.n_threads)
 
-    def part(self, columns: ArrayLike) -> Self | None:
-        """Sums of those of these columns that were chosen."""
-        at = np.asarray(columns)
-        chosen, position = self.chosen[at], np.cumsum(self.chosen) - 1
-        if not chosen.any():
-            return None
-        return dataclasses.replace(self, grid=self.grid.part(position[at][chosen]), chosen=chosen)
+    def _of(self, own: IntArray) -> dict[str, Any]:
+        return {"grid": self.grid.part(own)}
 
 
 # --- what estimators that need the order of the values ask -----------------------------------------------
@@ -161,38 +179,26 @@ def _moved(chunk: Any, chosen: BoolArray, shift: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BinsPass(Pass[Bins]):
+class BinsPass(ChosenPass[Bins]):
     """How many values of the chosen columns lie between edges, and their moments there.
 
     Attributes
     ----------
     edges, quantum, shift
         One entry for each chosen column.
-    chosen : (p,) ndarray of bool
-        Which columns of the data those are.
     """
 
     edges: list[FloatArray]
     quantum: IntArray
     shift: FloatArray
-    chosen: BoolArray
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Bins:
         """Counts of a chunk."""
         weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
         return bins_of(_moved(chunk, self.chosen, self.shift), weights, self.edges, self.quantum)
 
-    def part(self, columns: ArrayLike) -> Self | None:
-        """Counts of those of these columns that were chosen."""
-        at = np.asarray(columns)
-        chosen = self.chosen[at]
-        if not chosen.any():
-            return None
-        own = (np.cumsum(self.chosen) - 1)[at][chosen]
-        edges = [self.edges[j] for j in own]
-        return dataclasses.replace(
-            self, edges=edges, quantum=self.quantum[own], shift=self.shift[own], chosen=chosen
-        )  # fmt: skip
+    def _of(self, own: IntArray) -> dict[str, Any]:
+        return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
 class Kept(Additive):
@@ -214,7 +220,7 @@ class Kept(Additive):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeptPass(Pass[Kept]):
+class KeptPass(ChosenPass[Kept]):
     """Power sums of what is inside an interval of each chosen column, moved and scaled.
 
     Attributes
@@ -225,14 +231,11 @@ class KeptPass(Pass[Kept]):
         Smallest and largest value kept, center, divisor, and a value that is left out, or NaN; all of x + shift.
     shift : (n_chosen,) ndarray
         Of the chosen columns.
-    chosen : (p,) ndarray of bool
-        Which columns of the data those are.
     """
 
     grid: Grid
     interval: FloatArray
     shift: FloatArray
-    chosen: BoolArray
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Kept:
         """Sums of a chunk."""
@@ -248,13 +251,5 @@ class KeptPass(Pass[Kept]):
         own = sketch(x, self.grid, sample_weight=weights if weights.size else None, n_threads=self.n_threads)
         return Kept(own, ends)
 
-    def part(self, columns: ArrayLike) -> Self | None:
-        """Sums of those of these columns that were chosen."""
-        at = np.asarray(columns)
-        chosen = self.chosen[at]
-        if not chosen.any():
-            return None
-        own = (np.cumsum(self.chosen) - 1)[at][chosen]
-        return dataclasses.replace(
-            self, grid=self.grid.part(own), interval=self.interval[own], shift=self.shift[own], chosen=chosen
-        )
+    def _of(self, own: IntArray) -> dict[str, Any]:
+        return {"grid": self.grid.part(own), "interval": self.interval[own], "shift": self.shift[own]}
