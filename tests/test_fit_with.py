@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import pickle
-import random
 
 import numpy as np
 import pytest
+from engines import Engine
 from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
@@ -20,22 +19,6 @@ X = np.column_stack([rng.lognormal(size=N), rng.gamma(3.0, size=N), rng.normal(s
 X[rng.random(X.shape) < 0.05] = np.nan
 WEIGHT = rng.integers(0, 4, N).astype(float)
 CUTS = [0, 1, 1, 400, 999]
-
-
-class Engine:
-    """Sends functions and results as bytes, merges in a random tree, and counts its passes."""
-
-    def __init__(self, *chunks: tuple, seed: int = 0) -> None:
-        self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
-
-    def __call__(self, function, merge):
-        self.passes += 1
-        sent = pickle.dumps(function)
-        results = [pickle.dumps(pickle.loads(sent)(*chunk)) for chunk in self.chunks]
-        while len(results) > 1:
-            a, b = (pickle.loads(results.pop(self.random.randrange(len(results)))) for _ in range(2))
-            results.append(pickle.dumps(merge(a, b)))
-        return pickle.loads(results[0]) if results else None
 
 
 def assert_same(fit: PowerFit, expected: PowerFit) -> None:

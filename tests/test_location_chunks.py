@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-import pickle
-import random
 import warnings
 
 import numpy as np
 import pytest
+from engines import Engine
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.location import METHODS, LocationScale, LocationStatus, location_scale
@@ -33,22 +32,6 @@ WEIGHT = rng.integers(0, 4, N).astype(float)
 CUTS = [0, 1, 1, 5000, 14_000]
 #: How far results may be from those in memory, in scales; those of broken lines: rounding.
 LOOSE = {"bisquare": 1e-9, "bisquare-proposal2": 1e-9, "biweight": 2e-6}
-
-
-class Engine:
-    """Sends everything as bytes, merges in a random tree, and counts its passes."""
-
-    def __init__(self, *chunks: tuple, seed: int = 0) -> None:
-        self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
-
-    def __call__(self, function, merge):
-        self.passes += 1
-        sent = pickle.dumps(function)
-        results = [pickle.dumps(pickle.loads(sent)(*chunk)) for chunk in self.chunks]
-        while len(results) > 1:
-            a, b = (pickle.loads(results.pop(self.random.randrange(len(results)))) for _ in range(2))
-            results.append(pickle.dumps(merge(a, b)))
-        return pickle.loads(results[0]) if results else None
 
 
 def assert_close(found: LocationScale, expected: LocationScale, tolerance: float) -> None:

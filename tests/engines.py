@@ -1,0 +1,22 @@
+"""An engine for the drivers of fits from chunks."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+
+class Engine:
+    """Sends functions and results as bytes, merges in a random tree, and counts its passes."""
+
+    def __init__(self, *chunks: tuple, seed: int = 0) -> None:
+        self.chunks, self.passes, self.random = chunks, 0, random.Random(seed)
+
+    def __call__(self, function, merge):
+        self.passes += 1
+        sent = pickle.dumps(function)
+        results = [pickle.dumps(pickle.loads(sent)(*chunk)) for chunk in self.chunks]
+        while len(results) > 1:
+            a, b = (pickle.loads(results.pop(self.random.randrange(len(results)))) for _ in range(2))
+            results.append(pickle.dumps(merge(a, b)))
+        return pickle.loads(results[0]) if results else None
