@@ -1,6 +1,7 @@
 """Robust fits from chunks against fits of the same rows in memory."""
 
 import functools
+import json
 import pickle
 
 import numpy as np
@@ -122,6 +123,27 @@ def test_any_order_of_merging_gives_the_same_bits():
     first = fitted(range(9), tree=False)
     for order, tree in ((range(9), True), ([3, 1, 4, 0, 5, 8, 2, 6, 7], False), (range(8, -1, -1), True)):
         np.testing.assert_array_equal(fitted(order, tree), first)
+
+
+def test_the_bound_of_the_error_stays_with_the_fit():
+    X = np.column_stack([contaminated(10_000, "yeo-johnson"), np.round(contaminated(10_000, "yeo-johnson"), 1)])
+    fit = fit_chunks(np.array_split(X, 3), estimator="rewml")
+    fit.lmbda_error[1] = np.inf  # as where bins leave the start open
+    assert fit.lmbda_error[0] > 0.0
+    for copy in (pickle.loads(pickle.dumps(fit)), pk.PowerFit.from_json(fit.to_json())):
+        np.testing.assert_array_equal(copy.lmbda_error, fit.lmbda_error)
+    for columns in (slice(1, 2), np.array([1, 0])):
+        np.testing.assert_array_equal(fit.part(columns).lmbda_error, fit.lmbda_error[columns])
+    assert pk.fit(X[:2000], estimator="rewml").lmbda_error.tolist() == [0.0, 0.0]
+
+
+def test_texts_of_earlier_releases_have_no_bound():
+    fit = fit_chunks(np.array_split(contaminated(10_000, "yeo-johnson"), 3), estimator="rewml")
+    record = json.loads(fit.to_json())
+    del record["lmbda_error"]
+    read = pk.PowerFit.from_json(json.dumps(record))
+    assert fit.status[0] == Status.BRACKETED
+    assert np.isnan(read.lmbda_error[0])
 
 
 def test_what_is_refused():

@@ -184,8 +184,8 @@ def _fit_otherwise(
         column_names=first.range.column_names,
         was_vector=first.range.was_vector,
         unit_weights=first.unit if first.weighted and (first.unit < 1.0).any() else None,
+        lmbda_error=error,
     )
-    fitted.lmbda_error = error
     if not standardize:
         warn_overflow(fitted)
     return fitted
