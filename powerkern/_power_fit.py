@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ from powerkern._likelihood_tests import Interval
 from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
+from powerkern._warn import warn
 from powerkern.kernels import columnwise
 from powerkern.kernels.family import FAMILIES, lowest
 from powerkern.kernels.results import INTERCEPT, KEPT_HIGH, KEPT_LOW, STATUS
@@ -417,7 +417,7 @@ class PowerFit(Inference):
         text = f"Some values in {where} are beyond the range of the transform and have no inverse"
         if out_of_range == "raise":
             raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
-        warnings.warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise", stacklevel=3)
+        warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
 
     def _target(self, matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """The array to return, and it as a matrix."""
@@ -645,7 +645,7 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
         if columns_with.size:
             parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
     if parts:
-        warnings.warn("; ".join(parts), stacklevel=3)
+        warn("; ".join(parts))
 
 
 def warn_overflow(fit: PowerFit) -> None:
@@ -654,4 +654,4 @@ def warn_overflow(fit: PowerFit) -> None:
     overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
     if overflows.size:
         text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
-        warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)
+        warn(f"{text}; standardize=True stays finite")
