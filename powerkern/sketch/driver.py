@@ -133,7 +133,7 @@ def fit_with(
     return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
 
 
-def passes_of(map_reduce: MapReduce, bar: Any) -> Callable[[Pass[Any]], Any]:
+def passes_of(map_reduce: MapReduce, bar: Any = None) -> Callable[[Pass[Any]], Any]:
     """Passes over the data: sends one to all chunks, and returns what they answer, merged."""
 
     def passed(function: Pass[S]) -> S:
