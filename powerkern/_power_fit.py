@@ -95,8 +95,7 @@ class PowerFit(Inference):
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
     lmbda_error : ndarray
         In robust fits from chunks, a bound of how far `lmbda` may be from that of a fit of the rows in memory (see
-        `powerkern.sketch.fit_chunks`), inf where there is none; else 0. NaN where such a fit was read from JSON, or
-        is part of another, which do not hold it.
+        `powerkern.sketch.fit_chunks`), inf where there is none; else 0.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.
@@ -120,6 +119,7 @@ class PowerFit(Inference):
         names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
         part = self._with(self._results[columns].copy(), self._families[columns].copy(), names)
         part._unit_weights = None if self._unit_weights is None else self._unit_weights[columns].copy()
+        part.lmbda_error = self.lmbda_error[columns].copy()
         return part
 
     def _with(self, results: FloatArray, families: IntArray, names: list[str] | None) -> PowerFit:
@@ -600,6 +600,7 @@ class PowerFit(Inference):
                 self.column_names,
                 self._was_vector,
                 self._unit_weights,
+                self.lmbda_error,
             )
         )
 
@@ -613,6 +614,13 @@ class PowerFit(Inference):
             The text is not JSON, not a fit, of a later version, or holds figures that no fit can produce.
         """
         return cls(**_fit_json.read(text)._asdict())
+
+
+def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
+    """An argument that must be a fit, once checked."""
+    if not isinstance(fit, PowerFit):
+        raise TypeError(f"{name} must be a PowerFit, made by fit(X), got {type(fit).__name__}")
+    return fit
 
 
 def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
