@@ -161,6 +161,20 @@ def test_only_ratios_of_weights_matter(model):
     assert_allclose(equal.predict(ROW, COLUMN), model.predict(ROW, COLUMN), rtol=1e-9)
 
 
+@pytest.mark.parametrize("exponent", [-500, -265, 265, 508])
+def test_units_of_the_ratings(model, exponent):
+    unit = 4.0**exponent
+    other = fit_ratings((ROW, COLUMN, VALUE * unit), random_state=0)
+    assert (other.rank, other.shrinkage) == (model.rank, model.shrinkage)
+    assert (other.rmse, other.validation_rmse) == (model.rmse * unit, model.validation_rmse * unit)
+    pairs = np.arange(20)[:, None], np.arange(12)
+    assert_array_equal(other.predict(*pairs), model.predict(*pairs) * unit)
+    assert_array_equal(other.recommend(3).columns, model.recommend(3).columns)
+    new, ratings = model.columns[:5], np.array([3.0, 1.0, 4.0, 1.0, 5.0])
+    folded = other.fold_in(new, ratings * unit).predict(other.columns)
+    assert_array_equal(folded, model.fold_in(new, ratings).predict(model.columns) * unit)
+
+
 def test_rows_without_any_value_are_not_there():
     value = np.where(ROW == 3, np.nan, VALUE)
     found = fit_ratings((ROW, COLUMN, value), 0, random_state=0)
