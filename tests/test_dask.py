@@ -313,7 +313,7 @@ def test_wrong_data_are_named():
         fit(D, "box-cox", "ks")
     with pytest.raises(ValueError, match="X has 4 columns, the fit has 1"):
         transform(D, pk.fit([1.0, 2.0]))
-    with pytest.raises(TypeError, match="fit must be a PowerFit, got ndarray"):
+    with pytest.raises(TypeError, match=r"fit must be a PowerFit, .* got ndarray"):
         transform(D, X)
     with pytest.raises(TypeError, match=r"in the chunk from row 0, column 0: .* is complex"):
         fit(da.ones((4, 2), dtype=complex))

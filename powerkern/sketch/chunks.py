@@ -196,17 +196,28 @@ def reading(
     columns = _frames.chosen_positions(first, non_numeric, weight_name)
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        total: S | None = None
-        for i, pair in enumerate(_pairs(chunks, weights, columns)):
-            with naming(f"chunk {i}"):
-                part = function(*pair)
-                total = part if total is None else merge(total, part)
-            if bar is not None:
-                bar.update()
-        return total
+        each = enumerate(_pairs(chunks, weights, columns))
+        return in_turn(function, merge, ((naming(f"chunk {i}"), pair) for i, pair in each), bar)
 
     with progress_bar(None, " chunks", progress) as bar:
         yield map_reduce, weight_name
+
+
+def in_turn(
+    function: Callable[..., S],
+    merge: Callable[[S, S], S],
+    chunks: Iterable[tuple[contextlib.AbstractContextManager[Any], tuple[Any, ...]]],
+    bar: Any = None,
+) -> S | None:
+    """Map and reduce in this thread: chunks with their weights, each in a context that names it in errors."""
+    total: S | None = None
+    for context, chunk in chunks:
+        with context:
+            part = function(*chunk)
+            total = part if total is None else merge(total, part)
+        if bar is not None:
+            bar.update()
+    return total
 
 
 def _check_rereadable(name: str, chunks: object) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.threads import progress_bar
+from powerkern._engine.threads import progress_bar, thread_count
 from powerkern._estimators import NearestNormal, Robust, other_estimator, plain_options
 from powerkern._lambda_limit import lambda_limit
 from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
@@ -19,13 +18,10 @@ from powerkern.fitting import check_together
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.merging import finish, merge
-from powerkern.sketch.order import Sample
-from powerkern.sketch.passes import MapReduce, Pass, RangePass, S, SamplePass, SketchPass
+from powerkern.sketch.order import Sample, check_unchanged
+from powerkern.sketch.passes import MapReduce, Pass, Passed, RangePass, S, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
-
-#: By how much the weight of a column may seem to change, being rounded; below the other one, to fewer digits.
-_ROUNDED, _TINY = 1e-9, 1e-270
 
 
 def fit_with(
@@ -116,12 +112,15 @@ def fit_with(
             "random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         )
     names = None if column_names is None else tuple(column_names)
+    threads = thread_count(n_threads)
     with progress_bar(2 if other is None else None, " passes", progress) as bar:
         passed = passes_of(map_reduce, bar)
         options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
         ranges = RangePass(family=family, shift=shift, column_names=names, **options)
         if other is not None:
-            return _fit_otherwise(passed, other, ranges, options, standardize, bounds, estimator, estimator_options)
+            return _fit_otherwise(
+                passed, other, ranges, options, standardize, bounds, estimator, estimator_options, threads
+            )
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
             sums: Sketch = passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **options))
@@ -130,10 +129,10 @@ def fit_with(
         found = passed(ranges)
         total = resolved(found.grid(), read)
         _check_unchanged(found, total)
-    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
+    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=threads)
 
 
-def passes_of(map_reduce: MapReduce, bar: Any) -> Callable[[Pass[Any]], Any]:
+def passes_of(map_reduce: MapReduce, bar: Any = None) -> Passed:
     """Passes over the data: sends one to all chunks, and returns what they answer, merged."""
 
     def passed(function: Pass[S]) -> S:
@@ -149,18 +148,12 @@ def passes_of(map_reduce: MapReduce, bar: Any) -> Callable[[Pass[Any]], Any]:
 
 def _check_unchanged(found: Range, total: Sketch) -> None:
     """Refuse sums of other rows than those whose ranges were found."""
-    before, after = found.n_obs, total.n_obs
-    changed = np.flatnonzero(abs(after - before) > _ROUNDED * np.maximum(before, _TINY))
-    if changed.size:
-        j = int(changed[0])
-        raise ValueError(
-            f"{column_label(j, found.column_names)}: the data changed between two passes: there were {before[j]:g} "
-            f"values (or weight), and then {after[j]:g}; every pass must read the same rows"
-        )
+    for j, (before, after) in enumerate(zip(found.n_obs, total.n_obs, strict=True)):
+        check_unchanged(column_label(j, found.column_names), before, after)
 
 
 def _fit_otherwise(
-    passed: Callable[[Pass[Any]], Any],
+    passed: Passed,
     other: Robust,
     ranges: RangePass,
     options: dict[str, Any],
@@ -168,11 +161,12 @@ def _fit_otherwise(
     bounds: Bounds | None,
     estimator: str,
     estimator_options: dict[str, Any],
+    n_threads: int,
 ) -> PowerFit:
     """The fit by a robust estimator."""
     first: Sample = passed(SamplePass(ranges=ranges, **options))
     limit = lambda_limit(None, bounds, first.range.n_features, standardize)
-    results, error = fit_robust(passed, other, FAMILIES[ranges.family], first, limit, options)
+    results, error = fit_robust(passed, other, FAMILIES[ranges.family], first, limit, options, n_threads)
     warn_unfitted(results[:, STATUS], first.range.column_names)
     fitted = PowerFit(
         ranges.family,
@@ -184,8 +178,8 @@ def _fit_otherwise(
         column_names=first.range.column_names,
         was_vector=first.range.was_vector,
         unit_weights=first.unit if first.weighted and (first.unit < 1.0).any() else None,
+        lmbda_error=error,
     )
-    fitted.lmbda_error = error
     if not standardize:
         warn_overflow(fitted)
     return fitted

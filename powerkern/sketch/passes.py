@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern import _frames
+from powerkern._engine.threads import thread_count
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_rows
 from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch
@@ -64,6 +65,10 @@ class MapReduce(Protocol):
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
         """The summary of all chunks."""
+
+
+#: Passes over the data: sends one to all chunks, and returns what they answer, merged.
+Passed = Callable[[Pass[Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +168,8 @@ class SamplePass(Pass[Sample]):
         found = self.ranges.summary(chunk, weight)
         matrix = as_rows(chunk, what="chunk")
         every = np.ones(found.n_features, dtype=bool)
-        return sample_of(_moved(chunk, every, found.shift), chunk_weights(weight, matrix), found)
+        moved = _moved(chunk, every, found.shift)
+        return sample_of(moved, chunk_weights(weight, matrix), found, thread_count(self.n_threads))
 
     def part(self, columns: ArrayLike) -> Self | None:
         """The sample of these columns."""
@@ -195,28 +201,38 @@ class BinsPass(ChosenPass[Bins]):
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Bins:
         """Counts of a chunk."""
         weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
-        return bins_of(_moved(chunk, self.chosen, self.shift), weights, self.edges, self.quantum)
+        moved = _moved(chunk, self.chosen, self.shift)
+        return bins_of(moved, weights, self.edges, self.quantum, thread_count(self.n_threads))
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
 class Kept(Additive):
-    """Power sums of the values inside an interval, and the smallest and the largest of them."""
+    """Power sums of the values inside an interval, the smallest and the largest of them, and the weight of all."""
 
-    def __init__(self, sketch: Sketch, ends: FloatArray) -> None:
+    def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray) -> None:
         self.sketch = sketch
         self.ends = ends  #: (2, p)
+        self.weight = weight  #: of all values, kept or not
 
     def merged(self, other: Self) -> Self:
         """The sums of the rows of both."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
-        return type(self)(merge(self.sketch, other.sketch), ends)
+        return type(self)(merge(self.sketch, other.sketch), ends, self.weight + other.weight)
+
+    def part(self, k: int) -> Self:
+        """Of one column."""
+        return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]])
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
         """Sums of different columns of the same rows as one."""
-        return cls(beside([part.sketch for part in parts]), np.concatenate([part.ends for part in parts], axis=1))
+        return cls(
+            beside([part.sketch for part in parts]),
+            np.concatenate([part.ends for part in parts], axis=1),
+            np.concatenate([part.weight for part in parts]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +258,8 @@ class KeptPass(ChosenPass[Kept]):
         x = _moved(chunk, self.chosen, self.shift)
         weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
         low, high, center, divisor, tied = self.interval.T
+        there = ~np.isnan(x)
+        weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
         x[~((low <= x) & (x <= high)) | (x == tied)] = np.nan
         if weights.size:
             x[weights == 0.0] = np.nan
@@ -249,7 +267,7 @@ class KeptPass(ChosenPass[Kept]):
         x -= center
         x /= divisor
         own = sketch(x, self.grid, sample_weight=weights if weights.size else None, n_threads=self.n_threads)
-        return Kept(own, ends)
+        return Kept(own, ends, weight_of_all)
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"grid": self.grid.part(own), "interval": self.interval[own], "shift": self.shift[own]}
