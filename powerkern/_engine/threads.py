@@ -95,6 +95,16 @@ def work_off(
     pool.shutdown()
 
 
+def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) -> None:
+    """Call ``job(k)`` for k = 0, ..., n - 1, each of which costs as much as so many values."""
+
+    def of(part: slice) -> None:
+        for k in range(part.start, part.stop):
+            job(k)
+
+    work_off(of, ((slice(k, k + 1),) for k in range(n)), (values, n), n_threads)
+
+
 def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int) -> set[Future[None]]:
     """Work on so many threads, or on as many as the system grants, which may be none."""
     running: set[Future[None]] = set()

@@ -12,6 +12,7 @@ import pytest
 from powerkern import _jit
 
 needs_jit = pytest.mark.skipif(_jit.JIT_DISABLED, reason="nothing is compiled")
+needs_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
 
 
 @numba.njit
@@ -58,6 +59,27 @@ def test_aligned_arrays_begin_with_a_cache_line(skip):
     assert total == room[at : at + 1000].sum()
 
 
+FUSED = """
+import numba
+from powerkern import _jit
+
+@numba.njit
+def fused(a, b, c):
+    return _jit.fma(a, b, c)
+
+a = 1.0 + 2.0**-30
+print(fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60)
+"""
+
+
+@needs_jit
+@needs_x86
+def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():
+    """The C library's function is called."""
+    plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_JIT": "0"}
+    assert processes.run(FUSED, **plain) == "True"
+
+
 # --- the widest vectors -------------------------------------------------------------------------------
 
 #: Two loops that differ in what they ask for, compiled and not run: any CPU's code can be looked at.
@@ -84,7 +106,7 @@ for function in (plain, widest):
 
 
 @needs_jit
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
+@needs_x86
 def test_the_widest_vectors_are_used():
     """On a CPU that has vectors of 512 bits LLVM takes 256, unless it is asked for them."""
     features = "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw"
