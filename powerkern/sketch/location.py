@@ -16,11 +16,21 @@ import numpy as np
 
 from powerkern._engine.threads import progress_bar
 from powerkern._typing import BoolArray, FloatArray
+from powerkern._validate import column_label
 from powerkern.location import METHODS, LocationScale, location_scale_of, points_estimator
 from powerkern.sketch.driver import passes_of
-from powerkern.sketch.order import Cells, Sample, divided, first_edges, moment_points, narrower_edges, rows_as_cells
-from powerkern.sketch.passes import MapReduce, RangePass, SamplePass
-from powerkern.sketch.robust import Passed, Reader
+from powerkern.sketch.order import (
+    Cells,
+    Sample,
+    counted,
+    divided,
+    first_edges,
+    moment_points,
+    narrower_edges,
+    rows_as_cells,
+)
+from powerkern.sketch.passes import MapReduce, Passed, RangePass, SamplePass
+from powerkern.sketch.robust import Reader
 
 #: How often bins are divided at most: a thousandfold each time where few matter.
 _DIVISIONS = 6
@@ -170,7 +180,11 @@ class _Column:
 
     def divide(self, finer: Cells) -> None:
         """Take in what was counted."""
-        self._cells = divided(self._cells, self._critical, finer) if self._is_counted else finer
+        if self._is_counted:
+            label = column_label(self.j, self._first.range.column_names)
+            self._cells = divided(self._cells, self._critical, finer, label)
+        else:
+            self._cells = counted(self._first, self.j, finer)
         self._is_counted = True
 
     def row(self, estimate: _Estimate) -> FloatArray:
