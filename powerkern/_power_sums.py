@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -411,6 +411,37 @@ def _aligned_zeros(n: int) -> FloatArray:
     room = np.zeros(n + 8)
     start = -room.ctypes.data // room.itemsize % 8
     return room[start : start + n]
+
+
+class MixedSums:
+    """Sketched columns of several families, ready to be fitted: each family's columns (indices), and their sums."""
+
+    def __init__(self, parts: Sequence[tuple[IntArray, PowerSums]]) -> None:
+        self._parts = [(at, sums) for at, sums in parts if at.size]
+
+    def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """As `PowerSums.fit`."""
+        found = [sums.fit(lmbda[at], n_threads) for at, sums in self._parts]
+        results, error = zip(*found, strict=True)
+        return self._placed(results), self._placed(error)
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.profile`."""
+        return self._placed([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
+
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.likelihood`."""
+        return self._placed([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.interval`."""
+        return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
+
+    def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
+        """What was found of each family's columns, in the order of the columns."""
+        order = np.argsort(np.concatenate([at for at, _ in self._parts]))
+        placed: FloatArray = np.concatenate(found)[order]
+        return placed
 
 
 class PowerSums:
