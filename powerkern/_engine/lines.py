@@ -46,10 +46,11 @@ def _has_lines(x: NDArray[Any]) -> bool:
 def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
     """The memory of a matrix, from row to row how far, and how many rows are a line; None if rows must be copied."""
     n, p = x.shape
-    if not (_has_lines(x) and (x.flags.c_contiguous or p >= SHORTEST_PART)):
+    if not _has_lines(x):
         return None
-    times = max(1, min(n, rowwise.SHORTEST_ROW // p)) if x.flags.c_contiguous else 1
-    return *_flat(x), times
+    if x.flags.c_contiguous:
+        return x.reshape(-1), p, max(1, min(n, rowwise.SHORTEST_ROW // p))
+    return (*_flat(x), 1) if p >= SHORTEST_PART else None
 
 
 def along_lines(
