@@ -52,7 +52,7 @@ class FittedColumns:
         standardize: bool = True,
         column_names: list[str] | None = None,
         data: tuple[NDArray[Any], FloatArray] | None = None,
-        sums: power_sums.PowerSums | None = None,
+        sums: power_sums.PowerSums | power_sums.MixedSums | None = None,
         was_vector: bool = False,
         unit_weights: FloatArray | None = None,
         lmbda_error: FloatArray | None = None,

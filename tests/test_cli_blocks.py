@@ -29,7 +29,13 @@ def long_table(path, n=200):
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--family", "box-cox", "--columns", "width,height"), ("--columns", "height,width"), ("--bounds=-1,0",)],
+    [
+        (),
+        ("--family", "box-cox", "--columns", "width,height"),
+        ("--columns", "height,width"),
+        ("--bounds=-1,0",),
+        ("--family", "best", "--criterion", "ppcc"),
+    ],
 )
 def test_large_files_are_fitted_in_blocks(run, tmp_path, request, options):
     table = long_table(tmp_path / "long.csv")

@@ -20,7 +20,6 @@ from powerkern._commands.reading import blamed, by_name, called
 from powerkern._estimators import needs_order
 from powerkern._tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
 from powerkern._typing import FloatArray
-from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import Pass, fit_with
 from powerkern.sketch.chunks import in_turn
 from powerkern.sketch.passes import S
@@ -142,7 +141,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 def _in_blocks(args: argparse.Namespace) -> bool:
     """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
-    return not needs_order(args.estimator) and args.family in FAMILIES and _tables.is_longer(args.data, LARGE)
+    return not needs_order(args.estimator) and _tables.is_longer(args.data, LARGE)
 
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
@@ -169,6 +168,7 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Su
             standardize=not args.no_standardize,
             ymax=args.ymax,
             bounds=args.bounds,
+            criterion=args.criterion,
             n_threads=args.n_threads,
             task_threads=args.n_threads,
             progress=args.progress,

@@ -16,7 +16,7 @@ from powerkern._typing import FloatArray
 from powerkern._validate import as_weights, is_real, is_whole
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import rms, unit_of
-from powerkern.kernels.completion import Cells, WeightedCells, least_squares_rows, weighted_least_squares_rows
+from powerkern.kernels.completion import Cells, least_squares_rows
 
 #: Fraction of the ratings that is held out, and how many are enough.
 _HELD_OUT, _ENOUGH = 0.1, 100_000
@@ -524,11 +524,10 @@ class _Fit:
         value = (self._rest - other[joined, -1] * model.one)[side.order]
         across = other.copy()
         across[:, -1] = model.one
-        if self.entries.weight is None:
-            cells = Cells(side.start, side.joined, value)
-            return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
-        weighted = WeightedCells(side.start, side.joined, value, np.sqrt(self.entries.weight[side.order]))
-        return half_epoch(weighted_least_squares_rows, weighted, across, own, model.ridge, 1.0, self._n_threads)
+        cells = Cells(side.start, side.joined, value)
+        if self.entries.weight is not None:
+            cells = cells._replace(root=np.sqrt(self.entries.weight[side.order]))
+        return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
 
     def error(self, model: _Model, entries: _Entries) -> float:
         """RMSE on entries."""

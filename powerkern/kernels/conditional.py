@@ -18,8 +18,9 @@ import math
 
 import numpy as np
 
-from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, reduction, store, widest_vectors
+from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, store, widest_vectors
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.products import add_multiple, dot
 
 
 @entry((ROWS, ROWS, ROWS, ROWS, BLOCKS, ROWS))
@@ -97,16 +98,16 @@ def _complete_by_precision(
 ) -> None:
     h = missing.size
     for a in range(h):
-        vector[a] = _dot(precision[missing[a]], row)
+        vector[a] = dot(precision[missing[a]], row)
     _invert_part(precision, missing, work, line)
     for a in range(h):
-        row[missing[a]] = -_dot(work[a, :h], vector[:h])
+        row[missing[a]] = -dot(work[a, :h], vector[:h])
     _add_part(work, missing, total)
     if residuals.size:
         explained = _explained(precision, missing, work, vector, residuals)
         for a in range(seen.size):
             j = seen[a]
-            explained[j] = _dot(precision[j], row) / (precision[j, j] - explained[j])
+            explained[j] = dot(precision[j], row) / (precision[j, j] - explained[j])
         for a in range(h):
             residuals[missing[a]] = math.nan
 
@@ -120,16 +121,9 @@ def _explained(
     for a in range(missing.size):
         vector[:] = 0.0
         for b in range(missing.size):
-            _add_multiple(inverse[a, b], precision[missing[b]], vector)
+            add_multiple(inverse[a, b], precision[missing[b]], vector)
         _add_product(precision[missing[a]], vector, out)
     return out
-
-
-@kernel
-def _add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
-    widest_vectors()
-    for j in range(out.size):
-        out[j] += factor * a[j]
 
 
 @kernel
@@ -222,12 +216,3 @@ def _add_part(part: FloatArray, index: IntArray, total: FloatArray) -> None:
         row = total[index[a]]
         for b in range(a + 1):
             row[index[b]] += part[a, b]
-
-
-@reduction
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total

@@ -8,7 +8,8 @@ the order in the bins can do. A column whose values are few is there as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -208,12 +209,21 @@ class Bins(Additive):
 
     def cells(self) -> list[Cells]:
         """What is known of each column, bins without values left out."""
-        found, start = [], 0
-        for edges, quantum in zip(self.edges, self.quantum, strict=True):
-            stop = start + max(edges.size - 1, 0)
-            found.append(_cells(edges, int(quantum), self.sums[:, start:stop], self.ends[:, start:stop]))
-            start = stop
-        return found
+        return [
+            _cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
+            for edges, quantum, part in zip(self.edges, self.quantum, self._parts(), strict=True)
+        ]
+
+    def weights(self) -> list[FloatArray]:
+        """The weight of every bin of each column."""
+        return [
+            np.ldexp(self.sums[1, part].astype(np.float64), int(quantum))
+            for quantum, part in zip(self.quantum, self._parts(), strict=True)
+        ]
+
+    def _parts(self) -> Iterator[slice]:
+        stops = np.cumsum([0, *(max(each.size - 1, 0) for each in self.edges)]).tolist()
+        return itertools.starmap(slice, itertools.pairwise(stops))
 
 
 def bins_of(

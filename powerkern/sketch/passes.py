@@ -21,7 +21,7 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_rows
 from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
-from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside
+from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside, resolved
 
 S = TypeVar("S")
 
@@ -124,6 +124,32 @@ class ChosenPass(Pass[S]):
     @abstractmethod
     def _of(self, own: IntArray) -> dict[str, Any]:
         """Fields that have an entry for each chosen column, for these of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnColumns(Pass[S]):
+    """A pass over some of the columns as if there were no others.
+
+    Attributes
+    ----------
+    inner : Pass
+        The pass.
+    chosen : (p,) ndarray of bool
+        Which columns of the data it is over.
+    """
+
+    inner: Pass[S]
+    chosen: BoolArray
+
+    def summary(self, chunk: Any, weight: ArrayLike | None) -> S:
+        """That of the chosen columns of a chunk."""
+        return self.inner.summary(as_rows(chunk, what="chunk").values[:, self.chosen], weight)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """The same of those of these columns that were chosen."""
+        at = np.asarray(columns)
+        inner = self.inner.part((np.cumsum(self.chosen) - 1)[at][self.chosen[at]])
+        return None if inner is None else dataclasses.replace(self, inner=inner, chosen=self.chosen[at])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -271,3 +297,33 @@ class KeptPass(ChosenPass[Kept]):
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"grid": self.grid.part(own), "interval": self.interval[own], "shift": self.shift[own]}
+
+
+def kept_sums(
+    passed: Passed,
+    intervals: FloatArray,
+    chosen: BoolArray,
+    ranges: Range,
+    family: str,
+    weight: float,
+    options: dict[str, Any],
+) -> Kept:
+    """Power sums of what is inside the interval of each chosen column, see `KeptPass`; `weight` is that of no more."""
+    at = np.flatnonzero(chosen)
+    first: list[Kept] = []  # later ones are of some columns only
+
+    def read(grid: Grid, some: BoolArray) -> Sketch:
+        own = np.zeros_like(chosen)
+        own[at[some]] = True
+        asked = KeptPass(grid=grid.part(some), interval=intervals[some], shift=ranges.shift[own], chosen=own, **options)
+        first.append(passed(asked))
+        return first[-1].sketch
+
+    total = resolved(_grid_of(intervals, family, weight), read)
+    return Kept(total, first[0].ends, first[0].weight)
+
+
+def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
+    """A grid for the values inside intervals, moved and scaled."""
+    low, high = ((intervals[:, k] - intervals[:, 2]) / intervals[:, 3] for k in range(2))
+    return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()

@@ -29,9 +29,8 @@ from powerkern.sketch.order import (
     Sample,
     first_edges,
 )
-from powerkern.sketch.passes import BinsPass, Kept, KeptPass, Passed
+from powerkern.sketch.passes import BinsPass, Kept, Passed, kept_sums
 from powerkern.sketch.robust_column import Column
-from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
 
 
 def fit_robust(
@@ -111,38 +110,16 @@ class Reader(NamedTuple):
 
     def kept(self, columns: Sequence[Column]) -> Kept:
         """Power sums of what each column keeps."""
-        at = np.array([column.j for column in columns])
+        chosen = self._chosen(np.array([column.j for column in columns]))
         intervals = np.array([column.interval for column in columns])
-        first: list[Kept] = []  # later ones are of some columns only
-
-        def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            own = at[chosen]
-            found: Kept = self.passed(
-                KeptPass(
-                    grid=grid.part(chosen),
-                    interval=intervals[chosen],
-                    shift=self.first.range.shift[own],
-                    chosen=self._chosen(own),
-                    **self.options,
-                )
-            )
-            first.append(found)
-            return found.sketch
-
         weight = max(column.weight for column in columns)
-        total = resolved(_grid_of(intervals, self.first.range.family, weight), read)
-        return Kept(total, first[0].ends, first[0].weight)
+        ranges = self.first.range
+        return kept_sums(self.passed, intervals, chosen, ranges, ranges.family, weight, self.options)
 
     def _chosen(self, at: IntArray) -> BoolArray:
         chosen = np.zeros(self.first.range.n_features, dtype=bool)
         chosen[at] = True
         return chosen
-
-
-def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
-    """A grid for the values inside intervals, moved and scaled."""
-    low, high = ((intervals[:, k] - intervals[:, 2]) / intervals[:, 3] for k in range(2))
-    return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()
 
 
 def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads: int) -> None:

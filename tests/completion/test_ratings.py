@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.completion import RatingModel, fit_ratings
-from powerkern.kernels.completion import least_squares_rows, weighted_least_squares_rows
+from powerkern.kernels.completion import least_squares_rows
 
 rng = np.random.default_rng(16)
 N, P, D, K = 300, 80, 2, 6000
@@ -241,7 +241,7 @@ def test_weighted_rows_are_repeated_rows():
     repeated = np.repeat(index, times), np.repeat(value, times)
     a, b, squares = own.copy(), own.copy(), np.empty((2, 1))
     weighted = np.array([0, 4]), index, value, np.sqrt(times.astype(float))
-    weighted_least_squares_rows(weighted, other, a, 0.3, 1.0, squares[0])
-    least_squares_rows((np.array([0, 7]), *repeated), other, b, 0.3, 1.0, squares[1])
+    least_squares_rows(weighted, other, a, 0.3, 1.0, squares[0])
+    least_squares_rows((np.array([0, 7]), *repeated, np.empty(0)), other, b, 0.3, 1.0, squares[1])
     assert_allclose(a, b, rtol=1e-12)
     assert_allclose(squares[0], squares[1], rtol=1e-12)
