@@ -46,7 +46,7 @@ def start_error(column: Column) -> float:
 
 
 def _hangs_by_a_hair(column: Column) -> bool:
-    """Whether the other of the two starts of Box-Cox might be taken: it is, for a bisquare a little narrower or wider."""
+    """Whether the other of the two starts of Box-Cox is taken for a bisquare a little narrower or wider."""
     options = column.estimator.options
     if options.rule != BOTH or column.family != BOX_COX:
         return False
