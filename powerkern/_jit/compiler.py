@@ -23,7 +23,7 @@ from numba.core.compiler_machinery import LoweringPass, register_pass
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
 
 #: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
-_MANGLED = "_ZN"
+MANGLED = "_ZN"
 
 #: Passes that would find nothing to do in a kernel.
 _NEEDLESS = {
@@ -103,7 +103,7 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
 def _check_complete(module: Any) -> None:
     """Every compiled function that is called must be there: one that is not would end the process when it is run."""
-    missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(_MANGLED)]
+    missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(MANGLED)]
     if missing:
         raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
 

@@ -12,6 +12,7 @@ import pytest
 from powerkern import _jit
 
 needs_jit = pytest.mark.skipif(_jit.JIT_DISABLED, reason="nothing is compiled")
+needs_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
 
 
 @numba.njit
@@ -32,6 +33,27 @@ def test_fused_multiply_add_rounds_once():
     a = 1.0 + 2.0**-30
     assert _jit.fma(a, a, -(1.0 + 2.0**-29)) == 2.0**-60
     assert bits(a, a, -(1.0 + 2.0**-29))[2] == 2.0**-60
+
+
+FUSED = """
+import numba
+from powerkern import _jit
+
+@numba.njit
+def fused(a, b, c):
+    return _jit.fma(a, b, c)
+
+a = 1.0 + 2.0**-30
+print(fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60)
+"""
+
+
+@needs_jit
+@needs_x86
+def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():
+    """The C library's function is called."""
+    plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_JIT": "0"}
+    assert processes.run(FUSED, **plain) == "True"
 
 
 # --- the widest vectors -------------------------------------------------------------------------------
@@ -60,7 +82,7 @@ for function in (plain, widest):
 
 
 @needs_jit
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
+@needs_x86
 def test_the_widest_vectors_are_used():
     """On a CPU that has vectors of 512 bits LLVM takes 256, unless it is asked for them."""
     features = "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw"
