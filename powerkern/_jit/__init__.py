@@ -35,6 +35,7 @@ try:
     from powerkern._jit.entries import Entry
     from powerkern._jit.intrinsics import (
         add_powers,
+        aligned,
         bits32_of,
         bits_of,
         borrowed,
@@ -97,6 +98,7 @@ __all__ = [
     "Lanes",
     "Mask",
     "add_powers",
+    "aligned",
     "any_lane",
     "bits32_of",
     "bits_of",
