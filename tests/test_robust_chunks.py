@@ -187,6 +187,28 @@ def test_threads_do_not_matter(monkeypatch):
     np.testing.assert_array_equal(together.lmbda_error, alone.lmbda_error)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_from_rows_drawn_at_random(weighted):
+    x, rng = contaminated(20_000, "box-cox"), np.random.default_rng(1)
+    weight = rng.integers(1, 4, x.size).astype(float) if weighted else None
+    chunks, weights = np.array_split(x, 3), None if weight is None else np.array_split(weight, 3)
+    fit = fit_chunks(chunks, "box-cox", "rewml", sample_weight=weights)
+    with pytest.raises(ValueError, match=r"made from chunks.*some 10,000 rows .*summary\(sample=rows\)"):
+        fit.confint()
+    at = rng.permutation(x.size)[:5000]
+    drawn = fit.summary(sample=x[at], sample_weight=None if weight is None else weight[at]).to_dict()
+    whole = pk.fit(x, "box-cox", "rewml", sample_weight=weight).summary().to_dict()
+    assert drawn["se"] == pytest.approx(whole["se"], rel=0.3)
+    np.testing.assert_allclose([drawn["low"], drawn["high"]], [whole["low"], whole["high"]], atol=0.02)
+    with pytest.raises(ValueError, match="not both"):
+        fit.summary(x, sample=x[at])
+
+
+def test_bounds_are_tight_where_order_statistics_are_known():
+    found = [fit_chunks([contaminated(6000, "box-cox", seed)], "box-cox", "rewml").lmbda_error[0] for seed in range(5)]
+    assert 0.0 < np.median(found) < 0.05
+
+
 def test_what_is_refused():
     x = contaminated(100, "box-cox")
     for estimator in ("ks", "ppcc"):
