@@ -11,13 +11,15 @@ function is.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numba
 from numba.core import typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.compiler import CompilerBase
+
+from powerkern._jit.builtins import TakeTwins
 
 #: Releases of numba whose libraries are known.
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
@@ -25,21 +27,22 @@ KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
 #: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
 _MANGLED = "_ZN"
 
-#: Passes that would find nothing to do in a kernel.
-_NEEDLESS = {
-    untyped_passes.WithLifting,
-    untyped_passes.InlineClosureLikes,
-    untyped_passes.RewriteDynamicRaises,
-    untyped_passes.MakeFunctionToJitFunction,
-    untyped_passes.InlineInlinables,
-    untyped_passes.FindLiterallyCalls,
-    untyped_passes.LiteralUnroll,
-    untyped_passes.LiteralPropagationSubPipelinePass,
-    typed_passes.NopythonRewrites,
-    typed_passes.NoPythonSupportedFeatureValidation,
-    typed_passes.AnnotateTypes,
-    typed_passes.DumpParforDiagnostics,
-}
+#: What kernels go through, in this order.
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    TakeTwins,
+    untyped_passes.IRProcessing,
+    untyped_passes.RewriteSemanticConstants,
+    untyped_passes.DeadBranchPrune,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.IRLegalization,
+    typed_passes.NativeLowering,
+    typed_passes.NoPythonBackend,
+)
 
 
 class _NoMachineCode:
@@ -108,17 +111,29 @@ def _check_complete(module: Any) -> None:
         raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _LinkedOnly(LoweringPass):  # type: ignore[misc]
-    _name = "powerkern_linked_only"
+class _Passes:
+    """A pipeline without the bookkeeping of numba's."""
+
+    pipeline_name = "powerkern"
 
     def __init__(self) -> None:
-        LoweringPass.__init__(self)
+        self.exec_times: dict[str, Any] = {}
 
-    def run_pass(self, state: Any) -> bool:
+    def run(self, state: Any) -> None:
+        """Compile."""
         state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return False
+        for each in _instances():
+            each.run_pass(state)
+
+
+@functools.cache
+def _instances() -> list[Any]:
+    """One of each pass: they keep nothing of what they work on. None of them looks at the analysis."""
+    passes: list[Any] = [kind() for kind in _PASSES]
+    for each in passes:
+        each.analysis = {kind: set() for kind in _PASSES}
+    return passes
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
@@ -126,11 +141,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
     def define_pipelines(self) -> list[Any]:
         """The one pipeline, without Python objects."""
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [step for step in pipeline.passes if step[0] not in _NEEDLESS]
-        pipeline.add_pass_after(_LinkedOnly, typed_passes.IRLegalization)
-        pipeline.finalize()
-        return [pipeline]
+        return [_Passes()]
 
 
 def compiler_options() -> dict[str, Any]:
