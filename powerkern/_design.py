@@ -19,6 +19,7 @@ from powerkern._engine.products import combine, cross, inverse_of_lower
 from powerkern._foreign import frame_library
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_flag, as_matrix
+from powerkern._warn import warn
 from powerkern.kernels import residual_likelihood
 
 INTERCEPT = "Intercept"
@@ -98,10 +99,7 @@ class Covariates(NamedTuple):
         dropped = np.flatnonzero(~used)
         if dropped.size:
             listed = ", ".join(repr(self.names[j]) for j in dropped)
-            warnings.warn(
-                f"{self.what}: {listed} left out: constant, or linear combinations of the covariates before",
-                stacklevel=3,
-            )
+            warn(f"{self.what}: {listed} left out: constant, or linear combinations of the covariates before")
 
     def to_record(self) -> dict[str, Any]:
         """What JSON keeps: all but how a formula codes categories."""

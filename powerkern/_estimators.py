@@ -370,6 +370,11 @@ _ELSEWHERE = {
 }  # fmt: skip
 
 
+def needs_order(estimator: str) -> bool:
+    """Whether every value must be known in its order, so that there are no fits from chunks."""
+    return estimator in ("ks", "ppcc")
+
+
 def other_estimator(
     name: str, options: Mapping[str, Any], arguments: Iterable[str] = ()
 ) -> Robust | NearestNormal | None:

@@ -53,6 +53,8 @@ class Record(NamedTuple):
     was_vector: bool
     #: What counts as one value of each column, where weights are relative.
     unit_weights: FloatArray | None
+    #: How far lambda may be from that of a fit in memory.
+    lmbda_error: FloatArray | None
 
 
 def write(fit: Record) -> str:
@@ -70,9 +72,15 @@ def write(fit: Record) -> str:
         "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
         "quantile": fit.quantile,
         "unit_weights": None if fit.unit_weights is None else fit.unit_weights.tolist(),
+        "lmbda_error": _errors_written(fit.lmbda_error),
     }
     table = {name: [written(v) for v in column] for name, column in zip(FIELDS, fit.results.T.tolist(), strict=True)}
     return json.dumps({**head, "columns": table}, allow_nan=False)
+
+
+def _errors_written(error: FloatArray | None) -> list[float | str | None] | None:
+    """None where there is nothing to say."""
+    return None if error is None or (error == 0.0).all() else [written(value) for value in error.tolist()]
 
 
 def read(text: str) -> Record:
@@ -97,6 +105,7 @@ def read(text: str) -> Record:
         column_names=_names(record, n_features),
         was_vector=_one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
         unit_weights=_unit_weights(record, n_features),
+        lmbda_error=_lmbda_error(record, n_features),
     )
     _check_figures(dict(zip(FIELDS, results.T, strict=True)), fit.families == FAMILIES["box-cox"])
     return fit
@@ -178,6 +187,16 @@ def _unit_weights(record: dict[str, Any], n_features: int) -> FloatArray | None:
     if not all(isinstance(unit, float) and 0.0 < unit <= 1.0 for unit in units):
         _damaged("unit_weights are not all positive and at most 1")
     return np.array(units)
+
+
+def _lmbda_error(record: dict[str, Any], n_features: int) -> FloatArray | None:
+    """Bounds of the error of lambda, which are written of robust fits from chunks only."""
+    if record.get("lmbda_error") is None:
+        return None
+    error = np.array(_figures(record, "lmbda_error"))
+    if error.size != n_features or (error < 0.0).any():
+        _damaged(f"lmbda_error is not {n_features} numbers from 0 on")
+    return error
 
 
 def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:

@@ -52,9 +52,10 @@ class FittedColumns:
         standardize: bool = True,
         column_names: list[str] | None = None,
         data: tuple[NDArray[Any], FloatArray] | None = None,
-        sums: power_sums.PowerSums | None = None,
+        sums: power_sums.PowerSums | power_sums.MixedSums | None = None,
         was_vector: bool = False,
         unit_weights: FloatArray | None = None,
+        lmbda_error: FloatArray | None = None,
     ) -> None:
         self.family = family
         self.estimator = estimator
@@ -66,7 +67,8 @@ class FittedColumns:
         self._families = np.full(len(results), FAMILIES[family]) if families is None else families
         self._was_vector = was_vector
         self._unit_weights = unit_weights
-        self.lmbda_error = np.where(results[:, STATUS] == Status.BRACKETED, np.nan, 0.0)
+        unknown = np.where(results[:, STATUS] == Status.BRACKETED, np.nan, 0.0)
+        self.lmbda_error = unknown if lmbda_error is None else lmbda_error
         self._data = data
         self._sums = sums
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from powerkern._foreign import frame_library, library
 from powerkern._typing import FloatArray
 from powerkern._validate import as_matrix, as_rows, is_numeric, is_single
+from powerkern._warn import warn
 
 NonNumeric = Literal["raise", "warn", "ignore"]
 
@@ -31,7 +31,7 @@ def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None
     if not [j for j in wanted if names[j] != weights]:
         raise TypeError(f"no column of X holds numbers: {others}")
     if non_numeric == "warn":
-        warnings.warn(f"columns that hold no numbers are left out of the fit: {others}", stacklevel=3)
+        warn(f"columns that hold no numbers are left out of the fit: {others}")
     return wanted
 
 

@@ -453,6 +453,7 @@ class Inference(FittedColumns):
         X: object = None,
         *,
         level: float = 0.95,
+        sample: object = None,
         sample_weight: ArrayLike | str | None = None,
         n_threads: int | None = None,
     ) -> Summary:
@@ -464,8 +465,11 @@ class Inference(FittedColumns):
             The fitted data; not needed right after `fit`, see `profile`.
         level : float, default 0.95
             Confidence level of intervals and rounded powers.
+        sample : (n, n_features) array-like, optional
+            In place of `X`, rows drawn at random from data that are too many: `normality` is of these. All else is from
+            what the fit knows by itself.
         sample_weight : (n,) array-like, or str, optional
-            Weights that go with `X`, or the name of its column that holds them.
+            Weights that go with `X` or with the sample, or the name of its column that holds them.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -491,13 +495,17 @@ class Inference(FittedColumns):
         ['column', 'family', 'high', 'kurtosis', 'kurtosis_after']
         """
         names = self.column_names or map(str, range(self.n_features))
+        if X is not None and sample is not None:
+            raise ValueError("pass the data as X, or rows drawn from them as sample, not both")
+        shape, note = self._shape_entries(X, sample, sample_weight, n_threads)
+        if sample is not None:
+            sample_weight = None
         first: dict[str, NDArray[Any]] = {"family": np.array(self.families)}
         last: dict[str, NDArray[Any]] = {"n_obs": self.n_obs, "status": np.array(self.status_text)}
         if self.estimator == "mle":
             found, notes = self._estimates(level, X, sample_weight, n_threads)
         else:
             found, notes = self._robust_estimates(level, X, sample_weight, n_threads)
-        shape, note = self._shape_entries(X, sample_weight, n_threads)
         return Summary(repr(self), names, [first | found, *shape, last], notes=[*notes, *note])
 
     def _estimates(
@@ -529,17 +537,21 @@ class Inference(FittedColumns):
         return {"lmbda": self.lmbda, **found, "n_kept": self.n_kept}, [*notes, which]
 
     def _shape_entries(
-        self, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
+        self, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
     ) -> tuple[list[dict[str, FloatArray]], list[str]]:
         """The entries of a summary that say how normal columns are, or what stands in their way."""
-        if X is None and self._data is None:
+        if X is None and sample is None and self._data is None:
             return [], ["no figures of normality: the fit no longer has its data; pass X"]
-        before, after = self.normality(X, sample_weight=sample_weight, n_threads=n_threads)
+        rows = X if sample is None else sample
+        before, after = self.normality(rows, sample_weight=sample_weight, n_threads=n_threads)
         entries = {}
         for name, x, z in zip(before._fields, before, after, strict=True):
             short = _SHORTER.get(name, name)
             entries[short], entries[f"{short}_after"] = x, z
-        return [entries], ["p_normal: D'Agostino and Pearson's test, before and after the transform"]
+        notes = ["p_normal: D'Agostino and Pearson's test, before and after the transform"]
+        if sample is not None:
+            notes.append(f"figures of normality are of {len(as_matrix(sample).values)} rows, drawn at random")
+        return [entries], notes
 
     def _optimal_nll(self) -> FloatArray:
         """`nll` of the columns whose lambda was found by maximum likelihood."""

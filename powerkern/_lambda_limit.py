@@ -106,10 +106,10 @@ def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
 def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
     """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` shows at once that most do not."""
     lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
-    if is_mirrored(family):
-        above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
-    else:
-        above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that have values outside the domain
+        if is_mirrored(family):
+            above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
+        else:
+            above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
         steepest = np.exp(np.maximum(0.0, np.maximum(lmbda * above, other * below)))
         return np.asarray(~(2.0 * np.maximum(above, below) * steepest <= ymax))

@@ -24,7 +24,7 @@ from powerkern.kernels.normality import (
 #: The normal approximations of the test statistics hold from so many values on.
 _FEWEST = 8
 #: Degrees of freedom that counts in classes lose: to their sum, mean and standard deviation.
-_ESTIMATED = 3
+ESTIMATED = 3
 
 
 class NormalityFigures(NamedTuple):
@@ -110,14 +110,14 @@ def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
     z, w = z[present], weight[present] if weight.size else np.ones(np.count_nonzero(present))
     n = float(w.sum())
     k = int(np.ceil(2.0 * n**0.4))
-    if k <= _ESTIMATED or n < _ESTIMATED or not np.ptp(z[w > 0.0]) > 0.0:
+    if k <= ESTIMATED or n < ESTIMATED or not np.ptp(z[w > 0.0]) > 0.0:
         return float("nan")
     from scipy.special import ndtr  # costs a third of the time to import powerkern
 
     away = z - (w * z).sum() / n
     classes = np.floor(k * ndtr(away / np.sqrt((w * away * away).sum() / (n - 1.0)))).astype(np.int64)
     counts = np.bincount(np.minimum(classes, k - 1), weights=w, minlength=k)
-    return float(((counts - n / k) ** 2).sum() / (n / k) / (k - _ESTIMATED))
+    return float(((counts - n / k) ** 2).sum() / (n / k) / (k - ESTIMATED))
 
 
 def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray) -> FloatArray:

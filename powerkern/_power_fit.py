@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +19,7 @@ from powerkern._likelihood_tests import Interval
 from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
+from powerkern._warn import warn
 from powerkern.kernels import columnwise
 from powerkern.kernels.family import FAMILIES, lowest
 from powerkern.kernels.results import INTERCEPT, KEPT_HIGH, KEPT_LOW, STATUS
@@ -95,8 +95,7 @@ class PowerFit(Inference):
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
     lmbda_error : ndarray
         In robust fits from chunks, a bound of how far `lmbda` may be from that of a fit of the rows in memory (see
-        `powerkern.sketch.fit_chunks`), inf where there is none; else 0. NaN where such a fit was read from JSON, or
-        is part of another, which do not hold it.
+        `powerkern.sketch.fit_chunks`), inf where there is none; else 0.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.
@@ -120,6 +119,7 @@ class PowerFit(Inference):
         names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
         part = self._with(self._results[columns].copy(), self._families[columns].copy(), names)
         part._unit_weights = None if self._unit_weights is None else self._unit_weights[columns].copy()
+        part.lmbda_error = self.lmbda_error[columns].copy()
         return part
 
     def _with(self, results: FloatArray, families: IntArray, names: list[str] | None) -> PowerFit:
@@ -417,7 +417,7 @@ class PowerFit(Inference):
         text = f"Some values in {where} are beyond the range of the transform and have no inverse"
         if out_of_range == "raise":
             raise ValueError(f"{text}; use out_of_range='nan' or 'clip', or keep values inside the range")
-        warnings.warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise", stacklevel=3)
+        warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
 
     def _target(self, matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """The array to return, and it as a matrix."""
@@ -600,6 +600,7 @@ class PowerFit(Inference):
                 self.column_names,
                 self._was_vector,
                 self._unit_weights,
+                self.lmbda_error,
             )
         )
 
@@ -613,6 +614,13 @@ class PowerFit(Inference):
             The text is not JSON, not a fit, of a later version, or holds figures that no fit can produce.
         """
         return cls(**_fit_json.read(text)._asdict())
+
+
+def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
+    """An argument that must be a fit, once checked."""
+    if not isinstance(fit, PowerFit):
+        raise TypeError(f"{name} must be a PowerFit, made by fit(X), got {type(fit).__name__}")
+    return fit
 
 
 def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
@@ -637,7 +645,7 @@ def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
         if columns_with.size:
             parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
     if parts:
-        warnings.warn("; ".join(parts), stacklevel=3)
+        warn("; ".join(parts))
 
 
 def warn_overflow(fit: PowerFit) -> None:
@@ -646,4 +654,4 @@ def warn_overflow(fit: PowerFit) -> None:
     overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
     if overflows.size:
         text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
-        warnings.warn(f"{text}; standardize=True stays finite", stacklevel=3)
+        warn(f"{text}; standardize=True stays finite")

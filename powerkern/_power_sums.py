@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from powerkern._engine import by_column
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.shifted import Columns
+from powerkern._engine.lines import joined_rows
+from powerkern._engine.shifted import Columns, Shifted
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels import sketch
@@ -200,6 +202,10 @@ def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: in
     ranges = _Ranges(values, family, weight)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
+        lines = None if weight.size or isinstance(values, Shifted) else joined_rows(values[rows, group])
+        if lines is not None:
+            ranges.add_lines(*lines, rows, group)
+            return
         note = ranges.of_block(rows, group)
         for block, at in parts:
             note(block, at)
@@ -219,8 +225,7 @@ class _Ranges:
 
     def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
         """What adds some rows of a block."""
-        stride = max(1, (rows.stop - rows.start) // SAMPLE)
-        own, chunk = self._parts[rows.start // BLOCK_ROWS, group], sketch.new_chunk()
+        own, stride, chunk = self._parts[rows.start // BLOCK_ROWS, group], _sampled(rows), sketch.new_chunk()
 
         def note(block: FloatArray, at: slice) -> None:
             first = -(at.start - rows.start) % stride
@@ -228,9 +233,21 @@ class _Ranges:
 
         return note
 
+    def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
+        """Add a block that lies in lines of so many rows, which begin `stride` apart; there are no weights."""
+        own, line = self._parts[rows.start // BLOCK_ROWS, group], np.empty((3, times * (group.stop - group.start)))
+        entry = sketch.range_lines32 if x.dtype == np.float32 else sketch.range_lines
+        entry(x, times * stride, self._family, 0, stride * _sampled(rows), line, own)
+
     def total(self) -> FloatArray:
         """The range of all rows."""
         return merged_ranges(in_digits(self._parts))
+
+
+def _sampled(rows: slice) -> int:
+    """The distance between rows of a block whose logs are sampled."""
+    n: int = rows.stop - rows.start
+    return max(1, n // SAMPLE)
 
 
 _DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
@@ -380,6 +397,37 @@ def _aligned_zeros(n: int) -> FloatArray:
     room = np.zeros(n + 8)
     start = -room.ctypes.data // room.itemsize % 8
     return room[start : start + n]
+
+
+class MixedSums:
+    """Sketched columns of several families, ready to be fitted: each family's columns (indices), and their sums."""
+
+    def __init__(self, parts: Sequence[tuple[IntArray, PowerSums]]) -> None:
+        self._parts = [(at, sums) for at, sums in parts if at.size]
+
+    def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """As `PowerSums.fit`."""
+        found = [sums.fit(lmbda[at], n_threads) for at, sums in self._parts]
+        results, error = zip(*found, strict=True)
+        return self._placed(results), self._placed(error)
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.profile`."""
+        return self._placed([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
+
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.likelihood`."""
+        return self._placed([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.interval`."""
+        return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
+
+    def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
+        """What was found of each family's columns, in the order of the columns."""
+        order = np.argsort(np.concatenate([at for at, _ in self._parts]))
+        placed: FloatArray = np.concatenate(found)[order]
+        return placed
 
 
 class PowerSums:

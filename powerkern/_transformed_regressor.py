@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -32,6 +31,7 @@ from powerkern._sklearn_private import (
     fit_context,
 )
 from powerkern._typing import FloatArray
+from powerkern._warn import warn
 from powerkern.regression import fit_regression
 
 
@@ -237,11 +237,10 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
             raise ValueError(f"X has {len(design)} rows, y has {n}; pass the same rows")
         if design.shape[1] + 1 < n:
             return design
-        warnings.warn(
+        warn(
             f"{design.shape[1]} features and a constant fit any {n} responses exactly, so lambda is estimated without "
             "features; pass covariates=, a transformer that makes fewer",
             UserWarning,
-            stacklevel=4,
         )
         return np.ones((n, 1))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import difflib
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from numbers import Complex, Real
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from powerkern._foreign import library, refuse_foreign
+from powerkern._warn import warn
 
 
 class Matrix(NamedTuple):
@@ -127,10 +127,9 @@ def _warn_of_rounding(values: NDArray[Any], wide: list[bool], names: Sequence[st
     if large.size:
         known = names if names is not None and len(names) == p else None
         where = column_labels(large, known)
-        warnings.warn(
+        warn(
             f"{what} holds integers beyond 2**53 ({where}): float64, in which everything is computed, rounds them; "
-            "subtract a constant, or drop columns that are identifiers",
-            stacklevel=6,
+            "subtract a constant, or drop columns that are identifiers"
         )
 
 

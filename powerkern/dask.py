@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._shift import given_shift
 from powerkern._typing import Bounds, IntArray
 from powerkern._validate import as_names, as_weights, check_n_features
-from powerkern.fitting import OutOfRange, PowerFit
 from powerkern.sketch import Pass, beside, fit_with, naming
 from powerkern.sketch.passes import S
 
@@ -245,8 +245,7 @@ def _fused(trees: list[Any]) -> Any:
 
 
 def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
-    if not isinstance(fit, PowerFit):
-        raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
+    as_power_fit(fit)
     if _is_list(X):
         return [dask.delayed(function, pure=False, traverse=False)(chunk, fit) for chunk in X]
     if _is_frame(X):

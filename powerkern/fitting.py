@@ -19,7 +19,7 @@ from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimat
 from powerkern._lambda_limit import LambdaLimit, apply_limit, lambda_limit
 from powerkern._likelihood_tests import Interval, LikelihoodRatio
 from powerkern._normality import Normality, NormalityFigures
-from powerkern._power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, warn_overflow, warn_unfitted
+from powerkern._power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, as_power_fit, warn_overflow, warn_unfitted
 from powerkern._power_sums import fit_matrix
 from powerkern._robust_bound import moved_to
 from powerkern._shift import extremes, given_shift, to_own_units
@@ -345,15 +345,9 @@ def fitted_otherwise(
 
 def transform(X: object, fit: PowerFit, **options: Any) -> Any:
     """Apply a fit: `PowerFit.transform` as a function."""
-    return _checked_fit(fit).transform(X, **options)
+    return as_power_fit(fit, "the second argument").transform(X, **options)
 
 
 def inverse_transform(Z: object, fit: PowerFit, **options: Any) -> Any:
     """Undo a fit's transform: `PowerFit.inverse_transform` as a function."""
-    return _checked_fit(fit).inverse_transform(Z, **options)
-
-
-def _checked_fit(fit: object) -> PowerFit:
-    if not isinstance(fit, PowerFit):
-        raise TypeError(f"the second argument must be a PowerFit, made by fit(X), got {type(fit).__name__}")
-    return fit
+    return as_power_fit(fit, "the second argument").inverse_transform(Z, **options)

@@ -42,6 +42,7 @@ from powerkern._status import JointStatus, Status, is_failed
 from powerkern._summary import NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
 from powerkern._typing import FloatArray, IntArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
+from powerkern._warn import warn
 from powerkern.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
 from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
@@ -188,7 +189,7 @@ def fit_joint(
     matrix = as_matrix(X, column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
     terms, given = _read_covariates(covariates, formula, len(matrix.values))
-    rows = _rows_of(matrix, given, sample_weight, family, shifts, stacklevel=3)
+    rows = _rows_of(matrix, given, sample_weight, family, shifts)
     design = _basis_of(rows, terms)
     terms.warn_dropped(design.used)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
@@ -200,7 +201,7 @@ def fit_joint(
     except Singular as error:
         raise _singular(error, rows, design) from None
     if best.status == JointStatus.NOT_CONVERGED:
-        warnings.warn(f"{best.status.sentence}; try other starts (n_starts=10)", stacklevel=2)
+        warn(f"{best.status.sentence}; try other starts (n_starts=10)")
     lmbda, weight = likelihood.restored(best.lmbda), rows.weight if rows.weight.size else None
     columns = fit(
         rows.values, family, sample_weight=weight, lmbda=lmbda, shift=shift, column_names=rows.names, n_threads=threads
@@ -421,10 +422,8 @@ class JointFit:
         low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
         lost = np.flatnonzero(np.isnan(low + high))
         if lost.size:
-            warnings.warn(
-                f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see "
-                "method='wald'",
-                stacklevel=2,
+            warn(
+                f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
             )
         return Interval(low, high)
 
@@ -561,7 +560,7 @@ class JointFit:
             return self._rows
         matrix = self._matrix(X)
         given = self._found.covariates.matrix(covariates, len(matrix.values))
-        rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift, stacklevel=2)
+        rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
                 f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
@@ -668,7 +667,6 @@ def _rows_of(
     sample_weight: ArrayLike | None,
     family: str,
     shift: FloatArray,
-    stacklevel: int,
 ) -> _Rows:
     """The rows that count, with the covariates given, and with all their values inside the domain."""
     values = matrix.values
@@ -676,10 +674,7 @@ def _rows_of(
     complete = ~np.isnan(values).any(axis=1)
     n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
     if n_left_out:
-        warnings.warn(
-            f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows",
-            stacklevel=stacklevel,
-        )
+        warn(f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows")
     counts = complete & (weight > 0.0) if weight.size else complete
     if not counts.any():
         raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")

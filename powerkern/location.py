@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping
 from numbers import Real
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
+from powerkern._warn import warn
 from powerkern.kernels.loc_scale import BAD_INFINITE
 from powerkern.kernels.location import (
     bisquare_columns,
@@ -265,10 +265,10 @@ def location_scale(
     return location_scale_of(results, matrix.names)
 
 
-def location_scale_of(results: FloatArray, names: list[str] | None, stacklevel: int = 3) -> LocationScale:
+def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:
     """What is returned for results, one row a column, after a warning of those that have none."""
     status = results[:, 3].astype(np.int64)
-    _warn(status, names, stacklevel + 1)
+    _warn(status, names)
     return LocationScale(results[:, 0].copy(), results[:, 1].copy(), results[:, 2].astype(np.int64), status)
 
 
@@ -332,11 +332,11 @@ def _refuse_infinite(matrix: Matrix, status: FloatArray, weight: FloatArray) -> 
         raise domain_error("infinite", None if matrix.was_vector else j, i, column[i], matrix.names)
 
 
-def _warn(status: NDArray[np.int64], names: list[str] | None, stacklevel: int) -> None:
+def _warn(status: NDArray[np.int64], names: list[str] | None) -> None:
     parts = []
     for code in (LocationStatus.EMPTY, LocationStatus.MAX_ITER, LocationStatus.OVERFLOW):
         concerned = np.flatnonzero(status == code)
         if concerned.size:
             parts.append(f"{column_labels(concerned, names)}: {code.sentence}")
     if parts:
-        warnings.warn("; ".join(parts), stacklevel=stacklevel)
+        warn("; ".join(parts))

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from powerkern._batches import CELLS
+from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._validate import is_numeric, naming
-from powerkern.fitting import OutOfRange, PowerFit
 from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
 
 try:
@@ -245,8 +245,7 @@ def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
         raise TypeError(
             f"X is a {type(X).__name__}, not a dataset of Ray; in a task, call the method {method} of the fit"
         )
-    if not isinstance(fit, PowerFit):
-        raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
+    as_power_fit(fit)
     function = functools.partial(_transformed, fit, method, options)
     return X.map_batches(function, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
 

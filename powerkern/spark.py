@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._validate import check_n_features, naming
-from powerkern.fitting import OutOfRange, PowerFit
 from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
 
 try:
@@ -231,8 +231,7 @@ _COMPUTED = "computed by powerkern"
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     """The fitted columns through one Python function, as a struct; the others never leave the JVM."""
-    if not isinstance(fit, PowerFit):
-        raise TypeError(f"fit must be a PowerFit, got {type(fit).__name__}")
+    as_power_fit(fit)
     names = columns_to_read(_table(X), fit.column_names, None)
     check_n_features(np.empty((0, len(names))), fit.n_features, None, None)
     fields = _fields(names)

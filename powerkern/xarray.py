@@ -147,11 +147,14 @@ class XarrayFit:
     fits : dict
         The `PowerFit` of each variable, by name; its columns are points of the dimensions that were kept, in an order
         of its own.
-    lmbda, loc, scale, log_factor, nll, information, n_obs, n_kept, x_min, x_max, shift, status : DataArray or Dataset
+    lmbda, lmbda_error, loc, scale, log_factor, nll, information : DataArray or Dataset
+        As for `PowerFit`.
+    n_obs, n_kept, x_min, x_max, shift, status : DataArray or Dataset
         As for `PowerFit`.
     """
 
     lmbda = _Figure()
+    lmbda_error = _Figure()
     loc = _Figure()
     scale = _Figure()
     log_factor = _Figure()

@@ -29,7 +29,13 @@ def long_table(path, n=200):
 
 @pytest.mark.parametrize(
     "options",
-    [(), ("--family", "box-cox", "--columns", "width,height"), ("--columns", "height,width"), ("--bounds=-1,0",)],
+    [
+        (),
+        ("--family", "box-cox", "--columns", "width,height"),
+        ("--columns", "height,width"),
+        ("--bounds=-1,0",),
+        ("--family", "best", "--criterion", "ppcc"),
+    ],
 )
 def test_large_files_are_fitted_in_blocks(run, tmp_path, request, options):
     table = long_table(tmp_path / "long.csv")
@@ -71,13 +77,60 @@ def test_parquet_is_fitted_in_blocks(run, tmp_path, in_blocks):
     assert found["columns"][0]["lmbda"] == pytest.approx(pk.fit(x).lmbda[0], rel=1e-11)
 
 
-def test_robust_fits_and_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypatch):
+def test_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypatch):
     table = long_table(tmp_path / "long.csv")
-    assert run("fit", table, "--columns", "width", "--estimator", "rewml")[0] == 0
     monkeypatch.setattr("powerkern._commands.fit._MOST_COLUMNS", 1)
-    code, out, _ = run("fit", table, "--columns", "width,height", "--json")
+    for command in ("fit", "summary"):
+        code, out, _ = run(command, table, "--columns", "width,height", "--json")
+        assert code == 0
+        assert len(json.loads(out)["columns"]) == 2
+
+
+@pytest.fixture
+def not_whole(in_blocks, monkeypatch):
+    """No table is read as a whole."""
+
+    def refused(*args, **options):
+        raise AssertionError("read as a whole")
+
+    monkeypatch.setattr("powerkern._tables.read", refused)
+    monkeypatch.setattr("powerkern.fit", refused)
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "mtl", "carroll"])
+def test_robust_fits_in_blocks(run, tmp_path, request, estimator):
+    small, long = long_table(tmp_path / "small.csv"), long_table(tmp_path / "long.csv", 6000)
+    words = ("--columns", "width,height", "--family", "box-cox", "--estimator", estimator, "--json")
+    found = {path: json.loads(run("fit", path, *words)[1])["columns"] for path in (small, long)}
+    request.getfixturevalue("not_whole")
+    assert json.loads(run("fit", small, *words)[1])["columns"] == found[small]
+    for one, other in zip(json.loads(run("fit", long, *words)[1])["columns"], found[long], strict=True):
+        assert one["lmbda"] == pytest.approx(other["lmbda"], abs=1e-3)
+        assert one["n_obs"] == other["n_obs"]
+
+
+def test_estimators_that_need_all_values_read_the_whole(run, tmp_path, in_blocks):
+    table = long_table(tmp_path / "long.csv")
+    code, out, _ = run("fit", table, "--columns", "width", "--estimator", "ppcc", "--json")
     assert code == 0
-    assert len(json.loads(out)["columns"]) == 2
+    assert json.loads(out)["estimator"] == "ppcc"
+
+
+def test_a_summary_in_blocks_draws_rows(run, tmp_path, request, monkeypatch):
+    table = long_table(tmp_path / "long.csv")
+    code, out, _ = run("summary", table, "--columns", "height,width", "--json")
+    request.getfixturevalue("not_whole")
+    again, blockwise, _ = run("summary", table, "--columns", "height,width", "--json")
+    assert code == again == 0
+    whole, parts = json.loads(out), json.loads(blockwise)
+    for one, other in zip(whole["columns"], parts["columns"], strict=True):
+        assert one.keys() == other.keys()
+        for name, value in one.items():
+            assert other[name] == (pytest.approx(value, rel=1e-6, abs=1e-12) if isinstance(value, float) else value)
+    monkeypatch.setattr("powerkern._commands.fit._ROWS_DRAWN", 50)
+    code, out, _ = run("summary", table, "--columns", "height,width")
+    assert code == 0
+    assert "figures of normality are of 50 rows, drawn at random" in out
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -65,7 +65,8 @@ def test_weights_by_name(make):
 
 def blocks_of_columns(function, merge):
     """An engine whose chunks are blocks of rows and of columns."""
-    each = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
+    parts = [(columns, function.part(columns)) for columns in (np.array([0, 1]), np.array([2]))]
+    each = [(columns, own) for columns, own in parts if own is not None]
     rows = np.split(X, CUTS)
     return beside([functools.reduce(merge, [own(part[:, at]) for part in rows]) for at, own in each])
 
@@ -132,3 +133,75 @@ def test_weights_of_any_size_do_not_seem_to_change(weight):
     w = weight * (1.0 + np.arange(N) % 3)
     fit = fit_chunks([X[:500], X[500:]], sample_weight=[w[:500], w[500:]])
     assert_allclose(fit.n_obs, pk.fit(X, sample_weight=w).n_obs, rtol=1e-5)
+
+
+# --- the better of two families -------------------------------------------------------------------------
+
+
+def columns_of_all_kinds(n):
+    z = np.random.default_rng(3).normal(size=(n, 6))
+    found = np.column_stack([np.exp(z[:, 0]), 5.0 + np.exp(0.3 * z[:, 1]), z[:, 2], z[:, 3] ** 2, np.sinh(z[:, 4])])
+    found[::50, 3] *= 20.0
+    return np.column_stack([found, 1.0 + abs(z[:, 5]), np.full(n, np.nan), np.ones(n)])
+
+
+@pytest.mark.filterwarnings("ignore:column")
+@pytest.mark.parametrize("criterion", ["likelihood", "ppcc", "pearson"])
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_better_of_two_families(estimator, criterion, weighted):
+    rows = columns_of_all_kinds(6000)
+    weight = np.random.default_rng(1).integers(0, 3, len(rows)).astype(float) if weighted else None
+    chunks = [(part,) for part in np.array_split(rows, 5)]
+    if weight is not None:
+        chunks = [(part, own) for (part,), own in zip(chunks, np.array_split(weight, 5), strict=True)]
+    fit = fit_with(Engine(*chunks), "best", estimator, criterion=criterion)
+    whole = pk.fit(rows, "best", estimator, criterion=criterion, sample_weight=weight)
+    assert fit.family == whole.family == "best"
+    assert fit.families == whole.families
+    assert len(set(fit.families)) == 2
+    assert_allclose(fit.lmbda, whole.lmbda, rtol=0, atol=1e-12 if estimator == "mle" else 3e-3)
+    assert_allclose(fit.transform(rows)[:, :4], whole.transform(rows)[:, :4], atol=1e-9 if estimator == "mle" else 0.05)
+
+
+@pytest.mark.filterwarnings("ignore:column")
+def test_fits_of_two_families_need_no_data():
+    rows = columns_of_all_kinds(2000)
+    fit, whole = fit_chunks(np.array_split(rows, 3), "best"), pk.fit(rows, "best")
+    assert_allclose(fit.confint(), whole.confint(), rtol=1e-7)
+    assert_allclose(fit.profile([0.0, 1.0]), whole.profile([0.0, 1.0]), rtol=1e-9)
+    assert_allclose(fit.rounded_fit().lmbda, whole.rounded_fit().lmbda, rtol=1e-9)
+    assert_allclose(fit.lr_test(whole.lmbda + 0.1).statistic, whole.lr_test(whole.lmbda + 0.1).statistic, rtol=1e-6)
+
+
+def test_the_better_of_two_families_of_blocks_of_columns():
+    names = list("abc")
+    for bounds in (None, ([-1.0, 0.5, 0.0], [0.1, 2.0, 0.3])):
+        fit = fit_with(blocks_of_columns, "best", column_names=names, bounds=bounds)
+        whole = pk.fit(X, "best", column_names=names, bounds=bounds)
+        assert fit.families == whole.families
+        assert_same(fit, whole)
+        assert fit.column_names == names
+    none_positive = fit_chunks([-X[:10], -X[10:]], "best")
+    assert set(none_positive.families) == {"yeo-johnson"}
+
+
+def test_weights_by_name_and_two_families():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": X[:, 0], "w": WEIGHT, "b": X[:, 2]})
+    fit = fit_chunks([frame[:300], frame[300:]], "best", sample_weight="w")
+    whole = pk.fit(frame, "best", sample_weight="w")
+    assert fit.families == whole.families
+    assert_same(fit, whole)
+
+
+def test_what_does_not_go_with_two_families():
+    for options, match in (
+        ({"lmbda": 1.0}, "lmbda cannot be given with family='best'"),
+        ({"shift": [1.0, 2.0, 0.0]}, "shift goes with family='box-cox' only"),
+        ({"criterion": "aic"}, "criterion must be"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            fit_chunks([X], "best", **options)
+    with pytest.raises(ValueError, match="criterion goes with family='best' only"):
+        fit_chunks([X], criterion="ppcc")

@@ -163,6 +163,20 @@ def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
     assert (negative[:, sketch.R_MAX] < 0.0).all()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize("p", [1, 3, 70, 200])
+def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dtype):
+    monkeypatch.setattr(power_sums, "BLOCK_ROWS", 400)
+    X = np.random.default_rng(p).normal(scale=99.0, size=(1000, p + 1)).astype(dtype)
+    for family, values in (("yeo-johnson", X), ("box-cox", abs(X) + dtype(1))):
+        x = values[:, :p]
+        layouts = x.copy(), x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]
+        every = [(layout, n_threads) for layout in layouts for n_threads in (1, 2)]
+        first, *others = (power_sums.range_matrix(y, FAMILY_CODES[family], np.empty(0), n) for y, n in every)
+        assert all(first.tobytes() == other.tobytes() for other in others)
+        assert_array_equal(first[:, [sketch.R_MIN, sketch.R_MAX]], np.column_stack([x.min(axis=0), x.max(axis=0)]))
+
+
 def test_values_outside_the_domain_do_not_stop_other_columns(tall, direct):
     X = surprises()[:, [0, 1, 2]] + [0.0, 0.0, 1.0]
     fit, expected = pk.fit(X, "best"), direct(lambda: pk.fit(X, "best"))

@@ -286,7 +286,7 @@ def test_wrong_use(dataset, frame):
         fit(dataset, columns=["id"])
     with pytest.raises(ValueError, match="did you mean 'box-cox'"):
         fit(dataset, "boxcox")
-    with pytest.raises(TypeError, match="fit must be a PowerFit, got ndarray"):
+    with pytest.raises(TypeError, match=r"fit must be a PowerFit, .* got ndarray"):
         transform(dataset, X)
     with pytest.raises(TypeError, match="X is a DataFrame, not a dataset of Ray; in a task, call the method transform"):
         transform(frame, pk.fit(X))

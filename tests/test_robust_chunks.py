@@ -1,7 +1,10 @@
 """Robust fits from chunks against fits of the same rows in memory."""
 
 import functools
+import itertools
+import json
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from powerkern import Status
 from powerkern.sketch import fit_chunks, fit_with, merge
 from powerkern.sketch.merging import range_of
 from powerkern.sketch.order import bins_of, equal_points, first_edges, moment_points, rows_as_cells, sample_of
+from powerkern.sketch.robust_column import Column
 
 ESTIMATORS = ["rewml", "rewml-nr", "mtl", "carroll"]
 
@@ -122,6 +126,65 @@ def test_any_order_of_merging_gives_the_same_bits():
     first = fitted(range(9), tree=False)
     for order, tree in ((range(9), True), ([3, 1, 4, 0, 5, 8, 2, 6, 7], False), (range(8, -1, -1), True)):
         np.testing.assert_array_equal(fitted(order, tree), first)
+
+
+def test_the_bound_of_the_error_stays_with_the_fit():
+    X = np.column_stack([contaminated(10_000, "yeo-johnson"), np.round(contaminated(10_000, "yeo-johnson"), 1)])
+    fit = fit_chunks(np.array_split(X, 3), estimator="rewml")
+    fit.lmbda_error[1] = np.inf  # as where bins leave the start open
+    assert fit.lmbda_error[0] > 0.0
+    for copy in (pickle.loads(pickle.dumps(fit)), pk.PowerFit.from_json(fit.to_json())):
+        np.testing.assert_array_equal(copy.lmbda_error, fit.lmbda_error)
+    for columns in (slice(1, 2), np.array([1, 0])):
+        np.testing.assert_array_equal(fit.part(columns).lmbda_error, fit.lmbda_error[columns])
+    assert pk.fit(X[:2000], estimator="rewml").lmbda_error.tolist() == [0.0, 0.0]
+
+
+def test_texts_of_earlier_releases_have_no_bound():
+    fit = fit_chunks(np.array_split(contaminated(10_000, "yeo-johnson"), 3), estimator="rewml")
+    record = json.loads(fit.to_json())
+    del record["lmbda_error"]
+    read = pk.PowerFit.from_json(json.dumps(record))
+    assert fit.status[0] == Status.BRACKETED
+    assert np.isnan(read.lmbda_error[0])
+
+
+def read_as(first, later, readings):
+    """A function that starts reading anew: `later` after so many readings of `first`."""
+    count = itertools.count()
+    return lambda: np.array_split(first if next(count) < readings else later, 3)
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
+@pytest.mark.parametrize("change", ["values", "missing", "weights"])
+def test_rows_that_change_between_passes(estimator, change):
+    x, weight = contaminated(20_000, "box-cox"), np.random.default_rng(2).integers(1, 4, 20_000).astype(float)
+    later, heavier = x.copy(), weight * (1.01 if change == "weights" else 1.0)
+    if change == "values":
+        later **= 1.1
+    elif change == "missing":
+        later[:3] = np.nan
+    for readings in (1, 2, 3):  # the last pass finds it, if none before does
+        chunks, weights = read_as(x, later, readings), read_as(weight, heavier, readings)
+        with pytest.raises(ValueError, match=r"column 0: the data changed between two passes: there were .* values"):
+            fit_chunks(chunks, "box-cox", estimator, sample_weight=weights)
+
+
+def test_threads_do_not_matter(monkeypatch):
+    X = np.column_stack([contaminated(9000, "box-cox", seed) for seed in range(5)])
+    X[:, 3] = np.round(X[:, 3], 1)
+    alone = fit_chunks(np.array_split(X, 3), "box-cox", "rewml", n_threads=1)
+    first_two, both, start = itertools.count(), threading.Barrier(2, timeout=60.0), Column.start
+
+    def started(column):
+        if next(first_two) < 2:
+            both.wait()  # for ever, if one thread worked alone
+        start(column)
+
+    monkeypatch.setattr(Column, "start", started)
+    together = fit_chunks(np.array_split(X, 3), "box-cox", "rewml", n_threads=2)
+    np.testing.assert_array_equal(together._results, alone._results)
+    np.testing.assert_array_equal(together.lmbda_error, alone.lmbda_error)
 
 
 def test_what_is_refused():

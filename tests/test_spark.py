@@ -279,7 +279,7 @@ def test_wrong_use(df, frame):
         fit(df.select("id", "id", "count"), columns=["id"])
     with pytest.raises(ValueError, match="did you mean 'box-cox'"):
         fit(df, "boxcox")
-    with pytest.raises(TypeError, match="fit must be a PowerFit, got Series"):
+    with pytest.raises(TypeError, match=r"fit must be a PowerFit, .* got Series"):
         transform(df, frame["count"])
     with pytest.raises(ValueError, match="there is no column 'count' among 'id', 'single'"):
         transform(df.select("id", "single"), pk.fit(frame[["count"]]))

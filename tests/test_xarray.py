@@ -184,6 +184,14 @@ def test_robust_fits_of_arrays_in_memory():
     assert_array_equal(fit(X, estimator="rewml", dim="time").lmbda, pk.fit(X.to_numpy(), estimator="rewml").lmbda)
 
 
+def test_robust_fits_of_chunks_say_how_exact_they_are():
+    rng = np.random.default_rng(5)
+    X = xr.DataArray(rng.normal(size=(6000, 2)), dims=("time", "lat"), coords={"lat": [10, 20]}).chunk(time=2000)
+    fitted = fit(X, estimator="rewml", dim="time")
+    assert_array_equal(fitted.lmbda_error, fitted.fits[None].lmbda_error)
+    assert (fitted.lmbda_error > 0.0).all()
+
+
 def test_float32_pickles_and_empty_columns():
     X = cube("time", "lat").astype(np.float32)
     X[:, 1] = np.nan

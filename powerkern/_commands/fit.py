@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import csv
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,14 +17,18 @@ from powerkern import _tables
 from powerkern._commands.arguments import Commands, add_fit, level, text_format
 from powerkern._commands.output import finite, print_json, print_table, short, write_text
 from powerkern._commands.reading import blamed, by_name, called
+from powerkern._estimators import needs_order
 from powerkern._tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
 from powerkern._typing import FloatArray
-from powerkern.kernels.family import FAMILIES
 from powerkern.sketch import Pass, fit_with
+from powerkern.sketch.chunks import in_turn
 from powerkern.sketch.passes import S
 
 #: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
+
+#: Rows of these that `summary` looks at to say how normal columns are.
+_ROWS_DRAWN = 20_000
 
 #: All of a table, or what it holds.
 T = TypeVar("T", bound=Table | Survey)
@@ -94,8 +99,11 @@ def run_fit(args: argparse.Namespace) -> None:
 
 
 def run_summary(args: argparse.Namespace) -> None:
-    fit, table = fitted(args)
-    summary = fit.summary(level=args.level, n_threads=args.n_threads)
+    options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
+    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+    if isinstance(table, Survey):
+        options["sample"], options["sample_weight"] = _drawn(args)
+    summary = fit.summary(**options)
     summary.names = np.array(table.layout.matrix_names)
     if args.json:
         entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
@@ -132,43 +140,60 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 
 def _in_blocks(args: argparse.Namespace) -> bool:
-    """Whether to fit a file a block at a time: a large one, by an estimator that sums are enough for."""
-    return args.estimator == "mle" and args.family in FAMILIES and _tables.is_longer(args.data, LARGE)
+    """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
+    return not needs_order(args.estimator) and _tables.is_longer(args.data, LARGE)
 
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
-    """What the table holds, and the fit of its columns, from sums over its blocks, as `fit_chunks` makes it."""
+    """What the table holds, and the fit of its columns, from summaries of its blocks, as `fit_chunks` makes it."""
     found = _found(args, _tables.survey)
-    positions = found.layout.positions
     table = replace(found, layout=found.layout.less(args.weights))
     layout = table.layout
-    if len(positions) > _MOST_COLUMNS:
+    if len(found.layout.positions) > _MOST_COLUMNS:
         return fitted(args)
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        parts = _tables.stream(args.data, lambda names, named: positions, text_format(args))
-        total: S | None = None
-        with parts as (_, blocks):
-            for block in blocks:
-                matrix, weight = _split(args, found.layout, block)
-                with blamed(args.data, layout, block):
-                    part = function(matrix, weight)
-                total = part if total is None else merge(total, part)
-        return total
+        with _blocks(args, found.layout) as blocks:
+            chunks = ((blamed(args.data, layout, block), _split(args, found.layout, block)) for block in blocks)
+            return in_turn(function, merge, chunks)
 
     nothing = Block(np.empty((0, len(layout.positions))), {})
     with blamed(args.data, layout, nothing):
         fit = fit_with(
             map_reduce,
             args.family,
+            args.estimator,
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,
             standardize=not args.no_standardize,
             ymax=args.ymax,
             bounds=args.bounds,
+            criterion=args.criterion,
             n_threads=args.n_threads,
+            task_threads=args.n_threads,
+            progress=args.progress,
         )
     return fit, table
+
+
+@contextmanager
+def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Iterator[Block]]:
+    """The table from the start, a block of rows at a time."""
+    with _tables.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
+        yield blocks
+
+
+def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
+    """Rows of the table drawn at random, of the same table always the same, and their weights."""
+    layout = _found(args, _tables.survey).layout
+    rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
+    with _blocks(args, layout) as blocks:
+        for block in blocks:
+            keys = np.append(keys, rng.random(len(block.matrix)))
+            rows = np.concatenate([rows, block.matrix])
+            chosen = np.sort(np.argsort(keys)[:_ROWS_DRAWN])
+            keys, rows = keys[chosen], rows[chosen]
+    return _split(args, layout, Block(rows, {}))
 
 
 def _found(args: argparse.Namespace, read: Callable[[Path, Choice, TextFormat], T]) -> T:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import cache_blocks, cache_shape, line_blocks, slices
-from powerkern._engine.by_column import for_each_group
+from powerkern._engine.blocks import cache_blocks, cache_shape, column_groups, line_blocks, slices
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, along_lines, layout_of
-from powerkern._engine.threads import work_off
+from powerkern._engine.threads import share_out
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels import columnwise, rowwise
 from powerkern.kernels.results import CENTER, DIVISOR
@@ -47,7 +46,7 @@ def transform_matrix(
     transform = _Transform(values, out, family, direction, results, repair)
     if values.size:
         copied = layout_of(values, values if out is None else out) == Layout.APART
-        work_off(transform, line_blocks(values, n_threads, copied), values.shape, n_threads)
+        share_out(transform, line_blocks(values, n_threads, copied), values.shape, n_threads)
     return transform.failures()
 
 
@@ -233,7 +232,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
         for code, run in _runs(family[group]):
             columnwise.count_outside(part[:, run], code, results[group][run], failures[group][run])
 
-    for_each_group(job, values.shape, n_threads)
+    share_out(job, [(group,) for group in column_groups(values.shape, n_threads)], values.shape, n_threads)
     return failures
 
 
@@ -254,5 +253,5 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
             change(block, group)
             scatter(block, out[rows, group])
 
-    work_off(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads)
+    share_out(job, cache_blocks((n, p), height, width, n_threads), (n, p), n_threads)
     return out

@@ -15,6 +15,8 @@ from powerkern.kernels import rowwise
 
 #: Shorter rows are joined: the last block of each would be too short.
 SHORTEST_ROW = 512
+#: Shorter parts of rows are not looked along where they lie.
+SHORTEST_PART = 64
 #: Of shorter columns, constants would be copied as many times as there are values.
 SHORTEST_COLUMN = 1024
 
@@ -42,6 +44,15 @@ def _has_lines(x: NDArray[Any]) -> bool:
     apart = len(x) == 1 or (between >= x.shape[1] * x.itemsize and between % x.itemsize == 0)
     contiguous = x.shape[1] == 1 or within == x.itemsize
     return apart and contiguous and x.dtype in (np.float64, np.float32) and x.dtype.isnative and x.flags.aligned
+
+
+def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
+    """The memory of a matrix, from row to row how far, and how many rows are a line; None if rows must be copied."""
+    n, p = x.shape
+    if not (_has_lines(x) and (x.flags.c_contiguous or p >= SHORTEST_PART)):
+        return None
+    times = max(1, min(n, SHORTEST_ROW // p)) if x.flags.c_contiguous else 1
+    return *_flat(x), times
 
 
 def along_lines(

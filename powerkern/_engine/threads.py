@@ -7,10 +7,11 @@ the number of threads, so results are bit-identical.
 
 from __future__ import annotations
 
+import _thread
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
 from typing import Any
@@ -61,11 +62,7 @@ def work_off(
     waiting, done = deque(parts), deque[slice]()
 
     def work() -> None:  # once a thread: handing over each part by itself would cost four times as much
-        while True:
-            try:
-                part = waiting.popleft()
-            except IndexError:
-                return
+        for part in _taken(waiting):
             job(*part)
             done.append(part[-1])
 
@@ -98,6 +95,16 @@ def work_off(
     pool.shutdown()
 
 
+def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) -> None:
+    """Call ``job(k)`` for k = 0, ..., n - 1, each of which costs as much as so many values."""
+
+    def of(part: slice) -> None:
+        for k in range(part.start, part.stop):
+            job(k)
+
+    work_off(of, ((slice(k, k + 1),) for k in range(n)), (values, n), n_threads)
+
+
 def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int) -> set[Future[None]]:
     """Work on so many threads, or on as many as the system grants, which may be none."""
     running: set[Future[None]] = set()
@@ -105,6 +112,60 @@ def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int)
         while len(running) < n_threads:
             running.add(pool.submit(work))
     return running
+
+
+def share_out(
+    job: Callable[..., None], parts: Iterable[tuple[slice, ...]], shape: tuple[int, int], n_threads: int
+) -> None:
+    """Call ``job(*part)`` for all parts of a (n, p) matrix, each a matter of milliseconds, on the calling thread too.
+
+    Ctrl-C waits for the calling thread's part, and for no other. That thread does not wait either until the others
+    run, as `threading.Thread.start` does: with a million values that would cost a tenth of the work.
+    """
+    waiting, errors = deque(parts), deque[BaseException]()
+
+    def work() -> None:
+        for part in _taken(waiting):
+            job(*part)
+
+    def help_out(at_work: _thread.LockType) -> None:
+        try:
+            work()
+        except BaseException as error:  # for the calling thread to raise
+            errors.append(error)
+            waiting.clear()
+        finally:
+            at_work.release()
+
+    helpers = _helpers(help_out, 0 if shape[0] * shape[1] < SERIAL_VALUES else min(n_threads, len(waiting)) - 1)
+    try:
+        work()
+    except BaseException:
+        waiting.clear()  # what helpers are at ends by itself; nobody waits for it
+        raise
+    for at_work in helpers:
+        at_work.acquire()
+    if errors:
+        raise errors.popleft()
+
+
+def _helpers(task: Callable[[_thread.LockType], None], n: int) -> list[_thread.LockType]:
+    """Start so many threads, or as many as the system grants; each is to release the lock that it is given."""
+    locks: list[_thread.LockType] = []
+    with suppress(RuntimeError):
+        while len(locks) < n:
+            at_work = _thread.allocate_lock()
+            at_work.acquire()
+            _thread.start_new_thread(task, (at_work,))
+            locks.append(at_work)
+    return locks
+
+
+def _taken(waiting: deque[tuple[slice, ...]]) -> Iterator[tuple[slice, ...]]:
+    """Parts that wait, taken off one by one: several threads may do so at once."""
+    with suppress(IndexError):
+        while True:
+            yield waiting.popleft()
 
 
 def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:

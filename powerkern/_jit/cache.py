@@ -17,7 +17,6 @@ import hashlib
 import pickle
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +29,7 @@ from numba.core.serialize import dumps
 
 from powerkern._jit import cpus, files, folders
 from powerkern._jit.settings import ENTRY_OPTIONS, KERNEL_OPTIONS, REDUCTION_OPTIONS, code_switches
+from powerkern._warn import warn
 
 PACKAGE = Path(__file__).parents[1]
 #: The modules whose entries are kept: those of which every source is in the folder's name.
@@ -216,9 +216,8 @@ def warn_once_if_not_kept() -> None:
     """Warn, once per process, that every process has to compile anew, and why."""
     if _not_kept and not _said:
         _said.append(True)
-        warnings.warn(
+        warn(
             f"powerkern cannot keep its compiled code, so every process compiles it anew ({'; '.join(_not_kept)}). "
             "Set NUMBA_CACHE_DIR to the absolute path of a folder that only you can write to.",
             RuntimeWarning,
-            stacklevel=2,
         )

@@ -6,7 +6,6 @@ import codecs
 import csv
 import io
 import itertools
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple, TextIO
 
@@ -17,6 +16,7 @@ from powerkern._tables.cells import Parsed, Parser, as_cells
 from powerkern._tables.delimiters import best_delimiter
 from powerkern._tables.errors import BadInput
 from powerkern._tables.table import NAMES_ROWS, Block, Choice, Layout, Survey, Table, TextFormat, check_distinct
+from powerkern._warn import warn
 
 #: Rows of text are read and written in blocks of about as many cells.
 _CELLS_AT_ONCE = 2**16
@@ -70,10 +70,9 @@ class TextSource:
         names = tuple(name.strip() for name in row)
         check_distinct(names, self.label)
         if Parser(TextFormat())(names).offence is None and any(names):  # as spectra have them; a trap otherwise
-            warnings.warn(
+            warn(
                 f"the first line of {self.label} holds only numbers; it is taken for the column names (--no-header "
-                "where it is data)",
-                stacklevel=2,
+                "where it is data)"
             )
         longer = self._first is not None and len(self._first[1][0]) == len(names) + 1
         if longer and self._first is not None and self._first[1][0][-1].strip():  # R's write.table: rows have names
@@ -192,9 +191,7 @@ class _Columns:
         if not positions:
             raise BadInput(_no_numbers(source, reasons))
         for name, reason in reasons.items():
-            warnings.warn(
-                f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)", stacklevel=2
-            )
+            warn(f"column {name!r} of {source.label} is left out: {reason} (see --missing and --decimal)")
         if self._counted is not None:
             reasons[self._counted] = NAMES_ROWS
         return Layout(source.names, source._text.header, tuple(positions), delimiter=source.delimiter), reasons

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,6 +20,7 @@ from powerkern._engine.gather import Scratch, gathered
 from powerkern._engine.threads import thread_count
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, domain_error, is_real
+from powerkern._warn import warn
 from powerkern.kernels.loc_scale import BAD_INFINITE
 from powerkern.kernels.wrapping import KEPT, mcd_columns, wrap_columns
 from powerkern.location import METHODS, location_scale
@@ -212,7 +212,7 @@ def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str)
     """Name the columns without a positive, finite scale, once."""
     bad = np.flatnonzero(~is_usable(scale))
     if bad.size:
-        warnings.warn(f"{column_labels(bad, names)}: no positive, finite scale; {consequence}", stacklevel=4)
+        warn(f"{column_labels(bad, names)}: no positive, finite scale; {consequence}")
 
 
 # --- wrapped columns ------------------------------------------------------------------------------------

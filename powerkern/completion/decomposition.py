@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -15,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
+from powerkern._warn import warn
 from powerkern.completion.epochs import half_epoch, packed
 from powerkern.completion.normalization import (
     NORMALIZATIONS,
@@ -640,7 +640,7 @@ def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
     return values, matrix.names
 
 
-def warn_empty(values: FloatArray, names: list[str] | None, stacklevel: int = 3) -> None:
+def warn_empty(values: FloatArray, names: list[str] | None) -> None:
     """Refuse a matrix without entries; warn of rows and columns without."""
     missing = np.isnan(values)
     if missing.all():
@@ -649,7 +649,7 @@ def warn_empty(values: FloatArray, names: list[str] | None, stacklevel: int = 3)
     labels = [*(f"row {i}" for i in rows), *(column_label(int(j), names) for j in cols)]
     if labels:
         text = ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
-        warnings.warn(f"no entries in {text}: estimates there are what normalize adds back", stacklevel=stacklevel)
+        warn(f"no entries in {text}: estimates there are what normalize adds back")
 
 
 def _whole(what: str, value: object) -> int:

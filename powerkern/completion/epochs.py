@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from powerkern._engine.by_column import for_each_group
 from powerkern._typing import FloatArray
-from powerkern.kernels.completion import Cells, WeightedCells, pack_rows
-
-AnyCells: TypeAlias = Cells | WeightedCells
+from powerkern.kernels.completion import Cells, pack_rows
 
 
 def half_epoch(
-    kernel: Any, cells: AnyCells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
+    kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
 ) -> FloatArray:
     """Improve all rows of `own`; returns each one's sum of squared residuals. Cells may have weights."""
     n_rows = own.shape[0]

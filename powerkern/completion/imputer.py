@@ -196,7 +196,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return self
 
     def _choose(self, values: FloatArray, seed: int) -> None:
-        warn_empty(values, None, stacklevel=5)
+        warn_empty(values, None)
         self._normalization = Normalization.of(values, self.normalize)
         rows, _ = self._normalization.normalized(values)
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)

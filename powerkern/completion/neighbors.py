@@ -57,7 +57,7 @@ class Donors:
             neighbor_means(values[rows], columns, donors, residuals, n_neighbors, reach, *outputs)
 
         blocks = [(rows,) for rows in slices(slice(0, len(values)), _ROWS)]
-        work_off(job, blocks, (values.size, self.values.shape[0] // 8 + 1), n_threads)
+        work_off(job, blocks, (values.size, self.values.shape[0] // 16 + 1), n_threads)
         return means, completed + corrections
 
     def _reach(self, n_neighbors: int) -> int:

@@ -72,7 +72,7 @@ def means(values: FloatArray, axis: int) -> FloatArray:
 
 def unit_of(values: FloatArray) -> float:
     """A power of 4 near the largest absolute value."""
-    largest = float(np.fmax.reduce(np.abs(values), axis=None))
+    largest = float(np.fmax.reduce(np.abs(values), axis=None, initial=0.0))
     exponent = math.frexp(largest)[1] - 1 if largest > 0.0 else 0
     return math.ldexp(1.0, exponent - exponent % 2)
 

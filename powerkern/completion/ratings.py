@@ -15,8 +15,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import as_weights, is_real, is_whole
 from powerkern.completion.epochs import half_epoch
-from powerkern.completion.normalization import rms
-from powerkern.kernels.completion import Cells, WeightedCells, least_squares_rows, weighted_least_squares_rows
+from powerkern.completion.normalization import rms, unit_of
+from powerkern.kernels.completion import Cells, least_squares_rows
 
 #: Fraction of the ratings that is held out, and how many are enough.
 _HELD_OUT, _ENOUGH = 0.1, 100_000
@@ -165,8 +165,9 @@ class RatingModel:
         one = math.sqrt(self.ridge / self.bias_ridge)
         other = np.vstack([np.where(known, self.V[:, j], 0.0), np.full(j.size, one)]) * root
         rest = (found - self.mean - np.where(known, self.column_bias[j], 0.0)) * root
+        unit = unit_of(rest)  # products with numbers near the largest or the smallest would not be representable
         gram = other @ other.T + self.ridge * np.eye(len(other))
-        own = np.linalg.solve(gram, other @ rest)
+        own = np.linalg.solve(gram, other @ (rest / unit)) * unit
         return FoldedRow(self, float(own[-1] * one), own[:-1], j[known])
 
     def _best(self, bias: float, u: FloatArray, seen: NDArray[Any], n: int) -> Recommended:
@@ -287,39 +288,45 @@ def fit_ratings(
     >>> len(new.recommend(5).columns)
     5
     """
-    entries = _read(ratings, weight)
-    if not (rank == "auto" or (is_whole(rank) and int(rank) >= 0)):
-        raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {rank!r}")
-    if shrinkage is not None and not (is_real(shrinkage) and 0.0 < shrinkage < math.inf):
-        raise ValueError(f"shrinkage must be a positive number, got {shrinkage!r}")
+    given = _read(ratings, weight)
+    _check_options(rank, shrinkage, given)
+    unit = unit_of(given.value)
+    entries = given._replace(value=given.value / unit)
     generator, threads = np.random.default_rng(random_state), thread_count(n_threads)
-    held = np.zeros(entries.value.size, dtype=bool)
+    held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
-    if rank != "auto" and int(rank) > min(entries.rows.size, entries.columns.size):
-        raise ValueError(f"rank is {rank}, but there are {entries.rows.size} rows and {entries.columns.size} columns")
-    if not held.any() or held.all():
-        raise ValueError(f"there are {held.size} ratings; at least {math.ceil(1.0 / _HELD_OUT)} are needed")
     fold = _Fold(_Fit(entries.at(~held), threads), entries.at(held))
     best = fold.chosen(rank, shrinkage, generator)
     whole = _Fit(entries, threads)
     final = whole.improved(best, _FINAL_TOL)
-    by_row = whole.by_row
+    by_row, root = whole.by_row, math.sqrt(unit)
     return RatingModel(
-        rows=entries.rows,
-        columns=entries.columns,
-        mean=whole.mean,
-        row_bias=final.U[:, -1] * final.one,
-        column_bias=final.Vt[:, -1] * final.one,
-        U=np.ascontiguousarray(final.U[:, :-1]),
-        V=np.ascontiguousarray(final.Vt[:, :-1].T),
+        rows=given.rows,
+        columns=given.columns,
+        mean=whole.mean * unit,
+        row_bias=final.U[:, -1] * (final.one * unit),
+        column_bias=final.Vt[:, -1] * (final.one * unit),
+        U=final.U[:, :-1] * root,
+        V=np.ascontiguousarray(final.Vt[:, :-1].T) * root,
         shrinkage=final.ridge / fold.fit.unit,
-        ridge=final.ridge * entries.mean_weight,
-        bias_ridge=final.bias_ridge * entries.mean_weight,
-        rmse=whole.error(final, entries),
-        validation_rmse=best.error,
-        _known=Cells(by_row.start, by_row.joined, entries.value[by_row.order]),
-        _mean_weight=entries.mean_weight,
+        ridge=final.ridge * given.mean_weight * unit,
+        bias_ridge=final.bias_ridge * given.mean_weight,
+        rmse=whole.error(final, entries) * unit,
+        validation_rmse=best.error * unit,
+        _known=Cells(by_row.start, by_row.joined, given.value[by_row.order]),
+        _mean_weight=given.mean_weight,
     )
+
+
+def _check_options(rank: int | str, shrinkage: float | None, entries: _Entries) -> None:
+    if not (rank == "auto" or (is_whole(rank) and int(rank) >= 0)):
+        raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {rank!r}")
+    if shrinkage is not None and not (is_real(shrinkage) and 0.0 < shrinkage < math.inf):
+        raise ValueError(f"shrinkage must be a positive number, got {shrinkage!r}")
+    if rank != "auto" and int(rank) > min(entries.rows.size, entries.columns.size):
+        raise ValueError(f"rank is {rank}, but there are {entries.rows.size} rows and {entries.columns.size} columns")
+    if int(_HELD_OUT * entries.value.size) < 1:
+        raise ValueError(f"there are {entries.value.size} ratings; at least {math.ceil(1.0 / _HELD_OUT)} are needed")
 
 
 # --- entries ------------------------------------------------------------------------------------------
@@ -517,11 +524,10 @@ class _Fit:
         value = (self._rest - other[joined, -1] * model.one)[side.order]
         across = other.copy()
         across[:, -1] = model.one
-        if self.entries.weight is None:
-            cells = Cells(side.start, side.joined, value)
-            return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
-        weighted = WeightedCells(side.start, side.joined, value, np.sqrt(self.entries.weight[side.order]))
-        return half_epoch(weighted_least_squares_rows, weighted, across, own, model.ridge, 1.0, self._n_threads)
+        cells = Cells(side.start, side.joined, value)
+        if self.entries.weight is not None:
+            cells = cells._replace(root=np.sqrt(self.entries.weight[side.order]))
+        return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
 
     def error(self, model: _Model, entries: _Entries) -> float:
         """RMSE on entries."""

@@ -17,7 +17,7 @@ from powerkern.completion.low_rank import LowRankPath
 from powerkern.completion.neighbors import Donors
 
 #: Fraction of the entries that is held out of each fold, how many are wanted in all, and the most folds.
-_HELD_OUT, _ENOUGH, _MAX_FOLDS = 0.1, 1000, 5
+_HELD_OUT, _ENOUGH, _MAX_FOLDS = 0.1, 450, 5
 #: Relative gain that one more step along a path must bring.
 _GAIN = 0.002
 #: Entries that are held out of a fold at most.
@@ -265,17 +265,18 @@ def _weights(
     estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):
         used = np.arange(len(fold.values))[_sample(len(fold.values), _DONORS, generator)]
-        judged = used[:_JUDGED]
+        judged = np.intersect1d(used[:_JUDGED], fold.row)
         values = fold.values[used]
         rows, residuals = model.completed(values, n_threads)
         inside = np.isin(fold.row, judged)
         place = np.searchsorted(judged, fold.row[inside]), fold.column[inside]
         truth.append(fold.truth[inside])
-        estimates.append(rows[place][:, None])
+        some = np.searchsorted(used, judged)
+        estimates.append(rows[some][place][:, None])
         if n_neighbors:
-            donors, some = Donors.of(values, rows, residuals), slice(0, judged.size)
+            donors = Donors.of(values, rows, residuals)
             near = donors.estimates(values[some], rows[some], n_neighbors, n_threads)
-            estimates[-1] = np.column_stack([rows[place], *(estimate[place] for estimate in near)])
+            estimates[-1] = np.column_stack([estimates[-1], *(estimate[place] for estimate in near)])
     weights = simplex_weights(np.vstack(estimates), np.concatenate(truth))
     rest = np.vstack(estimates) @ weights - np.concatenate(truth)
     return np.append(weights, np.zeros(3 - weights.size)), math.sqrt(float(np.mean(rest * rest)))

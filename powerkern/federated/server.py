@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._shift import given_shift
 from powerkern._typing import Bounds
 from powerkern._validate import as_choice, as_flag, as_names, column_label, column_labels
+from powerkern._warn import warn
 from powerkern.federated import recovery
 from powerkern.federated.ledger import NONCE_BYTES
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
@@ -384,7 +384,7 @@ class Server:
             text = (
                 f"{column_labels(np.array(cut), self._columns)}: the best lambda is beyond +-{self._limits.exponent:g}"
             )
-            warnings.warn(f"{text}, the limit of the sites' policies; lambda is at that limit", stacklevel=3)
+            warn(f"{text}, the limit of the sites' policies; lambda is at that limit")
         if self._is_given and not self._standardize:
             warn_overflow(self._fit)
 

@@ -31,8 +31,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._jit import entry, kernel, reduction, widest_vectors
+from powerkern._jit import entry, kernel, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.products import dot
 
 #: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
 #: are left where they are.
@@ -48,21 +49,11 @@ class Cells(NamedTuple):
     column: NDArray[np.int32]
     #: Their values.
     value: FloatArray
+    #: Square roots of the weights that they have in least squares; empty: all one.
+    root: FloatArray = np.empty(0)
 
 
-class WeightedCells(NamedTuple):
-    """`Cells` that count with unlike weights."""
-
-    #: As in `Cells`.
-    start: NDArray[np.int64]
-    column: NDArray[np.int32]
-    value: FloatArray
-    #: Square roots of the weights.
-    root: FloatArray
-
-
-_CELLS = "Tuple((int64[::1], int32[::1], float64[::1]))"
-_WEIGHTED_CELLS = "Tuple((int64[::1], int32[::1], float64[::1], float64[::1]))"
+_CELLS = "Tuple((int64[::1], int32[::1], float64[::1], float64[::1]))"
 #: cells, other, own, ridge, damping, squares
 _HALF_EPOCH = f"void({_CELLS}, float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])"
 
@@ -85,7 +76,7 @@ def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int3
 
 @entry(_HALF_EPOCH)
 def coordinate_rows(
-    cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray],
+    cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
     other: FloatArray,
     own: FloatArray,
     ridge: float,
@@ -93,7 +84,7 @@ def coordinate_rows(
     squares: FloatArray,
 ) -> None:
     """Improve `own`, element after element, row after row; `squares` receives each row's sum of squared residuals."""
-    start, index, value = cells
+    start, index, value, _ = cells
     d = own.shape[1]
     work = np.empty((d + 1, _longest(start)))
     for i in range(own.shape[0]):
@@ -105,32 +96,11 @@ def coordinate_rows(
             step = damping * _step(residual, work[s, : end - begin], own[i, s], ridge)
             own[i, s] += step
             _subtract(residual, work[s, : end - begin], step)
-        squares[i] = _sum_of_products(residual, residual)
+        squares[i] = dot(residual, residual)
 
 
 @entry(_HALF_EPOCH)
 def least_squares_rows(
-    cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray],
-    other: FloatArray,
-    own: FloatArray,
-    ridge: float,
-    damping: float,
-    squares: FloatArray,
-) -> None:
-    """Replace each row of `own` by its least-squares solution; `squares` receives its sum of squared residuals."""
-    start, index, value = cells
-    d = own.shape[1]
-    work = np.empty((d + 1, _longest(start)))
-    gram, step = np.empty((d, d)), np.empty(d)
-    for i in range(own.shape[0]):
-        begin, end = start[i], start[i + 1]
-        _gather(index[begin:end], other, work)
-        _residuals(value[begin:end], work, own[i], work[d, : end - begin])
-        squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
-
-
-@entry(f"void({_WEIGHTED_CELLS}, float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])")
-def weighted_least_squares_rows(
     cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
     other: FloatArray,
     own: FloatArray,
@@ -138,7 +108,7 @@ def weighted_least_squares_rows(
     damping: float,
     squares: FloatArray,
 ) -> None:
-    """`least_squares_rows` of `WeightedCells`; squared residuals are weighted, too."""
+    """Replace each row of `own` by its least-squares solution; `squares` receives its (weighted) squared residuals."""
     start, index, value, root = cells
     d = own.shape[1]
     work = np.empty((d + 1, _longest(start)))
@@ -147,7 +117,7 @@ def weighted_least_squares_rows(
         begin, end = start[i], start[i + 1]
         _gather(index[begin:end], other, work)
         _residuals(value[begin:end], work, own[i], work[d, : end - begin])
-        for k in range(d + 1):
+        for k in range(d + 1 if root.size else 0):
             _multiply(work[k, : end - begin], root[begin:end])
         squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
 
@@ -160,14 +130,14 @@ def _solve_row(
     d = own.size
     residual = work[d, :n]
     for s in range(d):
-        step[s] = _sum_of_products(residual, work[s, :n]) - ridge * own[s]
+        step[s] = dot(residual, work[s, :n]) - ridge * own[s]
         for t in range(s + 1):
-            gram[s, t] = _sum_of_products(work[t, :n], work[s, :n])
+            gram[s, t] = dot(work[t, :n], work[s, :n])
     _solve(gram, step, ridge)
     for s in range(d):
         own[s] += damping * step[s]
         _subtract(residual, work[s, :n], damping * step[s])
-    return _sum_of_products(residual, residual)
+    return dot(residual, residual)
 
 
 @kernel
@@ -211,22 +181,13 @@ def _multiply(x: FloatArray, factor: FloatArray) -> None:
         x[c] *= factor[c]
 
 
-@reduction
-def _sum_of_products(x: FloatArray, y: FloatArray) -> float:
-    widest_vectors()
-    total = 0.0
-    for c in range(x.size):
-        total += x[c] * y[c]
-    return total
-
-
 @kernel
 def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> float:
     """How far an element is from its optimum, all others fixed; 0 where no observed cell depends on it."""
-    curvature = _sum_of_products(other, other) + ridge
+    curvature = dot(other, other) + ridge
     if curvature == 0.0:
         return 0.0
-    return (_sum_of_products(residual, other) - ridge * own) / curvature
+    return (dot(residual, other) - ridge * own) / curvature
 
 
 @kernel

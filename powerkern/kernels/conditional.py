@@ -18,8 +18,9 @@ import math
 
 import numpy as np
 
-from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, reduction, store, widest_vectors
+from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, store, widest_vectors
 from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.products import add_multiple, dot
 
 
 @entry((ROWS, ROWS, ROWS, ROWS, BLOCKS, ROWS))
@@ -49,7 +50,7 @@ def conditional_rows(
         are computed where it has no rows.
     """
     n, p = values.shape
-    work = np.empty((p, -(-p // LANES) * LANES))
+    work, line = np.empty((p, -(-p // LANES) * LANES)), np.empty(-(-p // LANES) * LANES)
     vector, index = np.empty(p), np.empty(p, dtype=np.int64)
     by_covariance = 0
     for i in range(n):
@@ -58,9 +59,9 @@ def conditional_rows(
         left = residuals[i] if residuals.shape[0] else vector[:0]
         left[:] = math.nan
         if missing.size <= n_seen:
-            _complete_by_precision(precision, seen, missing, rows[i], work, vector, sums[0], left)
+            _complete_by_precision(precision, seen, missing, rows[i], work, line, vector, sums[0], left)
         else:
-            _complete_by_covariance(covariance, seen, missing, rows[i], work, vector, sums[1], left)
+            _complete_by_covariance(covariance, seen, missing, rows[i], work, line, vector, sums[1], left)
             by_covariance += 1
     return by_covariance
 
@@ -90,22 +91,23 @@ def _complete_by_precision(
     missing: IntArray,
     row: FloatArray,
     work: FloatArray,
+    line: FloatArray,
     vector: FloatArray,
     total: FloatArray,
     residuals: FloatArray,
 ) -> None:
     h = missing.size
     for a in range(h):
-        vector[a] = _dot(precision[missing[a]], row)
-    _invert_part(precision, missing, work)
+        vector[a] = dot(precision[missing[a]], row)
+    _invert_part(precision, missing, work, line)
     for a in range(h):
-        row[missing[a]] = -_dot(work[a, :h], vector[:h])
+        row[missing[a]] = -dot(work[a, :h], vector[:h])
     _add_part(work, missing, total)
     if residuals.size:
         explained = _explained(precision, missing, work, vector, residuals)
         for a in range(seen.size):
             j = seen[a]
-            explained[j] = _dot(precision[j], row) / (precision[j, j] - explained[j])
+            explained[j] = dot(precision[j], row) / (precision[j, j] - explained[j])
         for a in range(h):
             residuals[missing[a]] = math.nan
 
@@ -119,16 +121,9 @@ def _explained(
     for a in range(missing.size):
         vector[:] = 0.0
         for b in range(missing.size):
-            _add_multiple(inverse[a, b], precision[missing[b]], vector)
+            add_multiple(inverse[a, b], precision[missing[b]], vector)
         _add_product(precision[missing[a]], vector, out)
     return out
-
-
-@kernel
-def _add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
-    widest_vectors()
-    for j in range(out.size):
-        out[j] += factor * a[j]
 
 
 @kernel
@@ -145,12 +140,13 @@ def _complete_by_covariance(
     missing: IntArray,
     row: FloatArray,
     work: FloatArray,
+    line: FloatArray,
     vector: FloatArray,
     total: FloatArray,
     residuals: FloatArray,
 ) -> None:
     o = seen.size
-    _invert_part(covariance, seen, work)
+    _invert_part(covariance, seen, work, line)
     for a in range(o):
         vector[a] = 0.0
         for b in range(o):
@@ -166,7 +162,7 @@ def _complete_by_covariance(
 
 
 @kernel
-def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray) -> None:
+def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
     """The inverse of the rows and columns `index` of a positive definite matrix, by sweeps over its diagonal."""
     h = index.size
     for a in range(h):
@@ -175,26 +171,42 @@ def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray) -> None:
             out[a, b] = across[index[b]]
         for b in range(h, -(-h // LANES) * LANES):
             out[a, b] = 0.0
+    line[:] = 0.0
     for k in range(h):
-        _sweep(out, k, h)
+        _sweep(out, k, h, line)
+    for a in range(h):
+        for b in range(a + 1):
+            inverse = -out[a, b]
+            out[a, b] = out[b, a] = inverse
 
 
 @kernel
-def _sweep(matrix: FloatArray, k: int, h: int) -> None:
-    """One step of Gauss and Jordan: row k is solved for its own variable, which the others are then free of.
+def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
+    """The symmetric sweep of row k, of lower triangles; after all of them the matrix is minus its inverse.
 
-    In vectors of eight: most systems are too small for what LLVM makes of a loop.
+    In vectors of eight: most systems are too small for what LLVM makes of a loop. They reach beyond the diagonal, where
+    nothing is read. `line` receives column k, which is zero beyond the matrix.
     """
     inverse = 1.0 / matrix[k, k]
-    matrix[k, k] = 1.0
-    for j in range(0, h, LANES):
-        store(matrix, (k, j), load(matrix, (k, j)) * inverse)
-    for i in range(h):
-        if i != k:
-            factor = matrix[i, k]
-            matrix[i, k] = 0.0
-            for j in range(0, h, LANES):
-                store(matrix, (i, j), load(matrix, (i, j)) - load(matrix, (k, j)) * factor)
+    for j in range(0, k, LANES):
+        store(line, (j,), load(matrix, (k, j)))
+    for i in range(k, h):
+        line[i] = matrix[i, k]
+    for i in range(k):
+        _eliminate(matrix, i, line[i] * inverse, line)
+    for j in range(0, k + 1, LANES):
+        store(matrix, (k, j), load(line, (j,)) * inverse)
+    matrix[k, k] = -inverse
+    for i in range(k + 1, h):
+        factor = line[i] * inverse
+        _eliminate(matrix, i, factor, line)
+        matrix[i, k] = factor  # after the vectors: a load that overlaps a recent store of less waits for it
+
+
+@kernel
+def _eliminate(matrix: FloatArray, i: int, factor: float, line: FloatArray) -> None:
+    for j in range(0, i + 1, LANES):
+        store(matrix, (i, j), load(matrix, (i, j)) - load(line, (j,)) * factor)
 
 
 @kernel
@@ -204,12 +216,3 @@ def _add_part(part: FloatArray, index: IntArray, total: FloatArray) -> None:
         row = total[index[a]]
         for b in range(a + 1):
             row[index[b]] += part[a, b]
-
-
-@reduction
-def _dot(a: FloatArray, b: FloatArray) -> float:
-    widest_vectors()
-    total = 0.0
-    for i in range(a.size):
-        total += a[i] * b[i]
-    return total

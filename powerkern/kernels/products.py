@@ -38,7 +38,7 @@ def _add_cross(a: FloatArray, b: FloatArray, start: int, stop: int, out: FloatAr
             _add_tile(a0, a1, a2, a3, b[j][start:stop], b[j + 1][start:stop], out[i : i + 4, j : j + 2])
     for i in range(p):
         for j in range(0 if i >= p - p % 4 else q - q % 2, q):
-            out[i, j] += _dot(a[i][start:stop], b[j][start:stop])
+            out[i, j] += dot(a[i][start:stop], b[j][start:stop])
 
 
 @reduction
@@ -74,7 +74,8 @@ def _add_tile(
 
 
 @reduction
-def _dot(a: FloatArray, b: FloatArray) -> float:
+def dot(a: FloatArray, b: FloatArray) -> float:
+    """The inner product of two vectors."""
     widest_vectors()
     total = 0.0
     for i in range(a.size):
@@ -99,7 +100,7 @@ def _add_combinations(factors: FloatArray, a: FloatArray, start: int, stop: int,
             a0, a1, a2, a3 = a[k][start:stop], a[k + 1][start:stop], a[k + 2][start:stop], a[k + 3][start:stop]
             _add_four(f[k], f[k + 1], f[k + 2], f[k + 3], a0, a1, a2, a3, y)
         for k in range(p - p % 4, p):
-            _add_multiple(f[k], a[k][start:stop], y)
+            add_multiple(f[k], a[k][start:stop], y)
 
 
 @kernel
@@ -121,7 +122,8 @@ def _add_four(
 
 
 @kernel
-def _add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
+def add_multiple(factor: float, a: FloatArray, out: FloatArray) -> None:
+    """out += factor a."""
     widest_vectors()
     for i in range(out.size):
         out[i] += factor * a[i]
@@ -137,8 +139,8 @@ def cholesky(a: FloatArray, out: FloatArray) -> int:
     out[:] = 0.0
     for i in range(p):
         for j in range(i):
-            out[i, j] = (a[i, j] - _dot(out[i, :j], out[j, :j])) / out[j, j]
-        pivot = a[i, i] - _dot(out[i, :i], out[i, :i])
+            out[i, j] = (a[i, j] - dot(out[i, :j], out[j, :j])) / out[j, j]
+        pivot = a[i, i] - dot(out[i, :i], out[i, :i])
         if not pivot > 0.0:
             return i
         out[i, i] = math.sqrt(pivot)
@@ -153,7 +155,7 @@ def invert_lower(a: FloatArray, out: FloatArray) -> None:
         y = out[i]
         y[i] = 1.0
         for k in range(i):
-            _add_multiple(-a[i, k], out[k, : k + 1], y[: k + 1])
+            add_multiple(-a[i, k], out[k, : k + 1], y[: k + 1])
         inverse = 1.0 / a[i, i]
         for k in range(i + 1):
             y[k] *= inverse

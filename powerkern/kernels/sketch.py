@@ -19,14 +19,17 @@ so that no order of adding them up makes a difference. `error_of_lambda` sums wh
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powerkern._jit import (
     COLUMN,
     COUNTS,
     INTEGER,
+    READ_COLUMN,
+    READ_COLUMN32,
     REAL,
     ROWS,
     add_powers,
@@ -39,7 +42,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._status import Route, Status
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary import exp, expm1, log, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
 from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
@@ -69,6 +72,8 @@ N_POWERS, N_NODES = 8, 4
 # All that is added up are whole numbers below 2**53, so that no order of merging makes a difference.
 R_COUNT, R_WEIGHT, R_MIN, R_MAX, R_SAMPLE, R_LOGS, R_SQUARES, R_SQUARES_LOW, R_WEIGHT_1, R_WEIGHT_2, R_LEVEL = range(11)
 N_RANGE = 11
+# what is found of a place in lines
+_LOW, _HIGH, _N = range(3)
 LOG_UNIT, LIMB = 2.0**-16, 2.0**26
 
 # a column's grid: +-1 if all values have that sign and are held as logs of |x| relative to REF, 0 if as signed logs;
@@ -136,12 +141,21 @@ def _range_of(
             n = squeeze(part, own, chunk.packed, chunk.weight)
             part, own = chunk.packed[:n], chunk.weight[:n]
         found = scan(part)
-        _note(part.size - found.n_nan, found, family, out)
+        x_min, x_max = _extremes_of(found, part.size - found.n_nan)
+        _note(part.size - found.n_nan, x_min, x_max, family, out)
         out[R_WEIGHT] += _weight_of_present(part, own)
     if weight.size == 0:
         out[R_WEIGHT] = out[R_COUNT]
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
+
+
+@kernel
+def _extremes_of(found: Scan, n: int) -> tuple[float, float]:
+    """The smallest and the largest of n values that were scanned."""
+    low, high = float_of(found.low), float_of(found.high)
+    x_min = low if found.n_negative == 0 else -float_of(found.negative_high)
+    return x_min, -low if found.n_negative == n else high
 
 
 @reduction
@@ -155,14 +169,11 @@ def _weight_of_present(x: FloatArray, weight: FloatArray) -> float:
 
 
 @kernel
-def _note(n: int, found: Scan, family: int, out: FloatArray) -> None:
+def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
     """Add the extremes of n values to a range; one that is out of the domain stays so."""
-    if n == 0 or out[R_COUNT] < 0.0:
+    if n == 0.0 or out[R_COUNT] < 0.0:
         return
-    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
-    x_min = low if found.n_negative == 0 else -negative_high
-    x_max = -low if found.n_negative == n else high
-    if max(high, negative_high) == math.inf:
+    if max(-x_min, x_max) == math.inf:
         out[R_COUNT] = BAD_INFINITE
     elif x_min <= lowest(family):
         out[R_COUNT] = BAD_NOT_POSITIVE
@@ -173,18 +184,57 @@ def _note(n: int, found: Scan, family: int, out: FloatArray) -> None:
 
 
 @kernel
-def _sample(x: FloatArray, weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
+def _sample(x: NDArray[Any], weight: FloatArray, base: float, first: int, stride: int, out: FloatArray) -> None:
     """Add signed logs of evenly spaced values, rounded to whole units, to the sample's sums."""
     for i in range(first, x.size, stride):
-        if x[i] != x[i] or (weight.size > 0 and not weight[i] > 0.0):
+        value = np.float64(x[i])
+        if value != value or (weight.size > 0 and not weight[i] > 0.0):
             continue
-        a = math.copysign(offset_log(base, abs(x[i])), x[i]) if base == 1.0 else offset_log(base, x[i])
+        a = math.copysign(offset_log(base, abs(value)), value) if base == 1.0 else offset_log(base, value)
         units = math.floor(a / LOG_UNIT + 0.5)
         upper = math.floor(units * units / LIMB)
         out[R_SAMPLE] += 1.0
         out[R_LOGS] += units
         out[R_SQUARES] += upper
         out[R_SQUARES_LOW] += units * units - upper * LIMB
+
+
+@inlined
+def _range_of_lines(
+    x: NDArray[Any], length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
+) -> None:
+    """Add to the ranges of columns the rows that lie in lines, of one or of several rows, which begin `length` apart.
+
+    The extremes are looked for in `line`, which may be several rows, and then in its places of each column. The logs of
+    values `step` apart in memory, from `first` on, go to the sample.
+    """
+    _look_along(x, length, line)
+    p = out.shape[0]
+    for j in range(p):
+        n, x_min, x_max = 0.0, math.inf, -math.inf
+        for k in range(j, line.shape[1], p):
+            n += line[_N, k]
+            x_min = min(x_min, line[_LOW, k])
+            x_max = max(x_max, line[_HIGH, k])
+        _note(n, x_min + 0.0, x_max + 0.0, family, out[j])  # no -0.0
+        out[j, R_WEIGHT] = out[j, R_COUNT]
+        if out[j, R_COUNT] > 0.0:
+            _sample(x[j:], line[_N, :0], log_offset(family), first, step, out[j])
+
+
+@inlined
+def _look_along(x: NDArray[Any], length: int, line: FloatArray) -> None:
+    """The extremes of each place of a line, and how many are not missing; the last line may be shorter."""
+    widest_vectors()
+    low, high, n = line[_LOW], line[_HIGH], line[_N]
+    low[:], high[:], n[:] = math.inf, -math.inf, 0.0
+    for start in range(0, x.size, length):
+        values = x[start : min(start + n.size, x.size)]
+        for k in range(values.size):
+            value = np.float64(values[k])
+            low[k] = value if value < low[k] else low[k]
+            high[k] = value if value > high[k] else high[k]
+            n[k] += 1.0 if value == value else 0.0
 
 
 @kernel
@@ -798,6 +848,22 @@ def range_columns(
     """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`."""
     for j in range(columns.shape[0]):
         _range_of(columns[j], weight, family, first, stride, chunk, out[j])
+
+
+@entry((READ_COLUMN, INTEGER, INTEGER, INTEGER, INTEGER, ROWS, ROWS))
+def range_lines(
+    x: FloatArray, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
+) -> None:
+    """`range_columns` of a matrix that lies in rows, without weights; see `_range_of_lines`."""
+    _range_of_lines(x, length, family, first, step, line, out)
+
+
+@entry((READ_COLUMN32, INTEGER, INTEGER, INTEGER, INTEGER, ROWS, ROWS))
+def range_lines32(
+    x: Float32Array, length: int, family: int, first: int, step: int, line: FloatArray, out: FloatArray
+) -> None:
+    """`range_lines` of float32."""
+    _range_of_lines(x, length, family, first, step, line, out)
 
 
 @entry((ROWS, INTEGER, REAL, INTEGER, ROWS))

@@ -27,9 +27,10 @@ from powerkern.outliers.scaling import (
     warn_of,
     without_infinite,
 )
-from powerkern.sketch import MapReduce, Pass, Range, fit_with, location_with, merge
+from powerkern.sketch import MapReduce, Pass, fit_with
 from powerkern.sketch.chunks import reading
-from powerkern.sketch.passes import RangePass
+from powerkern.sketch.driver import passes_of
+from powerkern.sketch.location import Located
 
 
 def scaling_with(
@@ -87,35 +88,29 @@ def scaling_with(
     """
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    finite = _each(map_reduce, _finite)
-    ranges: Range | None = finite(RangePass(family="yeo-johnson", n_threads=task_threads), merge)
-    if ranges is None:
-        raise ValueError("there are no chunks; there is nothing to do")
-    rule, names = Rule(center_of(center, ranges.n_features), scale, trim_of(trim)), ranges.column_names
-    power, used = None, rule
+    finite, options = _each(map_reduce, _finite), {"n_threads": task_threads}
+    scores, power = Located(passes_of(finite), options), None
+    ranges = scores.range
+    rule = used = Rule(center_of(center, ranges.n_features), scale, trim_of(trim))
     if method == "yeo-johnson":
         power = fit_with(finite, "yeo-johnson", estimator, task_threads=task_threads)
-        finite, used = _each(finite, _Transformed(power)), rule.through(power)
-
-    def locate(name: str, **constants: Any) -> LocationScale:
-        return location_with(finite, name, task_threads=task_threads, **constants)
-
+        scores, used = Located(passes_of(_each(finite, _Transformed(power))), options), rule.through(power)
     if method == "linear":
         with np.errstate(over="ignore", invalid="ignore"):
             some = ranges.count > 0.0
             mu = np.where(some, ranges.x_min, np.nan)
             sigma = np.where(some, ranges.x_max - ranges.x_min, np.nan)
-        refuse_overflow(sigma, names)
+        refuse_overflow(sigma, ranges.column_names)
     elif method == "gamma":
-        mu, sigma = locate("mean-sd")
+        mu, sigma = scores.locate("mean-sd")
         with np.errstate(divide="ignore", invalid="ignore"):
             sigma = sigma * np.where(ranges.count > 1.0, np.sqrt(ranges.count / (ranges.count - 1.0)), np.nan)
     elif method in PROPOSALS:
-        mu, sigma = proposal2(locate, method)
+        mu, sigma = proposal2(scores.locate, method)
     else:
-        mu, sigma = by_rule(locate, used, _trimmed_moments)
-    warn_of(method, mu, sigma, names)
-    return ScoreScaling(method, rule.center, scale, mu, sigma, power, names)
+        mu, sigma = by_rule(scores.locate, used, _trimmed_moments)
+    warn_of(method, mu, sigma, ranges.column_names)
+    return ScoreScaling(method, rule.center, scale, mu, sigma, power, ranges.column_names)
 
 
 def scaling_chunks(

@@ -15,6 +15,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
+from powerkern._warn import warn
 from powerkern.kernels.normality import ks_columns
 from powerkern.location import location_scale
 
@@ -90,7 +91,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     troubles = ((scale == 0.0, "the scale is 0"), (np.isnan(scale) & ~np.isnan(loc), "too few values for a scale"))
     parts = [f"{column_labels(np.flatnonzero(has), matrix.names)}: {what}" for has, what in troubles if has.any()]
     if parts:
-        warnings.warn(f"{'; '.join(parts)}: z-scores are NaN", stacklevel=2)
+        warn(f"{'; '.join(parts)}: z-scores are NaN")
     scale = np.where(scale == 0.0, np.nan, scale)
 
     def change(block: FloatArray, group: slice) -> None:

@@ -17,6 +17,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators import other_estimator
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
+from powerkern._warn import warn
 from powerkern.fitting import PowerFit, fit
 from powerkern.kernels.erf import gaussian_probabilities
 from powerkern.location import LocationScale, location_scale
@@ -542,4 +543,4 @@ def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | N
         troubles.append((np.isnan(sigma) & ~np.isnan(mu), "the gamma rule needs two scores: probabilities are NaN"))
     parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]
     if parts:
-        warnings.warn("; ".join(parts), stacklevel=4)
+        warn("; ".join(parts))

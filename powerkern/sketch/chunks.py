@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from powerkern import _frames
 from powerkern._batches import batches_of
+from powerkern._best_family import LIKELIHOOD
 from powerkern._engine.threads import progress_bar
 from powerkern._foreign import refuse_foreign
 from powerkern._power_fit import PowerFit
@@ -37,6 +38,7 @@ def fit_chunks(
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
@@ -52,14 +54,14 @@ def fit_chunks(
         scanner or ``ParquetFile`` of pyarrow, a lazy frame of polars, or a relation of DuckDB; or a function that
         starts reading anew whenever it is called, such as ``lambda: pandas.read_csv("data.csv", chunksize=100_000)``.
         Tables are read in batches of about a million cells (scanners: in their own).
-    family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
-        The transform.
+    family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
+        The transform; "best": the better of both, column by column, see Notes.
     estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
         As for `powerkern.fit`; "ks" and "ppcc", which need every value in its order, are refused.
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
         them.
-    standardize, lmbda, shift, ymax, bounds, column_names, n_threads
+    standardize, lmbda, shift, ymax, bounds, criterion, column_names, n_threads
         As for `powerkern.fit`.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
         What to do with columns that hold no numbers, as for `powerkern.fit`; what they are is decided by the first
@@ -99,6 +101,11 @@ def fit_chunks(
     bounds the difference from what each bin leaves open, generously: 0.03 to 0.3 is usual; inf, where bins leave the
     start open, says nothing. The status of such columns is `Status.BRACKETED`, unless there is more to say.
 
+    ``family="best"`` fits both families, one after the other: Box-Cox those columns whose values are all positive. By
+    maximum likelihood that takes four passes. Two more compare robust fits by what both keep; two to four more count
+    values for another `criterion`: "pearson" from exact counts in its classes, "ppcc" from those between 1024 values
+    of the transform. Ties between the families aside, the choice is that of `powerkern.fit`.
+
     Examples
     --------
     >>> import numpy as np
@@ -120,6 +127,7 @@ def fit_chunks(
             shift=shift,
             ymax=ymax,
             bounds=bounds,
+            criterion=criterion,
             column_names=column_names,
             n_threads=n_threads,
             task_threads=n_threads,
@@ -196,17 +204,28 @@ def reading(
     columns = _frames.chosen_positions(first, non_numeric, weight_name)
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        total: S | None = None
-        for i, pair in enumerate(_pairs(chunks, weights, columns)):
-            with naming(f"chunk {i}"):
-                part = function(*pair)
-                total = part if total is None else merge(total, part)
-            if bar is not None:
-                bar.update()
-        return total
+        each = enumerate(_pairs(chunks, weights, columns))
+        return in_turn(function, merge, ((naming(f"chunk {i}"), pair) for i, pair in each), bar)
 
     with progress_bar(None, " chunks", progress) as bar:
         yield map_reduce, weight_name
+
+
+def in_turn(
+    function: Callable[..., S],
+    merge: Callable[[S, S], S],
+    chunks: Iterable[tuple[contextlib.AbstractContextManager[Any], tuple[Any, ...]]],
+    bar: Any = None,
+) -> S | None:
+    """Map and reduce in this thread: chunks with their weights, each in a context that names it in errors."""
+    total: S | None = None
+    for context, chunk in chunks:
+        with context:
+            part = function(*chunk)
+            total = part if total is None else merge(total, part)
+        if bar is not None:
+            bar.update()
+    return total
 
 
 def _check_rereadable(name: str, chunks: object) -> None:

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.threads import progress_bar
-from powerkern._estimators import NearestNormal, Robust, other_estimator, plain_options
+from powerkern._best_family import CRITERIA, LIKELIHOOD
+from powerkern._engine.threads import progress_bar, thread_count
+from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
 from powerkern._lambda_limit import lambda_limit
-from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
-from powerkern._typing import BoolArray, Bounds
+from powerkern._power_fit import BEST, FIT_FAMILIES, PowerFit, warn_overflow, warn_unfitted
+from powerkern._power_sums import MixedSums, PowerSums
+from powerkern._shift import given_shift
+from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
 from powerkern._validate import as_choice, as_flag, column_label
 from powerkern.fitting import check_together
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.results import STATUS
-from powerkern.sketch.merging import finish, merge
-from powerkern.sketch.order import Sample
-from powerkern.sketch.passes import MapReduce, Pass, RangePass, S, SamplePass, SketchPass
+from powerkern.sketch.families import box_cox_is_better, on_columns
+from powerkern.sketch.merging import finish_results, merge
+from powerkern.sketch.order import Sample, check_unchanged
+from powerkern.sketch.passes import MapReduce, Pass, Passed, RangePass, S, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
 
-#: By how much the weight of a column may seem to change, being rounded; below the other one, to fewer digits.
-_ROUNDED, _TINY = 1e-9, 1e-270
+#: Families by their codes.
+_NAMES = {code: name for name, code in FAMILIES.items()}
 
 
 def fit_with(
@@ -39,6 +44,7 @@ def fit_with(
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     n_threads: int | None = None,
     task_threads: int | None = 1,
@@ -56,8 +62,9 @@ def fit_with(
         and what it returns, some 10 kB a column, can be pickled; chunks are anything that `powerkern.fit` takes, and
         may have no rows. `function` has a method ``part(columns)``: what to ask of chunks that have only these columns
         (indices), None if nothing; `beside` puts the results of such blocks of columns side by side.
-    family, standardize, lmbda, shift, ymax, bounds, column_names
-        As for `powerkern.fit`.
+    family, standardize, lmbda, shift, ymax, bounds, criterion, column_names
+        As for `powerkern.fit`. ``family="best"`` fits both families, one after the other, and compares them; see Notes
+        of `fit_chunks`.
     estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
         As for `powerkern.fit`. Robust estimators take five passes, or some more, see Notes of `fit_chunks`.
     sample_weight : str, optional
@@ -105,35 +112,152 @@ def fit_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
-    as_choice("family", family, FAMILIES)
+    as_choice("family", family, FIT_FAMILIES)
+    as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     meant = inspect.signature(fit_with).parameters if estimator_options else ()
     other = other_estimator(estimator, estimator_options, meant)
-    check_together(family, None if other is None else estimator, lmbda, ymax)
-    standardize = as_flag("standardize", standardize)
+    check_together(family, None if other is None else estimator, lmbda, ymax, criterion)
     if isinstance(other, NearestNormal):
         raise ValueError(
             f"estimator={estimator!r} needs every value in its order, which no summary of chunks holds; draw rows at "
             "random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         )
+    asked = _Asked(
+        other,
+        {"weight_name": sample_weight, "n_threads": task_threads},
+        as_flag("standardize", standardize),
+        lmbda,
+        ymax,
+        thread_count(n_threads),
+    )
     names = None if column_names is None else tuple(column_names)
-    with progress_bar(2 if other is None else None, " passes", progress) as bar:
+    first = YEO_JOHNSON if family == BEST else FAMILIES[family]
+    ranges = RangePass(family=_NAMES[first], column_names=names, **asked.options)
+    with progress_bar(2 if other is None and family != BEST else None, " passes", progress) as bar:
         passed = passes_of(map_reduce, bar)
-        options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
-        ranges = RangePass(family=family, shift=shift, column_names=names, **options)
-        if other is not None:
-            return _fit_otherwise(passed, other, ranges, options, standardize, bounds, estimator, estimator_options)
+        if family == BEST:
+            given_shift(shift, BEST, np.size(shift))
+            found = _better(passed, ranges, asked, bounds, criterion)
+        else:
+            found = asked.fit(passed, dataclasses.replace(ranges, shift=shift), bounds)
+    warn_unfitted(found.results[:, STATUS], found.range.column_names)
+    fitted = PowerFit(
+        family,
+        found.results,
+        estimator=estimator,
+        estimator_options=plain_options(estimator_options),
+        families=found.families,
+        quantile=QUANTILE if other is None else other.quantile,
+        standardize=asked.standardize,
+        column_names=found.range.column_names,
+        sums=found.sums,
+        was_vector=found.range.was_vector,
+        unit_weights=found.unit_weights,
+        lmbda_error=found.error,
+    )
+    if (lmbda is not None or other is not None) and not asked.standardize:
+        warn_overflow(fitted)
+    return fitted
+
+
+class _Found(NamedTuple):
+    """What was found of every column."""
+
+    range: Range
+    results: FloatArray
+    families: IntArray
+    total: Sketch | None = None  #: by maximum likelihood
+    sums: PowerSums | MixedSums | None = None
+    error: FloatArray | None = None
+    unit_weights: FloatArray | None = None
+
+
+class _Asked(NamedTuple):
+    """How columns are to be fitted, whatever their family."""
+
+    other: Robust | None
+    options: dict[str, Any]  #: of every pass
+    standardize: bool
+    lmbda: ArrayLike | None
+    ymax: float | None
+    n_threads: int
+
+    def fit(self, passed: Passed, ranges: RangePass, bounds: Bounds | None) -> _Found:
+        """The fit of every column by one family."""
+        if self.other is not None:
+            return self._fit_robustly(self.other, passed, ranges, bounds)
 
         def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            sums: Sketch = passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **options))
+            sums: Sketch = passed(SketchPass(grid=grid.part(chosen), chosen=chosen, **self.options))
             return sums
 
         found = passed(ranges)
         total = resolved(found.grid(), read)
         _check_unchanged(found, total)
-    return finish(total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads)
+        results, sums = finish_results(
+            total,
+            standardize=self.standardize,
+            lmbda=self.lmbda,
+            ymax=self.ymax,
+            bounds=bounds,
+            n_threads=self.n_threads,
+        )
+        return _Found(found, results, _families(ranges, results), total, sums)
+
+    def _fit_robustly(self, other: Robust, passed: Passed, ranges: RangePass, bounds: Bounds | None) -> _Found:
+        first: Sample = passed(SamplePass(ranges=ranges, **self.options))
+        limit = lambda_limit(None, bounds, first.range.n_features, self.standardize)
+        family = FAMILIES[ranges.family]
+        results, error = fit_robust(passed, other, family, first, limit, self.options, self.n_threads)
+        unit = first.unit if first.weighted and (first.unit < 1.0).any() else None
+        return _Found(first.range, results, _families(ranges, results), error=error, unit_weights=unit)
 
 
-def passes_of(map_reduce: MapReduce, bar: Any) -> Callable[[Pass[Any]], Any]:
+def _families(ranges: RangePass, results: FloatArray) -> IntArray:
+    return np.full(len(results), FAMILIES[ranges.family])
+
+
+def _better(passed: Passed, ranges: RangePass, asked: _Asked, bounds: Bounds | None, criterion: str) -> _Found:
+    """The fit of every column by the better of the two families, of which Box-Cox is for positive columns only."""
+    found = asked.fit(passed, ranges, bounds)
+    positive = np.asarray((found.range.x_min > 0.0) & (found.range.count > 0.0))
+    if not positive.any():
+        return found
+    p = positive.size
+    names = found.range.column_names or [str(j) for j in range(p)]
+    limits = lambda_limit(None, bounds, p, asked.standardize).bounds[:, positive]
+    logs = dataclasses.replace(
+        ranges, family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]), weight_name=None
+    )
+    other = asked.fit(on_columns(passed, positive, asked.options), logs, (limits[0], limits[1]))
+    better = box_cox_is_better(
+        passed,
+        found.range,
+        positive,
+        other.results,
+        found.results[positive],
+        criterion,
+        asked.other is None,
+        asked.options,
+        asked.n_threads,
+    )
+    return _mixed(found, other, np.flatnonzero(positive), better)
+
+
+def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
+    """What was found of every column, replaced by what another family is better for, of the columns `at`."""
+    chosen = at[better]
+    found.results[chosen], found.families[chosen] = other.results[better], BOX_COX
+    if found.error is not None and other.error is not None:
+        found.error[chosen] = other.error[better]
+    if found.total is None or other.total is None:
+        return found
+    rest = np.setdiff1d(np.arange(len(found.results)), chosen)
+    parts = ((rest, found.total, rest), (chosen, other.total, np.flatnonzero(better)))
+    return found._replace(sums=MixedSums([(to, total.part(own).power_sums()) for to, total, own in parts if to.size]))
+
+
+def passes_of(map_reduce: MapReduce, bar: Any = None) -> Passed:
     """Passes over the data: sends one to all chunks, and returns what they answer, merged."""
 
     def passed(function: Pass[S]) -> S:
@@ -149,46 +273,8 @@ def passes_of(map_reduce: MapReduce, bar: Any) -> Callable[[Pass[Any]], Any]:
 
 def _check_unchanged(found: Range, total: Sketch) -> None:
     """Refuse sums of other rows than those whose ranges were found."""
-    before, after = found.n_obs, total.n_obs
-    changed = np.flatnonzero(abs(after - before) > _ROUNDED * np.maximum(before, _TINY))
-    if changed.size:
-        j = int(changed[0])
-        raise ValueError(
-            f"{column_label(j, found.column_names)}: the data changed between two passes: there were {before[j]:g} "
-            f"values (or weight), and then {after[j]:g}; every pass must read the same rows"
-        )
-
-
-def _fit_otherwise(
-    passed: Callable[[Pass[Any]], Any],
-    other: Robust,
-    ranges: RangePass,
-    options: dict[str, Any],
-    standardize: bool,
-    bounds: Bounds | None,
-    estimator: str,
-    estimator_options: dict[str, Any],
-) -> PowerFit:
-    """The fit by a robust estimator."""
-    first: Sample = passed(SamplePass(ranges=ranges, **options))
-    limit = lambda_limit(None, bounds, first.range.n_features, standardize)
-    results, error = fit_robust(passed, other, FAMILIES[ranges.family], first, limit, options)
-    warn_unfitted(results[:, STATUS], first.range.column_names)
-    fitted = PowerFit(
-        ranges.family,
-        results,
-        estimator=estimator,
-        estimator_options=plain_options(estimator_options),
-        quantile=other.quantile,
-        standardize=standardize,
-        column_names=first.range.column_names,
-        was_vector=first.range.was_vector,
-        unit_weights=first.unit if first.weighted and (first.unit < 1.0).any() else None,
-    )
-    fitted.lmbda_error = error
-    if not standardize:
-        warn_overflow(fitted)
-    return fitted
+    for j, (before, after) in enumerate(zip(found.n_obs, total.n_obs, strict=True)):
+        check_unchanged(column_label(j, found.column_names), before, after)
 
 
 def _merged(a: S, b: S) -> S:

@@ -16,10 +16,20 @@ import numpy as np
 
 from powerkern._engine.threads import progress_bar
 from powerkern._typing import BoolArray, FloatArray
+from powerkern._validate import column_label
 from powerkern.location import METHODS, LocationScale, location_scale_of, points_estimator
 from powerkern.sketch.driver import passes_of
-from powerkern.sketch.order import Cells, Sample, divided, first_edges, moment_points, narrower_edges, rows_as_cells
-from powerkern.sketch.passes import MapReduce, RangePass, SamplePass
+from powerkern.sketch.order import (
+    Cells,
+    Sample,
+    counted,
+    divided,
+    first_edges,
+    moment_points,
+    narrower_edges,
+    rows_as_cells,
+)
+from powerkern.sketch.passes import MapReduce, Passed, RangePass, SamplePass
 from powerkern.sketch.robust import Reader
 
 #: How often bins are divided at most: a thousandfold each time where few matter.
@@ -92,79 +102,109 @@ def location_with(
     >>> np.allclose(found.loc, location_scale(X, "huber").loc, rtol=0, atol=1e-12)
     True
     """
-    estimate = points_estimator(method, constants)
-    asked = _asked(method, constants)
-    options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
+    estimate = _Estimate.of(method, constants)
     with progress_bar(None, " passes", progress) as bar:
-        passed = passes_of(map_reduce, bar)
-        first: Sample = passed(SamplePass(ranges=RangePass(family="yeo-johnson", **options), **options))
-        columns = [_Column(first, j, estimate, asked) for j in range(first.range.n_features)]
-        reader = Reader(passed, first, options)
-        binned = [column for column in columns if not first.is_complete[column.j]]
-        reader.divide(binned, [first_edges(first, column.j) for column in binned])
-        for _ in range(_DIVISIONS):
-            edges = [column.narrow() for column in binned]
+        options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
+        return Located(passes_of(map_reduce, bar), options).by(estimate)
+
+
+class Located:
+    """Chunks whose ranges and sample are known, for any number of estimates.
+
+    Attributes
+    ----------
+    range : Range
+        Of the columns.
+    """
+
+    def __init__(self, passed: Passed, options: dict[str, Any]) -> None:
+        ranges = RangePass(family="yeo-johnson", **options)
+        first: Sample = passed(SamplePass(ranges=ranges, **options))
+        self.range = first.range
+        self._reader = Reader(passed, first, options)
+        self._columns = [_Column(first, j) for j in range(first.range.n_features)]
+        self._binned = [column for column in self._columns if not first.is_complete[column.j]]
+
+    def locate(self, method: str, **constants: Any) -> LocationScale:
+        """Location and scale of every column."""
+        return self.by(_Estimate.of(method, constants))
+
+    def by(self, estimate: _Estimate) -> LocationScale:
+        """The estimates of every column."""
+        for _ in range(1 + _DIVISIONS):
+            edges = [column.narrow(estimate) for column in self._binned]
             if not any(each.size for each in edges):
                 break
-            reader.divide(binned, edges)
-    return location_scale_of(np.stack([column.row() for column in columns]), first.range.column_names)
+            self._reader.divide(self._binned, edges)
+        results = np.stack([column.row(estimate) for column in self._columns])
+        return location_scale_of(results, self.range.column_names)
 
 
-class _Asked(NamedTuple):
-    """What of the order of the values a method depends on."""
+class _Estimate(NamedTuple):
+    """A method, and what of the order of the values it depends on."""
 
+    function: Callable[[FloatArray, FloatArray], FloatArray]  #: of ascending values and their weights
     fractions: tuple[float, ...]  #: quantiles
     trimmed: tuple[float, float]  #: fractions left out below and above
     mad: bool  #: the median distance from the median
     corners: tuple[float, ...]  #: of psi, in scales from the location
     reach: float  #: of a psi that is no broken line, in scales; 0: it is one
 
-
-def _asked(method: str, constants: Mapping[str, Any]) -> _Asked:
-    center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
-    given = {**METHODS[method].defaults, **constants}
-    if center not in ("mean", "median", "trimmed"):
-        named = [given.get(name) for name in ("k", "k_location", "c")]
-        corners = tuple(value for value in named if value is not None)
-        return _Asked((0.5,), (0.0, 0.0), True, corners, max(given.get(name, 0.0) for name in ("c", "c_scale")))
-    share = given.get("fraction", 0.0)
-    below = share if given.get("sides") == "both" else 0.0
-    middle = (0.5,) if center == "median" or spread == "mad" else ()
-    quartiles = (0.25, 0.75) if spread == "niqr" else ()
-    return _Asked(middle + quartiles, (below, share), spread == "mad", (), 0.0)
+    @classmethod
+    def of(cls, method: str, constants: Mapping[str, Any]) -> _Estimate:
+        """A method with its constants, checked."""
+        function = points_estimator(method, constants)
+        center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
+        given = {**METHODS[method].defaults, **constants}
+        if center not in ("mean", "median", "trimmed"):
+            named = [given.get(name) for name in ("k", "k_location", "c")]
+            corners = tuple(value for value in named if value is not None)
+            reach = max(given.get(name, 0.0) for name in ("c", "c_scale"))
+            return cls(function, (0.5,), (0.0, 0.0), True, corners, reach)
+        share = given.get("fraction", 0.0)
+        below = share if given.get("sides") == "both" else 0.0
+        middle = (0.5,) if center == "median" or spread == "mad" else ()
+        quartiles = (0.25, 0.75) if spread == "niqr" else ()
+        return cls(function, middle + quartiles, (below, share), spread == "mad", (), 0.0)
 
 
 class _Column:
     """One column: what is known of it."""
 
-    def __init__(
-        self, first: Sample, j: int, estimate: Callable[[FloatArray, FloatArray], FloatArray], asked: _Asked
-    ) -> None:
+    def __init__(self, first: Sample, j: int) -> None:
         self.j = j
+        self._first = first
         self._cells = rows_as_cells(first.drawn[j])
-        self._estimate, self._asked = estimate, asked
+        self._is_counted = False
         self._critical = np.empty(0, dtype=bool)
 
     def divide(self, finer: Cells) -> None:
         """Take in what was counted."""
-        self._cells = divided(self._cells, self._critical, finer) if self._critical.size else finer
+        if self._is_counted:
+            label = column_label(self.j, self._first.range.column_names)
+            self._cells = divided(self._cells, self._critical, finer, label)
+        else:
+            self._cells = counted(self._first, self.j, finer)
+        self._is_counted = True
 
-    def row(self) -> FloatArray:
+    def row(self, estimate: _Estimate) -> FloatArray:
         """The results, as far as is known."""
         x, w, _ = moment_points(self._cells)
-        return self._estimate(x, w)
+        return estimate.function(x, w)
 
-    def narrow(self) -> FloatArray:
-        """Edges between which values are to be counted again."""
+    def narrow(self, estimate: _Estimate) -> FloatArray:
+        """Edges between which values are to be counted, or counted again."""
+        if not self._is_counted:
+            return first_edges(self._first, self.j)
         matters = np.zeros(self._cells.rows.size, dtype=bool)
-        for each in self._where():
+        for each in self._where(estimate):
             matters |= each
         self._critical = matters & ~self._cells.is_one_value
         return narrower_edges(self._cells, self._critical)
 
-    def _where(self) -> Iterator[BoolArray]:
+    def _where(self, asked: _Estimate) -> Iterator[BoolArray]:
         """The cells that what is asked lies in."""
-        cells, asked = self._cells, self._asked
+        cells = self._cells
         n = cells.weight.sum()
         for fraction in asked.fractions:
             yield _at_rank(cells.weight, (n - 1.0) * fraction)
@@ -175,7 +215,7 @@ class _Column:
         if asked.mad:
             yield self._at_median_distance(n)
         if asked.corners or asked.reach:
-            loc, scale = self.row()[:2]
+            loc, scale = self.row(asked)[:2]
             for corner in asked.corners:
                 for at in (loc - corner * scale, loc + corner * scale):
                     yield (cells.low <= at) & (at <= cells.high)

@@ -8,13 +8,16 @@ the order in the bins can do. A column whose values are few is there as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._engine.threads import for_each
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import column_label
 from powerkern.kernels.sketch import R_MAX, R_MIN
 from powerkern.sketch.merging import merge
 from powerkern.sketch.summaries import Additive, Range, beside
@@ -27,6 +30,8 @@ _TAIL = 16
 _POINTS = 8
 #: Sums stay below 2**_BITS quanta.
 _BITS = 60
+#: By how much the weight of a column may seem to change, being rounded; below the other one, to fewer digits.
+_ROUNDED, _TINY = 1e-9, 1e-270
 #: Beyond this, differences may overflow.
 _HUGE = 2.0**1020
 
@@ -66,6 +71,17 @@ class Sample(Additive):
         return np.where(mean < 1.0, mean, 1.0).astype(np.float32).astype(np.float64)
 
     @property
+    def total(self) -> FloatArray:
+        """The weight of all values."""
+        total: FloatArray = self.weights[:, 0] * self.weights[:, 1]
+        return total
+
+    @property
+    def slack(self) -> FloatArray:
+        """What rounding to quanta may do to that."""
+        return np.ldexp(self.range.count, self.quantum)
+
+    @property
     def quantum(self) -> IntArray:
         """Exponents of the quanta in which weights are added."""
         exponents = np.frexp(self.weights[:, 0])[1] + np.frexp(self.range.count)[1]
@@ -91,10 +107,12 @@ class Sample(Additive):
         )
 
 
-def sample_of(values: FloatArray, weight: FloatArray, of_range: Range) -> Sample:
+def sample_of(values: FloatArray, weight: FloatArray, of_range: Range, n_threads: int = 1) -> Sample:
     """The sample of a chunk whose ranges are known."""
-    weights, drawn = np.zeros((values.shape[1], 3)), []
-    for j in range(values.shape[1]):
+    n, p = values.shape
+    weights, drawn = np.zeros((p, 3)), [np.empty((0, 3))] * p
+
+    def draw(j: int) -> None:
         x, w = present(values[:, j], weight)
         w = w if weight.size else np.ones(x.size)
         if x.size:
@@ -102,7 +120,9 @@ def sample_of(values: FloatArray, weight: FloatArray, of_range: Range) -> Sample
             weights[j] = w.max(), share.sum(), (share * share).sum()
         step = max(1, -(-x.size // SAMPLE))
         at = np.arange(0, x.size, step)
-        drawn.append(_smallest(np.column_stack([_exponentials(x[at], at) / (w[at] * step), x[at], w[at]])))
+        drawn[j] = _smallest(np.column_stack([_exponentials(x[at], at) / (w[at] * step), x[at], w[at]]))
+
+    for_each(draw, p, n, n_threads)
     return Sample(of_range, weights, drawn, weight.size > 0)
 
 
@@ -189,26 +209,39 @@ class Bins(Additive):
 
     def cells(self) -> list[Cells]:
         """What is known of each column, bins without values left out."""
-        found, start = [], 0
-        for edges, quantum in zip(self.edges, self.quantum, strict=True):
-            stop = start + max(edges.size - 1, 0)
-            found.append(_cells(edges, int(quantum), self.sums[:, start:stop], self.ends[:, start:stop]))
-            start = stop
-        return found
+        return [
+            _cells(edges, int(quantum), self.sums[:, part], self.ends[:, part])
+            for edges, quantum, part in zip(self.edges, self.quantum, self._parts(), strict=True)
+        ]
+
+    def weights(self) -> list[FloatArray]:
+        """The weight of every bin of each column."""
+        return [
+            np.ldexp(self.sums[1, part].astype(np.float64), int(quantum))
+            for quantum, part in zip(self.quantum, self._parts(), strict=True)
+        ]
+
+    def _parts(self) -> Iterator[slice]:
+        stops = np.cumsum([0, *(max(each.size - 1, 0) for each in self.edges)]).tolist()
+        return itertools.starmap(slice, itertools.pairwise(stops))
 
 
-def bins_of(values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray) -> Bins:
+def bins_of(
+    values: FloatArray, weight: FloatArray, edges: list[FloatArray], quantum: IntArray, n_threads: int = 1
+) -> Bins:
     """Count the values of a chunk between edges; those beyond them are left out."""
     sizes = [max(each.size - 1, 0) for each in edges]
     sums, ends = np.zeros((4, sum(sizes)), np.int64), np.empty((2, sum(sizes)))
     ends[0], ends[1] = np.inf, -np.inf
-    start = 0
-    for j, size in enumerate(sizes):
-        if size:
+    starts = np.cumsum([0, *sizes])
+
+    def count(j: int) -> None:
+        if sizes[j]:
             x, w = present(values[:, j], weight)
-            part = slice(start, start + size)
+            part = slice(starts[j], starts[j + 1])
             _count(x, w, edges[j], int(quantum[j]), sums[:, part], ends[:, part])
-        start += size
+
+    for_each(count, len(edges), len(values), n_threads)
     return Bins(edges, quantum, sums, ends)
 
 
@@ -261,6 +294,22 @@ class Cells(NamedTuple):
         return Cells(*(each[chosen] for each in self))
 
 
+def counted(first: Sample, j: int, found: Cells) -> Cells:
+    """What was counted between all edges of a column, once it is known to be what was sampled."""
+    label = column_label(j, first.range.column_names)
+    check_unchanged(label, first.total[j], float(found.weight.sum()), first.slack[j])
+    return found
+
+
+def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
+    """Refuse what is of other rows than those of the passes before."""
+    if abs(after - before) > _ROUNDED * max(before, _TINY) + slack:
+        raise ValueError(
+            f"{label}: the data changed between two passes: there were {before:g} values (or weight), and then "
+            f"{after:g}; every pass must read the same rows"
+        )
+
+
 def _cells(edges: FloatArray, quantum: int, sums: IntArray, ends: FloatArray) -> Cells:
     filled = np.flatnonzero(sums[1])  # weights may be rounded to nothing
     rows, weight, first, second = sums[:, filled].astype(np.float64)
@@ -291,13 +340,17 @@ def narrower_edges(cells: Cells, chosen: BoolArray) -> FloatArray:
     return np.unique(np.concatenate([4.0 * scaled.ravel(), cells.low[at], cells.high[at], _after(cells.high[at])]))
 
 
-def divided(cells: Cells, chosen: BoolArray, finer: Cells) -> Cells:
-    """Cells with the chosen ones replaced by what was counted between their edges."""
+def divided(cells: Cells, chosen: BoolArray, finer: Cells, label: str) -> Cells:
+    """Cells with the chosen ones replaced by what was counted between their edges, which must be as much.
+
+    The label is what a message calls the column.
+    """
     if not chosen.any():
         return cells
     low, high = cells.low[chosen], cells.high[chosen]
     at = np.searchsorted(low, finer.low, side="right") - 1
     own = finer.part((at >= 0) & (finer.high <= high[np.maximum(at, 0)]))
+    check_unchanged(label, float(cells.weight[chosen].sum()), float(own.weight.sum()))
     both = [np.concatenate(pair) for pair in zip(cells.part(~chosen), own, strict=True)]
     return Cells(*both).part(np.lexsort((both[3], both[2])))
 

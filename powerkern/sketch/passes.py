@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern import _frames
+from powerkern._engine.threads import thread_count
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_rows
 from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
-from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside
+from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside, resolved
 
 S = TypeVar("S")
 
@@ -64,6 +65,10 @@ class MapReduce(Protocol):
 
     def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
         """The summary of all chunks."""
+
+
+#: Passes over the data: sends one to all chunks, and returns what they answer, merged.
+Passed = Callable[[Pass[Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,6 +127,32 @@ class ChosenPass(Pass[S]):
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnColumns(Pass[S]):
+    """A pass over some of the columns as if there were no others.
+
+    Attributes
+    ----------
+    inner : Pass
+        The pass.
+    chosen : (p,) ndarray of bool
+        Which columns of the data it is over.
+    """
+
+    inner: Pass[S]
+    chosen: BoolArray
+
+    def summary(self, chunk: Any, weight: ArrayLike | None) -> S:
+        """That of the chosen columns of a chunk."""
+        return self.inner.summary(as_rows(chunk, what="chunk").values[:, self.chosen], weight)
+
+    def part(self, columns: ArrayLike) -> Self | None:
+        """The same of those of these columns that were chosen."""
+        at = np.asarray(columns)
+        inner = self.inner.part((np.cumsum(self.chosen) - 1)[at][self.chosen[at]])
+        return None if inner is None else dataclasses.replace(self, inner=inner, chosen=self.chosen[at])
+
+
+@dataclass(frozen=True, kw_only=True)
 class SketchPass(ChosenPass[Sketch]):
     """A later pass: power sums of some of the columns.
 
@@ -163,7 +194,8 @@ class SamplePass(Pass[Sample]):
         found = self.ranges.summary(chunk, weight)
         matrix = as_rows(chunk, what="chunk")
         every = np.ones(found.n_features, dtype=bool)
-        return sample_of(_moved(chunk, every, found.shift), chunk_weights(weight, matrix), found)
+        moved = _moved(chunk, every, found.shift)
+        return sample_of(moved, chunk_weights(weight, matrix), found, thread_count(self.n_threads))
 
     def part(self, columns: ArrayLike) -> Self | None:
         """The sample of these columns."""
@@ -195,28 +227,38 @@ class BinsPass(ChosenPass[Bins]):
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Bins:
         """Counts of a chunk."""
         weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
-        return bins_of(_moved(chunk, self.chosen, self.shift), weights, self.edges, self.quantum)
+        moved = _moved(chunk, self.chosen, self.shift)
+        return bins_of(moved, weights, self.edges, self.quantum, thread_count(self.n_threads))
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
 
 
 class Kept(Additive):
-    """Power sums of the values inside an interval, and the smallest and the largest of them."""
+    """Power sums of the values inside an interval, the smallest and the largest of them, and the weight of all."""
 
-    def __init__(self, sketch: Sketch, ends: FloatArray) -> None:
+    def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray) -> None:
         self.sketch = sketch
         self.ends = ends  #: (2, p)
+        self.weight = weight  #: of all values, kept or not
 
     def merged(self, other: Self) -> Self:
         """The sums of the rows of both."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
-        return type(self)(merge(self.sketch, other.sketch), ends)
+        return type(self)(merge(self.sketch, other.sketch), ends, self.weight + other.weight)
+
+    def part(self, k: int) -> Self:
+        """Of one column."""
+        return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]])
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
         """Sums of different columns of the same rows as one."""
-        return cls(beside([part.sketch for part in parts]), np.concatenate([part.ends for part in parts], axis=1))
+        return cls(
+            beside([part.sketch for part in parts]),
+            np.concatenate([part.ends for part in parts], axis=1),
+            np.concatenate([part.weight for part in parts]),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,6 +284,8 @@ class KeptPass(ChosenPass[Kept]):
         x = _moved(chunk, self.chosen, self.shift)
         weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
         low, high, center, divisor, tied = self.interval.T
+        there = ~np.isnan(x)
+        weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
         x[~((low <= x) & (x <= high)) | (x == tied)] = np.nan
         if weights.size:
             x[weights == 0.0] = np.nan
@@ -249,7 +293,37 @@ class KeptPass(ChosenPass[Kept]):
         x -= center
         x /= divisor
         own = sketch(x, self.grid, sample_weight=weights if weights.size else None, n_threads=self.n_threads)
-        return Kept(own, ends)
+        return Kept(own, ends, weight_of_all)
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"grid": self.grid.part(own), "interval": self.interval[own], "shift": self.shift[own]}
+
+
+def kept_sums(
+    passed: Passed,
+    intervals: FloatArray,
+    chosen: BoolArray,
+    ranges: Range,
+    family: str,
+    weight: float,
+    options: dict[str, Any],
+) -> Kept:
+    """Power sums of what is inside the interval of each chosen column, see `KeptPass`; `weight` is that of no more."""
+    at = np.flatnonzero(chosen)
+    first: list[Kept] = []  # later ones are of some columns only
+
+    def read(grid: Grid, some: BoolArray) -> Sketch:
+        own = np.zeros_like(chosen)
+        own[at[some]] = True
+        asked = KeptPass(grid=grid.part(some), interval=intervals[some], shift=ranges.shift[own], chosen=own, **options)
+        first.append(passed(asked))
+        return first[-1].sketch
+
+    total = resolved(_grid_of(intervals, family, weight), read)
+    return Kept(total, first[0].ends, first[0].weight)
+
+
+def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
+    """A grid for the values inside intervals, moved and scaled."""
+    low, high = ((intervals[:, k] - intervals[:, 2]) / intervals[:, 3] for k in range(2))
+    return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()

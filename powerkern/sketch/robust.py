@@ -16,10 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from powerkern._engine.threads import SERIAL_VALUES, for_each
 from powerkern._estimators import Robust
 from powerkern._lambda_limit import LambdaLimit, apply_limit
 from powerkern._shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.results import N_RESULTS
 from powerkern.sketch.certificate import TOLERANCE, start_error, step_error
 from powerkern.sketch.order import (
     Bins,
@@ -27,12 +29,8 @@ from powerkern.sketch.order import (
     Sample,
     first_edges,
 )
-from powerkern.sketch.passes import BinsPass, Kept, KeptPass, Pass
+from powerkern.sketch.passes import BinsPass, Kept, Passed, kept_sums
 from powerkern.sketch.robust_column import Column
-from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
-
-#: Passes over the data: sends one to all chunks and merges what they answer.
-Passed = Callable[[Pass[Any]], Any]
 
 
 def fit_robust(
@@ -42,10 +40,11 @@ def fit_robust(
     first: Sample,
     limit: LambdaLimit,
     options: dict[str, Any],
+    n_threads: int,
 ) -> tuple[FloatArray, FloatArray]:
     """Results of every column, and bounds of how far lambda is from that of a fit to the rows in memory.
 
-    `first` is the sample of all chunks; `options` are those that every pass has.
+    `first` is the sample of all chunks; `options` are those that every pass has; columns are shared out to the threads.
     """
     shift, p = first.range.shift, first.range.n_features
     columns = [Column(first, j, estimator, family) for j in range(p)]
@@ -55,14 +54,17 @@ def fit_robust(
     inexact = [column for column in columns if not column.is_exact]
     for column in binned:
         column.error = TOLERANCE  # of the search, where values are known but not row by row
-    for column in inexact:
-        column.start()
+    _each(Column.start, inexact, n_threads)
     inexact = [column for column in inexact if column.is_fitted]
     reader.divide(inexact, [column.narrow() for column in inexact])
-    for column in inexact:
-        column.start()
-    _reweight(reader, [column for column in inexact if column.is_fitted])
-    results = np.stack([column.result() for column in columns])
+    _each(Column.start, inexact, n_threads)
+    _reweight(reader, [column for column in inexact if column.is_fitted], n_threads)
+    results = np.empty((p, N_RESULTS))
+
+    def finish(column: Column) -> None:
+        results[column.j] = column.result()
+
+    _each(finish, columns, n_threads)
 
     def refit(at: IntArray, bounded: FloatArray) -> FloatArray:
         return np.stack([columns[j].moved(lmbda) for j, lmbda in zip(at, bounded, strict=True)])
@@ -108,27 +110,11 @@ class Reader(NamedTuple):
 
     def kept(self, columns: Sequence[Column]) -> Kept:
         """Power sums of what each column keeps."""
-        at = np.array([column.j for column in columns])
+        chosen = self._chosen(np.array([column.j for column in columns]))
         intervals = np.array([column.interval for column in columns])
-        ends = []
-
-        def read(grid: Grid, chosen: BoolArray) -> Sketch:
-            own = at[chosen]
-            found: Kept = self.passed(
-                KeptPass(
-                    grid=grid.part(chosen),
-                    interval=intervals[chosen],
-                    shift=self.first.range.shift[own],
-                    chosen=self._chosen(own),
-                    **self.options,
-                )
-            )
-            ends.append(found.ends)
-            return found.sketch
-
         weight = max(column.weight for column in columns)
-        total = resolved(_grid_of(intervals, self.first.range.family, weight), read)
-        return Kept(total, ends[0])
+        ranges = self.first.range
+        return kept_sums(self.passed, intervals, chosen, ranges, ranges.family, weight, self.options)
 
     def _chosen(self, at: IntArray) -> BoolArray:
         chosen = np.zeros(self.first.range.n_features, dtype=bool)
@@ -136,21 +122,24 @@ class Reader(NamedTuple):
         return chosen
 
 
-def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:
-    """A grid for the values inside intervals, moved and scaled."""
-    low, high = ((intervals[:, k] - intervals[:, 2]) / intervals[:, 3] for k in range(2))
-    return Range.from_bounds(low, np.maximum(high, np.nextafter(low, np.inf)), family, weight).grid()
+def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads: int) -> None:
+    """Call the job with each of the columns, which is always worth a thread."""
+    for_each(lambda k: job(columns[k]), len(columns), SERIAL_VALUES, n_threads)
 
 
-def _reweight(reader: Reader, columns: list[Column]) -> None:
+def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
     """Fit what each column keeps, as often as its estimator asks; columns that have settled are not read again."""
-    turn, going = 0, [column for column in columns if column.is_fitted]
+    turn, going = 0, columns
+
+    def take(k: int) -> None:
+        column = going[k]
+        column.take(total.part(k), turn)
+        if turn == 0:
+            column.error = start_error(column)
+        if not (column.is_given or column.settled):
+            column.error = step_error(column, column.rule, column.error)
+
     while going := [column for column in going if column.chooses(turn)]:
         total = reader.kept(going)
-        for k, column in enumerate(going):
-            column.take(total.sketch.part([k]), total.ends[:, k], turn)
-            if turn == 0:
-                column.error = start_error(column)
-            if not (column.is_given or column.settled):
-                column.error = step_error(column, column.rule, column.error)
+        for_each(take, len(going), SERIAL_VALUES, n_threads)
         turn += 1

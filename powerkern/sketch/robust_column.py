@@ -10,6 +10,7 @@ from powerkern._robust_bound import huber_of_standardized, moved_to, restandardi
 from powerkern._status import Route, Status
 from powerkern._ties import count_ties
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import column_label
 from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import (
     CENTER,
@@ -59,12 +60,15 @@ from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
     Cells,
     Sample,
+    check_unchanged,
+    counted,
     divided,
     equal_points,
     narrower_edges,
     rows_as_cells,
     weighted_median,
 )
+from powerkern.sketch.passes import Kept
 from powerkern.sketch.summaries import Sketch
 
 #: Reweighting steps until the values kept settle, as in memory.
@@ -80,6 +84,7 @@ class Column:
         self.is_binned = not first.is_complete[j]
         self.weighted, self.unit = first.weighted, float(first.unit[j]) if first.weighted else 1.0
         self.ends, self.n_rows = first.ends[j], float(first.range.count[j])
+        self.first, self.label = first, column_label(j, first.range.column_names)
         self.options: Options = estimator.options
         self.begun = np.empty(N_RESULTS)  # the fit to points, of which the start counts
         self.tie, self.tied = np.nan, 0.0
@@ -113,7 +118,10 @@ class Column:
 
     def divide(self, finer: Cells) -> None:
         """Take in what was counted."""
-        self.cells = divided(self.cells, self.critical, finer) if self.critical.size else finer
+        if self.critical.size:
+            self.cells = divided(self.cells, self.critical, finer, self.label)
+        else:
+            self.cells = counted(self.first, self.j, finer)
 
     # --- the start -------------------------------------------------------------------------------------
 
@@ -213,9 +221,10 @@ class Column:
             return float(near[::step][c]), max(share, 0.0) * weight[c] * self.unit
         return float(near[::step][c] + share * (far[::step][c] - near[::step][c])), 0.0
 
-    def take(self, kept: Sketch, ends: FloatArray, turn: int) -> None:
+    def take(self, kept: Kept, turn: int) -> None:
         """Fit what is kept."""
-        sums = self._without_cut_off(kept).power_sums()
+        self._check_unchanged(kept)
+        ends, sums = kept.ends[:, 0], self._without_cut_off(kept.sketch).power_sums()
         given = self.lmbda if turn == self._n_fits else np.nan
         row = sums.fit(np.array([given]), 1)[0][0]
         self.n_eval += row[N_EVAL]
@@ -226,6 +235,17 @@ class Column:
         self.previous, self.is_given = self.lmbda, not np.isnan(given)
         if not self.is_given:
             self.status, self.lmbda = int(row[STATUS]), float(row[LMBDA])
+
+    def _check_unchanged(self, kept: Kept) -> None:
+        """Refuse another weight of all values, and one of those kept that the counts do not allow."""
+        check_unchanged(self.label, self.first.total[self.j], float(kept.weight[0]))
+        low, high = self.interval[:2]
+        cells = self.cells.part(self.cells.mean != self.tie)
+        least = cells.weight[(low <= cells.low) & (cells.high <= high)].sum()
+        most = cells.weight[(low <= cells.high) & (cells.low <= high)].sum()
+        slack = 1e-9 * self.weight + float(self.first.slack[self.j])
+        found = float(kept.sketch.n_obs[0])
+        check_unchanged(self.label, float(np.clip(found, least, most)), found, slack)
 
     def _without_cut_off(self, kept: Sketch) -> Sketch:
         """Sums without the weight of the smallest and of the largest value that a trimmed window leaves out."""

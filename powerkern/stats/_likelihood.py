@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._typing import FloatArray
+from powerkern._warn import warn
 from powerkern.kernels.family import lowest
 from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, float_dtype
 from powerkern.stats._optima import negative_llf
@@ -94,9 +94,7 @@ def _warn_of_empty(columns: list[FloatArray], length: int, nan_policy: str, seve
         subject = "all axis-slices of one or more sample arguments are too small; "
         outcome = "all elements of returned arrays will be NaN. "
     message = "After omitting NaNs, " + subject if omitted else subject[0].upper() + subject[1:]
-    warnings.warn(
-        message + outcome + "See documentation for sample size requirements.", _small_sample_warning(), stacklevel=4
-    )
+    warn(message + outcome + "See documentation for sample size requirements.", _small_sample_warning())
 
 
 def _small_sample_warning() -> type[Warning]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from scipy import optimize, special
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._status import Status
 from powerkern._typing import FloatArray
+from powerkern._warn import warn
 from powerkern.kernels.family import BOX_COX
 from powerkern.kernels.lambda_bounds import lambda_ranges
 from powerkern.kernels.normality_search import PPCC, criterion_at, normal_quantiles
@@ -43,7 +43,7 @@ def maximum_likelihood(
         _check_brack(brack, negative_llf(column, family))
     fit = fit_vector(column, family)
     if fit.status != Status.OK:
-        warnings.warn(Status(fit.status).sentence, stacklevel=3)
+        warn(Status(fit.status).sentence)
     return np.float64(fit.lmbda)
 
 
@@ -132,9 +132,8 @@ def clipped(lmbda: np.float64, lambdas: tuple[float, float], consequence: str) -
     bound = np.float64(min(max(lmbda, lower), upper))
     if lower > upper or not math.isfinite(bound):
         raise ValueError("No lambda keeps the transformed data within `ymax`.")
-    warnings.warn(
+    warn(
         f"The optimal lambda is {lmbda}, but the returned lambda is the constrained optimum to ensure that the "
-        f"maximum or the minimum of the transformed data does not {consequence}",
-        stacklevel=3,
+        f"maximum or the minimum of the transformed data does not {consequence}"
     )
     return bound

@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.completion import RatingModel, fit_ratings
-from powerkern.kernels.completion import least_squares_rows, weighted_least_squares_rows
+from powerkern.kernels.completion import least_squares_rows
 
 rng = np.random.default_rng(16)
 N, P, D, K = 300, 80, 2, 6000
@@ -161,6 +161,20 @@ def test_only_ratios_of_weights_matter(model):
     assert_allclose(equal.predict(ROW, COLUMN), model.predict(ROW, COLUMN), rtol=1e-9)
 
 
+@pytest.mark.parametrize("exponent", [-500, -265, 265, 508])
+def test_units_of_the_ratings(model, exponent):
+    unit = 4.0**exponent
+    other = fit_ratings((ROW, COLUMN, VALUE * unit), random_state=0)
+    assert (other.rank, other.shrinkage) == (model.rank, model.shrinkage)
+    assert (other.rmse, other.validation_rmse) == (model.rmse * unit, model.validation_rmse * unit)
+    pairs = np.arange(20)[:, None], np.arange(12)
+    assert_array_equal(other.predict(*pairs), model.predict(*pairs) * unit)
+    assert_array_equal(other.recommend(3).columns, model.recommend(3).columns)
+    new, ratings = model.columns[:5], np.array([3.0, 1.0, 4.0, 1.0, 5.0])
+    folded = other.fold_in(new, ratings * unit).predict(other.columns)
+    assert_array_equal(folded, model.fold_in(new, ratings).predict(model.columns) * unit)
+
+
 def test_rows_without_any_value_are_not_there():
     value = np.where(ROW == 3, np.nan, VALUE)
     found = fit_ratings((ROW, COLUMN, value), 0, random_state=0)
@@ -227,7 +241,7 @@ def test_weighted_rows_are_repeated_rows():
     repeated = np.repeat(index, times), np.repeat(value, times)
     a, b, squares = own.copy(), own.copy(), np.empty((2, 1))
     weighted = np.array([0, 4]), index, value, np.sqrt(times.astype(float))
-    weighted_least_squares_rows(weighted, other, a, 0.3, 1.0, squares[0])
-    least_squares_rows((np.array([0, 7]), *repeated), other, b, 0.3, 1.0, squares[1])
+    least_squares_rows(weighted, other, a, 0.3, 1.0, squares[0])
+    least_squares_rows((np.array([0, 7]), *repeated, np.empty(0)), other, b, 0.3, 1.0, squares[1])
     assert_allclose(a, b, rtol=1e-12)
     assert_allclose(squares[0], squares[1], rtol=1e-12)

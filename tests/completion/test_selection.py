@@ -50,11 +50,24 @@ def epoch(values, mean, covariance, shrinkage):
 def test_epochs_of_expectation_maximisation(missing):
     values, _, _ = matrix(missing=missing)
     mean, covariance = np.zeros(12), np.eye(12)
-    for _ in range(3):
-        mean, covariance = epoch(values, mean, covariance, 0.1)
+    for _ in range(2):
+        step = epoch(values, mean, covariance, 0.1)
+        farther = 1.0 + min(2.5 * np.isnan(values).mean(), 0.7)
+        mean, covariance = mean + farther * (step[0] - mean), covariance + farther * (step[1] - covariance)
     found = GaussianPath(values, 1).improved(None, 0.1).model
     np.testing.assert_allclose(found.mean, mean, atol=1e-11)
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-11)
+
+
+def test_a_step_that_would_go_too_far_is_one_of_expectation_maximisation():
+    values, _, _ = matrix(rank=2, noise=0.0, missing=0.3)
+    path = GaussianPath(values, 1)
+    start = path.improved(path.improved(None, 1.0), 0.1)
+    path._farther = 0.0
+    exact = path.improved(start, 1e-6).model
+    path._farther = 1e6
+    np.testing.assert_array_equal(path.improved(start, 1e-6).model.covariance, exact.covariance)
+    assert np.linalg.eigvalsh(exact.covariance)[0] > 0.0
 
 
 def test_without_gaps_it_is_the_sample():

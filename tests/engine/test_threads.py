@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import subprocess
@@ -173,6 +174,90 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
     assert not driver_threads()
 
 
+# --- parts that the calling thread shares with others ---------------------------------------------------
+
+PARTS = [(slice(k, k + 1),) for k in range(200)]
+
+
+@pytest.mark.parametrize("n_threads", N_THREADS)
+def test_every_part_is_done_once(n_threads):
+    done = []
+    threads.share_out(done.append, PARTS, (1000, 1000), n_threads)
+    assert sorted(part.start for part in done) == list(range(200))
+
+
+@pytest.mark.parametrize("n_threads", N_THREADS)
+def test_as_many_threads_as_asked_for_work_at_once(n_threads):
+    all_there, at_work = threading.Barrier(n_threads), set()
+
+    def job(part):
+        all_there.wait(timeout=60)
+        at_work.add(threading.get_ident())
+
+    threads.share_out(job, PARTS[:n_threads], (1000, 1000), n_threads)
+    assert len(at_work) == n_threads
+    assert threading.get_ident() in at_work
+
+
+def test_few_values_are_not_worth_a_thread():
+    at_work = set()
+    threads.share_out(lambda part: at_work.add(threading.get_ident()), PARTS, (10, 10), 8)
+    assert at_work == {threading.get_ident()}
+
+
+@pytest.mark.parametrize("granted", [0, 1])
+def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
+    start, started, done = _thread.start_new_thread, [], []
+
+    def start_some(*args):
+        if len(started) == granted:
+            raise RuntimeError("can't start new thread")
+        started.append(args)
+        return start(*args)
+
+    monkeypatch.setattr(_thread, "start_new_thread", start_some)
+    threads.share_out(done.append, PARTS, (1000, 1000), 4)
+    assert len(started) == granted
+    assert len(done) == 200
+
+
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+@pytest.mark.parametrize("by_caller", [True, False])
+@pytest.mark.parametrize("n_threads", [1, 2, 8])
+def test_an_exception_ends_what_is_shared(error, by_caller, n_threads):
+    """Whichever thread it is raised in, the caller gets it as it is, and parts that wait are dropped."""
+    caller, failing, done = threading.get_ident(), threading.Event(), []
+
+    def job(part):
+        if (threading.get_ident() == caller) == (by_caller or n_threads == 1) and not failing.is_set():
+            failing.set()
+            raise error("in a job")
+        assert failing.wait(timeout=60)
+        time.sleep(0.1)
+        done.append(part)
+
+    with pytest.raises(error, match="in a job"):
+        threads.share_out(job, PARTS, (1000, 1000), n_threads)
+    assert len(done) <= 2 * n_threads
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_ctrl_c_in_a_transform(n_threads):
+    """A transform of minutes, of one value repeated without memory, ends at once."""
+    code = (
+        "import numpy as np, powerkern as pk\n"
+        "x = np.random.default_rng(0).normal(size=(100, 1))\n"
+        "fit = pk.fit(x)\n"
+        "fit.transform(x)\n"
+        "print('ready', flush=True)\n"
+        "huge = np.broadcast_to(x[:1], (3 * 10**10, 1))\n"
+        "from powerkern._engine.apply import transform_matrix\n"
+        f"transform_matrix(huge, None, fit._families, 0, fit._results, {n_threads})"
+    )
+    _interrupt(code)
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c(n_threads):
@@ -184,6 +269,11 @@ def test_ctrl_c(n_threads):
         "print('ready', flush=True)\n"
         f"pk.fit(np.broadcast_to(x[:, None], (100_000, 300_000)), 'box-cox', n_threads={n_threads})"
     )
+    _interrupt(code)
+
+
+def _interrupt(code):
+    """Run code that prints "ready" and then never ends; Ctrl-C ends it."""
     with processes.start(code) as process:
         try:
             assert process.stdout.readline() == "ready\n"

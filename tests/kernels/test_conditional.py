@@ -7,15 +7,15 @@ import pytest
 
 from powerkern.kernels.conditional import conditional_rows
 
-#: Of gaps in a row: none, few (by the precision), many (by the covariance), all but one, all.
-GAPS = [0, 1, 2, 3, 4, 5, 6]
+#: Columns, and gaps in a row: none, few (by the precision), many (by the covariance), all but one, all.
+GAPS = {6: [0, 1, 2, 3, 4, 5, 6], 21: [0, 1, 7, 8, 9, 10, 11, 13, 20, 21]}
 
 
 def problem(p=6, seed=0):
     rng = np.random.default_rng(seed)
     A = rng.normal(size=(p, p))
-    values = rng.normal(size=(len(GAPS), p))
-    for row, gaps in zip(values, GAPS, strict=True):
+    values = rng.normal(size=(len(GAPS[p]), p))
+    for row, gaps in zip(values, GAPS[p], strict=True):
         row[rng.choice(p, gaps, replace=False)] = np.nan
     return A @ A.T + 0.1 * np.eye(p), values
 
@@ -41,24 +41,27 @@ def symmetric(lower):
     return np.tril(lower) + np.tril(lower, -1).T
 
 
+@pytest.mark.parametrize("p", GAPS)
 @pytest.mark.parametrize("with_residuals", [False, True])
-def test_conditional_means(with_residuals):
-    covariance, values = problem()
+def test_conditional_means(with_residuals, p):
+    covariance, values = problem(p)
     rows, _, _, count = completed(covariance, values, with_residuals)
     np.testing.assert_allclose(rows, [textbook(covariance, row)[0] for row in values], rtol=1e-10)
-    assert count == sum(gaps > 3 for gaps in GAPS)
+    assert count == sum(gaps > p / 2 for gaps in GAPS[p])
 
 
-def test_conditional_covariances():
-    covariance, values = problem()
+@pytest.mark.parametrize("p", GAPS)
+def test_conditional_covariances(p):
+    covariance, values = problem(p)
     _, (by_precision, by_covariance), _, count = completed(covariance, values)
     total = symmetric(by_precision) + count * covariance - covariance @ symmetric(by_covariance) @ covariance
     expected = sum(textbook(covariance, row)[1] for row in values)
     np.testing.assert_allclose(total, expected, atol=1e-11 * np.abs(covariance).max())
 
 
-def test_residuals_given_the_other_values_of_the_row():
-    covariance, values = problem()
+@pytest.mark.parametrize("p", GAPS)
+def test_residuals_given_the_other_values_of_the_row(p):
+    covariance, values = problem(p)
     _, _, residuals, _ = completed(covariance, values)
     for row, found in zip(values, residuals, strict=True):
         assert np.isnan(found[np.isnan(row)]).all()

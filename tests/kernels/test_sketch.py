@@ -38,6 +38,33 @@ def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.nd
     return out[0]
 
 
+def columns_of_every_kind(n: int, family: int) -> np.ndarray:
+    """Columns of each kind that ranges tell apart: missing, of zeros of both signs, infinite, of one or both signs."""
+    x = np.random.default_rng(n).normal(size=(n, 7))
+    x[::3, 1] = x[:, 2] = np.nan
+    x[:, 3] = np.where(np.arange(n) % 2, 0.0, -0.0)
+    x[n // 2, 4] = -np.inf
+    x[:, 5:] = [[-1.0, 1.0]] * abs(x[:, 5:])
+    return np.exp(x) if family == BOX_COX and n % 2 else x
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("n", [1, 2, 700, 701])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_ranges_along_rows_have_the_bits_of_ranges_by_column(family, n, dtype):
+    x = columns_of_every_kind(n, family).astype(dtype)
+    step, p, wide = max(1, n // 256), x.shape[1], np.pad(x, ((0, 0), (0, 2)))
+    expected = np.array([range_row(column.astype(np.float64), family) for column in x.T])
+    entry = sketch.range_lines if dtype == np.float64 else sketch.range_lines32
+    bad = expected[:, sketch.R_COUNT] < 0.0
+    for flat, stride, rows in ((x.ravel(), p, 1), (x.ravel(), p, 3), (wide.ravel(), p + 2, 1)):
+        out = np.zeros((p, sketch.N_RANGE))
+        out[:, sketch.R_MIN], out[:, sketch.R_MAX] = np.inf, -np.inf
+        entry(flat, rows * stride, family, 0, step * stride, np.empty((3, rows * p)), out)
+        assert out[~bad].tobytes() == expected[~bad].tobytes()
+        assert_array_equal(out[bad, sketch.R_COUNT], expected[bad, sketch.R_COUNT])
+
+
 def grid_row(x: np.ndarray, family: int, largest: float = 0.0, stream: bool = False) -> np.ndarray:
     grid = np.empty((1, sketch.N_GRID))
     sketch.grid_columns(range_row(x, family).reshape(1, -1), family, largest, int(stream), grid)

@@ -1,0 +1,161 @@
+"""The better of the two families, column by column, of data that only passes over chunks can see.
+
+Both are fitted by themselves, Box-Cox to the columns whose values are all positive. They are compared as
+`powerkern._best_family` compares them, by the values that both keep: from their power sums, which are exact, or from
+their counts between points that the fitted normal distribution says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from powerkern._best_family import LIKELIHOOD
+from powerkern._normality import ESTIMATED, moments_matrix
+from powerkern._status import is_failed
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.kernels.columnwise import APPLY, INVERSE_STANDARDIZED
+from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.kernels.normality import PPCC
+from powerkern.kernels.results import (
+    CENTER,
+    DIVISOR,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA,
+    N_OBS,
+    NLL,
+    STATUS,
+    X_MAX,
+    X_MIN,
+    is_identity,
+)
+from powerkern.sketch.order import Bins, equal_points
+from powerkern.sketch.passes import BinsPass, OnColumns, Pass, Passed, kept_sums
+from powerkern.sketch.summaries import Range
+
+#: Between which standardised values the correlation with normal quantiles counts.
+_STEPS = np.linspace(-8.0, 8.0, 1025)
+#: Sums of weights stay below 2**_BITS quanta.
+_BITS = 60
+
+
+def on_columns(passed: Passed, chosen: BoolArray, options: dict[str, Any]) -> Passed:
+    """Passes over the chosen columns, as if there were no others."""
+
+    def of_chosen(function: Pass[Any]) -> Any:
+        return passed(OnColumns(inner=function, chosen=chosen, **options))
+
+    return of_chosen
+
+
+# --- what both keep -------------------------------------------------------------------------------------
+
+
+class _Compared(NamedTuple):
+    """What one family makes of the values that both keep, of the columns where there are some."""
+
+    passed: Passed
+    options: dict[str, Any]
+    ranges: Range
+    chosen: BoolArray
+    intervals: FloatArray  #: as `KeptPass` has them
+    family: int
+    rows: FloatArray  #: results of these values, at the lambda of the fit
+
+
+def box_cox_is_better(
+    passed: Passed,
+    ranges: Range,
+    chosen: BoolArray,
+    box_cox: FloatArray,
+    yeo_johnson: FloatArray,
+    criterion: str,
+    keeps_all: bool,
+    options: dict[str, Any],
+    n_threads: int,
+) -> BoolArray:
+    """Whether Box-Cox is better by the criterion, for each of the chosen columns, whose results by both are given."""
+    found = ~is_failed(box_cox[:, STATUS])
+    better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
+    both = found & ~better
+    if criterion == LIKELIHOOD and keeps_all:
+        return np.asarray(better | both & (box_cox[:, NLL] < yeo_johnson[:, NLL]))
+    low = np.maximum.reduce([box_cox[:, KEPT_LOW], yeo_johnson[:, KEPT_LOW], box_cox[:, X_MIN]])
+    high = np.minimum.reduce([box_cox[:, KEPT_HIGH], yeo_johnson[:, KEPT_HIGH], box_cox[:, X_MAX]])
+    both &= low < high
+    if not both.any():
+        return better
+    own = np.zeros_like(chosen)
+    own[np.flatnonzero(chosen)[both]] = True
+    names = {code: name for name, code in FAMILIES.items()}
+    figures = []
+    for code, fit in ((BOX_COX, box_cox[both]), (YEO_JOHNSON, yeo_johnson[both])):
+        intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
+        weight = float(ranges.n_obs[own].max())
+        kept = kept_sums(passed, intervals, own, ranges, names[code], weight, options)
+        rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
+        figures.append(_DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows)))
+    better[both] = figures[0] < figures[1]
+    return better
+
+
+def _unlikely(of: _Compared) -> FloatArray:
+    """Negative log-likelihood of a value."""
+    unlikely: FloatArray = of.rows[:, NLL] + np.log(of.intervals[:, 3])
+    return unlikely
+
+
+def _uneven(of: _Compared) -> FloatArray:
+    """`powerkern._normality.pearson_normality`, from the counts between the ends of its classes."""
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    n = of.rows[:, N_OBS]
+    classes = np.ceil(2.0 * n**0.4).astype(np.int64)
+    ends = [
+        ndtri(np.arange(1, k) / k) * np.sqrt(each / max(each - 1.0, 1.0)) for k, each in zip(classes, n, strict=True)
+    ]
+    found = np.full(n.size, np.nan)
+    for j, counts in enumerate(_counted(of, ends).weights()):
+        if classes[j] > ESTIMATED and not is_identity(of.rows[j]):
+            expected = n[j] / classes[j]
+            found[j] = ((counts**2).sum() / expected - n[j]) / (classes[j] - ESTIMATED)
+    return found
+
+
+def _bend(of: _Compared) -> FloatArray:
+    """Minus the correlation of transformed values with normal quantiles, of points for the values."""
+    found = np.full(len(of.rows), np.nan)
+    for j, cells in enumerate(_counted(of, [_STEPS] * len(of.rows)).cells()):
+        if cells.rows.size > 1 and not is_identity(of.rows[j]):
+            x, w, _ = equal_points(cells)
+            scaled = (x - of.intervals[j, 2]) / of.intervals[j, 3]
+            found[j] = -moments_matrix(scaled[:, None], of.family, of.rows[j : j + 1], w, 1)[0, 1, PPCC]
+    return found
+
+
+def _counted(of: _Compared, ends: list[FloatArray]) -> Bins:
+    """Counts of the values that both keep between standardised ones."""
+    low, high, center, divisor = of.intervals[:, :4].T
+    edges = []
+    for j, z in enumerate(ends):
+        x = z[None].copy()
+        APPLY[of.family, INVERSE_STANDARDIZED](x, of.rows[j : j + 1].copy(), np.zeros(1, dtype=np.int64))
+        inside = center[j] + divisor[j] * x[0]
+        inside = inside[(low[j] < inside) & (inside <= high[j])]  # not NaN, which is beyond the transform
+        edges.append(np.unique([low[j], *inside, np.nextafter(high[j], np.inf)]))
+    own = of.chosen
+    quantum = np.frexp(of.ranges.n_obs[own])[1].astype(np.int64) - _BITS
+    counts: Bins = of.passed(
+        BinsPass(edges=edges, quantum=quantum, shift=of.ranges.shift[own], chosen=own, **of.options)
+    )
+    return counts
+
+
+_DISTANCES: dict[str, Callable[[_Compared], FloatArray]] = {
+    LIKELIHOOD: _unlikely,
+    "ppcc": _bend,
+    "pearson": _uneven,
+}
