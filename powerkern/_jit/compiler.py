@@ -14,10 +14,13 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import llvmlite.binding as ll
 import numba
-from numba.core import typed_passes, untyped_passes
+from numba.core import cgutils, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
+from numba.core.lowering import Lower
+from numba.core.typed_passes import BaseNativeLowering
 
 from powerkern._jit.builtins import TakeTwins
 
@@ -26,24 +29,6 @@ KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
 
 #: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
 _MANGLED = "_ZN"
-
-#: What kernels go through, in this order.
-_PASSES = (
-    untyped_passes.TranslateByteCode,
-    untyped_passes.FixupArgs,
-    TakeTwins,
-    untyped_passes.IRProcessing,
-    untyped_passes.RewriteSemanticConstants,
-    untyped_passes.DeadBranchPrune,
-    untyped_passes.GenericRewrites,
-    untyped_passes.ReconstructSSA,
-    typed_passes.NopythonTypeInference,
-    typed_passes.PreLowerStripPhis,
-    typed_passes.IRLegalization,
-    typed_passes.NativeLowering,
-    typed_passes.NoPythonBackend,
-)
-
 
 class _NoMachineCode:
     """The code generator of a kernel, whose environment no machine code refers to."""
@@ -68,6 +53,12 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
     def codegen(self) -> Any:
         """The code generator, for all but machine code."""
         return _NoMachineCode(self._codegen)
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take in the code of the kernel's one function."""
+        module = ll.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
+        _simplify(module, self._codegen)
+        self._final_module.link_in(module)
 
     def finalize(self) -> None:
         """Take in nothing more."""
@@ -104,11 +95,70 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         return super()._get_module_for_linking()
 
 
+def _simplify(module: Any, codegen: Any) -> None:
+    """Optimise each function by itself, as numba does."""
+    passes, builder = codegen._function_pass_manager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
 def _check_complete(module: Any) -> None:
     """Every compiled function that is called must be there: one that is not would end the process when it is run."""
     missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(_MANGLED)]
     if missing:
         raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
+
+
+@functools.cache
+def _is_counted(models: Any, kind: Any) -> bool:
+    """Whether values of a type hold references to memory."""
+    return models[kind].contains_nrt_meminfo()  # type: ignore[no-any-return]
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Writes LLVM's code, without a note for each statement of where it is."""
+
+    def lower_block(self, block: Any) -> None:
+        """Statement by statement."""
+        self.pre_block(block)
+        for statement in block.body:
+            self.loc = statement.loc
+            self.lower_inst(statement)
+        self.post_block(block)
+
+    def incref(self, typ: Any, val: Any) -> None:
+        """Count a reference, if it is one."""
+        if _is_counted(self.context.data_model_manager, typ):
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """Count a reference less, if it is one."""
+        if _is_counted(self.context.data_model_manager, typ):
+            super().decref(typ, val)
+
+
+class _Lowering(BaseNativeLowering):  # type: ignore[misc]
+    _name = "powerkern_lowering"
+    lowering_class = _Lower
+
+
+#: What kernels go through, in this order.
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    TakeTwins,
+    untyped_passes.IRProcessing,
+    untyped_passes.RewriteSemanticConstants,
+    untyped_passes.DeadBranchPrune,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.IRLegalization,
+    _Lowering,
+    typed_passes.NoPythonBackend,
+)
 
 
 class _Passes:
