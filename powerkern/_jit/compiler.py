@@ -3,7 +3,8 @@
 numba optimises every function by itself, translates it for the CPU, and does both again with all that its caller has
 inlined. A kernel of ours is only ever run inside an entry (or a user's jitted function), so the optimisation and the
 translation are the entry's: once, over everything that it calls. Kernels have no closures, generators, ``with``
-blocks, parallel loops or Python objects either, and the passes that handle them are left out.
+blocks, parallel loops or Python objects either, and the passes that handle them are left out; so are numba's notes of
+where each pass and each statement is, which would take as long as some of the passes.
 
 The libraries of numba 0.63 to 0.68 have what `KernelLibrary` builds on; with any other, kernels are compiled as any
 function is.
@@ -29,6 +30,7 @@ KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
 
 #: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
 _MANGLED = "_ZN"
+
 
 class _NoMachineCode:
     """The code generator of a kernel, whose environment no machine code refers to."""
