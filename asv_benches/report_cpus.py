@@ -8,15 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from powerkern._jit.cpus import Cpu, runnable, this_cpu
+from powerkern._jit.cpus import Cpu, runnable
 
-from ._measure import FAMILIES, in_new_process
+from ._measure import FAMILIES, Units, in_new_process_for
 from .report import list_table, machine
 
 #: A matrix of 10,000 rows; ns a value of CPU time on one thread, and the units.
 _JOBS = """
 import json, powerkern as pk
-from asv_benches._measure import InTurns, matrix, units
+from asv_benches._measure import InTurns, exp_passes, matrix
 figures, turns = {}, InTurns()
 turns.seconds = 1.0
 for family in %r:
@@ -30,7 +30,7 @@ for family in %r:
         "inverse": lambda: fit.inverse_transform(z, n_threads=1),
     }
     figures |= {f"{job}, {family}": lap.cpu / x.size * 1e9 for job, lap in turns.compare(calls).items()}
-print(json.dumps([units(), figures]))
+print(json.dumps([exp_passes(), figures]))
 """
 
 
@@ -39,21 +39,21 @@ def targets() -> list[Cpu]:
     return [cpu for cpu in runnable() if cpu.name != "x86-64-v2"]
 
 
-def measured(cpu: Cpu) -> tuple[str, dict[str, float]]:
+def measured(cpu: Cpu) -> tuple[Units, dict[str, float]]:
     """The units, and ns a value by job."""
-    target = {} if cpu == this_cpu() else {"NUMBA_CPU_NAME": cpu.name, "NUMBA_CPU_FEATURES": cpu.features}
-    units, figures = json.loads(in_new_process(_JOBS % FAMILIES, **target).splitlines()[-1])
-    return units, figures
+    passes, figures = json.loads(in_new_process_for(cpu, _JOBS % FAMILIES))
+    return Units(*passes), figures
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Instruction set and job by job the cost."""
+    """Instruction set, the units, and job by job the cost in ns and in passes."""
     for cpu in targets():
         units, figures = measured(cpu)
-        yield cpu.name, *(f"{figure:.2f}" for figure in figures.values()), units
+        costs = (f"{figure:.2f} ({figure / units.ours:.1f})" for figure in figures.values())
+        yield cpu.name, f"{units.ours:.2f}", f"{units.numpys:.2f}", *costs
 
 
 if __name__ == "__main__":
     jobs = (f"{job}, {family}" for family in FAMILIES for job in ("fit", "rewml", "transform", "inverse"))
     conditions = f"Measured by ``python -m asv_benches.report_cpus`` on: {machine()}."
-    print(list_table(conditions, ("code for", *jobs, "units"), rows()), end="")
+    print(list_table(conditions, ("code for", "powerkern's exp", "np.exp", *jobs), rows()), end="")

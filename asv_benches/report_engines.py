@@ -1,6 +1,6 @@
 """Fits of one Parquet file on every engine, beside that engine's own sums: rows a second.
 
-python -m asv_benches.report_engines [--rows 2000000] [--only WORD] [> docs/benchmarks/engines.inc]
+python -m asv_benches.report_engines [--rows 2000000] [--only WORD] [--write docs/benchmarks/engines.inc]
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib.util
+import logging
 import os
 import sys
 import tempfile
@@ -114,12 +115,15 @@ def spark(path: Path) -> Iterator[Jobs]:
 
 @contextlib.contextmanager
 def ray(path: Path) -> Iterator[Jobs]:
-    os.environ.update(RAY_worker_niceness="0", RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0")
+    # or workers that have had nothing to do for a second would end, and each step of a plan wait for others to start
+    kept = {"RAY_idle_worker_killing_time_threshold_ms": "600000", "RAY_num_workers_soft_limit": str(4 * _CPUS)}
+    os.environ.update(RAY_worker_niceness="0", RAY_AUTH_MODE="disabled", RAY_USAGE_STATS_ENABLED="0", **kept)
     import ray
     import ray.data
 
     import powerkern.ray
 
+    logging.getLogger("ray.data").setLevel("ERROR")
     ray.init(num_cpus=_CPUS, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     ray.data.DataContext.get_current().enable_progress_bars = False
     data = ray.data.read_parquet(str(path))
@@ -151,6 +155,15 @@ def written(folder: str, rows: int) -> Path:
     return path
 
 
+HEADINGS = (
+    "engine",
+    "fit, million rows a second",
+    "sum of a column, million rows a second",
+    "sums of all columns, million rows a second",
+    "a fit in sums of all columns",
+)
+
+
 def row(name: str, jobs: Jobs, rows: int) -> tuple[str, ...]:
     """Millions of rows a second by each job, and how many sums of all columns a fit takes."""
     turns = InTurns()
@@ -169,17 +182,29 @@ def measured(rows: int, only: str) -> Iterator[tuple[str, ...]]:
         for name, (module, engine) in ENGINES.items():
             if only in name and importlib.util.find_spec(module):
                 with engine(path) as jobs:
-                    cells = row(name, jobs, rows)
-                print(*cells, sep=" | ", file=sys.stderr, flush=True)
-                yield cells
+                    yield row(name, jobs, rows)
+
+
+def main() -> None:
+    """Measure the engines, print a line for each, write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000, help="length of the file")
+    parser.add_argument("--only", default="", help="measure engines whose name has this word")
+    parser.add_argument("--write", type=Path, help="write the table as reStructuredText to this file")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    conditions = f"{machine()}; before the run {cores()}"
+    print(conditions, " | ".join(HEADINGS), sep="\n", flush=True)
+    rows = []
+    for cells in measured(options.rows, options.only):
+        print(" | ".join(cells), flush=True)
+        rows.append(cells)
+    conditions += f", after it {cores()}."
+    command = "python -m asv_benches.report_engines" + f' --only "{options.only}"' * bool(options.only)
+    caption = f"Measured by ``{command}`` with {options.rows:,} rows of {_COLUMNS} columns on: {conditions}"
+    if options.write:
+        options.write.write_text(list_table(caption, HEADINGS, rows))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=2_000_000, help="length of the file")
-    parser.add_argument("--only", default="", help="measure engines whose name has this word")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    headings = ("engine", "fit", "sum of a column", "sums of all columns", "a fit in sums of all columns")
-    conditions = f"Measured by ``python -m asv_benches.report_engines`` on: {machine()}; before the run {cores()}."
-    print(list_table(conditions, headings, measured(options.rows, options.only)), end="")
+    main()

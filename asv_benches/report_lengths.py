@@ -22,7 +22,7 @@ from sklearn.preprocessing import PowerTransformer
 import powerkern as pk
 from powerkern._jit.cpus import Cpu, runnable, this_cpu
 
-from ._measure import FAMILIES, InTurns, in_new_process, instruction_set, matrix
+from ._measure import FAMILIES, InTurns, in_new_process_for, instruction_set, matrix
 from .bench_fit import fit, fit_by_scipy, fit_by_sklearn
 from .report import machine
 
@@ -79,9 +79,8 @@ def own_costs() -> str:
 
 def restricted(cpu: Cpu) -> Iterator[Cost]:
     """The points of powerkern with code for one CPU, from a process of its own."""
-    target = {} if cpu == this_cpu() else {"NUMBA_CPU_NAME": cpu.name, "NUMBA_CPU_FEATURES": cpu.features}
-    printed = in_new_process(f"from {__package__}.report_lengths import own_costs; print(own_costs())", **target)
-    name, points = json.loads(printed.splitlines()[-1])
+    printed = in_new_process_for(cpu, f"from {__package__}.report_lengths import own_costs; print(own_costs())")
+    name, points = json.loads(printed)
     for point in points:
         yield Cost(*point)._replace(library=f"powerkern, {name}")
 

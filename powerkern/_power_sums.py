@@ -31,6 +31,10 @@ from powerkern.kernels.scratch import new_scratch
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072
+#: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
+#: at least _SMALLEST_PART values.
+_TURNS = 4
+_SMALLEST_PART = 131_072
 #: Whole numbers stay below 2**_BITS; room is left for data that were not announced.
 _BITS, ROOM = 59, 61
 #: What is known of how the sums of a column were rounded.
@@ -65,7 +69,7 @@ def fit_matrix(
     step = max(1, n // _GUESSED)
     guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
     cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
-    ranges, sums = _Ranges(values, family, weight), Sketches(values, family, weight, cells)
+    ranges, sums = _Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
         note = ranges.of_block(rows, group)
@@ -199,7 +203,8 @@ def grids_for(
 
 def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
     """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
-    ranges = _Ranges(values, family, weight)
+    n_rows = BLOCK_ROWS if weight.size else _rows_of_ranges(values.shape, n_threads)
+    ranges = _Ranges(values, family, weight, n_rows)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
         lines = None if weight.size or isinstance(values, Shifted) else joined_rows(values[rows, group])
@@ -210,44 +215,53 @@ def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: in
         for block, at in parts:
             note(block, at)
 
-    for_each_row_block(job, values, BLOCK_ROWS, n_threads)
+    for_each_row_block(job, values, n_rows, n_threads)
     return ranges.total()
 
 
-class _Ranges:
-    """Ranges of the blocks of rows of a matrix."""
+def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
+    """How many rows of a matrix have ranges of their own: those of a block, or a half, a quarter, ... of them."""
+    n, p = shape
+    n_rows = BLOCK_ROWS
+    while n < n_rows * _TURNS * n_threads and n_rows * p >= 2 * _SMALLEST_PART and n_threads > 1:
+        n_rows //= 2
+    return n_rows
 
-    def __init__(self, values: Columns, family: int, weight: FloatArray) -> None:
+
+class _Ranges:
+    """Ranges of every `n_rows` rows of a matrix, which belong to one block."""
+
+    def __init__(self, values: Columns, family: int, weight: FloatArray, n_rows: int) -> None:
         n, p = values.shape
-        self._family, self._weight = family, weight
-        self._parts = np.zeros((max(1, -(-n // BLOCK_ROWS)), p, sketch.N_RANGE))
+        self._family, self._weight, self._n, self._n_rows = family, weight, n, n_rows
+        self._parts = np.zeros((max(1, -(-n // n_rows)), p, sketch.N_RANGE))
         self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
 
     def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
-        """What adds some rows of a block."""
-        own, stride, chunk = self._parts[rows.start // BLOCK_ROWS, group], _sampled(rows), sketch.new_chunk()
+        """What adds some of these rows."""
+        own, chunk = self._parts[rows.start // self._n_rows, group], sketch.new_chunk()
 
         def note(block: FloatArray, at: slice) -> None:
-            first = -(at.start - rows.start) % stride
-            sketch.range_columns(block, self._weight[at], self._family, first, stride, chunk, own)
+            sketch.range_columns(block, self._weight[at], self._family, *self._sampled(at), chunk, own)
 
         return note
 
     def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
-        """Add a block that lies in lines of so many rows, which begin `stride` apart; there are no weights."""
-        own, line = self._parts[rows.start // BLOCK_ROWS, group], np.empty((3, times * (group.stop - group.start)))
+        """Add rows that lie in lines of so many of them, and begin `stride` apart; there are no weights."""
+        own, line = self._parts[rows.start // self._n_rows, group], np.empty((3, times * (group.stop - group.start)))
+        first, step = self._sampled(rows)
         entry = sketch.range_lines32 if x.dtype == np.float32 else sketch.range_lines
-        entry(x, times * stride, self._family, 0, stride * _sampled(rows), line, own)
+        entry(x, times * stride, self._family, first * stride, step * stride, line, own)
+
+    def _sampled(self, rows: slice) -> tuple[int, int]:
+        """The first of these rows whose logs are sampled, counted from their start, and the distance to the next."""
+        start = rows.start // BLOCK_ROWS * BLOCK_ROWS
+        step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
+        return -(rows.start - start) % step, step
 
     def total(self) -> FloatArray:
         """The range of all rows."""
         return merged_ranges(in_digits(self._parts))
-
-
-def _sampled(rows: slice) -> int:
-    """The distance between rows of a block whose logs are sampled."""
-    n: int = rows.stop - rows.start
-    return max(1, n // SAMPLE)
 
 
 _DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]

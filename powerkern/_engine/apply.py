@@ -15,6 +15,7 @@ from powerkern._engine.lines import Layout, along_lines, layout_of
 from powerkern._engine.threads import share_out
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels import columnwise, rowwise
+from powerkern.kernels.branch import HIGH, LOW
 from powerkern.kernels.results import CENTER, DIVISOR
 
 #: Instead of a family: columns that are gathered.
@@ -82,6 +83,7 @@ class _Transform:
         self._family, self._direction, self._results = family, direction, results
         self._single = values.dtype == np.float32
         self._sample = results[:: -(-family.size // _SAMPLE) or 1]
+        self._some_rescaled = bool(_rescaled(self._sample).any())
         self._along_lines = self._goes_along_lines()
         self._scratch, self._copies = Scratch(), Scratch()
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
@@ -113,7 +115,7 @@ class _Transform:
         found = along_lines(
             self._entry(int(self._family[0])), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample
         )
-        return bool(np.count_nonzero(found[rowwise.LOW] <= found[rowwise.HIGH]) >= _ORDINARY * len(self._sample))
+        return bool(np.count_nonzero(found[LOW] <= found[HIGH]) >= _ORDINARY * len(self._sample))
 
     def _codes(self, columns: slice) -> IntArray:
         """The family of each column that is transformed along lines, or _GATHERED: float32 then has other bits.
@@ -123,7 +125,7 @@ class _Transform:
         family = self._family[columns]
         if not self._along_lines:
             return np.full_like(family, _GATHERED)
-        if not (self._single and _rescaled(self._sample).any()):
+        if not (self._single and self._some_rescaled):
             return family
         return np.where(_rescaled(self._results[columns]), _GATHERED, family)
 
@@ -143,17 +145,17 @@ class _Transform:
         entry, results = self._entry(code), self._results[numbers]
         layout = layout_of(source, source if target is None else target)
         before = target is None or np.may_share_memory(source, target)  # later, extreme values would be overwritten
+        given, to = source, None if before else target
         if layout == Layout.APART:
-            block = copied_rows(source, self._copies)
-            found = along_lines(entry, block, block, Layout.ROWS, results)
-        else:
-            found = along_lines(entry, source, None if before else target, layout, results)
+            given, layout = copied_rows(source, self._copies), Layout.ROWS
+            to = given if to is None or layout_of(given, to) != layout else to
+        found = along_lines(entry, given, to, layout, results)
         patch = self._patch(source, numbers, found)
         if target is None:
             return
-        if layout == Layout.APART:
-            write_rows(block, target)
-        elif before:
+        if to is given:
+            write_rows(given, target)
+        elif to is None:
             along_lines(entry, source, target, layout, results)
         patch.put(target)
 

@@ -23,11 +23,12 @@ _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
 #: The same along lines: each value is read once, and each block makes the constants of its columns anew, so larger is
-#: better, but a thread is to have _LINE_TURNS of them. More columns are not taken at once, unless they are short.
+#: better, but a thread is to have _LINE_TURNS of them. Whole columns are taken if these are at least _LEAST_COLUMNS,
+#: so that their constants are made once; otherwise rows of _LINE_COLUMNS.
 _LINE_VALUES = 524_288
 _LINE_TURNS = 2
 _SMALLEST_PART = 65_536
-_LINE_COLUMNS = 1024
+_LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
 
 
 _Block = TypeVar("_Block")
@@ -67,7 +68,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
         height = min(n, size)
         width = min(p, size // height)
     else:
-        width = min(p, max(_LINE_COLUMNS, size // n))
+        width = min(p, size // n if size // n >= _LEAST_COLUMNS else _LINE_COLUMNS)
         height = min(n, max(1, size // width))
     columns_first = height == n
     rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)

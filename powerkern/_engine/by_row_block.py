@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from powerkern._engine.blocks import cache_shape, slices
 from powerkern._engine.gather import Scratch, contiguous_columns, lie_contiguous
 from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, work_off
+from powerkern._engine.threads import progress_bar, share_out, work_off
 from powerkern._typing import FloatArray
 
+#: Fewer values are not made groups of their own for threads.
+_SMALLEST_PART = 65_536
 #: Parts of a block of rows, from top to bottom: its columns there, made contiguous, and which rows they are.
 Parts = Iterator[tuple[FloatArray, slice]]
 
@@ -21,9 +23,14 @@ def for_each_row_block(
     n_threads: int,
     progress: bool = False,
 ) -> None:
-    """Call ``job(parts, rows, group)`` for blocks of at most `n_rows` rows of a group of columns."""
+    """Call ``job(parts, rows, group)`` for blocks of at most `n_rows` rows of a group of columns.
+
+    Groups are narrower where there are fewer blocks than threads.
+    """
     n, p = values.shape
+    blocks = slices(slice(0, n), n_rows)
     height, width = cache_shape(values[:n_rows])
+    width = min(width, max(-(-p * len(blocks) // n_threads), -(-_SMALLEST_PART // max(n, 1))))
     scratch = Scratch()
 
     def parts_of(rows: slice, group: slice) -> Parts:
@@ -31,7 +38,12 @@ def for_each_row_block(
         for some in slices(rows, n_rows if contiguous else height):
             yield contiguous_columns(values[some], group, scratch), some
 
-    blocks = slices(slice(0, n), n_rows)
+    def call(rows: slice, group: slice) -> None:
+        job(parts_of(rows, group), rows, group)
+
     every = [(rows, group) for rows in blocks for group in slices(slice(0, p), width)]
+    if not progress:
+        share_out(call, every, values.shape, n_threads)
+        return
     with progress_bar(p * len(blocks), " columns of row blocks", progress) as bar:
-        work_off(lambda rows, group: job(parts_of(rows, group), rows, group), every, values.shape, n_threads, bar)
+        work_off(call, every, values.shape, n_threads, bar)

@@ -13,12 +13,8 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.kernels import rowwise
 
-#: Shorter rows are joined: the last block of each would be too short.
-SHORTEST_ROW = 512
 #: Shorter parts of rows are not looked along where they lie.
 SHORTEST_PART = 64
-#: Of shorter columns, constants would be copied as many times as there are values.
-SHORTEST_COLUMN = 1024
 
 
 class Layout(Enum):
@@ -30,10 +26,11 @@ class Layout(Enum):
 def layout_of(*matrices: NDArray[Any]) -> Layout:
     """The layout of matrices of one shape."""
     n, p = matrices[0].shape
-    if (p == 1 or n >= SHORTEST_COLUMN) and all(_has_lines(x.T) for x in matrices):
+    joined = all(x.flags.f_contiguous for x in matrices)
+    if (joined or n >= rowwise.SHORTEST_COLUMN) and all(_has_lines(x.T) for x in matrices):
         return Layout.COLUMNS
     joined = all(x.flags.c_contiguous for x in matrices)
-    if (joined or p >= SHORTEST_ROW) and all(map(_has_lines, matrices)):
+    if (joined or p >= rowwise.SHORTEST_ROW) and all(map(_has_lines, matrices)):
         return Layout.ROWS
     return Layout.APART
 
@@ -49,10 +46,11 @@ def _has_lines(x: NDArray[Any]) -> bool:
 def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
     """The memory of a matrix, from row to row how far, and how many rows are a line; None if rows must be copied."""
     n, p = x.shape
-    if not (_has_lines(x) and (x.flags.c_contiguous or p >= SHORTEST_PART)):
+    if not _has_lines(x):
         return None
-    times = max(1, min(n, SHORTEST_ROW // p)) if x.flags.c_contiguous else 1
-    return *_flat(x), times
+    if x.flags.c_contiguous:
+        return x.reshape(-1), p, max(1, min(n, rowwise.SHORTEST_ROW // p))
+    return (*_flat(x), 1) if p >= SHORTEST_PART else None
 
 
 def along_lines(
@@ -65,15 +63,11 @@ def along_lines(
     """Transform `source` into `target` where they lie, or only look at it; returns what the entry has `found`."""
     upright = layout == Layout.COLUMNS
     x, out = (source, target) if not upright else (source.T, None if target is None else target.T)
-    n, p = x.shape
-    times = 1 if upright or p >= SHORTEST_ROW else max(1, min(n, SHORTEST_ROW // p))
-    found = np.zeros((rowwise.N_FOUND, times * len(results)))
+    found = np.zeros((rowwise.N_FOUND, len(results)))
     flat, stride = _flat(x)
     to, to_stride = (np.empty(0, x.dtype), 1) if out is None else _flat(out)
-    fits = results if times == 1 else np.tile(results, (times, 1))
-    entry(flat, times * stride, np.ascontiguousarray(fits), found, to, times * to_stride, upright)
-    low_high, extreme = found[: rowwise.EXTREME, : len(results)], found[rowwise.EXTREME].reshape(times, -1)
-    return np.vstack([low_high, extreme.max(axis=0)])
+    entry(flat, stride, np.ascontiguousarray(results), found, to, to_stride, upright)
+    return found
 
 
 def _flat(x: NDArray[Any]) -> tuple[NDArray[Any], int]:

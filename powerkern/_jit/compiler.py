@@ -29,7 +29,7 @@ from powerkern._jit.builtins import TakeTwins
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
 
 #: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
-_MANGLED = "_ZN"
+MANGLED = "_ZN"
 
 
 class _NoMachineCode:
@@ -107,7 +107,7 @@ def _simplify(module: Any, codegen: Any) -> None:
 
 def _check_complete(module: Any) -> None:
     """Every compiled function that is called must be there: one that is not would end the process when it is run."""
-    missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(_MANGLED)]
+    missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(MANGLED)]
     if missing:
         raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
 

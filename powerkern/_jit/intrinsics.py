@@ -16,10 +16,11 @@ import numpy.typing as npt
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.imputils import impl_ret_borrowed
 from numba.np.arrayobj import make_array
 
 from powerkern._jit.builtins import lowered
-from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES
+from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
 
 A = TypeVar("A", bound=npt.NDArray[Any])
 
@@ -71,6 +72,11 @@ def prefetch(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> None:
 
 def borrowed(array: A) -> A:
     """The same array, not counted as a reference: parts of it cost no atomic operations. The caller keeps it alive."""
+    return array
+
+
+def aligned(array: A) -> A:
+    """The same array of float64, moved up to where a cache line begins: its last seven numbers must not be used."""
     return array
 
 
@@ -144,3 +150,12 @@ def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyp
     # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
     set.add(builder.function.attributes, '"prefer-vector-width"="512"')
     return context.get_dummy_value()
+
+
+@lowered(aligned, lambda context, array: array(array))
+def _aligned(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array, integer = make_array(signature.args[0])(context, builder, args[0]), ir.IntType(64)
+    beyond = builder.neg(builder.ptrtoint(array.data, integer))
+    numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
+    array.data = builder.gep(array.data, [numbers])
+    return impl_ret_borrowed(context, builder, signature.return_type, array._getvalue())

@@ -10,6 +10,7 @@ from __future__ import annotations
 from numba import config
 
 from powerkern._jit.compiler import compiler_options
+from powerkern._jit.linkage import entry_compiler
 
 #: True when numba is switched off (NUMBA_DISABLE_JIT=1) and every kernel runs as plain Python.
 JIT_DISABLED = bool(config.DISABLE_JIT)
@@ -22,7 +23,13 @@ KERNEL_OPTIONS = {
     **compiler_options(),
 }
 REDUCTION_OPTIONS = {**KERNEL_OPTIONS, "fastmath": {"contract", "reassoc"}}
-ENTRY_OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}, "no_cfunc_wrapper": True}
+ENTRY_OPTIONS = {
+    "nogil": True,
+    "error_model": "numpy",
+    "fastmath": {"contract"},
+    "no_cfunc_wrapper": True,
+    **entry_compiler(),
+}
 
 #: The variables of ``numba.config`` that change the machine code, most of them set by an environment variable of the
 #: same name with ``NUMBA_`` before it. The CPU and its features are part of the cache folder's name.

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import work_off
@@ -40,13 +41,13 @@ class Donors:
         return cls(np.ascontiguousarray(completed.T), values, residuals)
 
     def estimates(
-        self, values: FloatArray, completed: FloatArray, n_neighbors: int, n_threads: int
+        self, values: FloatArray, completed: FloatArray, asked: NDArray[np.bool_], n_neighbors: int, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
         """Two estimates of the gaps in `values`: the neighbours' mean; `completed`, mended by its mean error there.
 
-        Both are `completed` where no neighbour has a value.
+        Both are `completed` where no neighbour has a value, or no estimate is asked for.
         """
-        means, corrections = completed.copy(), np.zeros_like(completed)
+        means, corrections = np.where(asked, np.nan, completed), np.zeros_like(completed)
         parts = self.completed, self.values, self.residuals
         columns, donors, residuals = (np.require(part, requirements="W") for part in parts)  # may be read-only maps
 
@@ -58,7 +59,7 @@ class Donors:
 
         blocks = [(rows,) for rows in slices(slice(0, len(values)), _ROWS)]
         work_off(job, blocks, (values.size, self.values.shape[0] // 16 + 1), n_threads)
-        return means, completed + corrections
+        return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _reach(self, n_neighbors: int) -> int:
         """Twice as many rows as it takes on average to find so many that have a value."""

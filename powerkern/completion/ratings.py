@@ -26,7 +26,7 @@ _RANKS, _PATIENCE = (1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64), 2
 _GAIN = 1e-3
 #: Shrinkage to begin with, and the factor from one to the next; steps at most.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
-_MAX_EPOCHS, _TOL, _FINAL_TOL = 100, 1e-4, 1e-6
+_MAX_EPOCHS, _TOL, _FINAL_TOL = 100, 2e-4, 1e-6
 #: Entries whose factors are looked up at a time: those of all may not fit in memory.
 _AT_A_TIME = 1 << 20
 

@@ -85,7 +85,7 @@ class Completion:
         """Rows with NaN replaced by estimates."""
         rows, _ = self.model.completed(values, n_threads)
         if self.donors is not None:
-            near = self.donors.estimates(values, rows, self.n_neighbors, n_threads)
+            near = self.donors.estimates(values, rows, np.isnan(values), self.n_neighbors, n_threads)
             rows = self.weights[0] * rows + self.weights[1] * near[0] + self.weights[2] * near[1]
         return np.where(np.isnan(values), rows, values)
 
@@ -274,8 +274,10 @@ def _weights(
         some = np.searchsorted(used, judged)
         estimates.append(rows[some][place][:, None])
         if n_neighbors:
+            asked = np.zeros((judged.size, values.shape[1]), dtype=bool)
+            asked[place] = True
             donors = Donors.of(values, rows, residuals)
-            near = donors.estimates(values[some], rows[some], n_neighbors, n_threads)
+            near = donors.estimates(values[some], rows[some], asked, n_neighbors, n_threads)
             estimates[-1] = np.column_stack([estimates[-1], *(estimate[place] for estimate in near)])
     weights = simplex_weights(np.vstack(estimates), np.concatenate(truth))
     rest = np.vstack(estimates) @ weights - np.concatenate(truth)

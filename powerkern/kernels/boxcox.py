@@ -18,6 +18,7 @@ import numpy as np
 from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.branch import (
+    LARGE,
     LINEAR,
     LOG_END,
     NOISELESS,
@@ -31,6 +32,7 @@ from powerkern.kernels.branch import (
     moderate_forwards,
     reach,
     times,
+    write_bounds,
 )
 from powerkern.kernels.elementary import (
     BLOCK,
@@ -49,8 +51,8 @@ from powerkern.kernels.elementary import (
 )
 
 # between these bounds nothing that follows overflows or is subnormal
-_SMALL, _LARGE = 1e-290, 1e300
-_LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(_LARGE)
+_SMALL = 1e-290
+_LOG_SMALL, _LOG_LARGE = math.log(_SMALL), math.log(LARGE)
 
 # --- one value at a time ----------------------------------------------------------------------------
 
@@ -153,7 +155,7 @@ def _boxcox_blocks(x: FloatArray, lmbda: float, e: Exponent, out: FloatArray, ex
 def _ordinary_range(lmbda: float, e: Exponent) -> tuple[float, float]:
     """Bounds on x between which no operation of `_boxcox` can overflow."""
     span = reach(e, abs(lmbda))
-    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < _LARGE else _LARGE
+    return 1.0 / span if 1.0 / span > _SMALL else _SMALL, span if span < LARGE else LARGE
 
 
 @kernel
@@ -271,7 +273,7 @@ def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float,
     """Bounds on x between which no operation of `boxcox_standardized` can overflow."""
     span = reach(e, abs(lmbda))
     low, high = ref / span, ref * span
-    return low if low > _SMALL else _SMALL, high if high < _LARGE else _LARGE
+    return low if low > _SMALL else _SMALL, high if high < LARGE else LARGE
 
 
 @kernel
@@ -327,45 +329,49 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 # their columns in arrays, the operations are those of a column, to the same bits. This holds for ordinary values and
 # moderate exponents; a column's other values are left to the loops above. `out` may be `x`; `spare` holds three blocks.
 
-#: Rows of the array of constants that `boxcox_constants` writes: the bounds between which values are ordinary (none
-#: are: low > high); an `Exponent` of unit 1; a `_Reference`; a and b of the standardised value.
-LOW, HIGH, _LMBDA, _M, _INVERSE, _INVERSE_LO = range(6)
-_REF, _REF_K, _REF_M, _REF_M_INVERSE, _REF_UP, _REF_INVERSE, _SLOPE, _SLOPE_INVERSE, _OFFSET = range(6, 15)
-N_CONSTANTS = 15
+# rows of an array of constants, after those of the bounds
+_LMBDA, _M, _INVERSE, _INVERSE_LO = range(2, 6)
+_SLOPE, _OFFSET, _REF, _REF_K, _REF_M_INVERSE, _REF_UP, _REF_INVERSE = 2, *range(5, 11)
+_SLOPE_INVERSE, _REF_M = 3, 6
+CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 6, 11, 8
+
+
+# These are free of branches, as flags are compile-time constants: columns are computed as vectors.
 
 
 @inlined
-def boxcox_constants(
-    lmbda: float, ref: float, a: float, b: float, inverse: bool, standardized: bool, c: FloatArray, j: int
-) -> None:
-    """Write the constants of column j: for psi or its inverse, raw or as in `boxcox_standardized`.
-
-    Free of branches, as `inverse` and `standardized` are compile-time constants: columns are computed as vectors.
-    """
+def boxcox_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> None:
+    """The constants of column j for psi, or for its inverse."""
     e = exponent(lmbda)
-    reference = _reference(ref if standardized else 1.0)
-    if standardized and inverse:
-        log_ref = log(ref)
-        low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
-        low, high = a * low + b, a * high + b
-        moderate = abs(lmbda * b) <= NOISELESS * a
-    elif standardized:
-        low, high = _ordinary_range_about(ref, lmbda, e)
-        moderate = True
-    elif inverse:
+    if inverse:
         low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
         moderate = moderate_backwards(lmbda)
     else:
         low, high = _ordinary_range(lmbda, e)
         moderate = moderate_forwards(lmbda)
-    moderate &= low <= high
-    c[LOW, j] = (low if low > -_LARGE else -_LARGE) if moderate else math.inf
-    c[HIGH, j] = (high if high < _LARGE else _LARGE) if moderate else -math.inf
+    write_bounds(low, high, moderate, c, j)
     c[_LMBDA, j], c[_M, j], c[_INVERSE, j], c[_INVERSE_LO, j] = lmbda, e.m, e.inverse * e.unit, e.inverse_lo * e.unit
-    c[_REF, j], c[_REF_M_INVERSE, j] = reference.value, reference.m_inverse
+
+
+@inlined
+def boxcox_standardized_constants(lmbda: float, ref: float, a: float, b: float, c: FloatArray, j: int) -> None:
+    """The constants of column j for `boxcox_standardized`."""
+    e, reference = exponent(lmbda), _reference(ref)
+    low, high = _ordinary_range_about(ref, lmbda, e)
+    write_bounds(low, high, True, c, j)
+    c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, a, b
+    c[_REF, j], c[_REF_K, j], c[_REF_M_INVERSE, j] = reference.value, reference.k, reference.m_inverse
     c[_REF_UP, j], c[_REF_INVERSE, j] = reference.up, reference.inverse
-    c[_REF_K, j], c[_REF_M, j] = split(reference.value)
-    c[_SLOPE, j], c[_SLOPE_INVERSE, j], c[_OFFSET, j] = a, 1.0 / a, b
+
+
+@inlined
+def boxcox_unstandardized_constants(lmbda: float, ref: float, a: float, b: float, c: FloatArray, j: int) -> None:
+    """The constants of column j for `boxcox_unstandardized`."""
+    e, log_ref = exponent(lmbda), log(ref)
+    low, high = inverse_reach(lmbda, _LOG_SMALL - log_ref, _LOG_LARGE - log_ref)
+    write_bounds(a * low + b, a * high + b, abs(lmbda * b) <= NOISELESS * a, c, j)
+    c[_LMBDA, j], c[_INVERSE, j], c[_SLOPE_INVERSE, j], c[_OFFSET, j] = lmbda, e.inverse * e.unit, 1.0 / a, b
+    c[_REF_K, j], c[_REF_M, j] = split(ref)
 
 
 @inlined
@@ -403,7 +409,7 @@ def boxcox_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spa
     widest_vectors()
     d = spare[0]
     for j in range(out.size):
-        ref = _Reference(c[_REF, j], c[_REF_K, j] - 1.0, c[_REF_M_INVERSE, j], c[_REF_UP, j], c[_REF_INVERSE, j])
+        ref = _Reference(c[_REF, j], c[_REF_K, j], c[_REF_M_INVERSE, j], c[_REF_UP, j], c[_REF_INVERSE, j])
         d[j] = _log_ratio(x[j], ref, True) + 0.0 * x[j]
     for j in range(out.size):
         value = exp_less(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]

@@ -15,6 +15,7 @@ import math
 from typing import NamedTuple
 
 from powerkern._jit import bits_of, float_of, fma, inlined, kernel
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, exp_minus, expm1, log1p_series, rounder_of, split_one_plus
 from powerkern.kernels.floats import EPS
 
@@ -44,6 +45,12 @@ _LARGEST_EXPONENT = 680.0
 
 #: Down to e**-DEEP, 1 + m y has digits left.
 DEEP = 27.0
+
+#: |x| up to this are ordinary: what follows does not overflow.
+LARGE = 1e300
+
+#: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
+LOW, HIGH = range(2)
 
 
 class Exponent(NamedTuple):
@@ -180,6 +187,14 @@ def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
     high = highest if high > highest and m != 0.0 else high
     first, last = expm1(m * low) / divisor, expm1(m * high) / divisor
     return first if m != 0.0 else low, last if m != 0.0 else high
+
+
+@inlined
+def write_bounds(low: float, high: float, moderate: bool, c: FloatArray, j: int) -> None:
+    """Write the bounds of column j: none of its values is ordinary unless its exponents are `moderate`."""
+    moderate &= low <= high
+    c[LOW, j] = (low if low > -LARGE else -LARGE) if moderate else math.inf
+    c[HIGH, j] = (high if high < LARGE else LARGE) if moderate else -math.inf
 
 
 @inlined

@@ -28,7 +28,7 @@ def neighbor_means(
     means: FloatArray,
     corrections: FloatArray,
 ) -> None:
-    """Write means over the nearest donors where `values` is missing.
+    """Write means over the nearest donors where `values` is missing and a mean is asked for.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def neighbor_means(
     reach : int
         Among how many of the nearest these are looked for.
     means, corrections : (n, p) ndarray
-        Receive the weighted means of values and of residuals. Where no donor at a finite distance has a value they
-        stay as they are.
+        Receive the weighted means of values and of residuals where `means` is NaN, which asks for them. Where no donor
+        at a finite distance has a value they stay as they are.
     """
     n, p = values.shape
     squares, seen = np.empty(donors.shape[0]), np.empty(p, dtype=np.int64)
@@ -56,7 +56,7 @@ def neighbor_means(
             continue  # there is nothing to measure by, or nothing to fill in
         _nearest(squares, near, place)
         for j in range(p):
-            if math.isnan(values[i, j]):
+            if math.isnan(values[i, j]) and math.isnan(means[i, j]):
                 last = _farthest(donors, j, place, n_neighbors)
                 if last >= 0:
                     means[i, j], corrections[i, j] = _weighted_means(donors, residuals, j, near, place, last)
@@ -123,10 +123,11 @@ def _nearest(squares: FloatArray, near: FloatArray, place: IntArray) -> None:
 @kernel
 def _farthest(donors: FloatArray, j: int, place: IntArray, n_neighbors: int) -> int:
     """Which of the nearest rows is the last of the `n_neighbors` that have a value in column j; -1: none has."""
-    found, last = 0, -1
-    for t in range(place.size):
-        if found < n_neighbors and place[t] >= 0 and not math.isnan(donors[place[t], j]):
+    found, last, t = 0, -1, 0
+    while found < n_neighbors and t < place.size and place[t] >= 0:
+        if not math.isnan(donors[place[t], j]):
             found, last = found + 1, t
+        t += 1
     return last
 
 

@@ -28,29 +28,40 @@ from powerkern._jit import (
     COLUMN,
     COLUMN32,
     INTEGER,
+    LANES,
     READ_COLUMN,
     READ_COLUMN32,
     ROWS,
+    aligned,
     borrowed,
     entry,
+    in_all_lanes,
     inlined,
+    kernel,
     prefetch,
+    store,
     widest_vectors,
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels import boxcox, single, yeojohnson
+from powerkern.kernels.branch import HIGH, LOW
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, is_identity, is_rescaled
+from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, is_identity, is_rescaled
 
-#: The first two rows of all arrays of constants and, with a third, those of what is found.
-LOW, HIGH, EXTREME = range(3)
+#: The rows of what is found, after LOW and HIGH.
+EXTREME = 2
 N_FOUND = 3
 
 #: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
 ROW_BLOCK = 128
 #: Columns of which constants are held at once: they stay in the second-level cache.
 BAND = 1024
+# numbers from one constant of a block to the next: one stride for all, and room for `_spread`
+_WIDTH = ROW_BLOCK + LANES
+#: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
+#: short, and of columns constants would be copied as many times as there are values.
+SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
 
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
@@ -83,8 +94,11 @@ def _by_bands(
     raw_ref: float,
 ) -> None:
     """BAND columns after BAND columns: their constants, then their values. For `raw_ref` see `_fill`."""
-    p, upright, x, out = results.shape[0], lines.upright, borrowed(lines.x), borrowed(lines.out)
-    c = np.empty((-(-min(p, BAND) // ROW_BLOCK), n_constants, ROW_BLOCK))
+    results, found, x, out = borrowed(results), borrowed(found), borrowed(lines.x), borrowed(lines.out)
+    p, upright = results.shape[0], lines.upright
+    height = x.size - (p - 1) * lines.stride if upright else 0
+    blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
+    c = aligned(np.empty((blocks + 1, n_constants, _WIDTH)))
     for left in range(0, p, BAND):
         right = min(left + BAND, p)
         for k in range(-(-(right - left) // ROW_BLOCK)):
@@ -93,10 +107,9 @@ def _by_bands(
             _fill(prepare, results[first:last], raw_ref, c[k])
             for j in range(last - first):
                 found[LOW, first + j], found[HIGH, first + j] = c[k, LOW, j], c[k, HIGH, j]
-        width = x.size - (p - 1) * lines.stride if upright else right - left
         begin, to = (left * lines.stride, left * lines.out_stride) if upright else (left, left)
         band = _Lines(x[begin:], lines.stride, out[to:], lines.out_stride, upright)
-        _along_lines(transform, band, width, c, found[EXTREME, left:right])
+        _along_lines(transform, band, height, right - left, c, found[EXTREME, left:right])
 
 
 @inlined
@@ -106,9 +119,11 @@ def _fill(prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray)
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
     """
     widest_vectors()
-    n, raw = results.shape[0], raw_ref == raw_ref
+    n, raw, results = results.shape[0], raw_ref == raw_ref, borrowed(results)
     fields = np.empty((6, ROW_BLOCK))
     for j in range(n):
+        for k in range(0, N_RESULTS, LANES):
+            prefetch(results, (j + ROW_BLOCK // 8, k))
         fit = results[j]
         fields[_L, j] = fit[LMBDA]
         fields[_R, j], fields[_A, j] = raw_ref if raw else fit[REF], 1.0 if raw else fit[SLOPE]
@@ -123,48 +138,86 @@ def _fill(prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray)
 
 
 @inlined
-def _along_lines(transform: _Transform, lines: _Lines, width: int, c: FloatArray, extreme: FloatArray) -> None:
-    """`transform` every block of every line of `width` values, prefetching what comes after it."""
+def _along_lines(transform: _Transform, lines: _Lines, height: int, p: int, c: FloatArray, extreme: FloatArray) -> None:
+    """`transform` every block of every line, prefetching what comes after it; `p` columns, of `height` if upright."""
     widest_vectors()
     x, out, upright = borrowed(lines.x), borrowed(lines.out), lines.upright
-    spare, column, seen = np.empty((3, ROW_BLOCK)), np.empty((c.shape[1], ROW_BLOCK)), np.empty(ROW_BLOCK)
-    ahead, step = ROW_BLOCK if upright else lines.stride, _LINE_BYTES // x.itemsize
-    for line in range(extreme.size if upright else -(-x.size // lines.stride)):
-        start = line * lines.stride
+    joined, n_lines, stride, out_stride, width = _lines_of(lines, height, p)
+    if joined and not upright:
+        _repeat(c, p, min(width, x.size))
+    spare, column = aligned(np.empty((4, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
+    ahead, step = ROW_BLOCK if upright else stride, _LINE_BYTES // x.itemsize
+    for line in range(n_lines):
+        start = line * stride
         stop = min(start + width, x.size)
-        if upright:
-            _spread(c[line // ROW_BLOCK], line % ROW_BLOCK, min(width, ROW_BLOCK), column)
-            seen[:] = 0.0
         for k in range(-(-(stop - start) // ROW_BLOCK)):
             first = start + k * ROW_BLOCK
             n = min(ROW_BLOCK, stop - first)
             for j in range(0, n, step):
                 prefetch(x, (first + ahead + j,))
+            if upright and (joined or k == 0):
+                _spread(c, line * height + k * ROW_BLOCK, n, height, column)
             constants = borrowed(column) if upright else borrowed(c[k])
-            noted = borrowed(seen) if upright else borrowed(extreme[k * ROW_BLOCK :])
-            _note_extreme(x[first : first + n], constants, noted)
+            if _any_extreme(x[first : first + n], constants):
+                place = line * height if upright else 0
+                _note_extreme(x[first : first + n], constants, place + k * ROW_BLOCK, height if upright else 1, extreme)
             if out.size > 0:
-                to = line * lines.out_stride + k * ROW_BLOCK
+                to = line * out_stride + k * ROW_BLOCK
                 transform(x[first : first + n], constants, out[to : to + n], spare)
-        if upright:
-            extreme[line] = max(extreme[line], seen.max())
 
 
 @inlined
-def _spread(c: FloatArray, j: int, n: int, column: FloatArray) -> None:
-    """The constants of one column, n times."""
-    for k in range(c.shape[0]):
-        for i in range(n):
-            column[k, i] = c[k, j]
+def _lines_of(lines: _Lines, height: int, p: int) -> tuple[bool, int, int, int, int]:
+    """Whether lines are joined; how many there are then, how far apart, and of how many values."""
+    length = height if lines.upright else p
+    apart = lines.stride != length or (lines.out.size > 0 and lines.out_stride != length)
+    if apart or length >= (SHORTEST_COLUMN if lines.upright else SHORTEST_ROW):
+        return False, p if lines.upright else -(-lines.x.size // lines.stride), lines.stride, lines.out_stride, length
+    width = length * (p if lines.upright else max(1, SHORTEST_ROW // length))
+    return True, 1 if lines.upright else -(-lines.x.size // width), width, width, width
 
 
 @inlined
-def _note_extreme(x: FloatArray, c: FloatArray, extreme: FloatArray) -> None:
-    """extreme = 1 for values of a block that are not ordinary."""
+def _repeat(c: FloatArray, p: int, width: int) -> None:
+    """The constants of p columns for a line of so many values, in which they follow one another again and again."""
+    for j in range(p, width):
+        to, of = j, j - p
+        for k in range(c.shape[1]):
+            c[to // ROW_BLOCK, k, to % ROW_BLOCK] = c[of // ROW_BLOCK, k, of % ROW_BLOCK]
+
+
+@inlined
+def _spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
+    """The constants of n values from number `first` on, of columns of so many values one after the other."""
+    j, begin = first // height, 0
+    end = (j + 1) * height - first
+    while begin < n:
+        block, place = j // ROW_BLOCK, j % ROW_BLOCK
+        for i in range(begin, min(n, end), LANES):
+            for k in range(c.shape[1]):
+                store(column, (k, i), in_all_lanes(c[block, k, place]))  # up to seven more: the next column's
+        j, begin, end = j + 1, end, end + height
+
+
+@inlined
+def _any_extreme(x: FloatArray, c: FloatArray) -> bool:
+    """Whether a value of a block is not ordinary."""
     widest_vectors()
-    low, high = c[LOW], c[HIGH]
+    low, high, n = c[LOW], c[HIGH], 0
     for j in range(x.size):
-        extreme[j] = 1.0 if (x[j] < low[j]) | (x[j] > high[j]) else extreme[j]
+        n += (x[j] < low[j]) | (x[j] > high[j])
+    return n > 0
+
+
+@kernel
+def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme: FloatArray) -> None:
+    """extreme = 1 for columns of values of a block that are not ordinary; their numbers, from `first` on, by `height`.
+
+    The last line of joined rows has columns more than once.
+    """
+    for j in range(x.size):
+        if x[j] < c[LOW, j] or x[j] > c[HIGH, j]:
+            extreme[(first + j) // height % extreme.size] = 1.0
 
 
 # --- float64 ------------------------------------------------------------------------------------------
@@ -174,7 +227,7 @@ _ENTRY = (READ_COLUMN, INTEGER, ROWS, ROWS, COLUMN, INTEGER, BOOLEAN)
 
 @inlined
 def _boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, False, c, j)
+    boxcox.boxcox_constants(fields[_L, j], False, c, j)
 
 
 @entry(_ENTRY)
@@ -183,12 +236,12 @@ def _boxcox(
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
     prepare, transform = _boxcox_constants, boxcox.boxcox_block
-    _by_bands(prepare, transform, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(prepare, transform, boxcox.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
 def _inv_boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, False, c, j)
+    boxcox.boxcox_constants(fields[_L, j], True, c, j)
 
 
 @entry(_ENTRY)
@@ -197,12 +250,12 @@ def _inv_boxcox(
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
     prepare, transform = _inv_boxcox_constants, boxcox.inv_boxcox_block
-    _by_bands(prepare, transform, boxcox.N_CONSTANTS, lines, results, found, math.nan)
+    _by_bands(prepare, transform, boxcox.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
 def _boxcox_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], False, True, c, j)
+    boxcox.boxcox_standardized_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], c, j)
 
 
 @entry(_ENTRY)
@@ -213,7 +266,7 @@ def _boxcox_standardized(
     _by_bands(
         _boxcox_standardized_constants,
         boxcox.boxcox_standardized_block,
-        boxcox.N_CONSTANTS,
+        boxcox.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
@@ -223,7 +276,7 @@ def _boxcox_standardized(
 
 @inlined
 def _boxcox_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], True, True, c, j)
+    boxcox.boxcox_unstandardized_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], c, j)
 
 
 @entry(_ENTRY)
@@ -234,7 +287,7 @@ def _boxcox_unstandardized(
     _by_bands(
         _boxcox_unstandardized_constants,
         boxcox.boxcox_unstandardized_block,
-        boxcox.N_CONSTANTS,
+        boxcox.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
@@ -244,9 +297,7 @@ def _boxcox_unstandardized(
 
 @inlined
 def _yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    yeojohnson.yeojohnson_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], False, False, c, j
-    )
+    yeojohnson.yeojohnson_constants(fields[_L, j], False, c, j)
 
 
 @entry(_ENTRY)
@@ -254,16 +305,12 @@ def _yeojohnson(
     x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
 ) -> None:
     lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(
-        _yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.N_CONSTANTS, lines, results, found, math.nan
-    )
+    _by_bands(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
 def _inv_yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    yeojohnson.yeojohnson_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], True, False, c, j
-    )
+    yeojohnson.yeojohnson_constants(fields[_L, j], True, c, j)
 
 
 @entry(_ENTRY)
@@ -274,7 +321,7 @@ def _inv_yeojohnson(
     _by_bands(
         _inv_yeojohnson_constants,
         yeojohnson.inv_yeojohnson_block,
-        yeojohnson.N_CONSTANTS,
+        yeojohnson.CONSTANTS,
         lines,
         results,
         found,
@@ -284,8 +331,8 @@ def _inv_yeojohnson(
 
 @inlined
 def _yeojohnson_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    yeojohnson.yeojohnson_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], False, True, c, j
+    yeojohnson.yeojohnson_standardized_constants(
+        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j
     )
 
 
@@ -297,7 +344,7 @@ def _yeojohnson_standardized(
     _by_bands(
         _yeojohnson_standardized_constants,
         yeojohnson.yeojohnson_standardized_block,
-        yeojohnson.N_CONSTANTS,
+        yeojohnson.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
@@ -307,8 +354,8 @@ def _yeojohnson_standardized(
 
 @inlined
 def _yeojohnson_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    yeojohnson.yeojohnson_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], True, True, c, j
+    yeojohnson.yeojohnson_unstandardized_constants(
+        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j
     )
 
 
@@ -320,7 +367,7 @@ def _yeojohnson_unstandardized(
     _by_bands(
         _yeojohnson_unstandardized_constants,
         yeojohnson.yeojohnson_unstandardized_block,
-        yeojohnson.N_CONSTANTS,
+        yeojohnson.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,

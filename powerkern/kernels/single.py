@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
+from powerkern.kernels.branch import HIGH, LOW
 from powerkern.kernels.elementary import exp, expm1, log, log1p, split_normal
 from powerkern.kernels.floats import SMALLEST_NORMAL
 
@@ -105,12 +106,17 @@ def exp_short(t: float) -> float:
     return power * (1.0 + (r + r * r * q))
 
 
+@inlined
+def _exp_within(t: float) -> float:
+    """e**t, for a bound: between e**-690 and e**690."""
+    return exp_short(_smaller(_larger(t, -690.0), 690.0))
+
+
 # --- the constants of columns -------------------------------------------------------------------------
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
 
-#: Rows of the arrays of constants: the bounds between which values are ordinary (none is: low > high), and more.
-LOW, HIGH = range(2)
+# rows of an array of constants, after those of the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
 _SCALE, _M_INVERSE, _CENTER = range(2, 5)
 BOXCOX_CONSTANTS, INV_BOXCOX_CONSTANTS = 6, 5
@@ -133,18 +139,18 @@ def _larger(x: float, y: float) -> float:
 
 
 @inlined
-def _log_bounds(m: float, above: float, below: float) -> tuple[float, float]:
+def _log_bounds(m_inverse: float, above: float, below: float) -> tuple[float, float]:
     """The a between which -below <= m a <= above."""
-    ascends = m > 0.0
-    return -(below if ascends else above) / abs(m), (above if ascends else below) / abs(m)
+    ascends, size = m_inverse > 0.0, abs(m_inverse)
+    return -(below if ascends else above) * size, (above if ascends else below) * size
 
 
 @inlined
-def _origin(m: float, y: float) -> tuple[float, float, bool]:
+def _origin(m: float, m_inverse: float, y: float) -> tuple[float, float, bool]:
     """1 + m y, the a with b_m(a) = y, and whether rounding leaves enough digits of them."""
     ratio = 1.0 + m * y
     sound = (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
-    return ratio, log1p(m * y) / m, sound
+    return ratio, log1p(m * y) * m_inverse, sound
 
 
 @inlined
@@ -154,33 +160,36 @@ def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -
 
 
 @inlined
-def _boxcox_origin(lmbda: float, ref: float, a: float, b: float) -> tuple[float, float, float, bool]:
-    """(m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
+def _boxcox_origin(lmbda: float, ref: float, a: float, b: float) -> tuple[float, float, float, float, bool]:
+    """(m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
     m = _divisor(lmbda)
-    ratio, d, sound = _origin(m, -b / a)
+    m_inverse = 1.0 / m
+    ratio, d, sound = _origin(m, m_inverse, -b / a)
     center, slope = ref * exp(d), a * ratio
     sound &= (center > 2.0 * _TINY) & (center < _LARGEST) & (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
-    return m, center, slope, sound
+    return m, m_inverse, center, slope, sound
 
 
 @inlined
 def boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: FloatArray, j: int) -> None:
     """For a b_lmbda(ln(x/ref)) + b."""
-    m, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
-    low, high = _log_bounds(m, _STEEP, _DEEP)
-    _write_bounds(_larger(center * exp(low), _TINY), _smaller(center * exp(high), _LARGEST), sound, c, j)
-    c[_M, j], c[_REF, j], c[_REF_INVERSE, j], c[_SLOPE, j] = m, center, 1.0 / center, slope / m
+    m, m_inverse, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
+    low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
+    low, high = center * _exp_within(low), center * _exp_within(high)
+    _write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
+    c[_M, j], c[_REF, j], c[_REF_INVERSE, j], c[_SLOPE, j] = m, center, 1.0 / center, slope * m_inverse
 
 
 @inlined
 def inv_boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: FloatArray, j: int) -> None:
     """For its inverse."""
-    m, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
-    low, high = _log_bounds(m, _DEEP, _NEAR_END)
+    m, m_inverse, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
+    low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log(center)
     low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
-    _write_bounds(slope * expm1(m * low) / m, slope * expm1(m * high) / m, sound & (low < high), c, j)
-    c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = m / slope, 1.0 / m, center
+    slope *= m_inverse
+    _write_bounds(slope * expm1(m * low), slope * expm1(m * high), sound & (low < high), c, j)
+    c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
 # Yeo-Johnson: what depends on the sign of x stands in pairs, the first for x >= 0
@@ -196,6 +205,8 @@ class _Origin(NamedTuple):
     negative: bool
     m: float
     other: float
+    m_inverse: float
+    other_inverse: float
     #: |x0|, and ln(1 + .)
     center: float
     log_base: float
@@ -213,18 +224,18 @@ def _yeojohnson_origin(lmbda: float, ref: float, a: float, b: float, log_factor:
     negative = (ref < 0.0) | ((ref == 0.0) & (b > 0.0))
     upper, lower = _divisor(lmbda), _divisor(2.0 - lmbda)
     m, other = lower if negative else upper, upper if negative else lower
-    size = abs(ref)
-    shift = log_factor if ref == 0.0 else m * log1p(size)
-    growth = exp(shift)
-    unit = growth if ref == 0.0 else 1.0
-    ratio, d, sound = _origin(m, (b if negative else -b) / a * unit)
-    center = size + (1.0 + size) * expm1(d)
-    near, far = a / unit * ratio, a / growth
-    log_base = log1p(center)
-    zero = near * expm1(-m * log_base) / m
+    m_inverse, other_inverse = 1.0 / m, 1.0 / other
+    size, log_size = abs(ref), log1p(abs(ref))
+    shift = log_factor if ref == 0.0 else m * log_size
+    far = a * exp(-shift)
+    slope = far if ref == 0.0 else a
+    ratio, d, sound = _origin(m, m_inverse, (b if negative else -b) / slope)
+    center, near, log_base = size + (1.0 + size) * expm1(d), slope * ratio, log_size + d
+    zero = near * expm1(-m * log_base) * m_inverse
     sound &= (center >= 0.0) & (center < _LARGEST) & (near > SMALLEST_NORMAL) & (near < _SLOPE_MAX)
     both = (abs(shift) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT) & (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
-    return _Origin(negative, m, other, center, log_base, near, far, -zero if negative else zero, sound, both)
+    zero = -zero if negative else zero
+    return _Origin(negative, m, other, m_inverse, other_inverse, center, log_base, near, far, zero, sound, both)
 
 
 @inlined
@@ -248,17 +259,17 @@ def yeojohnson_constants(
 ) -> None:
     """For a Psi(x) + b, see `yeojohnson_standardized`."""
     o = _yeojohnson_origin(lmbda, ref, a, b, log_factor)
-    low, high = _log_bounds(o.m, _STEEP, _DEEP)
+    low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
-    nearest = base * exp(low) - 1.0
-    end = _smaller(base * exp(high) - 1.0, _LARGEST)
-    beyond = _smaller(exp(_log_bounds(o.other, _STEEP, _DEEP)[1]) - 1.0, _LARGEST)
+    nearest = base * _exp_within(low) - 1.0
+    end = _smaller(base * _exp_within(high) - 1.0, _LARGEST)
+    beyond = _smaller(_exp_within(_log_bounds(o.other_inverse, _STEEP, _DEEP)[1]) - 1.0, _LARGEST)
     beyond = -beyond if o.both & (nearest <= 0.0) else 0.0
     _write_interval(_larger(nearest, _TINY if o.negative else 0.0), end, beyond, o.negative, o.sound, c, j)
     _write_pair(_CENTERS, o.center, 0.0, o.negative, c, j)
     _write_pair(_INVERSES, 1.0 / base, 1.0, o.negative, c, j)
     _write_pair(_MS, o.m, o.other, o.negative, c, j)
-    near, far = o.near / o.m, -o.far / o.other
+    near, far = o.near * o.m_inverse, -o.far * o.other_inverse
     _write_pair(_SLOPES, -near if o.negative else near, -far if o.negative else far, o.negative, c, j)
     _write_pair(_OFFSETS, 0.0, o.zero, o.negative, c, j)
 
@@ -275,24 +286,27 @@ def inv_yeojohnson_constants(
     log_base = o.log_base if apart else 0.0
     slope = o.near if apart else o.far
     start = 0.0 if apart else o.zero
-    low, high = _log_bounds(o.m, _DEEP, _NEAR_END)
-    low = _larger(low, log1p(base * 2.0**-10) - log_base)
+    low, high = _log_bounds(o.m_inverse, _DEEP, _NEAR_END)
+    low = _larger(low, log_about_one(1.0 + base * 2.0**-10, base * 2.0**-10) - log_base)
     high = _smaller(high, _LOG_LARGEST - log_base)
     # on the other side, start is rounded, and shows where 1 + m y is small
-    lost = abs(o.other) * expm1(shift) / o.m * 2.0**-22
-    near_end = _smaller(_NEAR_END, -log(_larger(lost, 1e-300)))
-    far_high = _smaller(_log_bounds(o.other, _DEEP, near_end)[1], _LOG_LARGEST)
-    beyond = 0.0 if apart | ((o.other < 0.0) & (near_end < 0.1)) else -o.far * expm1(o.other * far_high) / o.other
-    first, last = slope * expm1(o.m * low) / o.m, slope * expm1(o.m * high) / o.m
+    lost = abs(o.other) * expm1_short(_smaller(shift, _FAR_ORIGIN)) * o.m_inverse * 2.0**-22
+    lost = _larger(lost, 1e-300)
+    near_end = _smaller(_NEAR_END, -log_about_one(lost, lost - 1.0))
+    far_high = _smaller(_log_bounds(o.other_inverse, _DEEP, near_end)[1], _LOG_LARGEST)
+    beyond = -o.far * expm1(o.other * far_high) * o.other_inverse
+    beyond = 0.0 if apart | ((o.other < 0.0) & (near_end < 0.1)) else beyond
+    slope *= o.m_inverse
+    first, last = slope * expm1_short(o.m * low), slope * expm1(o.m * high)
     offset = -start if o.negative else start
     bottom = offset + (beyond if beyond < 0.0 else first)
     top = offset + last
     _write_bounds(
         -top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high) & (bottom <= top), c, j
     )
-    scale, far_scale = o.m / slope, -o.other / o.far
+    scale, far_scale = 1.0 / slope, -o.other / o.far
     _write_pair(_SCALES, -scale if o.negative else scale, -far_scale if o.negative else far_scale, o.negative, c, j)
-    _write_pair(_M_INVERSES, 1.0 / o.m, 1.0 / o.other, o.negative, c, j)
+    _write_pair(_M_INVERSES, o.m_inverse, o.other_inverse, o.negative, c, j)
     _write_pair(_STARTS, start, o.zero, o.negative, c, j)
     _write_pair(_BASES, base, 0.0, o.negative, c, j)
     # all values are on one side of 0 where that is not reached

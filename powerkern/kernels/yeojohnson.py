@@ -18,6 +18,7 @@ from powerkern._jit import entry, fma, inlined, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.branch import (
     DEEP,
+    LARGE,
     LINEAR,
     LOG_END,
     NOISELESS,
@@ -31,6 +32,7 @@ from powerkern.kernels.branch import (
     moderate_forwards,
     reach,
     times_pair,
+    write_bounds,
 )
 from powerkern.kernels.elementary import (
     BLOCK,
@@ -51,9 +53,7 @@ from powerkern.kernels.elementary import (
     split_one_plus,
 )
 
-# |x| up to this are ordinary
-_LARGE = 1e300
-_LOG_LARGE = math.log(_LARGE)
+_LOG_LARGE = math.log(LARGE)
 
 # --- one value at a time ----------------------------------------------------------------------------
 
@@ -438,7 +438,7 @@ def _ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tupl
     span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
     nearest = _SMALLEST if ref < 0.0 else 0.0
     low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
-    low, high = low if low > nearest else nearest, high if high < _LARGE else _LARGE
+    low, high = low if low > nearest else nearest, high if high < LARGE else LARGE
     first, last = (low, high) if ref > 0.0 else (-high, -low)
     return -size if ref == 0.0 else first, size if ref == 0.0 else last
 
@@ -560,69 +560,74 @@ def yeojohnson_unstandardized(
 #
 # As in `powerkern.kernels.boxcox`.
 
-#: Rows of the array of constants that `yeojohnson_constants` writes. In pairs, the first is for x >= 0.
-LOW, HIGH, _LMBDA, _LOWER_M_LO = range(4)
+# rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
+_LMBDA, _LOWER_M_LO = 2, 3
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
-_REF, _ZERO, _SLOPE, _SLOPE_INVERSE, _OFFSET, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = range(10, 18)
-_CENTER, _LOG_BASE, _GROWTH = range(18, 24, 2)
-N_CONSTANTS = 24
+_REF, _OFFSET, _SLOPE, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = 2, 3, *range(8, 12)
+_SLOPE_INVERSE, _ZERO = 4, 5
+_GROWTH, _CENTER, _LOG_BASE, _EXPONENT = range(8, 16, 2)
+CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 10, 12, 15
 
 
 @inlined
-def yeojohnson_constants(
-    lmbda: float,
-    ref: float,
-    a: float,
-    b: float,
-    log_factor: float,
-    inverse: bool,
-    standardized: bool,
-    c: FloatArray,
-    j: int,
-) -> None:
-    """Write the constants of column j: for psi or its inverse, raw or as in `yeojohnson_standardized`.
+def _write_pair(k: int, upper: float, lower: float, c: FloatArray, j: int) -> None:
+    c[k, j], c[k + 1, j] = upper, lower
 
-    As in `boxcox_constants`, the flags are compile-time constants.
-    """
-    if not standardized:
-        ref = log_factor = 0.0
+
+@inlined
+def yeojohnson_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> None:
+    """The constants of column j for psi, or for its inverse."""
+    e, e_lower = exponent_pair(lmbda)
+    if inverse:
+        high = _ordinary_image(lmbda)
+        moderate = moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
+    else:
+        high = _ordinary_size(lmbda, e)
+        moderate = moderate_forwards(_steepest(lmbda))
+    write_bounds(-high, high, moderate, c, j)
+    c[_LMBDA, j], c[_LOWER_M_LO, j] = lmbda, e_lower.m_lo
+    _write_pair(_M, e.m, e_lower.m, c, j)
+    _write_pair(_INVERSE, e.inverse * e.unit, e_lower.inverse * e.unit, c, j)
+    _write_pair(_INVERSE_LO, e.inverse_lo * e.unit, e_lower.inverse_lo * e.unit, c, j)
+
+
+@inlined
+def yeojohnson_standardized_constants(
+    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
+) -> None:
+    """The constants of column j for `yeojohnson_standardized`."""
+    e, e_lower = exponent_pair(lmbda)
+    low, high = _ordinary_range(lmbda, ref, _shift(lmbda, ref, log_factor), e)
+    write_bounds(low, high, True, c, j)
+    # ordinary values are on the side of ref, the only side on which z is measured from ref
+    upwards, downwards = ref > 0.0, ref < 0.0
+    _write_pair(_M, e_lower.m if downwards else e.m, e.m if upwards else e_lower.m, c, j)
+    first, second = e_lower.inverse if downwards else e.inverse, e.inverse if upwards else e_lower.inverse
+    _write_pair(_INVERSE, first * e.unit, second * e.unit, c, j)
+    base_k, base_m = split(1.0 + abs(ref))
+    c[_REF, j], c[_SLOPE, j], c[_OFFSET, j] = ref, a, b
+    c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
+
+
+@inlined
+def yeojohnson_unstandardized_constants(
+    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
+) -> None:
+    """The constants of column j for `yeojohnson_unstandardized`."""
     e, e_lower = exponent_pair(lmbda)
     upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
     shift = _shift(lmbda, ref, log_factor)
     zero = _at_zero(lmbda, ref, shift)
     growth, lower_growth = exp(upper.shift), exp(lower.shift)
-    if standardized and inverse:
-        low, high = _ordinary_image_about(lmbda, ref, zero, growth, lower_growth)
-        low, high = a * low + b, a * high + b
-        steepness, other_steepness = abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth
-        steepness = steepness if steepness > other_steepness else other_steepness
-        moderate = (shift <= DEEP) & (steepness * abs(b) <= NOISELESS * a)
-    elif standardized:
-        low, high = _ordinary_range(lmbda, ref, shift, e)
-        moderate = True
-    elif inverse:
-        high = _ordinary_image(lmbda)
-        low, moderate = -high, moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
-    else:
-        high = _ordinary_size(lmbda, e)
-        low, moderate = -high, moderate_forwards(_steepest(lmbda))
-    moderate &= low <= high
-    c[LOW, j] = (low if low > -_LARGE else -_LARGE) if moderate else math.inf
-    c[HIGH, j] = (high if high < _LARGE else _LARGE) if moderate else -math.inf
-    c[_LMBDA, j], c[_LOWER_M_LO, j] = lmbda, e_lower.m_lo
-    # values in the range are on the side of ref, the only side on which z is measured from ref
-    upwards, downwards = (not inverse) & (ref > 0.0), (not inverse) & (ref < 0.0)
-    c[_M, j], c[_M + 1, j] = lower.m if downwards else upper.m, upper.m if upwards else lower.m
-    first, second = lower.inverse if downwards else upper.inverse, upper.inverse if upwards else lower.inverse
-    c[_INVERSE, j], c[_INVERSE + 1, j] = first * e.unit, second * e.unit
-    c[_INVERSE_LO, j], c[_INVERSE_LO + 1, j] = e.inverse_lo * e.unit, e_lower.inverse_lo * e.unit
-    c[_REF, j], c[_ZERO, j], c[_OFFSET, j] = ref, zero, b
-    c[_SLOPE, j], c[_SLOPE_INVERSE, j] = a, 1.0 / a
-    base_k, base_m = split(1.0 + abs(ref))
-    c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
-    c[_CENTER, j], c[_CENTER + 1, j] = upper.center, lower.center
-    c[_LOG_BASE, j], c[_LOG_BASE + 1, j] = upper.log_base, lower.log_base
-    c[_GROWTH, j], c[_GROWTH + 1, j] = growth, lower_growth
+    low, high = _ordinary_image_about(lmbda, ref, zero, growth, lower_growth)
+    steepness, other_steepness = abs(lmbda) * growth, abs(2.0 - lmbda) * lower_growth
+    steepness = steepness if steepness > other_steepness else other_steepness
+    write_bounds(a * low + b, a * high + b, (shift <= DEEP) & (steepness * abs(b) <= NOISELESS * a), c, j)
+    c[_EXPONENT, j], c[_REF, j], c[_ZERO, j], c[_OFFSET, j], c[_SLOPE_INVERSE, j] = lmbda, ref, zero, b, 1.0 / a
+    _write_pair(_INVERSE, upper.inverse * e.unit, lower.inverse * e.unit, c, j)
+    _write_pair(_GROWTH, growth, lower_growth, c, j)
+    _write_pair(_CENTER, upper.center, lower.center, c, j)
+    _write_pair(_LOG_BASE, upper.log_base, lower.log_base, c, j)
 
 
 @inlined
@@ -706,7 +711,7 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
     widest_vectors()
     d, signs = spare[0], spare[1]
     for j in range(out.size):
-        lmbda, zero = c[_LMBDA, j], c[_ZERO, j]
+        lmbda, zero = c[_EXPONENT, j], c[_ZERO, j]
         psi = (z[j] - c[_OFFSET, j]) * c[_SLOPE_INVERSE, j]
         below = c[_REF, j] < 0.0
         signed = -psi if below else psi

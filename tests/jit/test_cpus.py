@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import json
 import platform
 import shutil
 from pathlib import Path
 
+import numpy as np
 import processes
 import pytest
 
-import powerkern
+import powerkern as pk
 from powerkern._jit import JIT_DISABLED, cpus
 
 pytestmark = [
@@ -17,11 +20,14 @@ pytestmark = [
     pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs"),
 ]
 
+V2 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v2"]))
 V3 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v3"]))
 V4 = "+" + ",+".join(sorted(cpus.levels()["x86-64-v4"]))
 #: A CPU with the features of a level that nobody has compiled for, and one with those of the next.
 WITHOUT_AVX512 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": V3}
 WITH_AVX512 = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": V4}
+#: Neither AVX2 nor fused multiply-add: old CPUs, small ones, and virtual machines that hide what theirs can do.
+WITHOUT_FMA = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
 
 COMPILE = "from powerkern.kernels.lambda_bounds import lambda_ranges as f; f.compile(); "
 HITS = "print(sum(f._compiled.stats.cache_hits.values())); "
@@ -103,6 +109,32 @@ def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
     assert first[0] == then[0]
 
 
+def fits():
+    """Fits and transforms of ordinary columns, of both families."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_gamma(rng.uniform(1.0, 9.0, 16), (60, 16))
+    for family, values in (("box-cox", x), ("yeo-johnson", x - 3.0)):
+        fit = pk.fit(values, family, n_threads=1)
+        yield fit.lmbda, fit.nll / fit.n_obs, fit.transform(values, n_threads=1)
+
+
+FITS = f"""
+import json, numpy as np, powerkern as pk
+from powerkern._jit.cpus import this_cpu
+{inspect.getsource(fits)}
+print(json.dumps([this_cpu().name, [[array.tolist() for array in fit] for fit in fits()]]))
+"""
+
+
+def test_code_without_fused_multiply_add_differs_in_the_last_bits_only(tmp_path):
+    """Products are error-free there too; sums are taken in other parts."""
+    name, theirs = json.loads(run(FITS, **WITHOUT_FMA, NUMBA_CACHE_DIR=str(tmp_path)))
+    assert name == "x86-64"
+    for found, expected in zip(theirs, fits(), strict=True):
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=2e-14, atol=2e-14)
+
+
 # --- code that a wheel has installed ---------------------------------------------------------------------
 
 
@@ -110,7 +142,7 @@ def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
 def installed(shared, tmp_path):
     """A copy of the package with code in it, as a wheel installs it."""
     sources = tmp_path / "site"
-    package = Path(powerkern.__file__).parent
+    package = Path(pk.__file__).parent
     shutil.copytree(package, sources / "powerkern", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(shared, sources / "powerkern" / "_compiled")
     return sources
@@ -139,3 +171,16 @@ def test_installed_code_that_is_damaged_or_of_other_sources_is_passed_over(insta
     assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "1"
     shutil.rmtree(v3)
     assert processes.run(COMPILE + HITS, installed, **environment, **WITH_AVX512) == "0"
+
+
+def test_a_cpu_without_avx2_compiles_unless_a_wheel_has_code_for_it(installed, tmp_path):
+    """None of the code that wheels hold can run there; code for plain x86-64 would."""
+    cache = tmp_path / "cache"
+    environment = {"NUMBA_DISABLE_JIT": "0", "NUMBA_CACHE_DIR": str(cache)}
+    assert processes.run(COMPILE + HITS, installed, **environment, **WITHOUT_FMA) == "0"
+    (compiled,) = cache.iterdir()
+    compiled.rename(installed / "powerkern" / "_compiled" / compiled.name)
+    nehalem = {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": V2}
+    for cpu in (WITHOUT_FMA, nehalem):
+        assert processes.run(COMPILE + HITS, installed, **environment, **cpu) == "1"
+    assert not list(cache.iterdir())

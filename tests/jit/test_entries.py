@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import os
 import pkgutil
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 
 import powerkern
 import powerkern.kernels
-from powerkern._jit import JIT_DISABLED
+from powerkern._jit import JIT_DISABLED, kernel, settings
 from powerkern._jit.entries import Entry
 from powerkern.kernels import elementary, lambda_bounds, mle
 from powerkern.kernels.likelihood import has_root_near
@@ -37,6 +38,18 @@ def entries():
             if isinstance(value, Entry):
                 found[f"{value.__module__}.{value.__name__}"] = value
     return found
+
+
+@kernel
+def _large(x):
+    total = 0.0
+    for i in range(x.size):
+        total += math.sin(x[i]) if x[i] > 0.0 else math.cos(x[i])
+    return total
+
+
+def _calls_a_large_kernel(x):
+    return _large(x) + _large(x[1:])
 
 
 # --- entries ------------------------------------------------------------------------------------------
@@ -78,6 +91,17 @@ def test_a_users_function_runs_the_same_code(tmp_path):
         "print((out == again).all(), np.allclose(out, 2.0 * (np.sqrt(x) - 1.0)))"
     )
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True True"
+
+
+@needs_jit
+def test_kernels_are_internal_to_their_entry():
+    """Else LLVM keeps the signature of each, and what short columns cost doubles."""
+    compiled = numba.njit(**settings.ENTRY_OPTIONS)(_calls_a_large_kernel)
+    compiled.compile("float64(float64[::1])")
+    (ir,) = compiled.inspect_llvm().values()
+    defined = [line for line in ir.splitlines() if line.startswith("define") and "_large" in line]
+    assert defined
+    assert [line for line in defined if "_calls_a" not in line and " internal " not in line] == []
 
 
 def test_importing_compiles_nothing():

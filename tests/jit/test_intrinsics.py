@@ -12,6 +12,7 @@ import pytest
 from powerkern import _jit
 
 needs_jit = pytest.mark.skipif(_jit.JIT_DISABLED, reason="nothing is compiled")
+needs_x86 = pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
 
 
 @numba.njit
@@ -32,6 +33,51 @@ def test_fused_multiply_add_rounds_once():
     a = 1.0 + 2.0**-30
     assert _jit.fma(a, a, -(1.0 + 2.0**-29)) == 2.0**-60
     assert bits(a, a, -(1.0 + 2.0**-29))[2] == 2.0**-60
+
+
+@numba.njit
+def with_aligned(n, skip):
+    room = np.arange(n + skip + 8.0)
+    moved = _jit.aligned(room[skip:])
+    first = moved[0]
+    for i in range(n):
+        moved[i] += 1.0
+    return first, moved.ctypes.data % 64, moved[:n].sum(), room
+
+
+@needs_jit
+@pytest.mark.parametrize("skip", range(8))
+def test_aligned_arrays_begin_with_a_cache_line(skip):
+    """They are the same memory, at most seven numbers further on, and stay alive after what they were made of."""
+    first, beyond, total, room = with_aligned(1000, skip)
+    assert beyond == 0
+    assert skip <= first < skip + 8
+    at = int(first)
+    np.testing.assert_array_equal(
+        room - np.arange(room.size), np.repeat([0.0, 1.0, 0.0], [at, 1000, room.size - at - 1000])
+    )
+    assert total == room[at : at + 1000].sum()
+
+
+FUSED = """
+import numba
+from powerkern import _jit
+
+@numba.njit
+def fused(a, b, c):
+    return _jit.fma(a, b, c)
+
+a = 1.0 + 2.0**-30
+print(fused(a, a, -(1.0 + 2.0**-29)) == 2.0**-60)
+"""
+
+
+@needs_jit
+@needs_x86
+def test_fused_multiply_add_rounds_once_where_the_cpu_has_none():
+    """The C library's function is called."""
+    plain = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "", "NUMBA_DISABLE_JIT": "0"}
+    assert processes.run(FUSED, **plain) == "True"
 
 
 # --- the widest vectors -------------------------------------------------------------------------------
@@ -60,7 +106,7 @@ for function in (plain, widest):
 
 
 @needs_jit
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names x86 CPUs")
+@needs_x86
 def test_the_widest_vectors_are_used():
     """On a CPU that has vectors of 512 bits LLVM takes 256, unless it is asked for them."""
     features = "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw"

@@ -389,7 +389,7 @@ def test_long_vectors_of_logs(n):
 
 def test_sum_close_to_one_keeps_its_digits():
     for logs in ([0.0, -50.0], [0.0] + [-60.0] * 5000, [-300.0, 0.0]):
-        assert logsumexp(logs) == pytest.approx(oracles.log_sum(logs), rel=1e-15 * SLACK, abs=0.0)
+        assert logsumexp(logs) == pytest.approx(oracles.log_sum(logs), rel=4e-15, abs=0.0)  # 2e-15 in vectors of two
 
 
 @given(log_vectors, st.floats(-1e3, 1e3))

@@ -54,6 +54,18 @@ def test_as_by_sorting(size, k):
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_only_what_is_asked_for():
+    values, completed, donors, residuals = problem()
+    expected = sorted_means(values, completed, donors, residuals, 10)
+    asked = np.random.default_rng(1).uniform(size=values.shape) < 0.5
+    means, corrections = np.where(asked, nan, 7.0), np.full_like(values, 7.0)
+    neighbor_means(values, np.ascontiguousarray(completed.T), donors, residuals, 10, REACH, means, corrections)
+    written = asked & ~np.isnan(expected[0])
+    for found, all_of_them in zip((means, corrections), expected, strict=True):
+        np.testing.assert_allclose(found[written], all_of_them[written], rtol=1e-10, atol=1e-12)
+        assert (found[~asked] == 7.0).all()
+
+
 def test_twins_share():
     values = np.array([[1.0, nan]])
     donors = np.array([[1.0, 3.0], [1.0, 5.0], [1.0, nan], [2.0, 9.0]])

@@ -127,6 +127,52 @@ def test_more_columns_than_constants_are_held_of(family, upright):
     np.testing.assert_array_equal(ordinary, np.tile(ordinary[: len(results)], times))
 
 
+@pytest.mark.parametrize("gap", [0, 3])
+@pytest.mark.parametrize("height", [1, 5, 20, 63, 64])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_short_columns(family, height, gap):
+    """Those that lie side by side are joined, so that blocks begin and end within columns."""
+    direction = columnwise.INVERSE_STANDARDIZED
+    results, values, expected, _ = cases(family, direction, columns(family, 80))
+    times = 30
+    lines = np.full((times * len(values), height + gap), -7.0)
+    lines[:, :height] = np.tile(values[:, -height:], (times, 1))
+    lines[::7, height // 2] = np.inf
+    x, out = lines.ravel()[: lines.size - gap], np.full(lines.size - gap, -7.0)
+    found = np.zeros((rowwise.N_FOUND, len(lines)))
+    every = np.tile(results, (times, 1))
+    rowwise.APPLY[family, direction](x, height + gap, every, found, out, height + gap, True)
+    within = lines[:, :height]
+    with np.errstate(invalid="ignore"):
+        outside = (within < found[:1].T) | (within > found[1:2].T)
+    np.testing.assert_array_equal(found[rowwise.EXTREME] > 0.0, outside.any(axis=1))
+    images = np.append(out, np.full(gap, -7.0)).reshape(lines.shape)
+    assert (images[:, height:] == -7.0).all()
+    np.testing.assert_array_equal(images[:, :height][~outside], np.tile(expected[:, -height:], (times, 1))[~outside])
+    assert outside.any(axis=1)[::7].all()
+    assert outside.mean() < 0.7
+
+
+@pytest.mark.parametrize("p", [1, 3, 100, 511])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_short_rows(family, p):
+    """They are joined; a value that is not ordinary is found in whichever row it is."""
+    direction = columnwise.FORWARD_STANDARDIZED
+    results, values, expected, _ = cases(family, direction, columns(family, 700))
+    some = np.arange(p) % len(results)
+    x = np.ascontiguousarray(values[some].T)
+    out = np.empty_like(x)
+    bounds, ordinary = along(family, direction, x, results[some], out)
+    with np.errstate(invalid="ignore"):
+        outside = (x < bounds[0]) | (x > bounds[1])
+    np.testing.assert_array_equal(ordinary, ~outside.any(axis=0))
+    np.testing.assert_array_equal(out[~outside], expected[some].T[~outside])
+    for row in (0, 1, 699):
+        at = x.copy()
+        at[row, p // 2] = np.inf
+        assert not along(family, direction, at, results[some], NOWHERE)[1][p // 2]
+
+
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values_without_an_image_are_extreme(family, direction):

@@ -1,0 +1,59 @@
+"""How entries are compiled: as numba compiles any function, but with kernels that are theirs alone.
+
+What numba links may be called from elsewhere, and LLVM then keeps the signature of every function that it does not put
+in its caller's place. A tuple of scratch arrays is passed as some hundred numbers: of short columns, copying these at
+every call took half of the time of robust fits. Code that is internal to its entry loses arguments that are not used,
+and functions with one call site.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from llvmlite.binding import Linkage
+from numba.core import typed_passes
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import LoweringPass, register_pass
+
+from powerkern._jit.compiler import KNOWN, MANGLED
+
+
+class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
+    """The code of an entry and of all that it calls, which nothing else does."""
+
+    def _optimize_final_module(self) -> None:
+        for each in self._final_module.functions:
+            if not each.is_declaration and each.linkage == Linkage.linkonce_odr and each.name.startswith(MANGLED):
+                each.linkage = Linkage.internal
+        super()._optimize_final_module()
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _WithKernels(LoweringPass):  # type: ignore[misc]
+    _name = "powerkern_with_kernels"
+
+    def __init__(self) -> None:
+        LoweringPass.__init__(self)
+
+    def run_pass(self, state: Any) -> bool:
+        state.library = EntryLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library.enable_object_caching()
+        return False
+
+
+class EntryCompiler(CompilerBase):  # type: ignore[misc]
+    """numba's compiler, for another library."""
+
+    def define_pipelines(self) -> list[Any]:
+        """The one pipeline, without Python objects."""
+        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        pipeline.add_pass_after(_WithKernels, typed_passes.IRLegalization)
+        pipeline.finalize()
+        return [pipeline]
+
+
+def entry_compiler() -> dict[str, Any]:
+    """The option that makes numba compile a function as an entry."""
+    return {"pipeline_class": EntryCompiler} if numba.__version__.startswith(KNOWN) else {}
