@@ -121,10 +121,10 @@ def test_missing_rows_are_dropped_rows(family, seed, n, spread):
     fit, gaps = pk.fit(x, family), pk.fit(with_gaps, family)
     z = gaps.transform(with_gaps)
     np.testing.assert_array_equal(np.isnan(z), np.isnan(with_gaps))
-    if gaps.route == fit.route:
+    if gaps.route == fit.route == pk.Route.TWO_PASS:
         np.testing.assert_array_equal(gaps._results, fit._results)
         np.testing.assert_array_equal(z[~np.isnan(z)], fit.transform(x))
-    assert close(gaps.lmbda, fit.lmbda)  # the number of rows, missing ones too, decides about lockstep
+    assert close(gaps.lmbda, fit.lmbda)  # by other routes, or from sums in another order: missing rows are among them
     np.testing.assert_allclose(gaps.nll, fit.nll, rtol=1e-11)
     np.testing.assert_allclose(z[~np.isnan(z)], fit.transform(x), rtol=1e-10, atol=1e-10)
 

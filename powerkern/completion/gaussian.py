@@ -30,7 +30,7 @@ _FARTHER, _FARTHEST = 2.5, 0.7
 #: Steps of a path that are reckoned with.
 _STEPS = 8
 #: Multiplications that take as long as what other work does to a value.
-_CHEAP = 32
+_CHEAP = 128
 _NO_RESIDUALS = np.empty((0, 0))
 
 

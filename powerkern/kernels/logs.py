@@ -88,9 +88,10 @@ def squeeze(x: FloatArray, weight: FloatArray, out: FloatArray, weight_out: Floa
             n += np.uint64(x[i] == x[i])
     else:
         for i in range(x.size):
-            out[n] = x[i]
-            weight_out[n] = weight[i]
-            n += np.uint64((x[i] == x[i]) & (weight[i] > 0.0))
+            value, own = x[i], weight[i]
+            out[n] = value
+            weight_out[n] = own
+            n += np.uint64((value == value) & (own > 0.0))
     return int(n)
 
 
@@ -272,10 +273,12 @@ def prepare(x: FloatArray, weight: FloatArray, family: int, work: Work) -> Prepa
 def unscanned(x: FloatArray, weight: FloatArray, family: int) -> Prepared:
     """A column taken for ordinary: its sign is that of a few evenly spaced values."""
     n = min(x.size, FEW)
-    n_negative = 0
+    n_negative = n_others = 0
     for i in range(n):
-        n_negative += x[i * (x.size // n)] < 0.0
-    sign = 0.0 if 0 < n_negative < n else 1.0 if n_negative == 0 else -1.0
+        value = x[i * (x.size // n)]
+        n_negative += value < 0.0
+        n_others += value >= 0.0
+    sign = 1.0 if n_negative == 0 else -1.0 if n_others == 0 else 0.0
     status = _OK if sign > 0.0 or is_mirrored(family) else BAD_NOT_POSITIVE
     return Prepared(x, weight, Scan(0, 0, 0, 0, 0), log_offset(family), sign, status)
 

@@ -5,6 +5,7 @@ How a column is fitted (`fit_column`), unless it is one of many short ones (`pow
 1. `powerkern.kernels.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
    one step on all values in float32, while their logs are taken; the last step in float64. It stops at a value for
    which that will not do.
+   Missing values have logs of 0, which add nothing to the sums, unless they are many.
 2. Then `powerkern.kernels.logs` counts NaN, negative values and the extremes in one integer pass, squeezes NaN out, and
    step 1 is tried again.
 3. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
@@ -67,7 +68,7 @@ def one_pass_column(
     The sums are compiled without weights, or with them where `weighted` is True, by its type.
     """
     column, n_eval = unscanned(x, weight, family), 0
-    for known in range(0 if weights.smallest > 0.0 else 1, 2):
+    for known in range(2):
         if known:
             column = prepare(x, weight, family, work)
             weights = weights_of(column.weight, column.x.size, weighted)

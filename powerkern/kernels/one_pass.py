@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import bits_of, float_of, kernel, prefetch, reduction, widest_vectors
+from powerkern._jit import bits_of, float_of, for_none, inlined, kernel, prefetch, reduction, widest_vectors
 from powerkern._status import Status
 from powerkern._typing import Float32Array, FloatArray
 from powerkern.kernels.elementary import exp, expm1_excess, log, log1p, log_normal
@@ -41,14 +41,14 @@ from powerkern.kernels.likelihood import (
     has_root_near,
     score_from_moments,
 )
-from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared, total_weight
+from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared
 from powerkern.kernels.minimize import RUNNING, newton_start, newton_step
 from powerkern.kernels.results import Optimum
 from powerkern.kernels.scratch import SAMPLE, Work
 
 AnyFloats = npt.NDArray[np.floating]
 F = TypeVar("F", bound=AnyFloats)
-Sums = tuple[float, float, float, float, float, float, float, float, float, float, float]
+Sums = tuple[float, float, float, float, float, float, float, float, float, float]
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
@@ -73,6 +73,9 @@ ONE_PASS_REACH = 600.0
 #: The effective number of values, (sum w)^2/sum w^2 (Kish), must be at least this: a few that carry nearly all of the
 #: weight need a reference among them, as two passes have it.
 MIN_EFFECTIVE = 32.0
+#: Missing values stay in the sums, where they add nothing, unless they are more than this share of a sample: then it is
+#: cheaper to squeeze them out first, and with weights that costs twice as much.
+MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.35
 #: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
 #: exponent from 0 and outliers dominate the higher moments, what is left out would count.
 TAYLOR_REACH = 1e-4
@@ -84,12 +87,18 @@ _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
 
 
 class LogSums(NamedTuple):
-    """Weighted sums of logs and of their squares, and bits of the ends of the values that they were taken of."""
+    """Weighted sums of logs and of their squares, and bits of the ends of the values that they were taken of.
+
+    `weight` and `weight_squares`: sums of the weights, and of their squares, of the values that are not missing, taken
+    where some may be.
+    """
 
     total: float
     squares: float
     low: int
     high: int
+    weight: float
+    weight_squares: float
 
 
 @reduction
@@ -102,54 +111,72 @@ def logs_of_one_sign(
     per_ref: float,
     d: FloatArray,
     d32: Float32Array,
+    gaps: bool | None,
 ) -> LogSums:
     """d = ln((base + |x|) per_ref), also rounded to float32, for x > 0 (`flip` = 0) or x < 0 (`flip` = SIGN).
 
+    With `gaps` (True, or None for none; known when this is compiled) values may be missing or have no weight: their d
+    is 0, which adds nothing to the sums of powers.
     `low` and `high` are the bits of the smallest and largest |x|, and show whether there are other values: `high` is at
     least INF_BITS if not all is finite, `low` negative if there is another sign bit, unless `kept` is MAGNITUDE (and
     not -1), which makes -0 of 0.
     """
     widest_vectors()
-    total = squares = 0.0
+    total = squares = n = n_squares = 0.0
     low, high = MAGNITUDE, SIGN
     for i in range(d.size):
         bits = (bits_of(x[i]) ^ flip) & kept
-        low = min(low, bits)
-        high = max(high, bits)
-        value = log_normal((base + float_of(bits)) * per_ref)
+        value, own = log_normal((base + float_of(bits)) * per_ref), _weight_at(weight, i)
+        if gaps is None:
+            low, high = min(low, bits), max(high, bits)
+        else:
+            present = (x[i] == x[i]) & (own > 0.0)
+            low, high = min(low, bits if present else MAGNITUDE), max(high, bits if present else SIGN)
+            value, own = value if present else 0.0, own if present else 0.0
         d[i] = value
         d32[i] = value
-        weighted = value
-        if weight is not None:
-            weighted = weight[i] * value
-        total += weighted
-        squares += weighted * value
-    return LogSums(total, squares, low, high)
+        if gaps is not None:
+            n += own
+            n_squares += own * own
+        total += own * value
+        squares += own * value * value
+    return LogSums(total, squares, low, high, n, n_squares)
 
 
 @reduction
-def signed_logs(x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array) -> LogSums:
-    """d = sign(x) ln(1 + |x|), also rounded to float32.
+def signed_logs(
+    x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array, gaps: bool | None
+) -> LogSums:
+    """d = sign(x) ln(1 + |x|), also rounded to float32; with `gaps` as in `logs_of_one_sign`.
 
     `high` is the bits of the largest x, `low` those of the largest -x; each is negative if no value has that sign, and
     at least INF_BITS if not all is finite.
     """
     widest_vectors()
-    total = squares = 0.0
+    total = squares = n = n_squares = 0.0
     low = high = SIGN
     for i in range(d.size):
         bits = bits_of(x[i])
-        low = max(low, bits ^ SIGN)
-        high = max(high, bits)
-        value = math.copysign(log_normal(1.0 + abs(x[i])), x[i])
+        value, own = math.copysign(log_normal(1.0 + abs(x[i])), x[i]), _weight_at(weight, i)
+        if gaps is None:
+            low, high = max(low, bits ^ SIGN), max(high, bits)
+        else:
+            present = (x[i] == x[i]) & (own > 0.0)
+            low, high = max(low, bits ^ SIGN if present else SIGN), max(high, bits if present else SIGN)
+            value, own = value if present else 0.0, own if present else 0.0
         d[i] = value
         d32[i] = value
-        weighted = value
-        if weight is not None:
-            weighted = weight[i] * value
-        total += weighted
-        squares += weighted * value
-    return LogSums(total, squares, low, high)
+        if gaps is not None:
+            n += own
+            n_squares += own * own
+        total += own * value
+        squares += own * value * value
+    return LogSums(total, squares, low, high, n, n_squares)
+
+
+@inlined
+def _weight_at(weight: FloatArray | None, i: int) -> float:
+    return 1.0 if weight is None else weight[i]
 
 
 @kernel
@@ -174,17 +201,16 @@ def terms(t: float, one: float) -> tuple[float, float, float, float]:
 
 @reduction
 def _sums_of_one_sign(d: AnyFloats, weight: AnyFloats | None, m: float) -> Sums:
-    """Weighted sums of Y_j and of the six products that the score needs, and the sum of the weights (None: 0)."""
+    """Weighted sums of Y_j and of the six products that the score needs,."""
     widest_vectors()
     zero, one = m - m, m / m
     s0, s1, s2, s3 = zero, zero, zero, zero
-    q00, q01, q11, q02, q03, q12, total = zero, zero, zero, zero, zero, zero, zero
+    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
         y0, y1, y2, y3 = terms(m * d[i], one)
         w0, w1, w2, w3 = y0, y1, y2, y3
         if weight is not None:
             w0, w1, w2, w3 = weight[i] * y0, weight[i] * y1, weight[i] * y2, weight[i] * y3
-            total += weight[i]
         s0 += w0
         s1 += w1
         s2 += w2
@@ -195,7 +221,7 @@ def _sums_of_one_sign(d: AnyFloats, weight: AnyFloats | None, m: float) -> Sums:
         q02 += w0 * y2
         q03 += w0 * y3
         q12 += w1 * y2
-    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12, total
+    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12
 
 
 @reduction
@@ -206,7 +232,7 @@ def _sums_of_both_signs(
     widest_vectors()
     zero, one = m_pos - m_pos, m_pos / m_pos
     s0, s1, s2, s3 = zero, zero, zero, zero
-    q00, q01, q11, q02, q03, q12, total = zero, zero, zero, zero, zero, zero, zero
+    q00, q01, q11, q02, q03, q12 = zero, zero, zero, zero, zero, zero
     for i in range(d.size):
         negative = d[i] < zero
         r = r_neg if negative else r_pos
@@ -218,7 +244,6 @@ def _sums_of_both_signs(
         w0, w1, w2, w3 = y0, y1, y2, y3
         if weight is not None:
             w0, w1, w2, w3 = weight[i] * y0, weight[i] * y1, weight[i] * y2, weight[i] * y3
-            total += weight[i]
         s0 += w0
         s1 += w1
         s2 += w2
@@ -229,12 +254,12 @@ def _sums_of_both_signs(
         q02 += w0 * y2
         q03 += w0 * y3
         q12 += w1 * y2
-    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12, total
+    return s0, s1, s2, s3, q00, q01, q11, q02, q03, q12
 
 
 @kernel
 def add_sums(d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs: bool, sums: FloatArray) -> None:
-    """Add the weighted sums of y, y', y'', y''' and of their products over the logs `d` to `sums`."""
+    """Add the weighted sums of y, y', y'', y''' and of their products over the logs `d` to `sums`; not the weights."""
     real: Any = d.dtype.type
     if both_signs:
         below = 2.0 - exponent
@@ -244,7 +269,6 @@ def add_sums(d: AnyFloats, weight: AnyFloats | None, exponent: float, both_signs
         part = _sums_of_one_sign(d, weight, real(exponent))
         r = 1.0 / exponent
     r2 = r * r
-    sums[WEIGHT] += d.size if weight is None else part[10]
     sums[Y] += part[0] * r
     sums[Y1] += part[1] * r2
     sums[Y2] += part[2] * (r2 * r)
@@ -293,10 +317,14 @@ class _Column(NamedTuple):
 
 
 class _Logs(NamedTuple):
-    """Logs and their weights, in float32 or float64: the largest magnitude, the weighted mean and spread."""
+    """Logs and their weights, in float32 or float64; their total, the largest magnitude, the weighted mean and spread.
+
+    Values that are missing have a log of 0, and what they weigh is not in the total.
+    """
 
     d: AnyFloats
     weight: AnyFloats | None
+    total: float
     farthest: float
     jacobian: float
     spread: float
@@ -364,8 +392,8 @@ class OnePass(NamedTuple):
 
     NOT_CERTIFIED where those sums lose too many digits.
 
-    `stopped`: at a value that is missing, not finite, or of a sign that was not expected. `n_obs`: the number of
-    values, or their weight.
+    `stopped`: at a value that is not finite, or of a sign that was not expected, or because many are missing. `n_obs`:
+    the number of values, or their weight.
     """
 
     optimum: Optimum
@@ -393,19 +421,29 @@ def _in_reach(column: _Column, exponent: float, farthest: float, reach: float) -
 
 
 @kernel
-def _logs(column: _Column, x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array) -> LogSums:
+def _logs(
+    column: _Column, x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array, gaps: bool | None
+) -> LogSums:
     if column.sign == 0.0:
-        return signed_logs(x, weight, d, d32)
+        return signed_logs(x, weight, d, d32, gaps)
     flip = SIGN if column.sign < 0.0 else 0
     kept = MAGNITUDE if column.known else -1
-    return logs_of_one_sign(x, weight, flip, kept, column.offset, 1.0 / (column.offset + column.ref), d, d32)
+    return logs_of_one_sign(x, weight, flip, kept, column.offset, 1.0 / (column.offset + column.ref), d, d32, gaps)
 
 
 @kernel
-def _spread(column: _Column, n: float, sums: LogSums) -> float:
-    """Standard deviation of the logs of weight `n`, about 0 with both signs."""
-    mean = 0.0 if column.sign == 0.0 else sums.total / n
-    return math.sqrt(max(sums.squares / n - mean * mean, 0.0))
+def _spread(column: _Column, sums: LogSums) -> float:
+    """Standard deviation of the logs, about 0 with both signs; 0 if there are none."""
+    if not sums.weight > 0.0:
+        return 0.0
+    mean = 0.0 if column.sign == 0.0 else sums.total / sums.weight
+    return math.sqrt(max(sums.squares / sums.weight - mean * mean, 0.0))
+
+
+@kernel
+def _as_expected(column: _Column, low: int, high: int) -> bool:
+    """Whether `LogSums` are of finite values of the expected sign, none missing."""
+    return high < INF_BITS and (low < INF_BITS if column.sign == 0.0 else low >= 0)
 
 
 @kernel
@@ -446,6 +484,7 @@ def _walk(column: _Column, logs: _Logs, start: float, stage: _Stage, moments: Fl
         if not _in_reach(column, at, logs.farthest, stage.reach):
             break
         moments[:] = 0.0
+        moments[WEIGHT] = logs.total
         for i in range(0, logs.d.size, CHUNK):
             end = i + CHUNK
             add_sums(logs.d[i:end], _part_of(logs.weight, i, end), at, column.sign == 0.0, moments)
@@ -467,26 +506,71 @@ def growth(t: FloatArray) -> float:
     return abs(bend)
 
 
-@kernel
-def _walk_on_sample(
-    column: _Column, x: FloatArray, weights: Weights, work: Work, moments: FloatArray
-) -> tuple[_Walk, float]:
-    """The optimum of at most SAMPLE evenly spaced values, nearly to float32 precision, and their spread.
+class _Sample(NamedTuple):
+    """Evenly spaced values of a column and their weights, and whether any or many of them are missing."""
 
-    A spread of 0 if they do not differ, or if one is missing, not finite or of an unexpected sign.
-    """
+    x: FloatArray
+    weight: FloatArray | None
+    gaps: bool
+    sparse: bool
+
+
+@kernel
+def _sample_of(x: FloatArray, weight: FloatArray | None, work: Work) -> _Sample:
+    """At most SAMPLE values."""
     stride = max(min(SAMPLE_STRIDE, x.size // ONE_PASS_MIN), -(-x.size // SAMPLE))
     n = x.size // stride
-    sampled = _every(stride, x, work.spare[n : 2 * n])
-    weight = _weights_of_every(stride, weights.values, work.split[:n])
-    d32, total = work.d32[:n], _total_weight(weight, n)
-    sums = _logs(column, sampled, weight, work.spare[:n], d32)
-    spread = _spread(column, total, sums)
+    values = _every(stride, x, work.spare[n : 2 * n])
+    own = _weights_of_every(weight, stride, work.split[:n])
+    missing = _n_missing(values, own)
+    return _Sample(values, own, missing > 0, _are_many(missing, n, own))
+
+
+@kernel
+def _walk_on_sample(
+    column: _Column, sample: _Sample, scale: float, work: Work, moments: FloatArray
+) -> tuple[_Walk, float]:
+    """The optimum of a sample, nearly to float32 precision, and their spread.
+
+    A spread of 0 if they do not differ, or if one is not finite or of an unexpected sign.
+    """
+    n = sample.x.size
+    weight, d32 = sample.weight, work.d32[:n]
+    none = _Seen(_no_sums(column), 0 if sample.gaps else n)
+    seen = _logs_of_run(column, sample.x, weight, work.spare[:n], d32, none, 0)
+    sums = _with_weights(seen, weight, n, _weight_of_first(weight, n))
+    spread = _spread(column, sums)
     if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
         return _Walk(1.0, 1.0, 0, False), 0.0
-    farthest = _farthest(column, sums.low, sums.high)
-    logs = _Logs(d32, _rounded(weight, weights.scale, work.weight32[:n]), farthest, sums.total / total, spread)
+    farthest, jacobian = _farthest(column, sums.low, sums.high), sums.total / sums.weight
+    logs = _Logs(d32, _rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
     return _walk(column, logs, 1.0, _COARSE, moments), spread
+
+
+@kernel
+def _is_sparse(x: FloatArray, weight: FloatArray | None) -> bool:
+    """Whether many of a few evenly spaced values are missing."""
+    few = min(x.size, FEW)
+    stride = x.size // few
+    missing = 0
+    for i in range(0, few * stride, stride):
+        missing += (x[i] != x[i]) | (not _weight_at(weight, i) > 0.0)
+    return _are_many(missing, few, weight)
+
+
+@kernel
+def _are_many(missing: int, n: int, weight: FloatArray | None) -> bool:
+    return missing > n * (MOST_MISSING if weight is None else MOST_MISSING_WEIGHTED)
+
+
+@reduction
+def _n_missing(x: FloatArray, weight: FloatArray | None) -> int:
+    """How many values are missing or have no weight."""
+    widest_vectors()
+    n = 0
+    for i in range(x.size):
+        n += (x[i] != x[i]) | (not _weight_at(weight, i) > 0.0)
+    return n
 
 
 @kernel
@@ -505,9 +589,9 @@ def _logs_and_sums(
 ) -> LogSums:
     """All logs, to ``work.spare``, and, while a chunk of them is in the cache, its float32 sums (exponent NaN: none).
 
-    Stops at a value that is missing, not finite or of an unexpected sign.
+    Stops at a value that is not finite or of an unexpected sign.
     """
-    sums = LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN)
+    seen = _Seen(_no_sums(column), x.size if weights.smallest > 0.0 else 0)
     ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
     d = work.spare[: x.size]
     moments[:] = 0.0
@@ -515,13 +599,27 @@ def _logs_and_sums(
         end = i + CHUNK
         part, chunk = _part_of(weights.values, i, end), d[i:end]
         d32 = work.d32[: chunk.size]
-        sums = _logs_of_chunk(column, x[i:end], part, ahead, chunk, d32, sums)
-        if max(sums.low, sums.high) >= INF_BITS or (column.sign != 0.0 and sums.low < 0):
+        seen = _logs_of_chunk(column, x[i:end], part, ahead, chunk, d32, seen, i)
+        if not _as_expected(column, seen.sums.low, seen.sums.high):
             break
         if exponent == exponent:
             weight32 = _rounded(part, weights.scale, work.weight32[: chunk.size])
             add_sums(d32, weight32, exponent, column.sign == 0.0, moments)
+    sums = _with_weights(seen, weights.values, x.size, (weights.total, weights.squares))
+    moments[WEIGHT] = weights.scale * sums.weight
     return sums
+
+
+class _Seen(NamedTuple):
+    """Sums of the logs of the first values of a column, `complete` of which, and all before, lie before any gap."""
+
+    sums: LogSums
+    complete: int
+
+
+@kernel
+def _no_sums(column: _Column) -> LogSums:
+    return LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN, 0.0, 0.0)
 
 
 @kernel
@@ -532,53 +630,105 @@ def _logs_of_chunk(
     ahead: int,
     d: FloatArray,
     d32: Float32Array,
-    sums: LogSums,
-) -> LogSums:
-    """Add `_logs` to `sums`, prefetching the values that lie `ahead` of each run."""
+    seen: _Seen,
+    start: int,
+) -> _Seen:
+    """Add the logs of a chunk, run by run, prefetching the values that lie `ahead` of each."""
     for i in range(0, x.size, _PREFETCHED):
-        run = x[i : i + _PREFETCHED]
+        end = i + _PREFETCHED
+        run = x[i:end]
         for j in range(0, run.size, _LINE):
             prefetch(run, (j + ahead,))
-        end = i + _PREFETCHED
-        part = _logs(column, run, _part_of(weight, i, end), d[i:end], d32[i:end])
-        low = max(sums.low, part.low) if column.sign == 0.0 else min(sums.low, part.low)
-        sums = LogSums(sums.total + part.total, sums.squares + part.squares, low, max(sums.high, part.high))
-    return sums
+        seen = _logs_of_run(column, run, _part_of(weight, i, end), d[i:end], d32[i:end], seen, start + i)
+    return seen
+
+
+@kernel
+def _logs_of_run(
+    column: _Column,
+    x: FloatArray,
+    weight: FloatArray | None,
+    d: FloatArray,
+    d32: Float32Array,
+    seen: _Seen,
+    start: int,
+) -> _Seen:
+    """Add `_logs` to what has been `seen`, for gaps from the first run on that has values not as expected."""
+    complete, part = seen.complete, _no_sums(column)
+    if start < complete:
+        part = _logs(column, x, weight, d, d32, None)
+        if not _as_expected(column, part.low, part.high):
+            complete = start
+    if start >= complete:
+        part = _logs(column, x, weight, d, d32, True)
+    return _Seen(_joined(column, seen.sums, part), complete)
+
+
+@kernel
+def _joined(column: _Column, a: LogSums, b: LogSums) -> LogSums:
+    low = max(a.low, b.low) if column.sign == 0.0 else min(a.low, b.low)
+    return LogSums(
+        a.total + b.total,
+        a.squares + b.squares,
+        low,
+        max(a.high, b.high),
+        a.weight + b.weight,
+        a.weight_squares + b.weight_squares,
+    )
 
 
 # --- weights, None where there are none ----------------------------------------------------------
 
 
 @kernel
-def _total_weight(weight: FloatArray | None, n: int) -> float:
-    if weight is None:
-        return float(n)
-    return total_weight(weight)
+def _nothing(weight: None, *rest: Any) -> None:
+    return None
 
 
+@for_none(_nothing)
 @kernel
-def _rounded(weight: FloatArray | None, scale: float, out: Float32Array) -> Float32Array | None:
+def _rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
     """The weights in float32, which a `scale` keeps them in the range of."""
     widest_vectors()
-    if weight is None:
-        return None
     for i in range(out.size):
         out[i] = scale * weight[i]
     return out
 
 
+@for_none(_nothing)
 @kernel
-def _part_of(weight: F | None, start: int, end: int) -> F | None:
-    if weight is None:
-        return None
-    return weight[start:end]  # type: ignore[return-value]
+def _part_of(weight: FloatArray, start: int, end: int) -> FloatArray:
+    return weight[start:end]
 
 
+@for_none(_nothing)
 @kernel
-def _weights_of_every(stride: int, weight: FloatArray | None, out: FloatArray) -> FloatArray | None:
-    if weight is None:
-        return None
+def _weights_of_every(weight: FloatArray, stride: int, out: FloatArray) -> FloatArray:
     return _every(stride, weight, out)
+
+
+@kernel
+def _with_weights(seen: _Seen, weight: FloatArray | None, n: int, every: tuple[float, float]) -> LogSums:
+    """The sums over all values, with the weights of those before the first gap; `every` is what all weigh."""
+    sums, complete = seen
+    total, squares = every if complete == n else _weight_of_first(weight, complete)
+    return LogSums(
+        sums.total,
+        sums.squares,
+        sums.low,
+        sums.high,
+        sums.weight + total,
+        sums.weight_squares + squares,
+    )
+
+
+@kernel
+def _weight_of_first(weight: FloatArray | None, n: int) -> tuple[float, float]:
+    """The sum of the first `n` weights, and that of their squares."""
+    if weight is None:
+        return float(n), float(n)
+    measured = _measured(weight[:n])
+    return measured.total, measured.squares
 
 
 @kernel
@@ -592,15 +742,20 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     x, n = column.x, column.x.size
     if n < ONE_PASS_MIN:
         return _declined(0, False)
-    if not weights.total * weights.total >= MIN_EFFECTIVE * weights.squares:
+    if not _is_even(weights.total, weights.squares):
         return _declined(0, False)
     moments, given = work.scratch.moments[0], exponent == exponent
+    if not known and _is_sparse(x, weights.values):
+        return _declined(0, True)
+    sample = _sample_of(x, weights.values, work)
+    if sample.sparse:
+        return _declined(0, True)
     wanted = _logs_wanted(column, weights.values, known)
-    if not 0.0 < wanted.offset + wanted.ref < math.inf:  # one of a few values is missing, or has no logarithm
+    if not 0.0 < wanted.offset + wanted.ref < math.inf:  # a few values are all missing, or one has no logarithm
         return _declined(0, True)
     walk, spread = _Walk(1.0, 1.0, 0, False), 0.0
     if not given:
-        walk, spread = _walk_on_sample(wanted, x, weights, work, moments)
+        walk, spread = _walk_on_sample(wanted, sample, weights.scale, work, moments)
         if spread == 0.0:
             return _declined(0, True)
     n_eval = walk.n_eval + (not given)
@@ -608,14 +763,15 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     sums = _logs_and_sums(wanted, x, weights, math.nan if given else start, work, moments)
     if not _admissible(wanted, sums.low, sums.high):
         return _declined(n_eval, True)
-    farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / weights.total
-    spread = _spread(wanted, weights.total, sums)
+    farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / sums.weight
+    spread = _spread(wanted, sums)
     if walk.good and _in_reach(wanted, start, farthest, _COARSE.reach) and center(moments):
         d1, d2, d3 = score_from_moments(moments, jacobian)
         start = newton_step(newton_start(start, 2.0 / spread, 0.0, 2), d1, d2, d3).x
-    if not (spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
+    even = _is_even(sums.weight, sums.weight_squares)
+    if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
-    logs = _Logs(work.spare[:n], weights.values, farthest, jacobian, spread)
+    logs = _Logs(work.spare[:n], weights.values, sums.weight, farthest, jacobian, spread)
     walk = _walk(wanted, logs, exponent if given else start, _GIVEN if given else FINE, moments)
     n_eval += walk.n_eval
     moved = walk.x - walk.evaluated_at
@@ -628,10 +784,16 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     best = Optimum(walk.x, mean, math.sqrt(variance), 0.0, wanted.ref, wanted.log_ref, nll, curvature, n_eval, status)
     low, high = float_of(sums.low), float_of(max(sums.high, 0))
     if wanted.sign > 0.0:
-        return OnePass(best, False, weights.total, low, high)
+        return OnePass(best, False, sums.weight, low, high)
     if wanted.sign < 0.0:
-        return OnePass(best, False, weights.total, -high, -low)
-    return OnePass(best, False, weights.total, -low, high)
+        return OnePass(best, False, sums.weight, -high, -low)
+    return OnePass(best, False, sums.weight, -low, high)
+
+
+@kernel
+def _is_even(total: float, squares: float) -> bool:
+    """Whether the effective number of values is large enough, given the sum of their weights and that of squares."""
+    return total * total >= MIN_EFFECTIVE * squares
 
 
 @kernel
@@ -651,23 +813,29 @@ def moments_at(t: FloatArray, step: float) -> tuple[float, float, float]:
 
 @kernel
 def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float) -> float:
-    """Mean log of a few evenly spaced values, or their weighted median: where values are tied Y_j vanishes there."""
-    n = min(x.size, FEW)
-    stride = x.size // n
+    """Mean log of a few evenly spaced values, or their weighted median: where values are tied Y_j vanishes there.
+
+    NaN if all of them are missing.
+    """
+    few = min(x.size, FEW)
+    stride = x.size // few
     if weight is not None:
-        return log(offset + _weighted_median(x[: n * stride : stride], weight[: n * stride : stride]))
-    total = 0.0
-    for i in range(n):
-        total += log(offset + abs(x[i * stride]))
-    return total / n
+        return log(offset + _weighted_median(x[: few * stride : stride], weight[: few * stride : stride]))
+    total = n = 0.0
+    for i in range(few):
+        value = abs(x[i * stride])
+        if value == value:
+            total += log(offset + value)
+            n += 1.0
+    return total / n if n > 0.0 else math.nan
 
 
 @kernel
 def _weighted_median(x: FloatArray, weight: FloatArray) -> float:
-    """The weighted median of magnitudes, of which there are few; NaN where too many are missing."""
+    """The weighted median of magnitudes, of which there are few; NaN if all are missing."""
     half = 0.0
     for i in range(x.size):
-        half += 0.5 * weight[i]
+        half += 0.5 * weight[i] if x[i] == x[i] else 0.0
     for i in range(x.size):
         below = equal = 0.0
         for j in range(x.size):
@@ -710,11 +878,11 @@ def optimum_of_logs(
     n, effective, total, squares = _sum_and_squares(d, weight)
     farthest, unit = max(-d[0], d[-1]), units.unit
     column = _Column(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
-    jacobian, spread = total / n, _spread(column, n, LogSums(total, squares, 0, 0))
+    jacobian, spread = total / n, _spread(column, LogSums(total, squares, 0, 0, n, 0.0))
     even = effective >= min(MIN_EFFECTIVE, 0.25 * d.size)
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _no_optimum(0)
-    is_given, logs = given == given, _Logs(d, weight, farthest, jacobian, spread)
+    is_given, logs = given == given, _Logs(d, weight, n, farthest, jacobian, spread)
     walk = _walk(column, logs, (given if is_given else start) * unit, _GIVEN if is_given else FINE, moments)
     mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):

@@ -28,6 +28,8 @@ from powerkern.kernels.results import (
     ROUTE,
     SCALE,
     STATUS,
+    X_MAX,
+    X_MIN,
 )
 from powerkern.kernels.scratch import SAMPLE, new_work
 
@@ -256,19 +258,54 @@ def test_values_without_weight_are_absent(odd):
     seen = rng.random(800) < 0.9
     x[~seen], weight[~seen] = odd, 0.0
     row = fitted(x, BOX_COX, weight)
-    np.testing.assert_array_equal(row, fitted(x[seen], BOX_COX, weight[seen]))
     assert row[ROUTE] == Route.ONE_PASS
+    assert_same_but_for_rounding(row, fitted(x[seen], BOX_COX, weight[seen]))
 
 
-def test_missing_values_have_no_weight():
+def assert_same_but_for_rounding(row, expected):
+    """Sums with absent values among them, and without."""
+    np.testing.assert_array_equal(row[[STATUS, X_MIN, X_MAX]], expected[[STATUS, X_MIN, X_MAX]])
+    figures = [LMBDA, LOC, SCALE, NLL, N_OBS]
+    np.testing.assert_allclose(row[figures], expected[figures], rtol=1e-11, atol=1e-12)
+    assert row[CURVATURE] == pytest.approx(expected[CURVATURE], rel=1e-7)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("first", [0, 500, 3000])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
+def test_missing_values_are_absent(name, share, first, weighted):
+    """Few, or many, from some row on: of either sign of NaN, whatever their weights."""
     rng = np.random.default_rng(11)
-    x, weight = rng.normal(size=800), rng.exponential(size=800)
-    seen = rng.random(800) < 0.7
-    missing = np.where(seen, x, np.nan)
-    row, expected = (fitted(*columns) for columns in (
-        (missing, YEO_JOHNSON, weight), (x[seen], YEO_JOHNSON, weight[seen])
-    ))  # fmt: skip
-    row[N_EVAL] = expected[N_EVAL]  # the missing ones were met on the way
+    n = first + 900
+    x, weight = DISTRIBUTIONS[name](rng, n), np.where(np.arange(n) % 7 == 3, 1e3, 1.0) * rng.uniform(0.5, 2.0, n)
+    missing = (rng.random(n) < share) & (np.arange(n) >= first)
+    gaps = np.where(missing, np.copysign(np.nan, rng.normal(size=n)), x)
+    all_weights, weights = (weight, weight[~missing]) if weighted else ((), ())
+    if JIT_DISABLED and first > 0:
+        pytest.skip("slow as plain Python")
+    assert_same_but_for_rounding(fitted(gaps, YEO_JOHNSON, all_weights), fitted(x[~missing], YEO_JOHNSON, weights))
+
+
+def test_missing_values_with_nearly_all_of_the_weight():
+    """Those that are there are fitted as if they were alone."""
+    rng = np.random.default_rng(13)
+    x, weight = rng.lognormal(size=900), rng.exponential(size=900)
+    missing = np.arange(900) % 20 == 7
+    weight[missing] = 1e25
+    row = fitted(np.where(missing, np.nan, x), BOX_COX, weight)
+    two = fitted_in_two_passes(x[~missing], BOX_COX, weight[~missing])
+    assert abs(row[LMBDA] - two[LMBDA]) <= 1e-12
+    assert row[N_OBS] == pytest.approx(two[N_OBS], rel=1e-14)
+
+
+@pytest.mark.parametrize("weight", [(), np.ones(1000)], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("n_seen", [1, 2, 20])
+def test_hardly_any_value_is_there(n_seen, weight):
+    x, at = np.full(1000, np.nan), np.linspace(0, 999, n_seen).astype(int)
+    x[at] = np.arange(1.0, n_seen + 1.0)
+    row = fitted(x, YEO_JOHNSON, weight)
+    expected = fitted(x[at], YEO_JOHNSON, weight[:n_seen] if len(weight) else ())
     np.testing.assert_array_equal(row, expected)
 
 
@@ -300,17 +337,17 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     """Logs, sums and score of a column: in float64, and from float32 logs into the second row."""
     d, d32 = np.empty(x.size), np.empty(x.size, np.float32)
     if both_signs:
-        total, squares, _, _ = ps.signed_logs(x, None, d, d32)
+        found = ps.signed_logs(x, None, d, d32, None)
     else:
-        total, squares, _, _ = ps.logs_of_one_sign(x, None, 0, -1, base, per_ref, d, d32)
-    moments[:] = 0.0
+        found = ps.logs_of_one_sign(x, None, 0, -1, base, per_ref, d, d32, None)
+    moments[:], moments[:, lk.WEIGHT] = 0.0, x.size
     for start in range(0, x.size, ps.CHUNK):
         ps.add_sums(d[start : start + ps.CHUNK], None, exponent, both_signs, moments[0])
         ps.add_sums(d32[start : start + ps.CHUNK], None, exponent, both_signs, moments[1])
     good, good32 = ps.center(moments[0]), ps.center(moments[1])
-    mean = total / x.size
+    mean = found.total / x.size
     score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
-    return d, d32, total, squares, good, good32, score, score32
+    return d, d32, found.total, found.squares, good, good32, score, score32
 
 
 SMALL = {
