@@ -40,7 +40,6 @@ def let_jitted_code_call(
 def _template(
     function: Callable[..., Any], choose: Callable[..., Callable[..., Any]], options: dict[str, Any]
 ) -> type[AbstractTemplate]:
-    parameters = inspect.signature(function)
     compiled: dict[Any, Any] = {}
 
     class Template(AbstractTemplate):  # type: ignore[misc]
@@ -48,10 +47,12 @@ def _template(
         metadata: ClassVar = {"target": "cpu"}
 
         def generic(self, args: Any, kws: Any) -> Any:
+            chosen = choose(*args, *kws.values())
+            parameters = _parameters(chosen)
             given = _in_order(parameters, args, kws)
             key = given, _inherited()
             if key not in compiled:
-                compiled[key] = _compiled(choose(*given), options, given)
+                compiled[key] = _compiled(chosen, options, given)
             self._compiled = compiled[key]
             return self._compiled.signature.replace(pysig=parameters)
 
@@ -59,6 +60,9 @@ def _template(
             return self._compiled.entry_point
 
     return Template
+
+
+_parameters = functools.cache(inspect.signature)
 
 
 def _in_order(parameters: inspect.Signature, args: Any, kws: Any) -> tuple[Any, ...]:

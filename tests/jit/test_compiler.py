@@ -10,7 +10,7 @@ import numpy as np
 import processes
 import pytest
 
-from powerkern._jit import JIT_DISABLED, calls, compiler, fma, kernel, reduction
+from powerkern._jit import JIT_DISABLED, calls, compiler, fma, for_none, kernel, reduction
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -176,3 +176,20 @@ def test_extremes_of_unlike_numbers_are_of_the_common_type():
 def test_whole_numbers_are_those_of_python():
     for x in (2.75, -2.75, 7, True):
         assert numba.njit(lambda x: whole(x))(x) == int(x)
+
+
+def test_a_twin_for_none_has_defaults_of_its_own():
+    @kernel
+    def without(none, x):
+        return -x
+
+    @for_none(without)
+    @kernel
+    def product(weight, x, y=2.0):
+        return weight * x * y
+
+    @numba.njit
+    def top(x):
+        return product(None, x) + product(x, x)
+
+    assert top(3.0) == 15.0
