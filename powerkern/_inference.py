@@ -466,8 +466,9 @@ class Inference(FittedColumns):
         level : float, default 0.95
             Confidence level of intervals and rounded powers.
         sample : (n, n_features) array-like, optional
-            In place of `X`, rows drawn at random from data that are too many: `normality` is of these. All else is from
-            what the fit knows by itself.
+            In place of `X`, rows drawn at random from data that are too many: `normality` is of these, and so are the
+            replicates of the bootstrap, whose spread is brought to that of all rows. All else is from what the fit
+            knows by itself.
         sample_weight : (n,) array-like, or str, optional
             Weights that go with `X` or with the sample, or the name of its column that holds them.
         n_threads : int, optional
@@ -498,14 +499,12 @@ class Inference(FittedColumns):
         if X is not None and sample is not None:
             raise ValueError("pass the data as X, or rows drawn from them as sample, not both")
         shape, note = self._shape_entries(X, sample, sample_weight, n_threads)
-        if sample is not None:
-            sample_weight = None
         first: dict[str, NDArray[Any]] = {"family": np.array(self.families)}
         last: dict[str, NDArray[Any]] = {"n_obs": self.n_obs, "status": np.array(self.status_text)}
         if self.estimator == "mle":
-            found, notes = self._estimates(level, X, sample_weight, n_threads)
+            found, notes = self._estimates(level, X, sample_weight if sample is None else None, n_threads)
         else:
-            found, notes = self._robust_estimates(level, X, sample_weight, n_threads)
+            found, notes = self._robust_estimates(level, X, sample, sample_weight, n_threads)
         return Summary(repr(self), names, [first | found, *shape, last], notes=[*notes, *note])
 
     def _estimates(
@@ -524,17 +523,32 @@ class Inference(FittedColumns):
         return estimates(self.lmbda, rounded, self.standard_error(), interval, tests), notes
 
     def _robust_estimates(
-        self, level: float, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
+        self,
+        level: float,
+        X: object,
+        sample: object,
+        sample_weight: ArrayLike | str | None,
+        n_threads: int | None,
     ) -> tuple[dict[str, FloatArray], list[str]]:
         """The same of estimators that are not maximum likelihood, and have no tests."""
         notes = [f"no tests: estimator={self.estimator!r} is not maximum likelihood"]
-        if X is None and self._data is None:
+        if X is None and sample is None and self._data is None:
             found, which = {}, "no intervals: the fit no longer has its data; pass X"
         else:
-            se = self.standard_error(X, sample_weight=sample_weight, n_threads=n_threads)
+            rows = X if sample is None else sample
+            se = self.standard_error(rows, sample_weight=sample_weight, n_threads=n_threads)
+            if sample is not None:
+                se *= np.sqrt(self._share_of(sample, sample_weight))
             interval = wald_interval(self.lmbda, se, level)
             found, which = {"se": se, "low": interval.low, "high": interval.high}, note_on_bootstrap(level)
         return {"lmbda": self.lmbda, **found, "n_kept": self.n_kept}, [*notes, which]
+
+    def _share_of(self, sample: object, sample_weight: ArrayLike | str | None) -> FloatArray:
+        """How much of the weight of each column a sample has."""
+        values, weight = self._as_they_are(sample, sample_weight)
+        there = ~np.isnan(values)
+        drawn: FloatArray = weight @ there if weight.size else np.count_nonzero(there, axis=0).astype(np.float64)
+        return drawn / self.n_obs
 
     def _shape_entries(
         self, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
@@ -636,7 +650,9 @@ class Inference(FittedColumns):
             raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
         if self._data is None:
             raise ValueError(
-                "this fit no longer has its data (it was pickled, read from JSON, or the data were overwritten); pass X"
+                "this fit no longer has its data (it was made from chunks, pickled, read from JSON, or the data were "
+                "overwritten); pass X, or some 10,000 rows of it drawn at random: figures are then those of a fit to "
+                "so many rows, and summary(sample=rows) has standard errors and intervals for all of them"
             )
         return self._data
 

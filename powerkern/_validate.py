@@ -517,8 +517,8 @@ def as_flag(what: str, value: object) -> bool:
     return bool(value)
 
 
-def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
-    """Sample weights as a contiguous float64 vector.
+def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64]:
+    """Sample weights as a contiguous float64 vector; messages call them `name`, as the caller's argument is called.
 
     Raises
     ------
@@ -527,21 +527,19 @@ def as_weights(sample_weight: object, n_rows: int) -> NDArray[np.float64]:
     ValueError
         If there is not one per row, one is negative, NaN or infinite, or they sum to zero or out of float64's range.
     """
-    values, _ = _read(sample_weight, "sample_weight")
+    values, _ = _read(sample_weight, name)
     if values.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {values.shape}, X has {n_rows} rows; pass one weight per row")
+        raise ValueError(f"{name} has shape {values.shape}, X has {n_rows} rows; pass one weight per row")
     weights = np.ascontiguousarray(values, dtype=np.float64)
     if weights.size and not (weights.min() >= 0.0 and weights.max() < np.inf):
         i = int(np.argmin((weights >= 0.0) & (weights < np.inf)))
-        raise ValueError(f"sample_weight, row {i}: the weight is {weights[i]}; weights must be finite and not negative")
+        raise ValueError(f"{name}, row {i}: the weight is {weights[i]}; weights must be finite and not negative")
     with np.errstate(over="ignore"):
         total = weights.sum()
     if total == 0.0:
-        raise ValueError("sample_weight is zero in every row; give at least some rows a positive weight")
+        raise ValueError(f"{name} is zero in every row; give at least some rows a positive weight")
     if not 1e-290 < total < np.inf:
-        raise ValueError(
-            f"sample_weight sums to {total:.3g}, beyond the range of float64; divide it by its largest value"
-        )
+        raise ValueError(f"{name} sums to {total:.3g}, beyond the range of float64; divide it by its largest value")
     return weights
 
 

@@ -107,7 +107,8 @@ def test_shift_bounds_and_no_reweighting():
     close(fit_chunks(chunks, **options, shift=2.0, **bounded), pk.fit(x - 2.0, **options, shift=2.0, **bounded), 1e-3)
     for n_reweight in (0, 1, None):
         fit = fit_chunks([x[:7000], x[7000:]], **options, n_reweight=n_reweight)
-        close(fit, pk.fit(x, **options, n_reweight=n_reweight), 2e-3)
+        # the criterion is flat to 1e-5 about its minimum, which depends on the instruction set there
+        close(fit, pk.fit(x, **options, n_reweight=n_reweight), 5e-3 if n_reweight == 0 else 2e-3)
 
 
 def test_any_order_of_merging_gives_the_same_bits():
@@ -185,6 +186,28 @@ def test_threads_do_not_matter(monkeypatch):
     together = fit_chunks(np.array_split(X, 3), "box-cox", "rewml", n_threads=2)
     np.testing.assert_array_equal(together._results, alone._results)
     np.testing.assert_array_equal(together.lmbda_error, alone.lmbda_error)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_intervals_from_rows_drawn_at_random(weighted):
+    x, rng = contaminated(20_000, "box-cox"), np.random.default_rng(1)
+    weight = rng.integers(1, 4, x.size).astype(float) if weighted else None
+    chunks, weights = np.array_split(x, 3), None if weight is None else np.array_split(weight, 3)
+    fit = fit_chunks(chunks, "box-cox", "rewml", sample_weight=weights)
+    with pytest.raises(ValueError, match=r"made from chunks.*some 10,000 rows .*summary\(sample=rows\)"):
+        fit.confint()
+    at = rng.permutation(x.size)[:5000]
+    drawn = fit.summary(sample=x[at], sample_weight=None if weight is None else weight[at]).to_dict()
+    whole = pk.fit(x, "box-cox", "rewml", sample_weight=weight).summary().to_dict()
+    assert drawn["se"] == pytest.approx(whole["se"], rel=0.3)
+    np.testing.assert_allclose([drawn["low"], drawn["high"]], [whole["low"], whole["high"]], atol=0.02)
+    with pytest.raises(ValueError, match="not both"):
+        fit.summary(x, sample=x[at])
+
+
+def test_bounds_are_tight_where_order_statistics_are_known():
+    found = [fit_chunks([contaminated(6000, "box-cox", seed)], "box-cox", "rewml").lmbda_error[0] for seed in range(5)]
+    assert 0.0 < np.median(found) < 0.05
 
 
 def test_what_is_refused():

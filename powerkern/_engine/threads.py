@@ -119,8 +119,9 @@ def share_out(
 ) -> None:
     """Call ``job(*part)`` for all parts of a (n, p) matrix, each a matter of milliseconds, on the calling thread too.
 
-    Ctrl-C waits for the calling thread's part, and for no other. That thread does not wait either until the others
-    run, as `threading.Thread.start` does: with a million values that would cost a tenth of the work.
+    Ctrl-C waits for the calling thread's part (the first time, for the compiler), and for no other. That thread does
+    not wait either until the others run, as `threading.Thread.start` does: with a million values that would cost a
+    tenth of the work.
     """
     waiting, errors = deque(parts), deque[BaseException]()
 

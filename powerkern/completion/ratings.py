@@ -161,7 +161,7 @@ class RatingModel:
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
         j, known = _positions(self.columns, given)
-        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else as_weights(weight, found.size))
+        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else _weights(weight, found.size))
         one = math.sqrt(self.ridge / self.bias_ridge)
         other = np.vstack([np.where(known, self.V[:, j], 0.0), np.full(j.size, one)]) * root
         rest = (found - self.mean - np.where(known, self.column_bias[j], 0.0)) * root
@@ -426,7 +426,7 @@ def _numbers(values: NDArray[Any]) -> FloatArray:
 def _weights(weight: ArrayLike, n: int) -> FloatArray:
     if np.shape(weight) != (n,):
         raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
-    return as_weights(weight, n)
+    return as_weights(weight, n, "weight")
 
 
 def _positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

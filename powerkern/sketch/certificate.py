@@ -7,67 +7,153 @@ left open; the values of the rows inside the interval are exact.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from powerkern._engine.by_column import fit_matrix
-from powerkern._typing import FloatArray
+from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.family import BOX_COX
-from powerkern.kernels.results import LMBDA, ROUTE, STATUS
+from powerkern.kernels.rectified import BOTH
+from powerkern.kernels.results import LMBDA, LMBDA0, ROUTE, STATUS
 from powerkern.kernels.robust import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_SCALE
 from powerkern.kernels.robust_search import CARROLL, QQ, TRIMMED
 from powerkern.sketch.order import moment_points, weighted_median
 from powerkern.sketch.robust_column import Column
 
-#: 1/Phi^-1(3/4); and by how much bounds of first order are widened.
-_MAD, _SAFETY = 1.4826, 2.0
+#: 1/Phi^-1(3/4); by how much bounds of first order are widened, and the sum of what single rows do.
+_MAD, _SAFETY, _CURVED = 1.4826, 2.0, 1.25
 #: Half widths of the scans of the objective about the start, and their points.
 _REACHES, _POINTS = (0.01, 0.04, 0.16, 0.64), 41
 #: How far above its minimum the search in memory may leave these objectives, whose sums change value by value.
 _ABOVE = {TRIMMED: 1e-4, CARROLL: 1e-5}
-#: What is taken for the search's own tolerance.
-TOLERANCE = 2e-5
+#: Constants of the bisquare, over its own, with which the choice between two starts should be the same.
+_NEAR = (0.9, 0.95, 1.05, 1.1)
+#: What is taken for the search's own tolerance, and for that of a fit of the same values.
+TOLERANCE, _EXACT = 2e-5, 1e-11
 
 
 def start_error(column: Column) -> float:
     """How far the start may be from that of the rows: where the objective is as low, to what is known of it."""
-    lmbda = column.lmbda
-    routes = np.array([column.begun[ROUTE]])
+    with np.errstate(all="ignore"):  # far off, objectives and transforms overflow
+        if column.options.criterion != QQ:
+            return _near_minimum(column)
+        x, w = _points_of_moments(column)
+        again = column.fitted_points(column.estimator.options, x, w)
+        if again[ROUTE] != column.begun[ROUTE] or _hangs_by_a_hair(column):
+            return np.inf
+        return max(_near_minimum(column), _SAFETY * abs(float(again[LMBDA0] - column.begun[LMBDA0])))
+
+
+def _hangs_by_a_hair(column: Column) -> bool:
+    """Whether the other of the two starts of Box-Cox is taken for a bisquare a little narrower or wider."""
+    options = column.estimator.options
+    if options.rule != BOTH or column.family != BOX_COX:
+        return False
+    near = [column.fitted_points(options._replace(c=factor * options.c), column.x, column.w) for factor in _NEAR]
+    return any(fit[ROUTE] != column.begun[ROUTE] for fit in near)
+
+
+def _near_minimum(column: Column) -> float:
+    lmbda, bisquare = float(column.begun[LMBDA0]), column.options.criterion == QQ
     for reach in _REACHES:
         at = lmbda + np.linspace(-reach, reach, _POINTS)
-        q = column.estimator.objective(column.x[:, None], column.family, at, column.w, 1, routes)[0]
+        q = _objective(column, column.x, column.w, at)
         if np.isnan(q).any():
             return np.inf
-        rough = float(np.abs(np.diff(q, 2) - np.median(np.diff(q, 2))).max())
-        low = np.flatnonzero(q <= q.min() + _SAFETY * (_doubt(column, at, q) + rough))
-        if low[0] > 0 and low[-1] < _POINTS - 1:
-            ends = at[[low[0] - 1, low[-1] + 1]]
-            return float(np.abs(ends - lmbda).max()) + TOLERANCE
+        rough = _SAFETY * float(np.abs(np.diff(q, 2) - np.median(np.diff(q, 2))).max())
+        moved, doubt = _moves(column, at, q) if bisquare else (0.0, _doubt(column, at, q))
+        low = np.flatnonzero(q <= q.min() + rough + (0.0 if bisquare else doubt))
+        if low[0] > 0 and low[-1] < _POINTS - 1 and moved < reach:
+            error = float(np.abs(at[[low[0] - 1, low[-1] + 1]] - lmbda).max())
+            if not bisquare:
+                return error + TOLERANCE
+            return max(_SAFETY * (error + moved) + TOLERANCE, _other_minimum(column, lmbda, q.min() + rough + doubt))
     return np.inf
 
 
 def _doubt(column: Column, lmbdas: FloatArray, q: FloatArray) -> float:
-    """What the order in the bins may do to the objective: by location and scale, or to sums between bins."""
-    if column.options.criterion != QQ:
-        x, w, _ = moment_points(column.cells.part(column.cells.mean != column.tie))
-        routes = np.array([column.begun[ROUTE]])
-        other = column.estimator.objective(x[:, None], column.family, lmbdas, w / column.unit, 1, routes)[0]
-        return max(float(np.ptp(other - q)), _ABOVE[column.options.criterion])
-    figures, y = column.cut(column.lmbda, column.options.rule)
-    loc, scale = _doubts(column, y, figures)
+    """What the order in bins may do to an objective of sums, or the search in memory may leave above its minimum."""
+    return _SAFETY * max(float(np.ptp(_of_moments(column, lmbdas) - q)), _ABOVE[column.options.criterion])
+
+
+def _other_minimum(column: Column, lmbda: float, height: float) -> float:
+    """How far off another minimum is, that is no higher than this; 0 if there is none."""
+    at = lmbda + np.linspace(-_REACHES[-1], _REACHES[-1], _POINTS)
+    q = _objective(column, column.x, column.w, at)
+    inner = q[1:-1]
+    low = np.flatnonzero((inner <= q[:-2]) & (inner <= q[2:]) & (inner <= height)) + 1
+    return float(np.abs(at[low] - lmbda).max(initial=-np.inf)) + at[1] - at[0] if low.size > 1 else 0.0
+
+
+def _objective(column: Column, x: FloatArray, w: FloatArray, lmbdas: FloatArray) -> FloatArray:
+    """What the estimator minimises, of points."""
+    routes = np.array([column.begun[ROUTE]])
+    found: FloatArray = column.estimator.objective(x[:, None], column.family, lmbdas, w, 1, routes)[0]
+    return found
+
+
+def _moves(column: Column, lmbdas: FloatArray, q: FloatArray) -> tuple[float, float]:
+    """How far the bisquare's minimum moves with what is open of location, scale and bins, and how much it changes.
+
+    What moves a minimum is how a change of the objective differs from lambda to lambda, not the change itself.
+    """
     from scipy.special import ndtri  # costs a third of the time to import powerkern
 
     below = np.cumsum(column.w) - 0.5 * column.w
     scores = ndtri((below + 1.0 / 6.0) / (column.w.sum() + 1.0 / 3.0))
+    some = lmbdas[:: (_POINTS - 1) // 4]
+    changes = np.empty((4, some.size))
+    for k, lmbda in enumerate(some):
+        figures, y = column.cut(float(lmbda), column.options.rule)
+        loc, scale = _doubts(column, y, figures)
+        distance = _distance_of(column, y, scores, *figures[[CUT_LOC, CUT_SCALE]].tolist())
+        here, wider = distance(0.0, 1.0), min(scale / figures[CUT_SCALE], 0.5)
+        changes[:, k] = [
+            distance(-loc, 1.0),
+            distance(loc, 1.0),
+            distance(0.0, 1.0 - wider),
+            distance(0.0, 1.0 + wider),
+        ]
+        changes[:, k] -= here
+    curves = [q + np.interp(lmbdas, some, change) for change in changes]
+    curves.append(_of_moments(column, lmbdas))
+    moved = np.abs([_lowest(lmbdas, curve) - _lowest(lmbdas, q) for curve in curves])
+    doubt = _SAFETY * float(np.ptp(changes) + np.ptp(curves[-1] - q))
+    return float(moved[:2].max() + moved[2:4].max() + moved[4]), doubt
 
-    def distance(center: float, spread: float) -> float:
-        t = ((y - center) / spread - scores) / column.options.c
+
+def _distance_of(
+    column: Column, y: FloatArray, scores: FloatArray, center: float, spread: float
+) -> Callable[[float, float], float]:
+    """The bisquare's objective as a function of what is added to location and of what multiplies scale."""
+
+    def distance(move: float, factor: float) -> float:
+        t = ((y - center - move) / (spread * factor) - scores) / column.options.c
         return float(np.average(1.0 - np.maximum(1.0 - t * t, 0.0) ** 3, weights=column.w))
 
-    center, spread = figures[[CUT_LOC, CUT_SCALE]]
-    here = distance(center, spread)
-    moved = [distance(center + side * loc, spread) for side in (-1.0, 1.0)]
-    moved += [distance(center, spread + side * scale) for side in (-1.0, 1.0) if spread + side * scale > 0.0]
-    return float(np.ptp([here, *moved]))
+    return distance
+
+
+def _lowest(lmbdas: FloatArray, q: FloatArray) -> float:
+    """Where a parabola through the lowest point of a curve is lowest; far off, if that is at an end."""
+    k = int(np.argmin(q))
+    if not 0 < k < q.size - 1:
+        return np.inf
+    bend, slope = q[k + 1] - 2.0 * q[k] + q[k - 1], 0.5 * (q[k + 1] - q[k - 1])
+    step = float(lmbdas[1] - lmbdas[0])
+    return float(lmbdas[k]) - (step * float(slope / bend) if bend > 0.0 else 0.0)
+
+
+def _of_moments(column: Column, lmbdas: FloatArray) -> FloatArray:
+    """The objective of other points for the rows."""
+    return _objective(column, *_points_of_moments(column), lmbdas)
+
+
+def _points_of_moments(column: Column) -> tuple[FloatArray, FloatArray]:
+    """Points with the moments of the cells, and their weights."""
+    x, w, _ = moment_points(column.cells.part(column.cells.mean != column.tie))
+    return x, w / column.unit
 
 
 def _doubts(column: Column, y: FloatArray, figures: FloatArray) -> tuple[float, float]:
@@ -87,50 +173,87 @@ def _widths_at_mad(column: Column, y: FloatArray, center: float) -> float:
 
 
 def _width(column: Column, y: FloatArray, value: float) -> float:
-    """How wide the cell is that a value is in, with the gaps on both sides: from the last point before to the next."""
-    low, high = _around(column, y, value)
-    return float(y[high] - y[low]) if column.is_wide[column.cell[low + 1 : high]].any() else 0.0
+    """How wide the cells are, at most, that a value or the two that it is the mean of may be in; 0 for known values."""
+    around = column.cell[column.near(y, np.array([value]))]
+    low, high = _extents(column, y)
+    return float((high - low)[around].max())
 
 
-def _around(column: Column, y: FloatArray, value: float) -> tuple[int, int]:
-    """The last point before the cell that a value is in, and the first after it."""
-    k = min(max(int(np.searchsorted(y, value)), 1), y.size - 1)
-    first, last = column.cell[k - 1], column.cell[k]
-    low = int(np.searchsorted(column.cell, first)) - 1
-    high = int(np.searchsorted(column.cell, last, side="right"))
-    return max(low, 0), min(high, y.size - 1)
+def _extents(column: Column, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """From where to where the values of each cell may be: its points, and as far again as these are apart."""
+    first = np.searchsorted(column.cell, np.arange(column.is_wide.size))
+    last = np.append(first[1:], column.cell.size) - 1
+    low, high = y[first], y[last]
+    beyond = (high - low) / np.maximum(last - first, 1)
+    return low - beyond, high + beyond
 
 
 def step_error(column: Column, rule: int, error: float) -> float:
     """How far lambda fitted to what is kept may be off, if the lambda before was off by `error`.
 
-    Both ends move together with the lambda before; what bins leave open moves each by itself.
+    Both ends move together with the lambda before; what bins leave open moves each by itself. Rows change sides one by
+    one: a move that no row is in the way of does nothing.
     """
     if column.options.criterion == CARROLL or not np.isfinite(error):
         return error
+    with np.errstate(all="ignore"):
+        found = _step(column, rule, error)
+    return found if np.isfinite(found) else np.inf
+
+
+def _step(column: Column, rule: int, error: float) -> float:
     here, y = column.cut(column.previous, rule)
     moved = [column.cut(column.previous + side * error, rule)[0] for side in (-1.0, 1.0)]
     outside = np.array([[cut[CUT_BEFORE], cut[CUT_AFTER]] for cut in (here, *moved)])
     if column.options.criterion == TRIMMED:
-        ends = outside[0, 0], column.w.sum() - outside[0, 1]
-        open_weight = [_weight_at(column, np.cumsum(column.w), end) for end in ends]
+        left_out = outside[0, 0], column.w.sum() - outside[0, 1]
+        open_weight = np.array([_weight_at(column, np.cumsum(column.w), end, end) for end in left_out])
     else:
         before = np.cumsum(column.w) - 0.5 * column.w
-        low, high = (np.interp([cut[end] for cut in (here, *moved)], column.x, before) for end in (CUT_LOW, CUT_HIGH))
+        ends = np.array([[cut[CUT_LOW], cut[CUT_HIGH]] for cut in (here, *moved)])
+        low, high = np.interp(ends, column.x, before).T
         outside = np.column_stack([low, column.w.sum() - high])
-        loc, scale = _doubts(column, y, here)
-        spread, reach = loc + column.options.cutoff * scale, column.options.cutoff * here[CUT_SCALE]
-        open_weight = [_weight_at(column, y, here[CUT_LOC] + end, spread) for end in (-reach, reach)]
+        open_weight = np.zeros(2)
+        for k, (nearest, farthest) in enumerate(_ends_left_open(column, y, here)):
+            open_weight[k] = _weight_at(column, column.x, nearest, farthest)
+            reach = np.array([nearest, farthest, *ends[:, k]])
+            some = _row_at(column, reach.min(), reach.max())
+            open_weight[k] += some
+            outside[:, k] *= some > 0.0
     influence, of_scaling = _influence(column)
     together = np.abs((outside[1:] - outside[0]) @ influence).max()
-    found = float(_SAFETY * (together + np.abs(influence) @ np.array(open_weight) + of_scaling))
-    return max(found, error) if column.options.criterion == TRIMMED else found  # whose steps hardly move lambda
+    if column.options.criterion == TRIMMED:  # whose steps hardly move lambda
+        return max(_SAFETY * float(together + np.abs(influence) @ open_weight + of_scaling), error)
+    return float(_CURVED * together + np.abs(influence) @ open_weight + _SAFETY * of_scaling) + _EXACT
 
 
-def _weight_at(column: Column, y: FloatArray, value: float, spread: float = 0.0) -> float:
-    """The weight of the cells within a distance of a value."""
-    ends = np.clip(np.searchsorted(y, [value - spread, value + spread]), 0, y.size - 1)
-    return float(column.w[np.isin(column.cell, np.arange(column.cell[ends[0]], column.cell[ends[1]] + 1))].sum())
+def _ends_left_open(column: Column, y: FloatArray, here: FloatArray) -> FloatArray:
+    """From where to where either end of what is kept may be, as far as location and scale are left open."""
+    loc, scale = _doubts(column, y, here)
+    spread, reach = loc + column.options.cutoff * scale, column.options.cutoff * here[CUT_SCALE]
+    ends = here[CUT_LOC] + np.array([-reach, reach])
+    found: FloatArray = np.interp(ends[:, None] + [-spread, spread], y, column.x, -np.inf, np.inf)
+    return found
+
+
+def _row_at(column: Column, low: float, high: float) -> float:
+    """The largest weight of a row that may be between two values; 0 if none may be."""
+    chosen = _cells_at(column, column.x, low, high)
+    others = column.cells.part(column.cells.mean != column.tie)
+    weight: FloatArray = others.weight[chosen] / others.rows[chosen] / column.unit
+    return float(weight.max(initial=0.0))
+
+
+def _weight_at(column: Column, y: FloatArray, low: float, high: float) -> float:
+    """The weight of the cells that may have values between these."""
+    weight = np.bincount(column.cell, column.w, column.is_wide.size)
+    return float(weight[_cells_at(column, y, low, high)].sum())
+
+
+def _cells_at(column: Column, y: FloatArray, low: float, high: float) -> BoolArray:
+    """Cells that may have values between these."""
+    first, last = _extents(column, y)
+    return np.asarray((first <= high) & (low <= last))
 
 
 def _influence(column: Column) -> tuple[FloatArray, float]:

@@ -146,9 +146,14 @@ class Column:
         self.w /= self.unit
         self.is_wide = ~others.is_one_value
         self.work = new_robust_work(self.x.size, weighted=True)
+        self.begun = self.fitted_points(self.estimator.options, self.x, self.w)
+
+    def fitted_points(self, options: Options, x: FloatArray, w: FloatArray) -> FloatArray:
+        """The fit of points, no more of them than those of the column."""
         out = np.empty((1, N_RESULTS))
-        fit_weighted_columns(self.x[None], self.w[None], self.family, self.estimator.options, self.work, out)
-        self.begun = out[0]
+        fit_weighted_columns(x[None], w[None], self.family, options, self.work, out)
+        row: FloatArray = out[0]
+        return row
 
     def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
         """What is kept at a lambda (see `kernels.robust.cut_column`), and the transform of the points."""
@@ -158,15 +163,15 @@ class Column:
 
     def _critical(self) -> BoolArray:
         """Cells that medians, median distances, quartiles and the ends of what is kept are in."""
-        at = [self._near(self.x, _order_points(self.x, self.w))]
-        for lmbda, rule in ((self.lmbda, self.options.first_rule), (float(self.begun[LMBDA]), NOT_RECTIFIED)):
+        at = [self.near(self.x, _order_points(self.x, self.w))]
+        for lmbda, rule in self._cuts():
             figures, y = self.cut(lmbda, rule)
             reach = self.options.cutoff * figures[CUT_SCALE]
             clipped = HUBER_K * figures[CUT_SCALE]
             ends = figures[CUT_LOC] + np.array([-reach, reach, -clipped, clipped])
             shares = figures[CUT_BEFORE], self.w.sum() - figures[CUT_AFTER]
             ranks = np.interp(shares, np.cumsum(self.w), np.arange(self.w.size))
-            at += [self._near(y, _order_points(y, self.w, figures[CUT_LOC])), self._near(y, ends), ranks.astype(int)]
+            at += [self.near(y, _order_points(y, self.w, figures[CUT_LOC])), self.near(y, ends), ranks.astype(int)]
         quartiles = np.searchsorted(
             np.cumsum(self.w) / self.w.sum(), [self.options.lower_tail, 1.0 - self.options.upper_tail]
         )
@@ -176,10 +181,21 @@ class Column:
         chosen[others[self.cell[points]]] = True
         return chosen & ~self.cells.is_one_value
 
-    def _near(self, y: FloatArray, values: FloatArray) -> IntArray:
-        """Points on both sides of values."""
+    def _cuts(self) -> list[tuple[float, int]]:
+        """The lambdas at which it will be decided what is kept, as far as points tell, and by which rule."""
+        found = [(self.lmbda, self.options.first_rule)]
+        if self.options.criterion == QQ and 0 < self._n_fits < _MOST_TURNS:
+            for n in range(1, self._n_fits):
+                sooner = self.estimator.options._replace(n_reweight=n)
+                found.append((float(self.fitted_points(sooner, self.x, self.w)[LMBDA]), NOT_RECTIFIED))
+            return found
+        return [*found, (float(self.begun[LMBDA]), NOT_RECTIFIED)]
+
+    def near(self, y: FloatArray, values: FloatArray) -> IntArray:
+        """The two points on both sides of values."""
         above = np.searchsorted(y, values[np.isfinite(values)])
-        return np.concatenate([above - 1, above])
+        points: IntArray = np.clip(np.concatenate([above + k for k in range(-2, 2)]), 0, y.size - 1)
+        return points
 
     # --- reweighting -----------------------------------------------------------------------------------
 

@@ -218,6 +218,8 @@ def test_what_cannot_be_fitted():
         fit_ratings(list(zip(ROW[:50], COLUMN[:50], VALUE[:50], strict=True)))
     with pytest.raises(ValueError, match=r"weight has shape \(3,\), and there are 6000 ratings"):
         fit_ratings((ROW, COLUMN, VALUE), weight=np.ones(3))
+    with pytest.raises(ValueError, match=r"^weight, row 7: the weight is -1"):
+        fit_ratings((ROW, COLUMN, VALUE), weight=np.where(np.arange(VALUE.size) == 7, -1.0, 1.0))
     with pytest.raises(ValueError, match=r"labels of columns are missing \(NaN\)"):
         fit_ratings((ROW, np.where(COLUMN == 3, np.nan, COLUMN), VALUE))
     with pytest.raises(TypeError, match="ratings must be real numbers, got an array of complex128"):

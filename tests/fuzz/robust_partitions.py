@@ -25,7 +25,7 @@ from .partitions import Engine
 
 ESTIMATORS = ("rewml", "rewml", "rewml", "rewml-nr", "mtl", "carroll")
 #: What rounding may do to a lambda that is exact otherwise.
-ROUNDING = 1e-12
+ROUNDING = 1e-9
 #: Rows of columns that are cut into single rows at most.
 _SINGLE = 60
 
