@@ -6,10 +6,11 @@ import multiprocessing
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,29 +54,49 @@ class Compilation:
 
     def __iter__(self) -> Iterator[Kept]:
         """Compile, and yield each entry as it is done; OSError where its code cannot be kept."""
-        with self._pool() as pool:
-            self.folder = pool.submit(compilation.writable_folder).result()
-            tasks = [pool.submit(_keep, name, self.folder) for name in self.names]
+        with self._workers() as workers:
             try:
-                for task in as_completed(tasks):
-                    yield task.result()
+                self.folder = workers[0].submit(compilation.writable_folder).result()
+                yield from _each(self.names, self.folder, workers)
             except BrokenProcessPool:
                 raise OSError("a compiling process was ended, perhaps for want of memory") from None
             finally:
-                pool.shutdown(cancel_futures=True)
+                for worker in workers:
+                    worker.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
-    def _pool(self) -> Iterator[ProcessPoolExecutor]:
-        """New processes, which read numba's variables from the environment when they import it."""
+    def _workers(self) -> Iterator[list[ProcessPoolExecutor]]:
+        """New processes, one for each worker, which read numba's variables from the environment when they import it."""
         spawn = multiprocessing.get_context("spawn")
         before = dict(os.environ)
         os.environ.update(self._environment)
         try:
-            with ProcessPoolExecutor(self._processes, mp_context=spawn, initializer=_end_at_ctrl_c) as pool:
-                yield pool
+            with ExitStack() as stack:
+                workers = (ProcessPoolExecutor(1, spawn, _end_at_ctrl_c) for _ in range(self._processes))
+                yield [stack.enter_context(worker) for worker in workers]
         finally:
             os.environ.clear()
             os.environ.update(before)
+
+
+def _each(names: list[str], folder: Path, workers: list[ProcessPoolExecutor]) -> Iterator[Kept]:
+    """Each entry as it is done; entries of a module share kernels, so that a worker compiles neighbors if it can."""
+    size = -(-len(names) // len(workers))
+    shares = [deque(names[k * size : (k + 1) * size]) for k in range(len(workers))]
+    running: dict[Future[Kept], int] = {}
+
+    def give_work_to(k: int) -> None:
+        longest = max(shares, key=len)
+        if longest:
+            name = shares[k].popleft() if shares[k] else longest.pop()
+            running[workers[k].submit(_keep, name, folder)] = k
+
+    for k in range(len(workers)):
+        give_work_to(k)
+    while running:
+        for task in wait(running, return_when=FIRST_COMPLETED).done:
+            give_work_to(running.pop(task))
+            yield task.result()
 
 
 def instruction_sets() -> list[str]:

@@ -3,7 +3,8 @@
 numba optimises every function by itself, translates it for the CPU, and does both again with all that its caller has
 inlined. A kernel of ours is only ever run inside an entry (or a user's jitted function), so the optimisation and the
 translation are the entry's: once, over everything that it calls. Kernels have no closures, generators, ``with``
-blocks, parallel loops or Python objects either, and the passes that handle them are left out.
+blocks, parallel loops or Python objects either, and the passes that handle them are left out; so are numba's notes of
+where each pass and each statement is, which would take as long as some of the passes.
 
 The libraries of numba 0.63 to 0.68 have what `KernelLibrary` builds on; with any other, kernels are compiled as any
 function is.
@@ -11,35 +12,24 @@ function is.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+import llvmlite.binding as ll
 import numba
-from numba.core import typed_passes, untyped_passes
+from numba.core import cgutils, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.compiler import CompilerBase
+from numba.core.lowering import Lower
+from numba.core.typed_passes import BaseNativeLowering
+
+from powerkern._jit.builtins import TakeTwins
 
 #: Releases of numba whose libraries are known.
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
 
 #: How the names of functions that numba compiles begin; those of LLVM, libm and numba's run time do not.
 MANGLED = "_ZN"
-
-#: Passes that would find nothing to do in a kernel.
-_NEEDLESS = {
-    untyped_passes.WithLifting,
-    untyped_passes.InlineClosureLikes,
-    untyped_passes.RewriteDynamicRaises,
-    untyped_passes.MakeFunctionToJitFunction,
-    untyped_passes.InlineInlinables,
-    untyped_passes.FindLiterallyCalls,
-    untyped_passes.LiteralUnroll,
-    untyped_passes.LiteralPropagationSubPipelinePass,
-    typed_passes.NopythonRewrites,
-    typed_passes.NoPythonSupportedFeatureValidation,
-    typed_passes.AnnotateTypes,
-    typed_passes.DumpParforDiagnostics,
-}
 
 
 class _NoMachineCode:
@@ -65,6 +55,12 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
     def codegen(self) -> Any:
         """The code generator, for all but machine code."""
         return _NoMachineCode(self._codegen)
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take in the code of the kernel's one function."""
+        module = ll.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
+        _simplify(module, self._codegen)
+        self._final_module.link_in(module)
 
     def finalize(self) -> None:
         """Take in nothing more."""
@@ -101,6 +97,14 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
         return super()._get_module_for_linking()
 
 
+def _simplify(module: Any, codegen: Any) -> None:
+    """Optimise each function by itself, as numba does."""
+    passes, builder = codegen._function_pass_manager()
+    for function in module.functions:
+        if not function.is_declaration:
+            passes.run(function, builder)
+
+
 def _check_complete(module: Any) -> None:
     """Every compiled function that is called must be there: one that is not would end the process when it is run."""
     missing = [each.name for each in module.functions if each.is_declaration and each.name.startswith(MANGLED)]
@@ -108,17 +112,80 @@ def _check_complete(module: Any) -> None:
         raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _LinkedOnly(LoweringPass):  # type: ignore[misc]
-    _name = "powerkern_linked_only"
+@functools.cache
+def _is_counted(models: Any, kind: Any) -> bool:
+    """Whether values of a type hold references to memory."""
+    return models[kind].contains_nrt_meminfo()  # type: ignore[no-any-return]
+
+
+class _Lower(Lower):  # type: ignore[misc]
+    """Writes LLVM's code, without a note for each statement of where it is."""
+
+    def lower_block(self, block: Any) -> None:
+        """Statement by statement."""
+        self.pre_block(block)
+        for statement in block.body:
+            self.loc = statement.loc
+            self.lower_inst(statement)
+        self.post_block(block)
+
+    def incref(self, typ: Any, val: Any) -> None:
+        """Count a reference, if it is one."""
+        if _is_counted(self.context.data_model_manager, typ):
+            super().incref(typ, val)
+
+    def decref(self, typ: Any, val: Any) -> None:
+        """Count a reference less, if it is one."""
+        if _is_counted(self.context.data_model_manager, typ):
+            super().decref(typ, val)
+
+
+class _Lowering(BaseNativeLowering):  # type: ignore[misc]
+    _name = "powerkern_lowering"
+    lowering_class = _Lower
+
+
+#: What kernels go through, in this order.
+_PASSES = (
+    untyped_passes.TranslateByteCode,
+    untyped_passes.FixupArgs,
+    TakeTwins,
+    untyped_passes.IRProcessing,
+    untyped_passes.RewriteSemanticConstants,
+    untyped_passes.DeadBranchPrune,
+    untyped_passes.GenericRewrites,
+    untyped_passes.ReconstructSSA,
+    typed_passes.NopythonTypeInference,
+    typed_passes.PreLowerStripPhis,
+    typed_passes.IRLegalization,
+    _Lowering,
+    typed_passes.NoPythonBackend,
+)
+
+
+class _Passes:
+    """A pipeline without the bookkeeping of numba's."""
+
+    pipeline_name = "powerkern"
 
     def __init__(self) -> None:
-        LoweringPass.__init__(self)
+        self.exec_times: dict[str, Any] = {}
 
-    def run_pass(self, state: Any) -> bool:
+    def run(self, state: Any) -> None:
+        """Compile."""
         state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        return False
+        for each in _instances():
+            each.run_pass(state)
+
+
+@functools.cache
+def _instances() -> list[Any]:
+    """One of each pass: they keep nothing of what they work on. None of them looks at the analysis."""
+    passes: list[Any] = [kind() for kind in _PASSES]
+    for each in passes:
+        each.analysis = {kind: set() for kind in _PASSES}
+    return passes
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
@@ -126,11 +193,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
     def define_pipelines(self) -> list[Any]:
         """The one pipeline, without Python objects."""
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.passes = [step for step in pipeline.passes if step[0] not in _NEEDLESS]
-        pipeline.add_pass_after(_LinkedOnly, typed_passes.IRLegalization)
-        pipeline.finalize()
-        return [pipeline]
+        return [_Passes()]
 
 
 def compiler_options() -> dict[str, Any]:

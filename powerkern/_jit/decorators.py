@@ -8,8 +8,9 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import types
-from numba.extending import overload, register_jitable
+from numba.extending import overload
 
+from powerkern._jit.calls import let_jitted_code_call
 from powerkern._jit.entries import Entry
 from powerkern._jit.settings import JIT_DISABLED, KERNEL_OPTIONS, REDUCTION_OPTIONS
 
@@ -19,17 +20,20 @@ T = TypeVar("T")
 
 def kernel(function: F) -> F:
     """Mark a composable numeric function; it stays callable as plain Python."""
-    return cast(F, register_jitable(**KERNEL_OPTIONS)(function))
+    let_jitted_code_call(function, lambda *args: function, KERNEL_OPTIONS)
+    return function
 
 
 def inlined(function: F) -> F:
     """Mark a scalar kernel for hot loops: LLVM must inline it, or the loop around it stays scalar."""
-    return cast(F, register_jitable(forceinline=True, **KERNEL_OPTIONS)(function))
+    let_jitted_code_call(function, lambda *args: function, {"forceinline": True, **KERNEL_OPTIONS})
+    return function
 
 
 def reduction(function: F) -> F:
     """Mark a kernel whose floating-point sums may be re-associated (vectorised)."""
-    return cast(F, register_jitable(**REDUCTION_OPTIONS)(function))
+    let_jitted_code_call(function, lambda *args: function, REDUCTION_OPTIONS)
+    return function
 
 
 def entry(signature: str | tuple[Any, ...]) -> Callable[[F], F]:
@@ -67,10 +71,11 @@ def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
         def dispatch(x: Any) -> Any:
             return (float32_kernel if isinstance(x, np.float32) else function)(x)
 
-        @overload(dispatch, jit_options={"forceinline": True, **KERNEL_OPTIONS}, strict=False)  # type: ignore[untyped-decorator]
-        def _implementation(x: Any) -> Callable[..., Any]:
-            return float32_kernel if x == types.float32 else function
-
+        let_jitted_code_call(
+            dispatch,
+            lambda x: float32_kernel if x == types.float32 else function,
+            {"forceinline": True, **KERNEL_OPTIONS},
+        )
         return dispatch  # type: ignore[return-value]
 
     return decorate
@@ -85,10 +90,9 @@ def for_none(none_kernel: Callable[..., Any]) -> Callable[[Callable[..., T]], Ca
             chosen = none_kernel if first is None else function
             return cast(T, chosen(first, *rest))
 
-        @overload(dispatch, jit_options=KERNEL_OPTIONS, strict=False)  # type: ignore[untyped-decorator]
-        def _implementation(*args: Any) -> Callable[..., Any]:
-            return none_kernel if isinstance(args[0], types.NoneType) else function
-
+        let_jitted_code_call(
+            dispatch, lambda *args: none_kernel if isinstance(args[0], types.NoneType) else function, KERNEL_OPTIONS
+        )
         return dispatch
 
     return decorate

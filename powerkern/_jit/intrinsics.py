@@ -17,9 +17,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.imputils import impl_ret_borrowed
-from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
+from powerkern._jit.builtins import lowered
 from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
 
 A = TypeVar("A", bound=npt.NDArray[Any])
@@ -86,163 +86,76 @@ def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float)
         sums[8 * row + k] += weight * t**k
 
 
+# --- the twins: what jitted code has in their place ---------------------------------------------------
+
+
+@lowered(bits_of, lambda context, x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
+@lowered(float_of, lambda context, bits: FLOAT_LANES(bits) if bits is BIT_LANES else types.float64(types.int64))
+@lowered(bits32_of, lambda context, x: types.int32(types.float32))
+@lowered(float32_of, lambda context, bits: types.float32(types.int32))
 def _recast(context, builder, signature, args):  # type: ignore[no-untyped-def]
     return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
 
-@intrinsic
-def _bits_of(typing_context, x):  # type: ignore[no-untyped-def]
-    return (BIT_LANES(FLOAT_LANES) if x == FLOAT_LANES else types.int64(types.float64)), _recast
+@lowered(fma, lambda context, *numbers: types.float64(types.float64, types.float64, types.float64))
+def _fma(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.fma(*args)
 
 
-@intrinsic
-def _float_of(typing_context, bits):  # type: ignore[no-untyped-def]
-    return (FLOAT_LANES(BIT_LANES) if bits == BIT_LANES else types.float64(types.int64)), _recast
+@lowered(prefetch, lambda context, array, index: types.none(array, types.UniTuple(types.intp, array.ndim)))
+def _prefetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array = make_array(signature.args[0])(context, builder, args[0])
+    strides, index = cgutils.unpack_tuple(builder, array.strides), cgutils.unpack_tuple(builder, args[1])
+    offset = functools.reduce(builder.add, map(builder.mul, index, strides))
+    pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+    address = builder.gep(builder.bitcast(array.data, pointer), [offset])
+    function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+    function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
+    builder.call(function, [address, flag(0), flag(3), flag(1)])  # data, to be read, into the first-level cache
+    return context.get_dummy_value()
 
 
-@intrinsic
-def _bits32_of(typing_context, x):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.IntType(32))
-
-    return types.int32(types.float32), codegen
-
-
-@intrinsic
-def _float32_of(typing_context, bits):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.bitcast(args[0], ir.FloatType())
-
-    return types.float32(types.int32), codegen
+@lowered(borrowed, lambda context, array: array(array))
+def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array = make_array(signature.args[0])(context, builder, args[0])
+    array.meminfo, array.parent = (cgutils.get_null_value(x.type) for x in (array.meminfo, array.parent))
+    return array._getvalue()
 
 
-@intrinsic
-def _fma(typing_context, a, b, c):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return builder.fma(*args)
-
-    return types.float64(types.float64, types.float64, types.float64), codegen
-
-
-@intrinsic
-def _prefetch(typing_context, array, index):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        array = make_array(signature.args[0])(context, builder, args[0])
-        strides, index = cgutils.unpack_tuple(builder, array.strides), cgutils.unpack_tuple(builder, args[1])
-        offset = functools.reduce(builder.add, map(builder.mul, index, strides))
-        pointer, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        address = builder.gep(builder.bitcast(array.data, pointer), [offset])
-        function_type = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
-        function = cgutils.get_or_insert_function(builder.module, function_type, "llvm.prefetch.p0")
-        builder.call(function, [address, flag(0), flag(3), flag(1)])  # data, to be read, into the first-level cache
-        return context.get_dummy_value()
-
-    return types.none(array, types.UniTuple(types.intp, array.ndim)), codegen
-
-
-@intrinsic
-def _borrowed(typing_context, array):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        array = make_array(signature.args[0])(context, builder, args[0])
-        array.meminfo, array.parent = (cgutils.get_null_value(x.type) for x in (array.meminfo, array.parent))
-        return array._getvalue()
-
-    return array(array), codegen
+@lowered(add_powers, lambda context, sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64))
+def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
+    array = make_array(signature.args[0])(context, builder, args[0])
+    first_of_eight = ir.Constant(ir.VectorType(index, 8), [0] * 8)
+    mask = [ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)]) for bit in range(3)]
+    one, undefined = ir.Constant(eight, [1.0] * 8), ir.Constant(eight, ir.Undefined)
+    t, weight = args[2:]
+    square = builder.fmul(t, t)
+    t, square, weight, fourth = (
+        builder.shuffle_vector(builder.insert_element(undefined, x, index(0)), undefined, first_of_eight)
+        for x in (t, square, weight, builder.fmul(builder.fmul(square, square), weight))
+    )
+    powers = builder.fmul(builder.select(mask[0], t, one), builder.select(mask[1], square, one))
+    powers = builder.fmul(powers, builder.select(mask[2], fourth, weight))
+    target = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
+    target = builder.bitcast(target, eight.as_pointer())
+    before = builder.load(target)
+    before.align = 8
+    builder.store(builder.fadd(before, powers), target).align = 8
+    return context.get_dummy_value()
 
 
-@intrinsic
-def _aligned(typing_context, array):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        array, integer = make_array(signature.args[0])(context, builder, args[0]), ir.IntType(64)
-        beyond = builder.neg(builder.ptrtoint(array.data, integer))
-        numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
-        array.data = builder.gep(array.data, [numbers])
-        return impl_ret_borrowed(context, builder, signature.return_type, array._getvalue())
-
-    return array(array), codegen
+@lowered(widest_vectors, lambda context: types.none())
+def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
+    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+    return context.get_dummy_value()
 
 
-@intrinsic
-def _add_powers(typing_context, sums, row, t, weight):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
-        array = make_array(signature.args[0])(context, builder, args[0])
-        first_of_eight = ir.Constant(ir.VectorType(index, 8), [0] * 8)
-        mask = [ir.Constant(ir.VectorType(ir.IntType(1), 8), [k >> bit & 1 for k in range(8)]) for bit in range(3)]
-        one, undefined = ir.Constant(eight, [1.0] * 8), ir.Constant(eight, ir.Undefined)
-        t, weight = args[2:]
-        square = builder.fmul(t, t)
-        t, square, weight, fourth = (
-            builder.shuffle_vector(builder.insert_element(undefined, x, index(0)), undefined, first_of_eight)
-            for x in (t, square, weight, builder.fmul(builder.fmul(square, square), weight))
-        )
-        powers = builder.fmul(builder.select(mask[0], t, one), builder.select(mask[1], square, one))
-        powers = builder.fmul(powers, builder.select(mask[2], fourth, weight))
-        target = builder.gep(array.data, [builder.shl(args[1], ir.IntType(64)(3))])
-        target = builder.bitcast(target, eight.as_pointer())
-        before = builder.load(target)
-        before.align = 8
-        builder.store(builder.fadd(before, powers), target).align = 8
-        return context.get_dummy_value()
-
-    return types.none(sums, types.int64, types.float64, types.float64), codegen
-
-
-@intrinsic
-def _widest_vectors(typing_context):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
-        set.add(builder.function.attributes, '"prefer-vector-width"="512"')
-        return context.get_dummy_value()
-
-    return types.none(), codegen
-
-
-@overload(bits_of)
-def _overload_bits_of(x):  # type: ignore[no-untyped-def]
-    return lambda x: _bits_of(x)
-
-
-@overload(float_of)
-def _overload_float_of(bits):  # type: ignore[no-untyped-def]
-    return lambda bits: _float_of(bits)
-
-
-@overload(bits32_of)
-def _overload_bits32_of(x):  # type: ignore[no-untyped-def]
-    return lambda x: _bits32_of(x)
-
-
-@overload(float32_of)
-def _overload_float32_of(bits):  # type: ignore[no-untyped-def]
-    return lambda bits: _float32_of(bits)
-
-
-@overload(fma)
-def _overload_fma(a, b, c):  # type: ignore[no-untyped-def]
-    return lambda a, b, c: _fma(a, b, c)
-
-
-@overload(prefetch)
-def _overload_prefetch(array, index):  # type: ignore[no-untyped-def]
-    return lambda array, index: _prefetch(array, index)
-
-
-@overload(borrowed, inline="always")
-def _overload_borrowed(array):  # type: ignore[no-untyped-def]
-    return lambda array: _borrowed(array)
-
-
-@overload(aligned, inline="always")
-def _overload_aligned(array):  # type: ignore[no-untyped-def]
-    return lambda array: _aligned(array)
-
-
-@overload(add_powers)
-def _overload_add_powers(sums, row, t, weight):  # type: ignore[no-untyped-def]
-    return lambda sums, row, t, weight: _add_powers(sums, row, t, weight)
-
-
-@overload(widest_vectors, inline="always")
-def _overload_widest_vectors():  # type: ignore[no-untyped-def]
-    return lambda: _widest_vectors()
+@lowered(aligned, lambda context, array: array(array))
+def _aligned(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    array, integer = make_array(signature.args[0])(context, builder, args[0]), ir.IntType(64)
+    beyond = builder.neg(builder.ptrtoint(array.data, integer))
+    numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
+    array.data = builder.gep(array.data, [numbers])
+    return impl_ret_borrowed(context, builder, signature.return_type, array._getvalue())

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numba
 import numpy as np
 import processes
 import pytest
 
-from powerkern._jit import JIT_DISABLED, compiler, fma, kernel
+from powerkern._jit import JIT_DISABLED, calls, compiler, fma, for_none, kernel, reduction
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -108,3 +111,85 @@ def test_a_kernel_that_its_first_caller_no_longer_calls_is_linked():
         return first(x) + last(x)
 
     assert numba.njit(lambda x: top(x))(1.0) == 1.0
+
+
+def test_a_kernel_is_compiled_once_whatever_its_callers_options(monkeypatch):
+    compiled = []
+    whole = calls._compiled
+    monkeypatch.setattr(calls, "_compiled", lambda function, *rest: compiled.append(function) or whole(function, *rest))
+
+    @kernel
+    def base(x, y=2.0):
+        return x * y
+
+    @reduction
+    def summing(x):
+        return base(x)
+
+    @kernel
+    def plain(x):
+        return base(x, y=2.0)
+
+    @numba.njit(nogil=True)
+    def top(x):
+        return summing(x) + plain(x) + base(x, 2.0)
+
+    assert top(1.5) == 9.0
+    assert compiled.count(base) == 2  # with y given, and without
+
+
+def test_a_call_that_does_not_fit_is_a_typing_error():
+    with pytest.raises(numba.TypingError, match="missing a required argument"):
+        numba.njit(lambda: inner())()
+
+
+@kernel
+def least(x, y, z):
+    return min(x, y, z)
+
+
+@kernel
+def greatest(x, y, z):
+    return max(x, y, z)
+
+
+@kernel
+def whole(x):
+    return int(x)
+
+
+@pytest.mark.parametrize("numbers", list(itertools.permutations([1.5, math.nan, -0.0, 0.0, 2.0, -math.inf], 3)))
+def test_extremes_are_those_of_python(numbers):
+    for function, python in ((least, min), (greatest, max)):
+        ours = numba.njit(lambda x, y, z: function(x, y, z))(*numbers)  # noqa: B023 - called at once
+        np.testing.assert_array_equal(
+            [ours, math.copysign(1.0, ours)], [python(numbers), math.copysign(1.0, python(numbers))]
+        )
+
+
+def test_extremes_of_unlike_numbers_are_of_the_common_type():
+    assert repr(numba.njit(lambda: least(3, 2.5, 4))()) == "2.5"
+    assert repr(numba.njit(lambda: greatest(3, 2.5, 1))()) == "3.0"
+    assert repr(numba.njit(lambda: greatest(3, 2, 1))()) == "3"
+
+
+def test_whole_numbers_are_those_of_python():
+    for x in (2.75, -2.75, 7, True):
+        assert numba.njit(lambda x: whole(x))(x) == int(x)
+
+
+def test_a_twin_for_none_has_defaults_of_its_own():
+    @kernel
+    def without(none, x):
+        return -x
+
+    @for_none(without)
+    @kernel
+    def product(weight, x, y=2.0):
+        return weight * x * y
+
+    @numba.njit
+    def top(x):
+        return product(None, x) + product(x, x)
+
+    assert top(3.0) == 15.0
