@@ -133,14 +133,24 @@ def _objective(
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
     loc = median + _pull(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
-    squares = in_all_lanes(0.0)
-    for i in range(n):
-        d = _lesser(abs(_at(y, i) - loc), reach)
-        squares += _times(counts, i, d * d)
+    squares, others = in_all_lanes(0.0), in_all_lanes(0.0)
+    for i in range(1, n, 2):  # two sums, neither of which waits for the other
+        squares += _square(y, counts, i - 1, loc, reach)
+        others += _square(y, counts, i, loc, reach)
+    if n & 1:
+        squares += _square(y, counts, n - 1, loc, reach)
+    squares += others
     total = total_of(counts, n)
     scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
     near = _nearness(counts, y, scores, c, loc, 1.0 / (c * scale))
     return select(scale > 0.0, 1.0 - near * (1.0 / total), in_all_lanes(math.nan))
+
+
+@inlined
+def _square(y: FloatArray, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
+    """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
+    d = _lesser(abs(_at(y, i) - loc), reach)
+    return _times(counts, i, d * d)
 
 
 @kernel
@@ -154,9 +164,13 @@ def _pull(y: FloatArray, counts: Counts | None, n: int, median: Lanes, reach: La
         last -= 1
         pull, w = _clipped(_at(y, last) - median, reach)
         total, weight = total + _times(counts, last, pull), weight + _times(counts, last, w)
-    for i in range(first, last):
-        total += _times(counts, i, _at(y, i) - median)
-    return total / (weight + in_all_lanes(inside_of(counts, first, last)))
+    others = in_all_lanes(0.0)
+    for i in range(first + 1, last, 2):
+        total += _times(counts, i - 1, _at(y, i - 1) - median)
+        others += _times(counts, i, _at(y, i) - median)
+    if (last - first) & 1:
+        total += _times(counts, last - 1, _at(y, last - 1) - median)
+    return (total + others) / (weight + in_all_lanes(inside_of(counts, first, last)))
 
 
 @inlined
@@ -178,13 +192,22 @@ def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
 def _plain_nearness(
     counts: None, y: FloatArray, scores: FloatArray, c: float, loc: Lanes, per_scale_and_c: Lanes
 ) -> Lanes:
-    near, one = in_all_lanes(0.0), in_all_lanes(1.0)
-    for i in range(scores.size):
-        t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / c)
-        store(y, (LANES * i,), t)
-        u = 1.0 - _lesser(t * t, one)  # a NaN counts as infinitely far
-        near += u * u * u
-    return near
+    near, others, n = in_all_lanes(0.0), in_all_lanes(0.0), scores.size
+    for i in range(1, n, 2):
+        near += _near(y, scores, i - 1, c, loc, per_scale_and_c)
+        others += _near(y, scores, i, c, loc, per_scale_and_c)
+    if n & 1:
+        near += _near(y, scores, n - 1, c, loc, per_scale_and_c)
+    return near + others
+
+
+@inlined
+def _near(y: FloatArray, scores: FloatArray, i: int, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """1 - rho of value number i, in whose place its residual is put."""
+    t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / c)
+    store(y, (LANES * i,), t)
+    u = 1.0 - _lesser(t * t, in_all_lanes(1.0))  # a NaN counts as infinitely far
+    return u * u * u
 
 
 @for_none(_plain_nearness)
