@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import _thread
+import functools
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -41,7 +42,7 @@ def _run(argv: Sequence[str] | None) -> int:
         return int(stop.code or 0)
     with warnings.catch_warnings(), _ctrl_c_while_compiling():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = _warn
+        warnings.showwarning = _warned_once()
         try:
             args.run(args)
         except BadInput as error:
@@ -74,8 +75,14 @@ def _ctrl_c_while_compiling() -> Iterator[None]:
         sys.unraisablehook = previous
 
 
-def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
-    complain(f"powerkern: warning: {message}")
+def _warned_once() -> Callable[..., None]:
+    """What prints a warning, the first time: files that are read more than once give it every time."""
+    once = functools.cache(complain)
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        once(f"powerkern: warning: {message}")
+
+    return show
 
 
 if __name__ == "__main__":

@@ -544,11 +544,11 @@ class Inference(FittedColumns):
         return {"lmbda": self.lmbda, **found, "n_kept": self.n_kept}, [*notes, which]
 
     def _share_of(self, sample: object, sample_weight: ArrayLike | str | None) -> FloatArray:
-        """How much of the weight of each column a sample has."""
+        """How much of the weight of each column a sample has; none of a column without values."""
         values, weight = self._as_they_are(sample, sample_weight)
         there = ~np.isnan(values)
         drawn: FloatArray = weight @ there if weight.size else np.count_nonzero(there, axis=0).astype(np.float64)
-        return drawn / self.n_obs
+        return np.divide(drawn, self.n_obs, out=np.zeros_like(drawn), where=self.n_obs > 0.0)
 
     def _shape_entries(
         self, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None

@@ -109,6 +109,24 @@ def test_robust_fits_in_blocks(run, tmp_path, request, estimator):
         assert one["n_obs"] == other["n_obs"]
 
 
+def test_the_error_of_lambda_is_printed(run, tmp_path, in_blocks):
+    table = long_table(tmp_path / "long.csv", 6000)
+    words = ("fit", table, "--columns", "width", "--estimator")
+    _, out, _ = run(*words, "rewml", "--json", "-o", tmp_path / "fit.json")
+    error = pk.PowerFit.from_json((tmp_path / "fit.json").read_text(encoding="utf-8")).lmbda_error[0]
+    assert json.loads(out)["columns"][0]["lmbda_error"] == error > 0.0
+    assert "lmbda_error" in run(*words, "rewml")[1].splitlines()[0]
+    assert "lmbda_error" not in run(*words, "mle")[1]
+
+
+@pytest.mark.parametrize("command", ["fit", "summary"])
+def test_what_every_pass_warns_of_is_said_once(run, tmp_path, in_blocks, command):
+    table = tmp_path / "spectra.csv"
+    table.write_text("1,2\n" + "".join(f"{i},{i * i}\n" for i in range(20)), encoding="utf-8")
+    _, _, err = run(command, table, "--estimator", "rewml")
+    assert err.count("the first line of spectra.csv holds only numbers") == 1
+
+
 def test_estimators_that_need_all_values_read_the_whole(run, tmp_path, in_blocks):
     table = long_table(tmp_path / "long.csv")
     code, out, _ = run("fit", table, "--columns", "width", "--estimator", "ppcc", "--json")

@@ -205,6 +205,15 @@ def test_intervals_from_rows_drawn_at_random(weighted):
         fit.summary(x, sample=x[at])
 
 
+def test_a_summary_of_drawn_rows_has_nothing_to_say_of_columns_without_values():
+    x = np.column_stack([contaminated(3000, "box-cox"), np.full(3000, np.nan)])
+    with pytest.warns(UserWarning, match="column 1"):
+        fit = fit_chunks(np.array_split(x, 3), "box-cox", "rewml")
+    drawn = fit.summary(sample=x[:500]).to_dict()
+    assert np.isfinite(drawn["se"][0])
+    assert np.isnan(drawn["se"][1])
+
+
 def test_bounds_are_tight_where_order_statistics_are_known():
     found = [fit_chunks([contaminated(6000, "box-cox", seed)], "box-cox", "rewml").lmbda_error[0] for seed in range(5)]
     assert 0.0 < np.median(found) < 0.05

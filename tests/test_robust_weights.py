@@ -52,6 +52,18 @@ def test_whole_weights_repeat_rows(family, estimator, n):
     np.testing.assert_array_equal(fit.weights(x), repeated.weights(x))
 
 
+@pytest.mark.filterwarnings("ignore:column 0")
+@families
+@pytest.mark.parametrize("seed", range(5))
+def test_trimmed_windows_among_weights_of_many_sizes(family, seed):
+    """The smallest are nothing beside the largest, and the search for the best window must pass over them."""
+    rng = np.random.default_rng(seed)
+    x, weight = np.exp(rng.normal(size=150)), 2.0 ** rng.integers(-40, 40, 150)
+    fit = pk.fit(x, family, "mtl", sample_weight=weight)
+    other = pk.fit(x, family, "mtl", sample_weight=np.where(weight < 1e-18 * weight.max(), 0.0, weight))
+    np.testing.assert_allclose(fit.lmbda, other.lmbda, atol=1e-6)
+
+
 @resistant
 @families
 def test_whole_weights_repeat_rows_of_long_columns(family, estimator):

@@ -243,7 +243,7 @@ def _print_left_out(args: argparse.Namespace, table: Table | Survey) -> None:
 
 
 def _print_fit(records: Sequence[dict[str, Any]]) -> None:
-    """A line for each column, with shift, center and divisor where there are any."""
+    """A line for each column, with shift, center and divisor, and the error of lambda, where there are any."""
     cells: dict[str, Callable[[dict[str, Any]], str]] = {
         "column": lambda r: str(r["column"]),
         "family": lambda r: str(r["family"]),
@@ -251,6 +251,7 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
         "center": lambda r: short(r["center"]),
         "divisor": lambda r: short(r["divisor"]),
         "lambda": lambda r: short(r["lmbda"]),
+        "lmbda_error": lambda r: short(r["lmbda_error"]),
         "mean": lambda r: short(r["loc"], r["log_factor"]),
         "sd": lambda r: short(r["scale"], r["log_factor"]),
         "n": lambda r: str(r["n_obs"]),
@@ -258,6 +259,8 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
     }
     if not any(r["shift"] for r in records):
         del cells["shift"]
+    if all(r["lmbda_error"] == 0.0 for r in records):
+        del cells["lmbda_error"]
     if all(r["family"] == "box-cox" or (r["center"], r["divisor"]) == (0.0, 1.0) for r in records):
         del cells["center"], cells["divisor"]
     print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
@@ -275,7 +278,7 @@ def _records(fit: pk.PowerFit, table: Table | Survey) -> list[dict[str, Any]]:
         "family": fit.families,
         **{
             name: map(finite, getattr(fit, name).tolist())
-            for name in ("lmbda", "shift", "center", "divisor", "loc", "scale", "log_factor", "nll")
+            for name in ("lmbda", "lmbda_error", "shift", "center", "divisor", "loc", "scale", "log_factor", "nll")
         },
         **{name: map(int, getattr(fit, name).tolist()) for name in ("n_obs", "n_kept", "n_iter")},
         "status": fit.status_text,

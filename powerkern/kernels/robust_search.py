@@ -368,7 +368,9 @@ def _best_weighted_window(at: Sorted, counts: Counts, lmbda: float, size: float)
                 below, above = start - before[i], before[j + 1] - end
                 below, above = below if below > tolerance else 0.0, above if above > tolerance else 0.0
                 best = Window(i, j + 1, below, above, value)
-        following = j if before[j + 1] > end + tolerance else j + 1
+        following = j
+        while following < n and before[following + 1] <= end + tolerance:  # weights may be smaller than the tolerance
+            following += 1
         if following == n:
             return best
         start = min(before[i + 1], before[following + 1] - size)
