@@ -300,14 +300,15 @@ def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
 def merged_ranges(parts: FloatArray) -> FloatArray:
     """The ranges, in the last axis, of the rows of all parts, in the first one; what is out of the domain stays so.
 
-    All sums are of whole numbers, and exact.
+    For infinite values, if there are any, in whatever part. All sums are of whole numbers, and exact.
     """
     with np.errstate(over="ignore"):  # of the extremes, which are no sums
         merged: FloatArray = parts.sum(axis=0)
     merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
     merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)
-    outside = parts[..., sketch.R_COUNT].min(axis=0)
-    merged[..., sketch.R_COUNT] = np.where(outside < 0, outside, merged[..., sketch.R_COUNT])
+    counts = parts[..., sketch.R_COUNT]
+    outside = np.where(counts < 0.0, counts, -np.inf).max(axis=0)  # BAD_INFINITE is the larger code
+    merged[..., sketch.R_COUNT] = np.where(np.isfinite(outside), outside, merged[..., sketch.R_COUNT])
     level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
     level[np.isinf(level)] = 0.0
     merged[..., sketch.R_LEVEL] = level

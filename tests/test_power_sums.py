@@ -12,6 +12,7 @@ from powerkern import _power_sums as power_sums
 from powerkern._engine import threads
 from powerkern.kernels import sketch
 from powerkern.kernels.family import FAMILIES as FAMILY_CODES
+from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
 
 FAMILIES = ("yeo-johnson", "box-cox")
 
@@ -175,6 +176,21 @@ def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dty
         first, *others = (power_sums.range_matrix(y, FAMILY_CODES[family], np.empty(0), n) for y, n in every)
         assert all(first.tobytes() == other.tobytes() for other in others)
         assert_array_equal(first[:, [sketch.R_MIN, sketch.R_MAX]], np.column_stack([x.min(axis=0), x.max(axis=0)]))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+@pytest.mark.parametrize(("infinite", "zero"), [(10, 4990), (4990, 10), (10, 11), (2000, 2500), (2500, 2000)])
+def test_of_several_reasons_to_refuse_a_column_infinity_is_named(tall, infinite, zero, n_threads, order):
+    """Whichever is met first, and whichever thread meets it."""
+    X = np.asarray(np.random.default_rng(0).lognormal(size=(5000, 300)), order=order)
+    X[infinite, :3], X[zero, 1:4] = np.inf, 0.0
+    for values, weight in ((X, ()), (X.astype(np.float32, order="K"), ()), (X, np.ones(len(X)))):
+        ranges = power_sums.range_matrix(values, FAMILY_CODES["box-cox"], np.asarray(weight, float), n_threads)
+        assert_array_equal(ranges[:5, sketch.R_COUNT], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE, 5000])
+    some = np.asarray(X[:, :4], order=order)
+    found = power_sums.fit_matrix(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), np.empty(0), n_threads)
+    assert_array_equal(found[:, STATUS], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE])
 
 
 def test_values_outside_the_domain_do_not_stop_other_columns(tall, direct):

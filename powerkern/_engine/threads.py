@@ -138,8 +138,9 @@ def share_out(
         finally:
             at_work.release()
 
-    helpers = _helpers(help_out, 0 if shape[0] * shape[1] < SERIAL_VALUES else min(n_threads, len(waiting)) - 1)
+    few = shape[0] * shape[1] < SERIAL_VALUES
     try:
+        helpers = _helpers(help_out, 0 if few else min(n_threads, len(waiting)) - 1)
         work()
     except BaseException:
         waiting.clear()  # what helpers are at ends by itself; nobody waits for it

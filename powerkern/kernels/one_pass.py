@@ -201,7 +201,7 @@ def terms(t: float, one: float) -> tuple[float, float, float, float]:
 
 @reduction
 def _sums_of_one_sign(d: AnyFloats, weight: AnyFloats | None, m: float) -> Sums:
-    """Weighted sums of Y_j and of the six products that the score needs,."""
+    """Weighted sums of Y_j and of the six products that the score needs."""
     widest_vectors()
     zero, one = m - m, m / m
     s0, s1, s2, s3 = zero, zero, zero, zero
@@ -740,9 +740,7 @@ def _declined(n_eval: int, stopped: bool) -> OnePass:
 def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: float, work: Work) -> OnePass:
     """Optimum from the sums of one pass, or the moments at a given `exponent` (NaN: none given)."""
     x, n = column.x, column.x.size
-    if n < ONE_PASS_MIN:
-        return _declined(0, False)
-    if not _is_even(weights.total, weights.squares):
+    if n < ONE_PASS_MIN or not _is_even(weights.total, weights.squares):
         return _declined(0, False)
     moments, given = work.scratch.moments[0], exponent == exponent
     if not known and _is_sparse(x, weights.values):

@@ -170,12 +170,12 @@ def _weight_of_present(x: FloatArray, weight: FloatArray) -> float:
 
 @kernel
 def _note(n: float, x_min: float, x_max: float, family: int, out: FloatArray) -> None:
-    """Add the extremes of n values to a range; one that is out of the domain stays so."""
-    if n == 0.0 or out[R_COUNT] < 0.0:
+    """Add the extremes of n values to a range; one that is out of the domain stays so, for infinite values if any."""
+    if n == 0.0:
         return
-    if max(-x_min, x_max) == math.inf:
+    if max(-x_min, x_max) == math.inf or out[R_COUNT] == BAD_INFINITE:
         out[R_COUNT] = BAD_INFINITE
-    elif x_min <= lowest(family):
+    elif x_min <= lowest(family) or out[R_COUNT] < 0.0:
         out[R_COUNT] = BAD_NOT_POSITIVE
     else:
         out[R_COUNT] += n

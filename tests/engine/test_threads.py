@@ -221,6 +221,29 @@ def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
     assert len(done) == 200
 
 
+def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
+    start, begun, go_on, ended, done = _thread.start_new_thread, threading.Event(), threading.Event(), [], []
+
+    def start_one(task, args):
+        if begun.is_set():
+            raise KeyboardInterrupt
+        ended.extend(args)
+        start(task, args)
+        assert begun.wait(timeout=60)
+
+    def job(part):
+        begun.set()
+        assert go_on.wait(timeout=60)
+        done.append(part)
+
+    monkeypatch.setattr(_thread, "start_new_thread", start_one)
+    with pytest.raises(KeyboardInterrupt):
+        threads.share_out(job, PARTS, (1000, 1000), 3)
+    go_on.set()
+    assert ended[0].acquire(timeout=60)
+    assert len(done) == 1
+
+
 @pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("by_caller", [True, False])
 @pytest.mark.parametrize("n_threads", [1, 2, 8])

@@ -34,7 +34,6 @@ from powerkern.kernels.results import (
 from powerkern.kernels.scratch import SAMPLE, new_work
 
 EPS = np.finfo(float).eps
-BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 
 # sizes around those at which the fit changes: in two passes, from a sample, in chunks
 SIZES = [ONE_PASS_MIN - 1, ONE_PASS_MIN, ONE_PASS_MIN + 1, ps.CHUNK - 1, ps.CHUNK + 1]
