@@ -2,8 +2,9 @@
 
 What numba links may be called from elsewhere, and LLVM then keeps the signature of every function that it does not put
 in its caller's place. A tuple of scratch arrays is passed as some hundred numbers: of short columns, copying these at
-every call took half of the time of robust fits. Code that is internal to its entry loses arguments that are not used,
-and functions with one call site.
+every call took half of the time of robust fits. Code that is private to its entry loses arguments that are not used,
+and functions with one call site. It must be private, not merely internal: the loader would find internal code by name,
+and run it in place of the code, of the same name but with all arguments, that a user's jitted function brings along.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
     def _optimize_final_module(self) -> None:
         for each in self._final_module.functions:
             if not each.is_declaration and each.linkage == Linkage.linkonce_odr and each.name.startswith(MANGLED):
-                each.linkage = Linkage.internal
+                each.linkage = Linkage.private
         super()._optimize_final_module()
 
 

@@ -94,14 +94,34 @@ def test_a_users_function_runs_the_same_code(tmp_path):
 
 
 @needs_jit
-def test_kernels_are_internal_to_their_entry():
+def test_a_users_function_does_not_run_the_kernels_of_an_entry(tmp_path):
+    """These have lost arguments: their names must not be found by code that is loaded later and has the same ones."""
+    code = (
+        "import numba, numpy as np\n"
+        "from powerkern.kernels import derivatives, likelihood\n"
+        "from powerkern.kernels.logs import Sides, logs_about\n"
+        "derivatives.derivative_columns.compile()\n"
+        "@numba.njit\n"
+        "def slope(sides, spare, scratch):\n"
+        "    logs = logs_about(sides, 0.0, 1.0, spare)\n"
+        "    return likelihood.score(logs, 0.5 * logs.sigma, scratch).d1\n"
+        "x, none = np.array([0.5, 1.0, 2.0, 4.0]), np.empty(0)\n"
+        "scratch = likelihood.Scratch(np.empty((4, likelihood.BLOCK)), np.empty((3, likelihood.N_MOMENTS)))\n"
+        "sides = Sides(x, none, np.ones(4), none)\n"
+        "print(np.isclose(slope(sides, np.empty(4), scratch), slope.py_func(sides, np.empty(4), scratch), rtol=1e-12))"
+    )
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == "True"
+
+
+@needs_jit
+def test_kernels_are_private_to_their_entry():
     """Else LLVM keeps the signature of each, and what short columns cost doubles."""
     compiled = numba.njit(**settings.ENTRY_OPTIONS)(_calls_a_large_kernel)
     compiled.compile("float64(float64[::1])")
     (ir,) = compiled.inspect_llvm().values()
     defined = [line for line in ir.splitlines() if line.startswith("define") and "_large" in line]
     assert defined
-    assert [line for line in defined if "_calls_a" not in line and " internal " not in line] == []
+    assert [line for line in defined if "_calls_a" not in line and " private " not in line] == []
 
 
 def test_importing_compiles_nothing():
