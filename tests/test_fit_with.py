@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -205,3 +206,11 @@ def test_what_does_not_go_with_two_families():
             fit_chunks([X], "best", **options)
     with pytest.raises(ValueError, match="criterion goes with family='best' only"):
         fit_chunks([X], criterion="ppcc")
+
+
+@pytest.mark.parametrize("estimator, n_passes", [("mle", 2), ("rewml", 5)])
+def test_both_families_must_be_fitted_to_the_same_rows(estimator, n_passes):
+    x = np.exp(np.random.default_rng(0).normal(size=(3, 3000)))
+    passes = itertools.count(1)
+    with pytest.raises(ValueError, match="column 0: the data changed between two passes"):
+        fit_chunks(lambda: list(x if next(passes) <= n_passes else x[:2]), "best", estimator)

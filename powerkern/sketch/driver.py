@@ -230,6 +230,8 @@ def _better(passed: Passed, ranges: RangePass, asked: _Asked, bounds: Bounds | N
         ranges, family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]), weight_name=None
     )
     other = asked.fit(on_columns(passed, positive, asked.options), logs, (limits[0], limits[1]))
+    for j, after in zip(np.flatnonzero(positive), other.range.n_obs, strict=True):
+        check_unchanged(column_label(int(j), found.range.column_names), found.range.n_obs[j], after)
     better = box_cox_is_better(
         passed,
         found.range,
