@@ -18,12 +18,12 @@ from powerkern.supervised import Classifier, SearchHistory, SupervisedPowerTrans
 
 from ._measure import InTurns
 
-CLASSIFIERS = {"naive Bayes": GaussianNB(), "nearest neighbours": KNeighborsClassifier()}
+CLASSIFIERS = {"naive Bayes": GaussianNB(), "nearest neighbors": KNeighborsClassifier()}
 SEARCHES = ["mle", "spherical", "diagonal", "iterative"]
 #: Table 7 of Blum, Elgendi and Menon (2022), breast-cancer data: percentage points gained over standardised columns.
 PUBLISHED = {
     "naive Bayes": {"mle": 1.477, "spherical": 1.443, "diagonal": 1.232, "iterative": 1.371},
-    "nearest neighbours": {"mle": 0.279, "spherical": 0.0, "diagonal": -0.14, "iterative": 0.245},
+    "nearest neighbors": {"mle": 0.279, "spherical": 0.0, "diagonal": -0.14, "iterative": 0.245},
 }
 _GRID = np.linspace(-5.0, 5.0, 11)
 
@@ -113,7 +113,7 @@ def _search_anew(estimator: Any, X: np.ndarray, y: np.ndarray, n_epochs: int) ->
 class Fold(InTurns):
     """One training set of ten, iterative search by training accuracy."""
 
-    params = (["naive Bayes"], [4])  # nearest neighbours take a hundred times as long: see CrossValidated
+    params = (["naive Bayes"], [4])  # nearest neighbors take a hundred times as long: see CrossValidated
     param_names = ("classifier", "n_epochs")
 
     def setup(self, classifier: str, n_epochs: int) -> None:
@@ -170,7 +170,7 @@ def many_columns(n: int, p: int = 50) -> tuple[np.ndarray, np.ndarray]:
 
 @functools.cache
 def searched(search: str, n: int, p: int, seed: int = 0) -> tuple[float, int, float]:
-    """Best score, trials and CPU seconds of a search for nearest neighbours."""
+    """Best score, trials and CPU seconds of a search for nearest neighbors."""
     model = SupervisedPowerTransformer(KNeighborsClassifier(), search=search, random_state=seed)
     begin = time.process_time()
     model.fit(*many_columns(n, p))

@@ -18,7 +18,7 @@ def figures() -> Iterator[Figure]:
     yield Figure(fold, "<= 0.34 s", bench_supervised.Fold, "track_seconds", ("naive Bayes", 4))
     beside = bench_supervised.BesidePublished, "track_speedup", ("naive Bayes", 4)
     yield Figure(f"{fold}, over scoring every trial anew, as published", ">= 10 x", *beside)
-    blocks, many = bench_supervised.Blocks, "blocks, nearest neighbours, 50 columns"
+    blocks, many = bench_supervised.Blocks, "blocks, nearest neighbors, 50 columns"
     yield Figure(f"{many}, 2,000 rows: best score less the grid's", ">= 0 points", blocks, "track_gain", (2000, 50))
     yield Figure(f"{many}, 2,000 rows: trials", "<= 0.1 of the grid's", blocks, "track_trials", (2000, 50))
     yield Figure(f"{many}, 2,000 rows: CPU time, grid's over blocks'", ">= 10 x", blocks, "track_speedup", (2000, 50))

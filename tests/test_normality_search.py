@@ -52,7 +52,7 @@ def test_distance_is_that_of_the_transformed_data_and_none_is_less():
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_threads_order_and_neighbours_change_no_bit(estimator):
+def test_threads_order_and_neighbors_change_no_bit(estimator):
     x = np.tile(X, (1, 30))
     fit = pk.fit(x, "box-cox", estimator, n_threads=2)
     np.testing.assert_array_equal(

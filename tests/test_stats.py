@@ -377,7 +377,7 @@ CLUSTER = 1.0 + 1e-10 * np.array([0.3, -1.1, 0.8, 2.9, -0.4, 0.1, 1.4, -0.9])
 COUNTS = np.array([1e-300, 3e-7, 2e-3, 0.5, 4.0, -2e-5, -0.7, -3.0, 8e200])
 
 #: Family, data, the call to both libraries whose result is a lambda, and what SciPy 1.17 makes of it: a lambda, or the
-#: name of an exception. Ours must have the larger likelihood at 100 digits, and the largest in its neighbourhood.
+#: name of an exception. Ours must have the larger likelihood at 100 digits, and the largest in its neighborhood.
 WRONG_LAMBDAS = {
     "rare binary": ("yeojohnson", RARE, lambda lib: lib.yeojohnson_normmax(RARE), -110.42),
     "years": ("yeojohnson", YEARS, lambda lib: lib.yeojohnson_normmax(YEARS, brack=(-2, 2)), 47.239),
@@ -394,8 +394,8 @@ def test_right_where_scipys_lambda_is_wrong(name: str) -> None:
     family, x, call, seen = WRONG_LAMBDAS[name]
     lmbda = call(ours)
     best = exact_llf(family, lmbda, x)
-    for neighbour in (lmbda * (1.0 - 1e-7), lmbda * (1.0 + 1e-7)):
-        assert exact_llf(family, neighbour, x) < best
+    for neighbor in (lmbda * (1.0 - 1e-7), lmbda * (1.0 + 1e-7)):
+        assert exact_llf(family, neighbor, x) < best
     if not SCIPY_AS_SEEN:
         return
     with np.errstate(all="ignore"):

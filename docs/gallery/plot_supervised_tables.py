@@ -34,7 +34,7 @@ data = {
 }
 classifiers = {
     "linear": SGDClassifier(loss="perceptron", random_state=42),
-    "nearest neighbours": KNeighborsClassifier(),
+    "nearest neighbors": KNeighborsClassifier(),
     "naive Bayes": GaussianNB(),
 }
 
@@ -59,10 +59,10 @@ for (name, (X, y)), (kind, classifier) in ((d, c) for d in data.items() for c in
 # %%
 # The maps
 # --------
-# Of a linear classifier and of nearest neighbours. Where the map is bent, the two lambdas have to be found together.
+# Of a linear classifier and of nearest neighbors. Where the map is bent, the two lambdas have to be found together.
 
 fig, axs = plt.subplots(2, 4, figsize=(13, 7), layout="constrained")
-for row, kind in zip(axs, ("linear", "nearest neighbours"), strict=True):
+for row, kind in zip(axs, ("linear", "nearest neighbors"), strict=True):
     for ax, name in zip(row, data, strict=True):
         search = searches[name, kind]
         lambda_map(search.grid_scores_, search.grid_lambdas_, ax=ax)

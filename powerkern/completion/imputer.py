@@ -1,4 +1,4 @@
-"""Missing values filled in by decompositions and neighbours, as a scikit-learn estimator."""
+"""Missing values filled in by decompositions and neighbors, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     shrinkage_ : float
         The shrinkage.
     weights_ : (3,) ndarray
-        With ``rank="auto"``: what counts for how much: the decomposition, the mean of the neighbours, and the
-        decomposition plus its mean error at the neighbours. They sum to 1.
+        With ``rank="auto"``: what counts for how much: the decomposition, the mean of the neighbors, and the
+        decomposition plus its mean error at the neighbors. They sum to 1.
     validation_rmse_ : float
         With ``rank="auto"``: RMSE on the entries held out, on which the choice was made, in units of `scale_`.
     decomposition_ : UVDecomposition
@@ -111,7 +111,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
 
     Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the values of the row
     in question, to rows as completed by the decomposition; closer rows count more. Weights are those that make
-    the error on the entries held out smallest, and rows are kept for that only if neighbours count.
+    the error on the entries held out smallest, and rows are kept for that only if neighbors count.
 
     A column without a value in training is filled with 0 (with 0 as mean of its z-scores), and one that was constant
     with its value. A row without values becomes the columns' means, as the decomposition has them.

@@ -43,9 +43,9 @@ class Donors:
     def estimates(
         self, values: FloatArray, completed: FloatArray, asked: NDArray[np.bool_], n_neighbors: int, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Two estimates of the gaps in `values`: the neighbours' mean; `completed`, mended by its mean error there.
+        """Two estimates of the gaps in `values`: the neighbors' mean; `completed`, mended by its mean error there.
 
-        Both are `completed` where no neighbour has a value, or no estimate is asked for.
+        Both are `completed` where no neighbor has a value, or no estimate is asked for.
         """
         means, corrections = np.where(asked, np.nan, completed), np.zeros_like(completed)
         parts = self.completed, self.values, self.residuals

@@ -1,4 +1,4 @@
-"""Models chosen, and blended with neighbours, by the error on entries that are held out."""
+"""Models chosen, and blended with neighbors, by the error on entries that are held out."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ class Completion:
     ----------
     model : Model
     donors : Donors or None
-        None where neighbours do not count.
+        None where neighbors do not count.
     weights : (3,) ndarray
-        Of the model's estimate, the neighbours' mean, and the model's estimate plus its mean error at the neighbours.
+        Of the model's estimate, the neighbors' mean, and the model's estimate plus its mean error at the neighbors.
     n_neighbors : int
     validation_rmse : float
         On what was held out; NaN where that was nothing.
@@ -250,7 +250,7 @@ def _sample(n: int, size: int, generator: np.random.Generator) -> Any:
     return slice(None) if size >= n else np.sort(generator.choice(n, size, replace=False))
 
 
-# --- neighbours -----------------------------------------------------------------------------------------
+# --- neighbors -----------------------------------------------------------------------------------------
 
 
 def _donors(values: FloatArray, model: Model, generator: np.random.Generator, n_threads: int) -> Donors:

@@ -110,7 +110,7 @@ def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> Poo
 
 
 def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
-    """Merge neighbours, then neighbours of the results, until one is left: in a fixed order, with small errors."""
+    """Merge neighbors, then neighbors of the results, until one is left: in a fixed order, with small errors."""
     parts = list(parts)
     while len(parts) > 1:
         pairs = [merge(a, b) for a, b in zip(parts[::2], parts[1::2], strict=False)]

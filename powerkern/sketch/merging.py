@@ -200,7 +200,7 @@ def extend(
 ) -> Sketch:
     """The sketch of a stream, one chunk longer: for data that are seen once and whose range is not known beforehand.
 
-    The grid starts as fine as 1024 bins per column allow, and grows with the range of the data: neighbouring bins are
+    The grid starts as fine as 1024 bins per column allow, and grows with the range of the data: neighboring bins are
     joined, which the power sums allow exactly.
 
     Parameters

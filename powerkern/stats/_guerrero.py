@@ -11,7 +11,7 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import is_real, is_whole
 from powerkern.stats._arrays import as_float64
 
-#: Points of the scan, and halvings of a bracket: down to neighbouring numbers.
+#: Points of the scan, and halvings of a bracket: down to neighboring numbers.
 _POINTS, _HALVINGS = 241, 60
 
 

@@ -122,7 +122,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     Notes
     -----
     In the search the training data of all splits are scaled and standardised together. That does not affect scores of
-    estimators that are invariant to scale. It does affect those of others, nearest neighbours foremost, whose score is
+    estimators that are invariant to scale. It does affect those of others, nearest neighbors foremost, whose score is
     then better than on data that had no part in the scaling (on the sonar data, users report 0.653 instead of 0.634).
     To know what a transform is worth, cross-validate all of the pipeline.
 

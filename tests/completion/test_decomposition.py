@@ -327,7 +327,7 @@ def test_folding_in_fits_a_row_alone(normalize):
     filled = result.fold_in(new)
     np.testing.assert_allclose(filled[:3], np.where(np.isnan(new[:3]), expected, new[:3]), rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(filled[3], result.column_offset)
-    np.testing.assert_allclose(result.fold_in(new[4:5]), filled[4:5], rtol=1e-12)  # whatever its neighbours
+    np.testing.assert_allclose(result.fold_in(new[4:5]), filled[4:5], rtol=1e-12)  # whatever its neighbors
 
 
 # --- what cannot be done --------------------------------------------------------------------------------

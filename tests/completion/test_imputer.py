@@ -35,7 +35,7 @@ def holes(X, fraction=0.2, seed=0):
     return np.where(mask, nan, X), mask
 
 
-def test_better_than_means_and_neighbours():
+def test_better_than_means_and_neighbors():
     X = load_breast_cancer().data
     M, mask = holes(X)
 

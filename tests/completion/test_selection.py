@@ -1,4 +1,4 @@
-"""What rank="auto" is made of: the normal distribution, decompositions of low rank, neighbours, and their weights."""
+"""What rank="auto" is made of: the normal distribution, decompositions of low rank, neighbors, and their weights."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_rows_have_biases():
     assert error(found, full, mask) < 0.22
 
 
-def test_neighbours_count_where_rows_form_clusters():
+def test_neighbors_count_where_rows_form_clusters():
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(30, 4))
     full = centers[rng.integers(30, size=600)] + 0.05 * rng.normal(size=(600, 4))

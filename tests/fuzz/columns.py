@@ -166,7 +166,7 @@ def _offset(rng: Generator, n: int) -> np.ndarray:
     return offset + np.round(rng.normal(0.0, 10.0 ** rng.uniform(-2.0, 3.0), n), int(rng.integers(0, 6)))
 
 
-def _neighbours(rng: Generator, n: int) -> np.ndarray:
+def _neighbors(rng: Generator, n: int) -> np.ndarray:
     """Values a few units in the last place apart."""
     base = 10.0 ** rng.uniform(-20.0, 20.0)
     return base + rng.integers(0, 10 ** int(rng.integers(1, 6)), n) * np.spacing(base)
@@ -190,6 +190,6 @@ KINDS: dict[str, KindOfColumn] = {
     "decades": _decades,
     "subnormal": _subnormal,
     "offset": _offset,
-    "neighbours": _neighbours,
+    "neighbors": _neighbors,
     "tiny": _tiny,
 }

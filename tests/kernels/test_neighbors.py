@@ -1,4 +1,4 @@
-"""Means over neighbours against sorting all donors."""
+"""Means over neighbors against sorting all donors."""
 
 from __future__ import annotations
 

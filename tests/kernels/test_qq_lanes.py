@@ -68,7 +68,7 @@ def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=1e-12)
 
 
-def test_a_lambda_depends_on_its_neighbours_by_rounding_only():
+def test_a_lambda_depends_on_its_neighbors_by_rounding_only():
     x = np.random.default_rng(1).normal(size=30)
     together = objectives("yeo-johnson", x, QUARTILES)
     for k, lmbda in enumerate(LMBDAS):

@@ -32,7 +32,7 @@ BINNED = (refinement_error, calibration_error)
 STRATA = {"": "all", "_out": "outliers", "_in": "inliers"}
 
 #: Where the smallest area lets a bin just reach a value, the edge that the reference rounds may fall short of it, and a
-#: score ends up in the neighbouring bin. Rational arithmetic decides: `test_where_the_reference_was_rounded`.
+#: score ends up in the neighboring bin. Rational arithmetic decides: `test_where_the_reference_was_rounded`.
 ROUNDED = [("Iris|KNN", "linear"), ("Iris|KNN", "mean+sd"), ("Glass|IForest", "tmean10+sd")]
 
 

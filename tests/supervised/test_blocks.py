@@ -73,7 +73,7 @@ def test_patience_counts_blocks(wine):
 
 
 def test_a_tenth_of_the_trials_of_a_grid():
-    """Nearest neighbours among skewed columns, most of which say nothing."""
+    """Nearest neighbors among skewed columns, most of which say nothing."""
     X, y = make_classification(300, 30, n_informative=4, n_redundant=0, shuffle=False, random_state=1)
     options = {"cv": 3, "random_state": 0}
     grid = SupervisedPowerTransformer(KNeighborsClassifier(), n_epochs=2, **options).fit(np.exp(X), y)
