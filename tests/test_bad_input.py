@@ -364,14 +364,19 @@ def test_missing_values_in_every_disguise() -> None:
 @pytest.mark.parametrize("n", [300, 5000])
 @pytest.mark.parametrize("family, sign", [("yeo-johnson", 1), ("yeo-johnson", -1), ("yeo-johnson", 0), ("box-cox", 1)])
 def test_missing_values_are_as_if_not_there(n: int, family: str, sign: int) -> None:
-    """Bit for bit, and whatever the columns before them left behind."""
+    """In two passes bit for bit, in one to rounding, and whatever the columns before them left behind."""
     rng = np.random.default_rng(n)
     X = sign * rng.lognormal(size=(n, 9)) if sign else rng.standard_t(4, size=(n, 9))
     X[rng.random(X.shape) < np.linspace(0, 0.5, 9)] = NAN
     fit = pk.fit(X, family=family, n_threads=1)
     for j in range(9):
         alone = pk.fit(X[~np.isnan(X[:, j]), j], family=family)
-        assert_array_equal([fit.lmbda[j], fit.nll[j], fit.n_iter[j]], [alone.lmbda[0], alone.nll[0], alone.n_iter[0]])
+        if n < 500:
+            assert_array_equal(
+                [fit.lmbda[j], fit.nll[j], fit.n_iter[j]], [alone.lmbda[0], alone.nll[0], alone.n_iter[0]]
+            )
+        else:
+            assert_allclose([fit.lmbda[j], fit.nll[j]], [alone.lmbda[0], alone.nll[0]], rtol=1e-12, atol=1e-12)
 
 
 def test_pandas_nullable_and_mixed_types() -> None:
