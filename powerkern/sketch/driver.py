@@ -24,7 +24,7 @@ from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.results import STATUS
 from powerkern.sketch.families import box_cox_is_better, on_columns
 from powerkern.sketch.merging import finish_results, merge
-from powerkern.sketch.order import Sample, check_unchanged
+from powerkern.sketch.order import Sample, check_unchanged, has_changed
 from powerkern.sketch.passes import MapReduce, Pass, Passed, RangePass, S, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
@@ -193,7 +193,7 @@ class _Asked(NamedTuple):
 
         found = passed(ranges)
         total = resolved(found.grid(), read)
-        _check_unchanged(found, total)
+        _check_unchanged(found, np.arange(found.n_features), total.n_obs)
         results, sums = finish_results(
             total,
             standardize=self.standardize,
@@ -230,8 +230,7 @@ def _better(passed: Passed, ranges: RangePass, asked: _Asked, bounds: Bounds | N
         ranges, family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]), weight_name=None
     )
     other = asked.fit(on_columns(passed, positive, asked.options), logs, (limits[0], limits[1]))
-    for j, after in zip(np.flatnonzero(positive), other.range.n_obs, strict=True):
-        check_unchanged(column_label(int(j), found.range.column_names), found.range.n_obs[j], after)
+    _check_unchanged(found.range, np.flatnonzero(positive), other.range.n_obs)
     better = box_cox_is_better(
         passed,
         found.range,
@@ -273,10 +272,11 @@ def passes_of(map_reduce: MapReduce, bar: Any = None) -> Passed:
     return passed
 
 
-def _check_unchanged(found: Range, total: Sketch) -> None:
-    """Refuse sums of other rows than those whose ranges were found."""
-    for j, (before, after) in enumerate(zip(found.n_obs, total.n_obs, strict=True)):
-        check_unchanged(column_label(j, found.column_names), before, after)
+def _check_unchanged(found: Range, at: IntArray, after: FloatArray) -> None:
+    """Refuse what is of other rows, of the columns `at`, than those whose ranges were found."""
+    before = found.n_obs[at]
+    for k in np.flatnonzero(has_changed(before, after)):
+        check_unchanged(column_label(int(at[k]), found.column_names), before[k], after[k])
 
 
 def _merged(a: S, b: S) -> S:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import for_each
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -301,9 +301,14 @@ def counted(first: Sample, j: int, found: Cells) -> Cells:
     return found
 
 
+def has_changed(before: ArrayLike, after: ArrayLike, slack: float = 0.0) -> BoolArray:
+    """Whether weights differ by more than rounding."""
+    return np.asarray(np.abs(np.subtract(after, before)) > _ROUNDED * np.maximum(before, _TINY) + slack)
+
+
 def check_unchanged(label: str, before: float, after: float, slack: float = 0.0) -> None:
     """Refuse what is of other rows than those of the passes before."""
-    if abs(after - before) > _ROUNDED * max(before, _TINY) + slack:
+    if has_changed(before, after, slack):
         raise ValueError(
             f"{label}: the data changed between two passes: there were {before:g} values (or weight), and then "
             f"{after:g}; every pass must read the same rows"
