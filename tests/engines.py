@@ -1,9 +1,11 @@
-"""An engine for the drivers of fits from chunks."""
+"""An engine for the drivers of fits from chunks, and what engines have in common."""
 
 from __future__ import annotations
 
 import pickle
 import random
+
+from numpy.testing import assert_allclose, assert_array_equal
 
 
 class Engine:
@@ -20,3 +22,10 @@ class Engine:
             a, b = (pickle.loads(results.pop(self.random.randrange(len(results)))) for _ in range(2))
             results.append(pickle.dumps(merge(a, b)))
         return pickle.loads(results[0]) if results else None
+
+
+def assert_same_robust_fit(found, expected):
+    """Fits of the same rows in other chunks: rows are sampled by their place in a chunk."""
+    assert_allclose(found.lmbda, expected.lmbda, rtol=0, atol=1e-3)
+    assert (abs(found.lmbda - expected.lmbda) <= found.lmbda_error + expected.lmbda_error).all()
+    assert_array_equal(found.status, expected.status)
