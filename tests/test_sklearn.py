@@ -534,20 +534,16 @@ class CountsThreads(PowerTransformer):
     """Knows how many threads its fit asked for, and how many BLAS and OpenMP may use."""
 
     def fit(self, X, y=None):
-        from concurrent.futures import ThreadPoolExecutor
-
         from threadpoolctl import threadpool_info
 
         from powerkern._engine import threads
 
-        asked = []
-        threads.ThreadPoolExecutor = lambda size, **options: (asked.append(size), ThreadPoolExecutor(size, **options))[
-            1
-        ]
+        asked, ask = [], threads.ask
+        threads.ask = lambda n, *order: (asked.append(n), ask(n, *order))[1]
         try:
             super().fit(X)
         finally:
-            threads.ThreadPoolExecutor = ThreadPoolExecutor
+            threads.ask = ask
         self.n_own_ = max(asked)
         self.n_pooled_ = max(library["num_threads"] for library in threadpool_info())
         return self

@@ -7,16 +7,16 @@ the number of threads, so results are bit-identical.
 
 from __future__ import annotations
 
-import _thread
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from queue import Empty
 from typing import Any
 
 from powerkern._engine.cpus import usable_cpus
+from powerkern._engine.helpers import Endings, ask
 from powerkern._validate import is_whole
 
 #: Fewer values than this are not worth a thread.
@@ -59,7 +59,7 @@ def work_off(
     The main thread only waits, so that Ctrl-C takes effect at once whatever runs; a thread that Ctrl-C does not reach,
     such as a worker's of Dask, works by itself if it is to be one. The first exception stops the rest.
     """
-    waiting, done = deque(parts), deque[slice]()
+    waiting, done, endings = deque(parts), deque[slice](), Endings()
 
     def work() -> None:  # once a thread: handing over each part by itself would cost four times as much
         for part in _taken(waiting):
@@ -71,28 +71,28 @@ def work_off(
     if alone or shape[0] * shape[1] < SERIAL_VALUES:
         work()
         return
-    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="powerkern")
+    at_work = 0
     try:
-        running = _started(pool, work, n_threads)
-        if not running:
+        at_work = ask(n_threads, work, endings)
+        if not at_work:
             work()
-        while running:
+        while at_work:
             # with a timeout: without one, Windows could not be interrupted, and a bar would not move
-            ended, running = wait(running, timeout=_POLL, return_when=FIRST_EXCEPTION)
-            for task in ended:
-                task.result()
+            with suppress(Empty):
+                failures = _failures(endings, 1, _POLL)
+                at_work -= 1
+                if failures:
+                    raise failures.pop()
             while bar is not None and done:
                 columns = done.popleft()
                 bar.update(columns.stop - columns.start)
     except KeyboardInterrupt:
-        waiting.clear()
-        pool.shutdown(wait=False)  # what is running ends by itself; nobody waits for it
+        waiting.clear()  # what is running ends by itself; nobody waits for it
         raise
     except BaseException:
         waiting.clear()
-        pool.shutdown()
+        _failures(endings, at_work)
         raise
-    pool.shutdown()
 
 
 def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) -> None:
@@ -105,62 +105,44 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
     work_off(of, ((slice(k, k + 1),) for k in range(n)), (values, n), n_threads)
 
 
-def _started(pool: ThreadPoolExecutor, work: Callable[[], None], n_threads: int) -> set[Future[None]]:
-    """Work on so many threads, or on as many as the system grants, which may be none."""
-    running: set[Future[None]] = set()
-    with suppress(RuntimeError):  # a limit on processes or on memory; what was asked for last is done by the others
-        while len(running) < n_threads:
-            running.add(pool.submit(work))
-    return running
-
-
 def share_out(
     job: Callable[..., None], parts: Iterable[tuple[slice, ...]], shape: tuple[int, int], n_threads: int
 ) -> None:
     """Call ``job(*part)`` for all parts of a (n, p) matrix, each a matter of milliseconds, on the calling thread too.
 
-    Ctrl-C waits for the calling thread's part (the first time, for the compiler), and for no other. That thread does
-    not wait either until the others run, as `threading.Thread.start` does: with a million values that would cost a
-    tenth of the work.
+    Ctrl-C waits for the calling thread's part (the first time, for the compiler), and for no other.
     """
-    waiting, errors = deque(parts), deque[BaseException]()
+    waiting, endings = deque(parts), Endings()
 
     def work() -> None:
         for part in _taken(waiting):
             job(*part)
 
-    def help_out(at_work: _thread.LockType) -> None:
+    def help_out() -> None:
         try:
             work()
-        except BaseException as error:  # for the calling thread to raise
-            errors.append(error)
+        except BaseException:
             waiting.clear()
-        finally:
-            at_work.release()
+            raise
 
     few = shape[0] * shape[1] < SERIAL_VALUES
     try:
-        helpers = _helpers(help_out, 0 if few else min(n_threads, len(waiting)) - 1)
+        helpers = ask(0 if few else min(n_threads, len(waiting)) - 1, help_out, endings)
         work()
     except BaseException:
         waiting.clear()  # what helpers are at ends by itself; nobody waits for it
         raise
-    for at_work in helpers:
-        at_work.acquire()
-    if errors:
-        raise errors.popleft()
+    failures = _failures(endings, helpers)
+    if failures:
+        raise failures.pop()
 
 
-def _helpers(task: Callable[[_thread.LockType], None], n: int) -> list[_thread.LockType]:
-    """Start so many threads, or as many as the system grants; each is to release the lock that it is given."""
-    locks: list[_thread.LockType] = []
-    with suppress(RuntimeError):
-        while len(locks) < n:
-            at_work = _thread.allocate_lock()
-            at_work.acquire()
-            _thread.start_new_thread(task, (at_work,))
-            locks.append(at_work)
-    return locks
+def _failures(endings: Endings, n: int, timeout: float | None = None) -> list[BaseException]:
+    """What so many helpers raised, once they have ended; `Empty` if that takes longer.
+
+    Whoever raises it takes it out: its traceback refers to variables.
+    """
+    return [error for error in (endings.get(timeout=timeout) for _ in range(n)) if error is not None]
 
 
 def _taken(waiting: deque[tuple[slice, ...]]) -> Iterator[tuple[slice, ...]]:

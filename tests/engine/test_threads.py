@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import _thread
+import functools
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ import processes
 import pytest
 
 import powerkern as pk
-from powerkern._engine import threads
+from powerkern._engine import helpers, threads
 from powerkern._engine.by_column import for_each_group
 from powerkern.kernels.family import FAMILIES
 
@@ -34,7 +35,8 @@ def matrix(n=300, p=200, seed=0):
 
 
 def driver_threads():
-    """Threads of the driver that do not end by themselves."""
+    """Threads of the driver that are at work."""
+    helpers.dismiss()
     found = [t for t in threading.enumerate() if t.name.startswith("powerkern")]
     for thread in found:
         thread.join(timeout=5.0)
@@ -118,6 +120,7 @@ def test_a_limit_on_threads_means_fewer_threads(granted, monkeypatch):
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", start_some)
+    helpers.dismiss()
     np.testing.assert_array_equal(pk.fit(x, n_threads=4).lmbda, expected)
     assert len(started) == granted
 
@@ -161,7 +164,7 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threads, "wait", interrupted)
+    monkeypatch.setattr(threads, "_failures", interrupted)
     done = []
 
     def job(group):
@@ -172,6 +175,100 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
         for_each_group(job, (10_000, 8 * 1000), 2)
     assert len(done) < 500
     assert not driver_threads()
+
+
+# --- threads that help ----------------------------------------------------------------------------------
+
+
+def test_a_thread_helps_again():
+    endings, at_work = helpers.Endings(), []
+    for _ in range(20):
+        assert helpers.ask(1, lambda: at_work.append(threading.get_ident()), endings) == 1
+        assert endings.get(timeout=60) is None
+    assert len(set(at_work)) == 1
+
+
+def test_what_a_helper_raises_is_handed_back_and_it_helps_again():
+    endings, error = helpers.Endings(), KeyboardInterrupt()
+
+    def fail():
+        raise error
+
+    for _ in range(3):
+        helpers.ask(1, fail, endings)
+        assert endings.get(timeout=60) is error
+    assert not driver_threads()
+
+
+def test_helpers_that_all_wait_do_not_keep_others_from_work():
+    """Help asked for by helpers, as by jobs within jobs, comes from further threads."""
+    endings = helpers.Endings()
+
+    def ask_on(depth):
+        if depth:
+            within = helpers.Endings()
+            assert helpers.ask(1, lambda: ask_on(depth - 1), within) == 1
+            assert within.get(timeout=60) is None
+
+    helpers.ask(1, lambda: ask_on(5), endings)
+    assert endings.get(timeout=60) is None
+
+
+def test_idle_helpers_end_by_themselves(monkeypatch):
+    helpers.dismiss()
+    monkeypatch.setattr(helpers, "_PATIENCE", 0.01)
+    endings = helpers.Endings()
+    helpers.ask(2, lambda: None, endings)
+    assert [endings.get(timeout=60) for _ in range(2)] == [None, None]
+    deadline = time.monotonic() + 60.0
+    while helpers._idle and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert helpers._idle == []
+
+
+def test_helpers_that_end_lose_no_order(monkeypatch):
+    """They look for work all the time, find none, and are asked just then."""
+    helpers.dismiss()
+    monkeypatch.setattr(helpers, "_PATIENCE", 1e-5)
+    endings = helpers.Endings()
+    for _ in range(2000):
+        helpers.ask(1, lambda: None, endings)
+        assert endings.get(timeout=60) is None
+
+
+def test_helpers_keep_no_array_alive():
+    x = np.zeros(10)
+    alive, endings = weakref.ref(x), helpers.Endings()
+    helpers.ask(1, functools.partial(np.sum, x), endings)
+    assert endings.get(timeout=60) is None
+    del x
+    deadline = time.monotonic() + 60.0
+    while alive() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)
+    assert alive() is None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_has_helpers_of_its_own():
+    """Also where the parent's are at work when it forks, or idle: Python would warn of those."""
+    code = (
+        "import os, threading\n"
+        "from powerkern._engine import helpers\n"
+        "endings, go_on = helpers.Endings(), threading.Event()\n"
+        "def asked(n):\n"
+        "    helpers.ask(n, lambda: None, endings)\n"
+        "    return [endings.get(timeout=60) for _ in range(n)] == [None] * n\n"
+        "def forked():\n"
+        "    child = os.fork()\n"
+        "    if child == 0:\n"
+        "        os._exit(0 if asked(2) and asked(2) else 3)\n"
+        "    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
+        "print(asked(2), forked(), asked(2), end=' ')\n"
+        "import warnings; warnings.simplefilter('ignore')\n"
+        "helpers.ask(1, go_on.wait, endings)\n"
+        "print(forked(), go_on.set(), endings.get(timeout=60), asked(2))"
+    )
+    assert processes.run(code) == "True 0 True 0 None None True"
 
 
 # --- parts that the calling thread shares with others ---------------------------------------------------
@@ -207,40 +304,42 @@ def test_few_values_are_not_worth_a_thread():
 
 @pytest.mark.parametrize("granted", [0, 1])
 def test_parts_are_shared_with_the_threads_there_are(granted, monkeypatch):
-    start, started, done = _thread.start_new_thread, [], []
+    start, started, done = threading.Thread.start, [], []
 
-    def start_some(*args):
+    def start_some(thread):
         if len(started) == granted:
             raise RuntimeError("can't start new thread")
-        started.append(args)
-        return start(*args)
+        started.append(thread)
+        start(thread)
 
-    monkeypatch.setattr(_thread, "start_new_thread", start_some)
+    helpers.dismiss()
+    monkeypatch.setattr(threading.Thread, "start", start_some)
     threads.share_out(done.append, PARTS, (1000, 1000), 4)
     assert len(started) == granted
     assert len(done) == 200
 
 
 def test_ctrl_c_while_threads_start_ends_what_is_shared(monkeypatch):
-    start, begun, go_on, ended, done = _thread.start_new_thread, threading.Event(), threading.Event(), [], []
+    start, begun, go_on, ended, done = threading.Thread.start, threading.Event(), threading.Event(), [], []
 
-    def start_one(task, args):
-        if begun.is_set():
+    def start_one(thread):
+        if ended:
+            assert begun.wait(timeout=60)
             raise KeyboardInterrupt
-        ended.extend(args)
-        start(task, args)
-        assert begun.wait(timeout=60)
+        ended.append(thread)
+        start(thread)
 
     def job(part):
         begun.set()
         assert go_on.wait(timeout=60)
         done.append(part)
 
-    monkeypatch.setattr(_thread, "start_new_thread", start_one)
+    helpers.dismiss()
+    monkeypatch.setattr(threading.Thread, "start", start_one)
     with pytest.raises(KeyboardInterrupt):
         threads.share_out(job, PARTS, (1000, 1000), 3)
     go_on.set()
-    assert ended[0].acquire(timeout=60)
+    assert not driver_threads()
     assert len(done) == 1
 
 
