@@ -61,7 +61,7 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @inlined
 def _gather(x: AnyArray, block: AnyArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then what is left over."""
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then what is left."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
