@@ -114,7 +114,7 @@ class LargerThanMemory:
         with (
             warnings.catch_warnings(),
             dask.config.set(settings),
-            LocalCluster(1, 1, processes=True, dashboard_address=None, memory_limit="450MB") as cluster,
+            LocalCluster(1, 1, processes=True, dashboard_address=":0", memory_limit="450MB") as cluster,
             Client(cluster) as client,
         ):
             fit(data[:rows])  # compiles

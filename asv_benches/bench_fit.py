@@ -83,26 +83,35 @@ class OneThread(InTurns):
         return self.ratio("one thread", "two threads")
 
 
+#: Shares of missing values.
+_MISSING = {"1 % missing": 0.01, "30 % missing": 0.3}
 #: Fits that are compared with the plain one.
-REGIMES = ["weights", "counts", "half zero weights", "1 % missing", "30 % missing", "given lambda", "given, weights"]
+REGIMES = ["weights", "counts", "half zero weights", *_MISSING, "given lambda", "given, weights"]
+#: Fits with weights of a matrix with gaps.
+REGIMES_WITH_GAPS = [f"{weights}, {gaps}" for weights in ("weights", "half zero weights") for gaps in _MISSING]
 
 
 class Regimes(InTurns):
-    """A fit with weights, with missing values or at a given lambda beside the plain fit of the same matrix."""
+    """A fit with weights, with missing values or at a given lambda beside the plain fit of the same matrix.
 
-    params = (FAMILIES, [256, 10_000], ["weights", "1 % missing", "given lambda"], [1])
+    With weights and missing values, beside the fit without weights of the same values.
+    """
+
+    params = (FAMILIES, [256, 10_000], ["weights", "1 % missing", "given lambda", "weights, 30 % missing"], [1])
     param_names = ("family", "n", "regime", "n_threads")
 
     def setup(self, family: str, n: int, regime: str, n_threads: int) -> None:
         self.plain = self.x = matrix(family, n, VALUES // n, "F")
         self.options: dict[str, Any] = {"lmbda": 0.5} if "given" in regime else {}
         rng = np.random.default_rng(1)
-        if "missing" in regime:
-            share = float(regime.split()[0]) / 100.0
-            self.x = np.where(rng.random(self.plain.shape) < share, np.nan, self.plain)
-        elif regime == "counts":
+        share = next((share for gaps, share in _MISSING.items() if regime.endswith(gaps)), 0.0)
+        if share > 0.0:
+            gapped = np.where(rng.random(self.plain.shape) < share, np.nan, self.plain)
+            self.x = np.asfortranarray(gapped)  # else it would be copied by columns, and the plain one not
+        if regime == "counts":
             self.options["sample_weight"] = rng.integers(1, 6, n)
         elif "weights" in regime:
+            self.plain = self.x
             zeros = rng.random(n) < 0.5 * regime.startswith("half")
             self.options["sample_weight"] = np.where(zeros, 0.0, rng.exponential(size=n))
 
@@ -110,7 +119,7 @@ class Regimes(InTurns):
         return pk.fit(x, family, standardize=False, n_threads=n_threads, **options)
 
     def track_cost(self, family: str, n: int, regime: str, n_threads: int) -> float:
-        """CPU time over that of the plain fit."""
+        """CPU time over that of the plain fit, without weights."""
         calls = {
             regime: lambda: self.fit(self.x, family, n_threads, self.options),
             "plain": lambda: self.fit(self.plain, family, n_threads, {}),

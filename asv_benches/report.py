@@ -226,13 +226,15 @@ def list_table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[st
 
 
 def main(
-    wanted: Callable[[], Iterable[Figure]] = figures, table: Callable[[Iterable[Result], str, str], str] = as_rst
+    wanted: Callable[[], Iterable[Figure]] = figures,
+    table: Callable[[Iterable[Result], str, str], str] = as_rst,
+    seconds: float = 3.0,
 ) -> None:
     """Measure the figures wanted, print a line a figure as it is measured, write the table."""
     command = f"python -m asv_benches.{Path(sys.argv[0]).stem}"
     parser = argparse.ArgumentParser(prog=command, description=sys.modules["__main__"].__doc__)
     parser.add_argument("--only", default="", help="measure figures whose name has this word")
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long the laps of a figure take turns")
+    parser.add_argument("--seconds", type=float, default=seconds, help="how long the laps of a figure take turns")
     parser.add_argument("--write", type=Path, help="write the table as reStructuredText to this file")
     options = parser.parse_args()
     conditions = f"{machine()}; before the run {cores()}"

@@ -1,5 +1,7 @@
 """What weights, missing values and a given lambda cost, each beside the plain fit of the same matrix, in one run.
 
+Fits with weights and missing values stand beside those without weights of the same values.
+
 python -m asv_benches.report_weights [--only WORD] [--seconds S] [--write FILE]
 """
 
@@ -12,16 +14,17 @@ from . import bench_fit
 from .report import FAMILIES, Figure, crossed, main
 
 #: Rows.
-SIZES = (256, 500, 1000, 10_000, 100_000, 500_000, 1_000_000)
+SIZES = (256, 500, 600, 1000, 10_000, 100_000, 500_000, 1_000_000)
+_REGIMES = [*bench_fit.REGIMES, *bench_fit.REGIMES_WITH_GAPS]
 
 
 def figures() -> Iterator[Figure]:
     """All figures, in their full sizes."""
-    for family, n, regime, n_threads in itertools.product(FAMILIES, SIZES, bench_fit.REGIMES, (1, 2)):
+    for family, n, regime, n_threads in itertools.product(FAMILIES, SIZES, _REGIMES, (1, 2)):
         if n_threads == 1 or regime == "weights":
             name = f"CPU time over plain, fit {family}, {n} rows: {regime}{', two threads' * (n_threads > 1)}"
             yield Figure(name, "<= 1.5 x", bench_fit.Regimes, "track_cost", (family, n, regime, n_threads))
 
 
 if __name__ == "__main__":
-    main(figures, crossed)
+    main(figures, crossed, seconds=0.4)

@@ -36,6 +36,9 @@ _ROUNDING = 1e-13
 
 #: The same for the ends of intervals, relative to the drop that they are at.
 _END_DECREASE = 1e-14
+
+#: The rounding of f, in units of the larger of |f| and 1.
+_ROUNDING_OF_F = 16.0 * np.finfo(float).eps
 _MAX_END_EVAL = 50
 
 
@@ -304,7 +307,10 @@ def _apart(one: Optimum, other: Optimum) -> bool:
 
 
 def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) -> FloatArray:
-    """Where f, minimised over the other lambdas, exceeds its minimum at `lmbda` by `drop`: (2, p); NaN: not found."""
+    """Where f, minimised over the other lambdas, exceeds its minimum at `lmbda` by `drop`: (2, p); NaN: not found.
+
+    A `drop` below the rounding of f is lost in it: ends that come out on the wrong side are put at `lmbda`.
+    """
     best = likelihood.evaluate(lmbda)
     covariance = inverse_hessian(best.hessian)
     ends = np.full((2, len(lmbda)), math.nan)
@@ -313,7 +319,7 @@ def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) ->
             step = math.sqrt(2.0 * drop / covariance[j, j]) * covariance[j]
             ends[0, j] = _profile_end(likelihood, best, lmbda, -step, j, drop)
             ends[1, j] = _profile_end(likelihood, best, lmbda, step, j, drop)
-    return ends
+    return np.stack([np.minimum(ends[0], lmbda), np.maximum(ends[1], lmbda)])
 
 
 def _profile_end(
@@ -325,13 +331,15 @@ def _profile_end(
     order.
     """
     side = math.copysign(1.0, step[j])
+    rounding = _ROUNDING_OF_F * max(abs(best.f), 1.0)
+    enough = _END_DECREASE * drop + rounding**2 / (2.0 * drop)
     for _ in range(_MAX_END_EVAL):
         found = _evaluated_towards(likelihood, lmbda, step)
         reduced = None if found is None else _along_profile(found[1], j)
         if found is None or reduced is None:
             break
         lmbda, step = found[0], reduced(best.f + drop, side)
-        if float(np.einsum("i,ij,j->", step, best.hessian, step)) <= _END_DECREASE * drop:
+        if float(np.einsum("i,ij,j->", step, best.hessian, step)) <= enough:
             return float(lmbda[j] + step[j])
     return math.nan
 

@@ -239,10 +239,10 @@ class _Ranges:
 
     def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
         """What adds some of these rows."""
-        own, chunk = self._parts[rows.start // self._n_rows, group], sketch.new_chunk()
+        own = self._parts[rows.start // self._n_rows, group]
 
         def note(block: FloatArray, at: slice) -> None:
-            sketch.range_columns(block, self._weight[at], self._family, *self._sampled(at), chunk, own)
+            sketch.range_columns(block, self._weight[at], self._family, *self._sampled(at), own)
 
         return note
 

@@ -517,6 +517,10 @@ def as_flag(what: str, value: object) -> bool:
     return bool(value)
 
 
+#: Weights sum to more.
+_LEAST_TOTAL = 1e-290
+
+
 def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") -> NDArray[np.float64]:
     """Sample weights as a contiguous float64 vector; messages call them `name`, as the caller's argument is called.
 
@@ -531,15 +535,17 @@ def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") 
     if values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}, X has {n_rows} rows; pass one weight per row")
     weights = np.ascontiguousarray(values, dtype=np.float64)
-    if weights.size and not (weights.min() >= 0.0 and weights.max() < np.inf):
+    low, high = weights.min(initial=0.0), weights.max(initial=0.0)
+    if not (low >= 0.0 and high < np.inf):
         i = int(np.argmin((weights >= 0.0) & (weights < np.inf)))
         raise ValueError(f"{name}, row {i}: the weight is {weights[i]}; weights must be finite and not negative")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if total == 0.0:
+    if high == 0.0:
         raise ValueError(f"{name} is zero in every row; give at least some rows a positive weight")
-    if not 1e-290 < total < np.inf:
-        raise ValueError(f"{name} sums to {total:.3g}, beyond the range of float64; divide it by its largest value")
+    if not (high > _LEAST_TOTAL and float(high) * n_rows < np.inf):  # else there is no need to look at the sum
+        with np.errstate(over="ignore"):
+            total = weights.sum()
+        if not _LEAST_TOTAL < total < np.inf:
+            raise ValueError(f"{name} sums to {total:.3g}, beyond the range of float64; divide it by its largest value")
     return weights
 
 

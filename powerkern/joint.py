@@ -396,7 +396,8 @@ class JointFit:
 
         Notes
         -----
-        An end of a profile interval takes about five evaluations of the joint likelihood, by the method of [1]_.
+        An end of a profile interval takes about five evaluations of the joint likelihood, by the method of [1]_. It is
+        good to the rounding of the likelihood, some ``1e-7 sqrt(n)`` standard errors.
 
         References
         ----------

@@ -343,7 +343,7 @@ def distributed():
 def test_a_cluster_of_threads(distributed):
     X = matrix("yeo-johnson")
     with (
-        distributed.LocalCluster(1, 2, processes=False, dashboard_address=None) as cluster,
+        distributed.LocalCluster(1, 2, processes=False, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
         dask.config.set(scheduler=None),
     ):
@@ -372,7 +372,7 @@ def test_a_worker_that_dies(distributed, tmp_path):
     expected = fit(D)
     with (
         dask.config.set({"distributed.logging.distributed": "critical", "scheduler": None}),
-        distributed.LocalCluster(1, 1, processes=True, dashboard_address=None) as cluster,
+        distributed.LocalCluster(1, 1, processes=True, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         before = client.submit(os.getpid, pure=False).result()
@@ -396,7 +396,7 @@ def test_more_data_than_memory(distributed):
     )
     with (
         dask.config.set({"distributed.logging.distributed": "error", "scheduler": None}),
-        distributed.LocalCluster(1, 1, processes=True, dashboard_address=None, memory_limit="450MB") as cluster,
+        distributed.LocalCluster(1, 1, processes=True, dashboard_address=":0", memory_limit="450MB") as cluster,
         distributed.Client(cluster) as client,
     ):
         fit(tall[:75_000])  # compiles

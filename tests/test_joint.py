@@ -209,8 +209,15 @@ def test_wald_intervals_are_what_profile_intervals_tend_to() -> None:
     wald, profile = fit.confint(method="wald"), fit.confint()
     np.testing.assert_allclose(profile.low, wald.low, atol=0.02 * fit.se.min())
     np.testing.assert_allclose(profile.high, wald.high, atol=0.02 * fit.se.min())
-    narrow = fit.confint(1e-6)
-    assert (abs(narrow.high - fit.lmbda) < 1e-5 * fit.se).all()
+
+
+@pytest.mark.parametrize("level", [1e-3, 1e-6, 1e-9])
+def test_narrow_intervals_hold_the_estimate_and_are_as_wide_as_rounding_lets_them(level: float) -> None:
+    fit = fit_joint(correlated(20_000, 2), family="box-cox")
+    low, high = fit.confint(level)
+    assert (low <= fit.lmbda).all()
+    assert (fit.lmbda <= high).all()
+    assert (abs(high - low - 2.0 * 1.2533141 * level * fit.se) <= 2e-7 * np.sqrt(20_000) * fit.se).all()
 
 
 def test_an_interval_without_an_end_is_nan_and_says_so() -> None:

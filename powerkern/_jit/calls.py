@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from numba import types
-from numba.core import compiler, typing
+from numba.core import compiler
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.core.targetconfig import ConfigStack
@@ -21,7 +20,7 @@ from numba.core.typing import fold_arguments
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import overload
 
-_OPERATORS = frozenset(value for name, value in vars(operator).items() if not name.startswith("_"))
+from powerkern._jit.contexts import target_context, typing_context
 
 #: What a kernel takes from its caller, whatever its own options.
 _INHERITED = "nrt", "forceinline"
@@ -85,35 +84,10 @@ def _inherited() -> tuple[Any, ...]:
     return () if caller is None else tuple(getattr(caller, name) for name in _INHERITED)
 
 
-class _Typing(typing.Context):  # type: ignore[misc]
-    """numba's knowledge of types, which remembers what operators on numbers give: it tries NumPy's rules for arrays."""
-
-    def __init__(self, known: Any) -> None:
-        self.__dict__ = known.__dict__
-        self._of_numbers: dict[Any, Any] = {}
-
-    def refresh(self) -> None:
-        """Done already, by the compiler of whoever calls kernels."""
-
-    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
-        """The signature of a call."""
-        if func not in _OPERATORS or not all(isinstance(each, types.Number | types.Boolean) for each in args):
-            return super().resolve_function_type(func, args, kws)
-        key = func, tuple(args)
-        if key not in self._of_numbers:
-            self._of_numbers[key] = super().resolve_function_type(func, args, kws)
-        return self._of_numbers[key]
-
-
-@functools.cache
-def _typing() -> _Typing:
-    return _Typing(cpu_target.typing_context)
-
-
 def _compiled(function: Callable[..., Any], options: dict[str, Any], args: tuple[Any, ...]) -> Any:
     flags, own = compiler.Flags(), {"nopython": True, "no_cpython_wrapper": True, **options}
     pipeline = own.pop("pipeline_class")
     cpu_target.options.parse_as_flags(flags, own)
     return compiler.compile_extra(
-        _typing(), cpu_target.target_context, function, args, None, flags, {}, pipeline_class=pipeline
+        typing_context(), target_context(), function, args, None, flags, {}, pipeline_class=pipeline
     )

@@ -17,10 +17,14 @@ from typing import Any
 
 import llvmlite.binding as ll
 import numba
-from numba.core import cgutils, typed_passes, untyped_passes
+from numba.core import cgutils, ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
+from numba.core.ir_utils import build_definitions
 from numba.core.lowering import Lower
+from numba.core.rewrites import rewrite_registry
+from numba.core.ssa import reconstruct_ssa
+from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import BaseNativeLowering
 
 from powerkern._jit.builtins import TakeTwins
@@ -119,7 +123,7 @@ def _is_counted(models: Any, kind: Any) -> bool:
 
 
 class _Lower(Lower):  # type: ignore[misc]
-    """Writes LLVM's code, without a note for each statement of where it is."""
+    """Writes LLVM's code, without a note for each statement of where it is and how it reads."""
 
     def lower_block(self, block: Any) -> None:
         """Statement by statement."""
@@ -128,6 +132,16 @@ class _Lower(Lower):  # type: ignore[misc]
             self.loc = statement.loc
             self.lower_inst(statement)
         self.post_block(block)
+
+    def lower_inst(self, inst: Any) -> None:
+        """The statements that are most of all by themselves: numba writes each out as text, for its log."""
+        if isinstance(inst, ir.Del):
+            self.delvar(inst.value)
+        elif isinstance(inst, ir.Assign) and not isinstance(inst.value, ir.Arg):
+            name = inst.target.name
+            self.storevar(self.lower_assign(self.typeof(name), inst), name)
+        else:
+            super().lower_inst(inst)
 
     def incref(self, typ: Any, val: Any) -> None:
         """Count a reference, if it is one."""
@@ -145,18 +159,57 @@ class _Lowering(BaseNativeLowering):  # type: ignore[misc]
     lowering_class = _Lower
 
 
-#: What kernels go through, in this order.
+class _Processing:
+    """Statements in the order in which they are run."""
+
+    def run_pass(self, state: Any) -> None:
+        state.func_ir.blocks = canonicalize_cfg(state.func_ir.blocks)
+
+
+class _Rewrites:
+    """What reads better in another way: constants among indices and operands."""
+
+    def run_pass(self, state: Any) -> None:
+        for rule in rewrite_registry.rewrites["before-inference"]:
+            _rewrite(rule(state), state)
+
+
+def _rewrite(rule: Any, state: Any) -> None:
+    """As long as there is something to rewrite."""
+    blocks = state.func_ir.blocks
+    for key in blocks:
+        while rule.match(state.func_ir, blocks[key], state.typemap, state.calltypes):
+            blocks[key] = rule.apply()
+
+
+class _OneAssignment:
+    """A name of its own for everything that is assigned to a variable."""
+
+    def run_pass(self, state: Any) -> None:
+        state.func_ir = reconstruct_ssa(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+
+
+class _NoPhis(typed_passes.PreLowerStripPhis):  # type: ignore[misc]
+    """One name again where ways meet."""
+
+    def run_pass(self, state: Any) -> None:
+        state.func_ir = self._strip_phi_nodes(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+
+
+#: What kernels go through, in this order. Where variables are alive is looked for once, by the third from the end.
 _PASSES = (
     untyped_passes.TranslateByteCode,
     untyped_passes.FixupArgs,
     TakeTwins,
-    untyped_passes.IRProcessing,
+    _Processing,
     untyped_passes.RewriteSemanticConstants,
     untyped_passes.DeadBranchPrune,
-    untyped_passes.GenericRewrites,
-    untyped_passes.ReconstructSSA,
+    _Rewrites,
+    _OneAssignment,
     typed_passes.NopythonTypeInference,
-    typed_passes.PreLowerStripPhis,
+    _NoPhis,
     typed_passes.IRLegalization,
     _Lowering,
     typed_passes.NoPythonBackend,

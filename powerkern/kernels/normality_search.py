@@ -18,10 +18,8 @@ from powerkern._jit import (
     LANES,
     ROWS,
     Lanes,
-    any_lane,
     borrowed,
     entry,
-    for_none,
     in_all_lanes,
     inlined,
     kernel,
@@ -57,10 +55,14 @@ N_FOUND = 4
 
 _SCANNED, _NOT_CERTIFIED, _MULTIMODAL = int(Status.SCANNED), int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
 
-#: Steps of a scan up and down from its start, their size as a fraction of 1/scale, and how many at most if it goes on.
-_STEPS, _STEP, _FARTHEST = 16, 0.25, 400
-#: The criteria of columns shorter than this have kinks closer together: their steps are divided by up to the second.
-_SHORT, _FINEST = 1024, 16
+#: Points of a scan, how far from its start the first and the last are, in units of 1/scale, and the most steps of their
+#: size up or down if it goes on.
+_POINTS, _REACH, _FARTHEST = 4 * LANES, 4.0, 400
+_STEP = 2.0 * _REACH / (_POINTS - 1)
+#: The KS distance has kinks: parts of a step into which it is divided where the distance may be lowest.
+_FINEST = 16
+#: Between the ends of a step departures from normal are hardly ever smaller than at both ends by more than this.
+_MARGIN = 0.0125
 #: A criterion that changes by less over the scan does not distinguish lambdas: two distinct values.
 _FLAT = 1e-9
 #: Other minima count if they are less than this many times as high as the lowest.
@@ -73,8 +75,9 @@ _MODERATE = 300.0
 _WORST = 2.0
 #: An exponent closer to 0 counts as this: it can be divided by.
 _TINY = 1e-290
-#: Longer columns are transformed at one exponent at a time; and most whole steps that are looked at beforehand.
-_MOST_LANES, _MOST_WHOLE = 512, 64
+#: Longer columns are transformed at one exponent at a time; and most whole steps that are looked at.
+_MOST_LANES, _MOST_STEPS = 512, 2 * _FARTHEST + LANES
+_WIDTH = 2 * LANES
 _SQRT_HALF = 0.7071067811865476
 
 
@@ -168,16 +171,17 @@ def _criterion(
 
 
 class _Lanes(NamedTuple):
-    """A column at LANES exponents: room for the transforms, exponents and their criteria, those of whole steps.
+    """Scratch for columns at LANES exponents at once, and what a scan of whole steps finds.
 
-    `order` is where the distribution function was last found farthest from normal, at each.
+    `y` has rows of _WIDTH: the transforms, or departures from normal, of a value in the last LANES of them. Before
+    these are the departures at the step before.
     """
 
     y: FloatArray
     exponents: FloatArray
     values: FloatArray
-    order: FloatArray
-    coarse: FloatArray
+    steps: FloatArray
+    floors: FloatArray
 
 
 @inlined
@@ -189,26 +193,31 @@ def _greater(x: Lanes, y: Lanes) -> Lanes:
 def _transform_lanes(
     weighing: Weighing | None, logs: ScaledLogs, exponent: Lanes, y: FloatArray
 ) -> tuple[Lanes, Lanes]:
-    """`_transform` for powers that need no common factor; returns mean and sum of squares about it."""
+    """`_transform` at LANES exponents; returns mean and sum of squares about it."""
     d, border, n = logs.d, logs.n_negative, logs.d.size
+    mirrored, nothing = 2.0 * logs.scale - exponent, in_all_lanes(0.0)
     one_sign = border in (0, n)
-    total = in_all_lanes(0.0)
+    excess = nothing
+    if not one_sign:
+        excess = _greater(exponent * d[n - 1], mirrored * d[0])
+        excess = select(excess > _MODERATE, excess, nothing)
+    one, total = select(excess > 0.0, in_all_lanes(1.0), nothing), in_all_lanes(0.0)
     for side in range(2):
-        m = exponent if side else 2.0 * logs.scale - exponent
+        m = exponent if side else mirrored
         m = select(abs(m) < _TINY, in_all_lanes(_TINY), m)
         sign = 1.0 if side else -1.0
-        top = in_all_lanes(0.0)
+        top = nothing
         if one_sign:
             ends = in_all_lanes(d[n - 1]), in_all_lanes(d[0])
             top = select(m > 0.0, ends[0], ends[1]) if side else select(m > 0.0, ends[1], ends[0])
         factor = sign / m
         for i in range(border if side else 0, n if side else border):
-            value = expm1_lanes(m * (d[i] - top)) * factor
-            store(y, (LANES * i,), value)
+            value = (expm1_lanes(m * (d[i] - top) - excess) + one) * factor
+            store(y, (_WIDTH * i + LANES,), value)
             total += _times(weighing, i, value)
     mean, squares = total * (1.0 / _sum_of_weights(weighing, n)), in_all_lanes(0.0)
     for i in range(n):
-        difference = load(y, (LANES * i,)) - mean
+        difference = load(y, (_WIDTH * i + LANES,)) - mean
         squares += _times(weighing, i, difference * difference)
     return mean, squares
 
@@ -229,48 +238,44 @@ def _sum_of_weights(weighing: Weighing | None, n: int) -> float:
 
 
 @inlined
-def _plain_departure(weighing: None, y: FloatArray, i: int, mean: Lanes, per_scale: Lanes, per_n: float) -> Lanes:
-    z = (load(y, (LANES * i,)) - mean) * per_scale
-    return abs(0.5 + 0.5 * erf_lanes(z) - (i + 0.5) * per_n)
+def _middle(weighing: Weighing | None, i: int, per_n: float) -> float:
+    """The empirical distribution half way up its step at order statistic i."""
+    if weighing is None:
+        return (i + 0.5) * per_n
+    middle: float = weighing.middle[i]
+    return middle
 
 
-@for_none(_plain_departure)
-def _departure(weighing: Weighing, y: FloatArray, i: int, mean: Lanes, per_scale: Lanes, per_n: float) -> Lanes:
-    """How far the distribution function of order statistic i is from the normal one; but for half a step, 1/(2n)."""
-    z = (load(y, (LANES * i,)) - mean) * per_scale
-    return abs(0.5 + 0.5 * erf_lanes(z) - weighing.middle[i]) + 0.5 * weighing.share[i]
+@inlined
+def _half_step(weighing: Weighing | None, i: int, per_n: float) -> float:
+    """Half of that step."""
+    if weighing is None:
+        return 0.5 * per_n
+    share: float = weighing.share[i]
+    return 0.5 * share
 
 
 @kernel
-def _evaluate_lanes(
-    weighing: Weighing | None, logs: ScaledLogs, which: int, q: FloatArray, known: float, work: _Lanes
-) -> None:
-    """`_criterion` at all `work.exponents`; of the KS distance a bound from below where all exceed `known`."""
-    y, n, per_n = work.y, logs.d.size, 1.0 / logs.d.size
-    step = per_n if weighing is None else 0.0  # weighted departures have it
-    mean, squares = _transform_lanes(weighing, logs, load(work.exponents, (0,)), y)
+def _distance_lanes(weighing: Weighing | None, mean: Lanes, squares: Lanes, y: FloatArray, n: int) -> Lanes:
+    """KS distances of the transforms `y`, in place of which are left the departures from normal, with their signs."""
+    per_n, per_scale = 1.0 / n, _SQRT_HALF / square_root(squares * (1.0 / ddof_of(weighing, n)))
     worst = in_all_lanes(0.0)
-    if which == KS:
-        per_scale = _SQRT_HALF / square_root(squares * (1.0 / ddof_of(weighing, n)))
-        bound = _departure(weighing, y, int(work.order[0]), mean, per_scale, per_n)
-        bound = _greater(bound, _departure(weighing, y, int(work.order[LANES - 1]), mean, per_scale, per_n))
-        worst = bound + 0.5 * step
-        if any_lane(worst < known):
-            worst, order = in_all_lanes(0.0), in_all_lanes(0.0)
-            for i in range(n):
-                departure = _departure(weighing, y, i, mean, per_scale, per_n)
-                order = select(departure > worst, in_all_lanes(float(i)), order)
-                worst = _greater(departure, worst)
-            store(work.order, (0,), order)
-            worst += in_all_lanes(0.5 * step)
-    else:
-        per_scale = 1.0 / square_root(squares)
-        for i in range(n):
-            difference = (load(y, (LANES * i,)) - mean) * per_scale - q[i]
-            worst += _times(weighing, i, difference * difference)
-        worst = 0.5 * worst + in_all_lanes(_spread_of(weighing))
-    usable = select(squares < math.inf, squares, in_all_lanes(0.0))
-    store(work.values, (0,), select(usable > 0.0, worst, in_all_lanes(_WORST)))
+    for i in range(n):
+        z = (load(y, (_WIDTH * i + LANES,)) - mean) * per_scale
+        departure = 0.5 + 0.5 * erf_lanes(z) - _middle(weighing, i, per_n)
+        store(y, (_WIDTH * i + LANES,), departure)
+        worst = _greater(worst, abs(departure) + _half_step(weighing, i, per_n))
+    return worst
+
+
+@kernel
+def _decorrelation_lanes(weighing: Weighing | None, mean: Lanes, squares: Lanes, q: FloatArray, y: FloatArray) -> Lanes:
+    """`decorrelation_by` of the transforms `y`."""
+    per_scale, total = 1.0 / square_root(squares), in_all_lanes(0.0)
+    for i in range(q.size):
+        difference = (load(y, (_WIDTH * i + LANES,)) - mean) * per_scale - q[i]
+        total += _times(weighing, i, difference * difference)
+    return 0.5 * total + _spread_of(weighing)
 
 
 @kernel
@@ -281,138 +286,169 @@ def _spread_of(weighing: Weighing | None) -> float:
 
 
 @kernel
-def _is_moderate(logs: ScaledLogs, low: float, high: float) -> bool:
-    """Whether no power needs a common factor at exponents between these."""
-    n = logs.d.size
-    if logs.n_negative in (0, n):
-        return True
-    return bool(max(high * logs.d[n - 1], (2.0 * logs.scale - low) * logs.d[0]) <= _MODERATE)
+def _evaluate_lanes(weighing: Weighing | None, logs: ScaledLogs, which: int, q: FloatArray, work: _Lanes) -> None:
+    """`_criterion` at all `work.exponents`."""
+    mean, squares = _transform_lanes(weighing, logs, load(work.exponents, (0,)), work.y)
+    if which == KS:
+        found = _distance_lanes(weighing, mean, squares, work.y, logs.d.size)
+    else:
+        found = _decorrelation_lanes(weighing, mean, squares, q, work.y)
+    usable = select(squares < math.inf, squares, in_all_lanes(0.0))
+    store(work.values, (0,), select(usable > 0.0, found, in_all_lanes(_WORST)))
 
 
 @kernel
-def _block(
-    weighing: Weighing | None,
-    logs: ScaledLogs,
-    first: float,
-    step: float,
-    which: int,
-    q: FloatArray,
-    y: FloatArray,
-    known: float,
-    work: _Lanes,
-) -> None:
-    """`_criterion` at LANES exponents from `first` on; of the KS distance a bound where all exceed `known`."""
+def _floors_lanes(weighing: Weighing | None, y: FloatArray, n: int) -> Lanes:
+    """KS distances if every departure were the smallest between the last exponent and this; this is then the last."""
+    per_n, floor = 1.0 / n, in_all_lanes(0.0)
+    for i in range(n):
+        last, this = load(y, (_WIDTH * i + LANES - 1,)), load(y, (_WIDTH * i + LANES,))
+        least = select(abs(last) < abs(this), abs(last), abs(this)) + _half_step(weighing, i, per_n)
+        floor = _greater(floor, select(last * this > 0.0, least, in_all_lanes(0.0)))
+    for i in range(n):
+        y[_WIDTH * i + LANES - 1] = y[_WIDTH * i + _WIDTH - 1]
+    return floor
+
+
+# --- the search ---------------------------------------------------------------------------------------
+
+
+class _Task(NamedTuple):
+    """The criterion of a column: what `_criterion` and `_evaluate_lanes` need."""
+
+    logs: ScaledLogs
+    which: int
+    q: FloatArray
+    y: FloatArray
+    work: _Lanes
+
+
+class _Scan(NamedTuple):
+    """The criterion at whole steps: the first, how many, the lowest and its value, the largest, the second minimum."""
+
+    first: int
+    n_steps: int
+    best: int
+    lowest: float
+    highest: float
+    second: float
+
+
+@kernel
+def _block(weighing: Weighing | None, task: _Task, first: float, step: float) -> None:
+    """The criterion at LANES exponents from `first` on."""
     for i in range(LANES):
-        work.exponents[i] = first + i * step
-    if logs.d.size <= _MOST_LANES and _is_moderate(logs, first, work.exponents[LANES - 1]):
-        _evaluate_lanes(weighing, logs, which, q, known, work)
+        task.work.exponents[i] = first + i * step
+    if task.logs.d.size <= _MOST_LANES:
+        _evaluate_lanes(weighing, task.logs, task.which, task.q, task.work)
         return
     for i in range(LANES):
-        work.values[i] = _criterion(weighing, logs, work.exponents[i], which, q, y)
+        task.work.values[i] = _criterion(weighing, task.logs, task.work.exponents[i], task.which, task.q, task.y)
 
 
 @kernel
-def _whole_steps(
-    weighing: Weighing | None,
-    logs: ScaledLogs,
-    first: float,
-    count: int,
-    which: int,
-    q: FloatArray,
-    y: FloatArray,
-    work: _Lanes,
-) -> float:
-    """The criterion at `count` whole steps, to `work.coarse`; returns the lowest."""
-    lowest = math.inf
-    for k in range(0, count, LANES):
-        _block(weighing, logs, first + k * _STEP, _STEP, which, q, y, math.inf, work)
+def _has_floors(task: _Task) -> bool:
+    """Whether steps between which the criterion may be lower are looked at more closely."""
+    return task.which == KS and task.logs.d.size <= _MOST_LANES
+
+
+@kernel
+def _scan(weighing: Weighing | None, task: _Task, origin: float) -> _Scan:
+    """The criterion at steps from `origin`, and on up and down as long as it descends, to `work.steps`."""
+    steps, floors = task.work.steps, task.work.floors
+    first = _lower_end(weighing, task, origin)
+    for i in range(LANES - 1, _WIDTH * task.logs.d.size if _has_floors(task) else 0, _WIDTH):
+        task.work.y[i] = 0.0
+    best, count, lowest, highest = 0, 0, math.inf, 0.0
+    while first + count < _POINTS or (first + count < _FARTHEST and steps[count - 1] < steps[count - 2] - _FLAT):
+        if count:
+            _block(weighing, task, origin + (first + count) * _STEP, _STEP)
+        if _has_floors(task):
+            store(floors, (count,), _floors_lanes(weighing, task.work.y, task.logs.d.size))
         for i in range(LANES):
-            work.coarse[k + i] = work.values[i]
-            if k + i < count:
-                lowest = min(lowest, work.values[i])
-    return lowest
+            value = task.work.values[i]
+            steps[count + i] = value
+            if value < lowest:
+                best, lowest = count + i, value
+            highest = max(highest, value)
+        count += LANES
+    return _Scan(first, count, best, lowest, highest, _second_minimum(steps, count))
 
 
 @kernel
-def _search(
-    weighing: Weighing | None,
-    logs: ScaledLogs,
-    start: float,
-    which: int,
-    q: FloatArray,
-    y: FloatArray,
-    work: _Lanes,
-    out: FloatArray,
-) -> None:
+def _lower_end(weighing: Weighing | None, task: _Task, origin: float) -> int:
+    """The step from which the scan goes up, evaluated with those after it."""
+    first = 0
+    _block(weighing, task, origin, _STEP)
+    while task.work.values[0] < task.work.values[1] - _FLAT and first > -_FARTHEST:
+        first -= LANES
+        _block(weighing, task, origin + first * _STEP, _STEP)
+    return first
+
+
+@kernel
+def _second_minimum(values: FloatArray, count: int) -> float:
+    """The second lowest of the local minima, infinite where there is one only."""
+    first, second = math.inf, math.inf
+    for k in range(count - 1):
+        before = values[k - 1] if k else math.inf
+        if before > values[k] < values[k + 1]:
+            first, second = min(first, values[k]), max(first, min(second, values[k]))
+    return second
+
+
+@kernel
+def _lowest_within_steps(weighing: Weighing | None, task: _Task, origin: float, scan: _Scan) -> tuple[int, float, int]:
+    """The lowest point of _FINEST to a step, its criterion, and how many were looked at.
+
+    Only in steps between whose ends the criterion may fall below what has been found, the most promising first.
+    """
+    best, lowest, n_eval = (scan.first + scan.best) * _FINEST, scan.lowest, 0
+    floors = task.work.floors
+    while True:
+        k = 1
+        for i in range(2, scan.n_steps):
+            k = i if floors[i] < floors[k] else k
+        if floors[k] - _MARGIN >= lowest:
+            return best, lowest, n_eval
+        floors[k] = math.inf
+        for at in range((scan.first + k - 1) * _FINEST, (scan.first + k) * _FINEST, LANES):
+            _block(weighing, task, origin + at * (_STEP / _FINEST), _STEP / _FINEST)
+            n_eval += LANES
+            for i in range(LANES):
+                if task.work.values[i] < lowest:
+                    best, lowest = at + i, task.work.values[i]
+
+
+@kernel
+def _search(weighing: Weighing | None, task: _Task, start: float, out: FloatArray) -> None:
     """`out` = the best lambda, its criterion, evaluations and the status.
 
     A scan that goes on as long as it descends, and Brent's method between the neighbours of its lowest point.
     """
-    fine = max(1, min(_FINEST, _SHORT // logs.d.size))
-    step, origin = _STEP / fine, start * logs.scale
-    low = _lower_end(weighing, logs, origin, which, q, y)
-    best, k = low * fine, low * fine
-    lowest, highest = math.inf, 0.0
-    first, second = math.inf, math.inf  # the two lowest minima
-    before, last = math.inf, math.inf
-    n_whole, known = 0, math.inf
-    if fine > 1 and _STEPS - low < _MOST_WHOLE:
-        n_whole = _STEPS - low + 1
-        known = _whole_steps(weighing, logs, origin + low * _STEP, n_whole, which, q, y, work)
-    while k <= _STEPS * fine or (best == k - 1 and k < _FARTHEST * fine):
-        if fine == 1:
-            value = _criterion(weighing, logs, origin + k * step, which, q, y)
-        else:
-            i = (k - low * fine) % LANES
-            if i == 0:
-                # a bound will do where the whole steps, of which minima are counted, are known
-                enough = min(known, lowest) if (k + LANES - 1) // fine - low < n_whole else math.inf
-                _block(weighing, logs, origin + k * step, step, which, q, y, enough, work)
-            value = work.values[i]
-            if k % fine == 0 and k // fine - low < n_whole:
-                value = work.coarse[k // fine - low]
-        if k % fine == 0:
-            if before > last < value:
-                first, second = min(first, last), max(first, min(second, last))
-            before, last = last, value
-        if value < lowest:
-            best, lowest = k, value
-        highest = max(highest, value)
-        k += 1
-    out[FOUND_LMBDA], out[FOUND_VALUE], out[FOUND_N_EVAL] = start, lowest, k - low * fine
-    if highest - lowest < _FLAT:
-        out[FOUND_STATUS] = _SCANNED
+    scale = task.logs.scale
+    origin, step = start * scale - _REACH, _STEP
+    scan = _scan(weighing, task, origin)
+    best, lowest, n_eval = scan.first + scan.best, scan.lowest, scan.n_steps
+    out[FOUND_LMBDA], out[FOUND_VALUE], out[FOUND_N_EVAL], out[FOUND_STATUS] = start, lowest, n_eval, _SCANNED
+    if scan.highest - lowest < _FLAT:
         return
+    if _has_floors(task):
+        step /= _FINEST
+        best, lowest, more = _lowest_within_steps(weighing, task, origin, scan)
+        n_eval += more
     center = origin + best * step
     state = brent_start(-step, step, _XTOL, _MAX_EVAL)
     while state.status == RUNNING:
-        state = brent_step(state, _criterion(weighing, logs, center + state.x, which, q, y))
+        state = brent_step(state, _criterion(weighing, task.logs, center + state.x, task.which, task.q, task.y))
     better = state.fun < lowest
-    out[FOUND_LMBDA] = (center + state.best if better else center) / logs.scale
+    out[FOUND_LMBDA] = (center + state.best if better else center) / scale
     out[FOUND_VALUE] = state.fun if better else lowest
-    out[FOUND_N_EVAL] += state.n_eval
-    out[FOUND_STATUS] = _MULTIMODAL if second < _RIVAL * lowest else _SCANNED
-    if state.status != CONVERGED or abs(best) >= _FARTHEST * fine:
+    out[FOUND_N_EVAL] = n_eval + state.n_eval
+    if scan.second < _RIVAL * lowest:
+        out[FOUND_STATUS] = _MULTIMODAL
+    if state.status != CONVERGED or scan.best == scan.n_steps - 1 or scan.first + scan.best == -_FARTHEST:
         out[FOUND_STATUS] = _NOT_CERTIFIED
-
-
-@kernel
-def _lower_end(
-    weighing: Weighing | None,
-    logs: ScaledLogs,
-    origin: float,
-    which: int,
-    q: FloatArray,
-    y: FloatArray,
-) -> int:
-    """The step from which the scan goes up: the first at which the criterion is no lower than above it."""
-    k = -_STEPS
-    value = _criterion(weighing, logs, origin + k * _STEP, which, q, y)
-    below = _criterion(weighing, logs, origin + (k - 1) * _STEP, which, q, y)
-    while below < value - _FLAT and k > -_FARTHEST:
-        k -= 1
-        value, below = below, _criterion(weighing, logs, origin + (k - 1) * _STEP, which, q, y)
-    return k - 1
 
 
 def normal_quantiles(n: int) -> FloatArray:
@@ -456,7 +492,7 @@ def weighted_criterion_at(
 
 def room_of_lanes(n: int) -> int:
     """Length of the scratch array of that name that columns of up to `n` values need."""
-    return LANES * min(n, _MOST_LANES) + 3 * LANES + _MOST_WHOLE
+    return _WIDTH * min(n, _MOST_LANES) + 2 * (LANES + _MOST_STEPS)
 
 
 @entry((ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS, COLUMN, ROWS))
@@ -499,17 +535,16 @@ def criterion_columns(
         else:
             n = n_present(block[j])
             logs = _logs_of(None, block[j, :n], family, work[0, :n], work[1, :n])
-            each.order[:] = 0.0
-            _search(None, logs, start[j], which, quantiles[j, :n], work[1, :n], each, out[j])
+            task = _Task(logs, which, quantiles[j, :n], work[1, :n], each)
+            _search(None, task, start[j], out[j])
 
 
 @kernel
 def _lanes_in(lanes: FloatArray) -> _Lanes:
-    small = lanes[: 3 * LANES + _MOST_WHOLE]
+    small, steps = lanes[: 2 * LANES], lanes[2 * LANES : 2 * (LANES + _MOST_STEPS)]
     return _Lanes(
-        lanes[small.size :], small[:LANES], small[LANES : 2 * LANES], small[2 * LANES : 3 * LANES],
-        small[3 * LANES :],
-    )  # fmt: skip
+        lanes[small.size + steps.size :], small[:LANES], small[LANES:], steps[:_MOST_STEPS], steps[_MOST_STEPS:]
+    )
 
 
 @entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
@@ -536,5 +571,5 @@ def weighted_criterion_columns(
             n = n_present(block[j])
             weighing = weighing_of(weighed, figures, j, n)
             logs = _logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
-            each.order[:] = 0.0
-            _search(weighing, logs, start[j], which, weighing.quantile, work[1, :n], each, out[j])
+            task = _Task(logs, which, weighing.quantile, work[1, :n], each)
+            _search(weighing, task, start[j], out[j])

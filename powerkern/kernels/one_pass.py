@@ -74,8 +74,8 @@ ONE_PASS_REACH = 600.0
 #: weight need a reference among them, as two passes have it.
 MIN_EFFECTIVE = 32.0
 #: Missing values stay in the sums, where they add nothing, unless they are more than this share of a sample: then it is
-#: cheaper to squeeze them out first, and with weights that costs twice as much.
-MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.35
+#: cheaper to squeeze them out first, which with weights costs more than twice as much.
+MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.75
 #: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
 #: exponent from 0 and outliers dominate the higher moments, what is left out would count.
 TAYLOR_REACH = 1e-4
@@ -549,13 +549,15 @@ def _walk_on_sample(
 
 @kernel
 def _is_sparse(x: FloatArray, weight: FloatArray | None) -> bool:
-    """Whether many of a few evenly spaced values are missing."""
+    """Whether many of a few evenly spaced values are missing; not asked where there are weights."""
+    if weight is not None:
+        return False
     few = min(x.size, FEW)
     stride = x.size // few
     missing = 0
     for i in range(0, few * stride, stride):
-        missing += (x[i] != x[i]) | (not _weight_at(weight, i) > 0.0)
-    return _are_many(missing, few, weight)
+        missing += x[i] != x[i]
+    return _are_many(missing, few, None)
 
 
 @kernel

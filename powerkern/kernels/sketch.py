@@ -33,6 +33,7 @@ from powerkern._jit import (
     REAL,
     ROWS,
     add_powers,
+    bits_of,
     entry,
     float_of,
     inlined,
@@ -45,10 +46,10 @@ from powerkern._status import Route, Status
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary import exp, expm1, log, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
-from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL
+from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL, ordered
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.likelihood import BLOCK, Logs, Scratch
-from powerkern.kernels.logs import Scan, all_positive, centered_log, offset_log, scan, squeeze
+from powerkern.kernels.logs import MAGNITUDE, SIGN, Scan, centered_log, offset_log, scan
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -118,9 +119,8 @@ _POWER_SUMS = int(Route.POWER_SUMS)
 
 
 class Chunk(NamedTuple):
-    """Scratch of a block: values, weights, local coordinates and bins."""
+    """Scratch of a block: weights, local coordinates and bins."""
 
-    packed: FloatArray
     weight: FloatArray
     t: FloatArray
     bins: IntArray
@@ -130,22 +130,18 @@ class Chunk(NamedTuple):
 
 
 @kernel
-def _range_of(
-    x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, chunk: Chunk, out: FloatArray
-) -> None:
+def _range_of(x: FloatArray, weight: FloatArray, family: int, first: int, stride: int, out: FloatArray) -> None:
     """Add values to a range, and the logs of every stride-th one, from the first on, to its sample."""
-    step = max(x.size, 1) if weight.size == 0 else BLOCK
-    for start in range(0, x.size, step):
-        part, own = x[start : start + step], weight[start : start + step]
-        if not all_positive(own):
-            n = squeeze(part, own, chunk.packed, chunk.weight)
-            part, own = chunk.packed[:n], chunk.weight[:n]
-        found = scan(part)
-        x_min, x_max = _extremes_of(found, part.size - found.n_nan)
-        _note(part.size - found.n_nan, x_min, x_max, family, out)
-        out[R_WEIGHT] += _weight_of_present(part, own)
     if weight.size == 0:
+        found = scan(x)
+        x_min, x_max = _extremes_of(found, x.size - found.n_nan)
+        _note(x.size - found.n_nan, x_min, x_max, family, out)
         out[R_WEIGHT] = out[R_COUNT]
+    else:
+        for start in range(0, x.size, BLOCK):
+            n, low, high, total = _present(x[start : start + BLOCK], weight[start : start + BLOCK])
+            _note(n, float_of(ordered(low)) + 0.0, float_of(ordered(high)) + 0.0, family, out)  # no -0.0
+            out[R_WEIGHT] += total
     if out[R_COUNT] > 0.0:
         _sample(x, weight, log_offset(family), first, stride, out)
 
@@ -159,13 +155,18 @@ def _extremes_of(found: Scan, n: int) -> tuple[float, float]:
 
 
 @reduction
-def _weight_of_present(x: FloatArray, weight: FloatArray) -> float:
-    """The weight of the values that are not missing (0 without weights)."""
+def _present(x: FloatArray, weight: FloatArray) -> tuple[int, int, int, float]:
+    """Of the values that are not missing and have a weight: number, `ordered` bits of the extremes, weight."""
     widest_vectors()
-    total = 0.0
-    for i in range(weight.size):
-        total += weight[i] if x[i] == x[i] else 0.0
-    return total
+    n, low, high, total = 0, MAGNITUDE, SIGN, 0.0
+    for i in range(x.size):
+        present = (x[i] == x[i]) & (weight[i] > 0.0)
+        key, every = ordered(bits_of(x[i])), -int(present)  # by bits: LLVM makes branches of conditions on integers
+        n -= every
+        low = min(low, (key & every) | (MAGNITUDE & ~every))
+        high = max(high, (key & every) | (SIGN & ~every))
+        total += weight[i] if present else 0.0
+    return n, low, high, total
 
 
 @kernel
@@ -818,14 +819,13 @@ def _noise(sample: Sample, moved: bool) -> float:
 
 # --- entries ------------------------------------------------------------------------------------------
 
-_CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COLUMN, COUNTS)
+_CHUNK = named_tuple(Chunk, COLUMN, COLUMN, COUNTS)
 _NODES = named_tuple(Nodes, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, ROWS)
 
 
 def new_chunk() -> Chunk:
     """The arrays of `Chunk`."""
-    packed, weight, t = (np.empty(BLOCK) for _ in range(3))
-    return Chunk(packed, weight, t, np.empty(BLOCK, np.int64))
+    return Chunk(np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int64))
 
 
 def new_nodes(n_bins: int) -> Nodes:
@@ -835,19 +835,18 @@ def new_nodes(n_bins: int) -> Nodes:
     return Nodes(position, weight, middle, own, remainder, power, blur, np.empty((7, N_POWERS)))
 
 
-@entry((ROWS, COLUMN, INTEGER, INTEGER, INTEGER, _CHUNK, ROWS))
+@entry((ROWS, COLUMN, INTEGER, INTEGER, INTEGER, ROWS))
 def range_columns(
     columns: FloatArray,
     weight: FloatArray,
     family: int,
     first: int,
     stride: int,
-    chunk: Chunk,
     out: FloatArray,
 ) -> None:
     """Add the rows of `columns`, each one column of a matrix, to their ranges; see `_range_of`."""
     for j in range(columns.shape[0]):
-        _range_of(columns[j], weight, family, first, stride, chunk, out[j])
+        _range_of(columns[j], weight, family, first, stride, out[j])
 
 
 @entry((READ_COLUMN, INTEGER, INTEGER, INTEGER, INTEGER, ROWS, ROWS))

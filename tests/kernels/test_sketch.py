@@ -34,7 +34,7 @@ NOTHING = np.empty(0)
 def range_row(x: np.ndarray, family: int, weight: np.ndarray = NOTHING) -> np.ndarray:
     out = np.zeros((1, sketch.N_RANGE))
     out[0, sketch.R_MIN], out[0, sketch.R_MAX] = np.inf, -np.inf
-    sketch.range_columns(x.reshape(1, -1), weight, family, 0, max(1, x.size // 256), sketch.new_chunk(), out)
+    sketch.range_columns(x.reshape(1, -1), weight, family, 0, max(1, x.size // 256), out)
     return out[0]
 
 
