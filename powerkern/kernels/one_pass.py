@@ -75,7 +75,7 @@ ONE_PASS_REACH = 600.0
 MIN_EFFECTIVE = 32.0
 #: Missing values stay in the sums, where they add nothing, unless they are more than this share of a sample: then it is
 #: cheaper to squeeze them out first, which with weights costs more than twice as much.
-MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.6
+MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.7
 #: The values of columns that would be too short without the others stay where they are if they are at least this share:
 #: two passes cost more.
 _LEAST_PRESENT = 1.0 / 16.0
