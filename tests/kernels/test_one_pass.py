@@ -12,9 +12,9 @@ from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
-from powerkern.kernels import one_pass as ps
+from powerkern.kernels import one_pass_sums as ps
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.one_pass import ONE_PASS_MIN, SAMPLE_STRIDE
+from powerkern.kernels.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
 from powerkern.kernels.results import (
     CURVATURE,
     LEFT,
@@ -200,7 +200,7 @@ def test_few_values_with_nearly_all_of_the_weight_take_two_passes(n):
     rng = np.random.default_rng(6)
     x, heavy = rng.lognormal(size=n), np.full(n, 1e-9)
     heavy[::40] = 1.0
-    assert np.count_nonzero(heavy == 1.0) < ps.MIN_EFFECTIVE
+    assert np.count_nonzero(heavy == 1.0) < MIN_EFFECTIVE
     for weight in (heavy, 10.0 ** rng.uniform(-60.0, 60.0, n)):
         one, two = fitted(x, BOX_COX, weight), fitted_in_two_passes(x, BOX_COX, weight)
         assert one[ROUTE] == Route.TWO_PASS
