@@ -75,7 +75,10 @@ ONE_PASS_REACH = 600.0
 MIN_EFFECTIVE = 32.0
 #: Missing values stay in the sums, where they add nothing, unless they are more than this share of a sample: then it is
 #: cheaper to squeeze them out first, which with weights costs more than twice as much.
-MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.75
+MOST_MISSING, MOST_MISSING_WEIGHTED = 0.125, 0.6
+#: The values of columns that would be too short without the others stay where they are if they are at least this share:
+#: two passes cost more.
+_LEAST_PRESENT = 1.0 / 16.0
 #: Moments are moved by Taylor series no farther than this, in units of 1/sqrt(`growth`): where a floor kept the
 #: exponent from 0 and outliers dominate the higher moments, what is left out would count.
 TAYLOR_REACH = 1e-4
@@ -523,7 +526,7 @@ def _sample_of(x: FloatArray, weight: FloatArray | None, work: Work) -> _Sample:
     values = _every(stride, x, work.spare[n : 2 * n])
     own = _weights_of_every(weight, stride, work.split[:n])
     missing = _n_missing(values, own)
-    return _Sample(values, own, missing > 0, _are_many(missing, n, own))
+    return _Sample(values, own, missing > 0, _are_many(missing, n, x.size, own))
 
 
 @kernel
@@ -557,12 +560,15 @@ def _is_sparse(x: FloatArray, weight: FloatArray | None) -> bool:
     missing = 0
     for i in range(0, few * stride, stride):
         missing += x[i] != x[i]
-    return _are_many(missing, few, None)
+    return _are_many(missing, few, x.size, None)
 
 
 @kernel
-def _are_many(missing: int, n: int, weight: FloatArray | None) -> bool:
-    return missing > n * (MOST_MISSING if weight is None else MOST_MISSING_WEIGHTED)
+def _are_many(missing: int, n: int, size: int, weight: FloatArray | None) -> bool:
+    """Whether to squeeze a column of so many values, of `n` of which so many are missing."""
+    most = MOST_MISSING if weight is None else MOST_MISSING_WEIGHTED
+    present = size * (1.0 - missing / n)
+    return missing > n * most and not size * _LEAST_PRESENT < present < ONE_PASS_MIN
 
 
 @reduction
