@@ -244,8 +244,8 @@ def test_many_rows_are_transformed_in_blocks():
 def test_output_has_the_order_of_the_input(order):
     x = np.array(matrix(), order=order)
     fit = pk.fit(x)
-    for view in (x, x[::2], x[5:-5, ::-1]):
-        z = pk.PowerFit("yeo-johnson", fit._results[:: -1 if view.strides[1] < 0 else 1]).transform(view)
+    for view in (x, x[::2], x[::-1]):
+        z = fit.transform(view)
         assert (z.flags.f_contiguous, z.flags.c_contiguous) == (order == "F", order == "C")
 
 
