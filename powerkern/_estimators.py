@@ -164,7 +164,7 @@ class NearestNormal(NamedTuple):
         room = normality_search.room_of_lanes(values.shape[0])
 
         def search(block: FloatArray, group: slice) -> FloatArray:
-            out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((2, block.shape[1]))
+            out, lanes, work = np.empty((len(block), width)), np.empty(room), np.empty((4, block.shape[1]))
             if weight.size:
                 columns, weighed, figures = weighed_with(block, weight)
                 normality_search.weighted_criterion_columns(

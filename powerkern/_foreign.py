@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 
@@ -56,7 +57,12 @@ _LIBRARIES = {"pandas", "scipy", "sparse", *(kind.module.partition(".")[0] for k
 
 def library(X: object) -> str:
     """The library among whose types X is, or ""; that library is imported already, and never by us."""
-    roots = (cls.__module__.partition(".")[0].lstrip("_") for cls in type(X).__mro__)
+    return _library_of(type(X).__mro__)
+
+
+@functools.lru_cache(maxsize=256)
+def _library_of(classes: tuple[type, ...]) -> str:
+    roots = (cls.__module__.partition(".")[0].lstrip("_") for cls in classes)
     return next((root for root in roots if root in _LIBRARIES), "")
 
 

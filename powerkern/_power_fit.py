@@ -425,8 +425,9 @@ class PowerFit(Inference):
         dtype = np.float32 if matrix.values.dtype == np.float32 else np.float64
         shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
         if out is None:
-            order: Literal["F", "C"] = "F" if matrix.values.flags.f_contiguous else "C"
-            out = np.empty(shape, dtype=dtype, order=order)
+            between, within = map(abs, matrix.values.strides)
+            by_column = matrix.values.flags.f_contiguous or between < within
+            out = np.empty(shape, dtype=dtype, order="F" if by_column else "C")
         else:
             out = as_out(out, shape, dtype, matrix.values)
         return out, out.reshape(matrix.values.shape) if matrix.was_vector else out

@@ -270,7 +270,10 @@ _LIMB_BITS = int(math.log2(sketch.LIMB))
 
 def in_digits(found: FloatArray) -> FloatArray:
     """Ranges, in the last axis, whose weights are single numbers, with these in three digits, which hold all bits."""
-    found = found.copy()
+    found, weight = found.copy(), found[..., sketch.R_WEIGHT]
+    if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
+        found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
+        return found
     level = (np.frexp(found[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
     rest = np.ldexp(found[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
     for digit in _DIGITS:
@@ -302,17 +305,22 @@ def merged_ranges(parts: FloatArray) -> FloatArray:
 
     For infinite values, if there are any, in whatever part. All sums are of whole numbers, and exact.
     """
+    if len(parts) == 1:
+        only: FloatArray = parts[0]
+        return only
     with np.errstate(over="ignore"):  # of the extremes, which are no sums
         merged: FloatArray = parts.sum(axis=0)
     merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
     merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)
     counts = parts[..., sketch.R_COUNT]
-    outside = np.where(counts < 0.0, counts, -np.inf).max(axis=0)  # BAD_INFINITE is the larger code
-    merged[..., sketch.R_COUNT] = np.where(np.isfinite(outside), outside, merged[..., sketch.R_COUNT])
-    level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
-    level[np.isinf(level)] = 0.0
-    merged[..., sketch.R_LEVEL] = level
-    merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
+    if counts.min(initial=0.0) < 0.0:
+        outside = np.where(counts < 0.0, counts, -np.inf).max(axis=0)  # BAD_INFINITE is the larger code
+        merged[..., sketch.R_COUNT] = np.where(np.isfinite(outside), outside, merged[..., sketch.R_COUNT])
+    if parts[..., sketch.R_LEVEL].any():
+        level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
+        level[np.isinf(level)] = 0.0
+        merged[..., sketch.R_LEVEL] = level
+        merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
     return merged
 
 
@@ -358,9 +366,7 @@ class Sketches:
         p = values.shape[1]
         self._family, self._weight, self._cells = family, weight, cells
         self._starts = starts_of(cells)
-        self._column = np.repeat(np.arange(p), np.diff(self._starts))
-        per_quantum = np.ldexp(1.0, -cells[:, sketch.G_QUANTUM].astype(np.int64))
-        self._per_quantum = np.repeat(per_quantum, sketch.N_POWERS * np.diff(self._starts))
+        self._per_quantum = np.ldexp(1.0, -cells[:, sketch.G_QUANTUM].astype(np.int64))
         self._total = np.zeros(p)
         self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
         self.roundings = np.zeros((p, N_ROUNDINGS), dtype=np.int64)
@@ -381,13 +387,13 @@ class Sketches:
             sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
 
         yield add
-        part *= self._per_quantum[first * sketch.N_POWERS : last * sketch.N_POWERS]
-        sums = part.reshape(-1, sketch.N_POWERS)
-        column, width = self._column[first:last] - group.start, group.stop - group.start
+        sums, width, n_bins = part.reshape(-1, sketch.N_POWERS), group.stop - group.start, np.diff(starts)
+        sums *= np.repeat(self._per_quantum[group], n_bins)[:, None]
+        column = np.repeat(np.arange(width), n_bins)
         total = np.bincount(column, sums[:, 0], width)
         light = (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5)
         lost = np.bincount(column[light], minlength=width) if light.any() else 0
-        quanta = np.rint(part, out=part).reshape(-1, sketch.N_POWERS)
+        quanta = np.rint(sums, out=sums)
         with self._adding:
             self._total[group] += total
             if self.has_room(group).all():

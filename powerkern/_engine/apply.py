@@ -46,7 +46,7 @@ def transform_matrix(
     """
     transform = _Transform(values, out, family, direction, results, repair)
     if values.size:
-        copied = layout_of(values, values if out is None else out) == Layout.APART
+        copied = layout_of(values, out) == Layout.APART
         share_out(transform, line_blocks(values, n_threads, copied), values.shape, n_threads)
     return transform.failures()
 
@@ -143,7 +143,7 @@ class _Transform:
             self._by_column(source, target, numbers)
             return
         entry, results = self._entry(code), self._results[numbers]
-        layout = layout_of(source, source if target is None else target)
+        layout = layout_of(source, target)
         before = target is None or np.may_share_memory(source, target)  # later, extreme values would be overwritten
         given, to = source, None if before else target
         if layout == Layout.APART:

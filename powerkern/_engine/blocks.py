@@ -23,9 +23,11 @@ _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
 #: The same along lines: each value is read once, and each block makes the constants of its columns anew, so larger is
-#: better, but a thread is to have _LINE_TURNS of them. Whole columns are taken if these are at least _LEAST_COLUMNS,
-#: so that their constants are made once; otherwise rows of _LINE_COLUMNS.
+#: better, but a thread is to have _LINE_TURNS of them, and _COPIED_VALUES are enough if they are copied first.
+#: Whole columns are taken if these are at least _LEAST_COLUMNS, so that their constants are made once; otherwise rows
+#: of _LINE_COLUMNS.
 _LINE_VALUES = 524_288
+_COPIED_VALUES = 262_144
 _LINE_TURNS = 2
 _SMALLEST_PART = 65_536
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
@@ -63,7 +65,7 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
     """Rows and columns of the parts of a matrix that are transformed along its lines, or `copied` and transformed."""
     n, p = values.shape
-    size = min(_CACHE_VALUES if copied else _LINE_VALUES, max(_SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
+    size = min(_COPIED_VALUES if copied else _LINE_VALUES, max(_SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
     if abs(values.strides[0]) < abs(values.strides[1]):
         height = min(n, size)
         width = min(p, size // height)

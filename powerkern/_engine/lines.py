@@ -1,4 +1,4 @@
-"""Matrices whose values lie in contiguous lines, rows or columns, handed to the entries of `kernels.rowwise`."""
+"""Matrices whose values are taken along lines, rows or columns, handed to the entries of `kernels.rowwise`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,33 @@ SHORTEST_PART = 64
 
 
 class Layout(Enum):
-    """How values lie that are transformed where they are; APART: they have to be copied."""
+    """Along which lines values are transformed where they are; APART: they have to be copied."""
 
     ROWS, COLUMNS, APART = range(3)
 
 
-def layout_of(*matrices: NDArray[Any]) -> Layout:
-    """The layout of matrices of one shape."""
-    n, p = matrices[0].shape
-    joined = all(x.flags.f_contiguous for x in matrices)
-    if (joined or n >= rowwise.SHORTEST_COLUMN) and all(_has_lines(x.T) for x in matrices):
+def layout_of(source: NDArray[Any], target: NDArray[Any] | None) -> Layout:
+    """The lines along which a matrix is read and its images are written to a target, or it is looked at only."""
+    n, p = source.shape
+    to = source if target is None else target
+    joined = target is None or to.flags.f_contiguous
+    if (joined or (n >= rowwise.SHORTEST_COLUMN and _has_lines(to.T))) and _has_steps(source.T):
         return Layout.COLUMNS
-    joined = all(x.flags.c_contiguous for x in matrices)
-    if (joined or p >= rowwise.SHORTEST_ROW) and all(map(_has_lines, matrices)):
+    joined = target is None or to.flags.c_contiguous
+    if (joined or (p >= rowwise.SHORTEST_ROW and _has_lines(to))) and _has_steps(source):
         return Layout.ROWS
     return Layout.APART
+
+
+def _has_steps(x: NDArray[Any]) -> bool:
+    """Whether native floats lie at equal distances along rows, and those of a row nearer to each other than rows."""
+    between, within = x.strides
+    along = 1 in x.shape or abs(within) <= abs(between)
+    return along and between % x.itemsize == 0 and within % x.itemsize == 0 and _is_float(x)
+
+
+def _is_float(x: NDArray[Any]) -> bool:
+    return x.dtype in (np.float64, np.float32) and x.dtype.isnative and x.flags.aligned
 
 
 def _has_lines(x: NDArray[Any]) -> bool:
@@ -40,7 +52,7 @@ def _has_lines(x: NDArray[Any]) -> bool:
     between, within = x.strides
     apart = len(x) == 1 or (between >= x.shape[1] * x.itemsize and between % x.itemsize == 0)
     contiguous = x.shape[1] == 1 or within == x.itemsize
-    return apart and contiguous and x.dtype in (np.float64, np.float32) and x.dtype.isnative and x.flags.aligned
+    return apart and contiguous and _is_float(x)
 
 
 def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
@@ -50,7 +62,10 @@ def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
         return None
     if x.flags.c_contiguous:
         return x.reshape(-1), p, max(1, min(n, rowwise.SHORTEST_ROW // p))
-    return (*_flat(x), 1) if p >= SHORTEST_PART else None
+    if p < SHORTEST_PART:
+        return None
+    memory, _, stride, _ = _memory(x)
+    return memory, stride, 1
 
 
 def along_lines(
@@ -64,15 +79,20 @@ def along_lines(
     upright = layout == Layout.COLUMNS
     x, out = (source, target) if not upright else (source.T, None if target is None else target.T)
     found = np.zeros((rowwise.N_FOUND, len(results)))
-    flat, stride = _flat(x)
-    to, to_stride = (np.empty(0, x.dtype), 1) if out is None else _flat(out)
-    entry(flat, stride, np.ascontiguousarray(results), found, to, to_stride, upright)
+    memory, begin, stride, within = _memory(x)
+    to, _, to_stride, _ = _memory(np.empty((0, 1), x.dtype) if out is None else out)
+    where = np.array([begin, stride, within, source.shape[0], to_stride], dtype=np.int64)
+    entry(memory, where, np.ascontiguousarray(results), found, to, upright)
     return found
 
 
-def _flat(x: NDArray[Any]) -> tuple[NDArray[Any], int]:
-    """All memory from the first value of a matrix with contiguous rows to the last, and the length from row to row."""
+def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
+    """The memory of a matrix, where its first value is in it, and how far it is to the next row and the next column."""
     n, p = x.shape
-    stride = x.strides[0] // x.itemsize if n > 1 else p
-    size = (n - 1) * stride + p if n else 0
-    return as_strided(x, (size,), (x.itemsize,)), stride
+    if x.flags.c_contiguous:
+        return x.reshape(-1), 0, p, 1
+    stride, within = (x.strides[k] // x.itemsize if x.shape[k] > 1 else natural for k, natural in enumerate((p, 1)))
+    first = x[:: -1 if stride < 0 else 1, :: -1 if within < 0 else 1]
+    size = (n - 1) * abs(stride) + (p - 1) * abs(within) + 1 if x.size else 0
+    begin = (n - 1) * max(-stride, 0) + (p - 1) * max(-within, 0)
+    return as_strided(first, (size,), (x.itemsize,)), begin, stride, within

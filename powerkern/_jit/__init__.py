@@ -47,7 +47,18 @@ try:
         prefetch,
         widest_vectors,
     )
-    from powerkern._jit.lanes import LANES, Lanes, Mask, any_lane, in_all_lanes, load, select, square_root, store
+    from powerkern._jit.lanes import (
+        LANES,
+        Lanes,
+        Mask,
+        any_lane,
+        in_all_lanes,
+        load,
+        select,
+        square_root,
+        store,
+        sum_of_lanes,
+    )
     from powerkern._jit.settings import JIT_DISABLED
     from powerkern._jit.signatures import (
         BLOCKS,
@@ -125,6 +136,7 @@ __all__ = [
     "select",
     "square_root",
     "store",
+    "sum_of_lanes",
     "widest_vectors",
     "writable_folder",
 ]

@@ -15,10 +15,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import llvmlite.binding as ll
 import numba
 from numba import types
-from numba.core import cgutils, ir, typed_passes, untyped_passes
+from numba.core import ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.ir_utils import build_definitions
@@ -29,6 +28,7 @@ from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import BaseNativeLowering
 
 from powerkern._jit.builtins import TakeTwins
+from powerkern._jit.references import counters, counting
 
 #: Releases of numba whose libraries are known.
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
@@ -63,9 +63,10 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Take in the code of the kernel's one function."""
-        module = ll.parse_assembly(cgutils.normalize_ir_text(str(ir_module)))
+        module = counting(ir_module)
         _simplify(module, self._codegen)
         self._final_module.link_in(module)
+        self._final_module.link_in(counters())
 
     def finalize(self) -> None:
         """Take in nothing more."""
@@ -118,7 +119,7 @@ def _check_complete(module: Any) -> None:
 
 
 @functools.cache
-def _is_counted(models: Any, kind: Any) -> bool:
+def is_counted(models: Any, kind: Any) -> bool:
     """Whether values of a type hold references to memory."""
     return models[kind].contains_nrt_meminfo()  # type: ignore[no-any-return]
 
@@ -146,12 +147,12 @@ class _Lower(Lower):  # type: ignore[misc]
 
     def incref(self, typ: Any, val: Any) -> None:
         """Count a reference, if it is one."""
-        if _is_counted(self.context.data_model_manager, typ):
+        if is_counted(self.context.data_model_manager, typ):
             super().incref(typ, val)
 
     def decref(self, typ: Any, val: Any) -> None:
         """Count a reference less, if it is one."""
-        if _is_counted(self.context.data_model_manager, typ):
+        if is_counted(self.context.data_model_manager, typ):
             super().decref(typ, val)
 
 
@@ -210,7 +211,7 @@ class _Counting:
         if "reassoc" not in state.flags.fastmath.flags:
             models = state.targetctx.data_model_manager
             kinds = state.return_type, *(_made(each, signature) for each, signature in state.calltypes.items())
-            state.targetctx.enable_nrt = any(_is_counted(models, kind) for kind in kinds)
+            state.targetctx.enable_nrt = any(is_counted(models, kind) for kind in kinds)
 
 
 def _made(each: Any, signature: Any) -> Any:

@@ -61,6 +61,13 @@ def square_root(x: Lanes) -> Lanes:
     return np.sqrt(x)
 
 
+def sum_of_lanes(x: Lanes) -> float:
+    """The sum over all lanes, in pairs: each half is added to the other."""
+    while x.size > 1:
+        x = x[: x.size // 2] + x[x.size // 2 :]
+    return float(x[0])
+
+
 # --- types ------------------------------------------------------------------------------------------
 
 
@@ -235,3 +242,19 @@ def _type_any_lane(context):  # type: ignore[no-untyped-def]
 def _any_lane(context, builder, sig, args):  # type: ignore[no-untyped-def]
     bits = builder.bitcast(args[0], ir.IntType(LANES))
     return builder.icmp_unsigned("!=", bits, ir.IntType(LANES)(0))
+
+
+@type_callable(sum_of_lanes)
+def _type_sum_of_lanes(context):  # type: ignore[no-untyped-def]
+    return lambda x: types.float64 if x is FLOAT_LANES else None
+
+
+@lower_builtin(sum_of_lanes, LanesType)
+def _sum_of_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    x, width = args[0], LANES
+    while width > 1:
+        width //= 2
+        halves = (ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(k, k + width))) for k in (0, width))
+        low, high = (builder.shuffle_vector(x, x, half) for half in halves)
+        x = builder.fadd(low, high)
+    return builder.extract_element(x, ir.IntType(32)(0))

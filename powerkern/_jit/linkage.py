@@ -18,13 +18,26 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 
-from powerkern._jit.compiler import KNOWN, MANGLED
+from powerkern._jit.compiler import KNOWN, MANGLED, is_counted
+from powerkern._jit.references import count_no_more, counters, counting
 
 
 class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
     """The code of an entry and of all that it calls, which nothing else does."""
 
+    returns_memory = False
+
+    def add_ir_module(self, ir_module: Any) -> None:
+        """Take in the code of the entry, or of what Python calls it by, which alone owns references."""
+        if ir_module.name == "wrapper":
+            super().add_ir_module(ir_module)
+        else:
+            self.add_llvm_module(counting(ir_module))
+            self._final_module.link_in(counters())
+
     def _optimize_final_module(self) -> None:
+        if not self.returns_memory:
+            count_no_more(self._final_module)
         for each in self._final_module.functions:
             if not each.is_declaration and each.linkage == Linkage.linkonce_odr and each.name.startswith(MANGLED):
                 each.linkage = Linkage.private
@@ -41,6 +54,7 @@ class _WithKernels(LoweringPass):  # type: ignore[misc]
     def run_pass(self, state: Any) -> bool:
         state.library = EntryLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
+        state.library.returns_memory = is_counted(state.targetctx.data_model_manager, state.return_type)
         return False
 
 

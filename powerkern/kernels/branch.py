@@ -52,6 +52,9 @@ LARGE = 1e300
 #: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
 LOW, HIGH = range(2)
 
+#: The rows of an array of fields, from which constants are made: those of a fit, and 1 where no value is ordinary.
+F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, F_PASSES, N_FIELDS = range(7)
+
 
 class Exponent(NamedTuple):
     """An exponent m, prepared for a column by `exponent` or `exponent_pair`."""

@@ -52,6 +52,8 @@ AnyArray = NDArray[Any]
 
 #: Values of float64 in a cache line.
 CACHE_LINE = 8
+#: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
+_TILE = 512
 
 # directions: what is done to a column
 FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
@@ -59,7 +61,7 @@ FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
 
 @inlined
 def _gather(x: AnyArray, block: AnyArray) -> None:
-    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below."""
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then what is left."""
     n, p = x.shape
     whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
     for top in range(0, whole_rows, CACHE_LINE):
@@ -73,8 +75,13 @@ def _gather(x: AnyArray, block: AnyArray) -> None:
             for j in range(CACHE_LINE):
                 for i in range(CACHE_LINE):
                     turned[j, i] = square[i, j]
-    for i in range(n):
-        for j in range(whole_columns if i < whole_rows else 0, p):
+    for top in range(0, n, _TILE):
+        for j in range(whole_columns, p):
+            column, turned = x[top : top + _TILE, j], block[j, top : top + _TILE]
+            for i in range(turned.size):
+                turned[i] = column[i]
+    for i in range(whole_rows, n):
+        for j in range(whole_columns):
             block[j, i] = x[i, j]
 
 

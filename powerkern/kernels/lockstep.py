@@ -46,13 +46,9 @@ from powerkern.kernels.elementary import exp_less, exp_minus, log_normal, rounde
 from powerkern.kernels.family import is_mirrored, log_offset
 from powerkern.kernels.floats import SMALLEST_NORMAL
 from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
-from powerkern.kernels.one_pass import (
-    FINE,
+from powerkern.kernels.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
+from powerkern.kernels.one_pass_sums import (
     MAX_SQUARE_TO_VARIANCE,
-    ONE_PASS_REACH,
-    ONE_PASS_SD,
-    ONE_PASS_SPREAD,
-    TAYLOR_REACH,
     derivatives,
     growth,
     moments_at,
@@ -190,7 +186,7 @@ def _added(t: Sums, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -
 
 @kernel
 def _centered(t: Sums, weight: Lanes) -> tuple[Sums, Mask]:
-    """Means and products about the means; and where these cost few digits (see `one_pass.center`)."""
+    """Means and products about the means; and where these cost few digits (see `one_pass_sums.center`)."""
     s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
     n0, n1 = weight * s0, weight * s1
     yy, yy1, y1y1 = t[YY] - n0 * s0, t[YY1] - n0 * s1, t[Y1Y1] - n1 * s1

@@ -73,27 +73,6 @@ class Weighing(NamedTuple):
 
 
 @reduction
-def _weighted_ks_of(weighing: Weighing, x: FloatArray, loc: float, scale: float) -> float:
-    widest_vectors()
-    largest = 0
-    for i in range(x.size):
-        below = 0.5 + 0.5 * erf((x[i] - loc) / scale * _SQRT_HALF)
-        largest = max(largest, bits_of(abs(below - weighing.middle[i]) + 0.5 * weighing.share[i]))
-    return float_of(largest)
-
-
-@kernel
-def _plain_ks_of(weighing: None, x: FloatArray, loc: float, scale: float) -> float:
-    return ks_of(x, loc, scale)
-
-
-@for_none(_plain_ks_of)
-def ks_by(weighing: Weighing, x: FloatArray, loc: float, scale: float) -> float:
-    """`ks_of` values with weights, or without (None): the step of the empirical distribution is a value's share."""
-    return _weighted_ks_of(weighing, x, loc, scale)
-
-
-@reduction
 def _weighted_decorrelation_of(weighing: Weighing, y: FloatArray, mean: float, scale: float) -> float:
     widest_vectors()
     total = 0.0

@@ -18,8 +18,10 @@ from powerkern._jit import (
     LANES,
     ROWS,
     Lanes,
+    bits_of,
     borrowed,
     entry,
+    float_of,
     in_all_lanes,
     inlined,
     kernel,
@@ -32,7 +34,7 @@ from powerkern._jit import (
 from powerkern._status import Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, expm1, expm1_lanes
-from powerkern.kernels.erf import erf_lanes
+from powerkern.kernels.erf import erf, erf_lanes
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
@@ -40,7 +42,6 @@ from powerkern.kernels.normality import (
     Weighing,
     ddof_of,
     decorrelation_by,
-    ks_by,
     moments_by,
     n_present,
     weighing_of,
@@ -59,15 +60,16 @@ _SCANNED, _NOT_CERTIFIED, _MULTIMODAL = int(Status.SCANNED), int(Status.NOT_CERT
 #: size up or down if it goes on.
 _POINTS, _REACH, _FARTHEST = 4 * LANES, 4.0, 400
 _STEP = 2.0 * _REACH / (_POINTS - 1)
-#: The KS distance has kinks: parts of a step into which it is divided where the distance may be lowest.
-_FINEST = 16
+#: The KS distance has kinks: points of a step at which it is evaluated where it may be lowest.
+_FINEST = 2 * LANES
+_PART = _STEP / (_FINEST - 1)
 #: Between the ends of a step departures from normal are hardly ever smaller than at both ends by more than this.
 _MARGIN = 0.0125
 #: A criterion that changes by less over the scan does not distinguish lambdas: two distinct values.
 _FLAT = 1e-9
 #: Other minima count if they are less than this many times as high as the lowest.
 _RIVAL = 2.0
-_MAX_EVAL = 100
+_MAX_EVAL, _MAX_KINK = 100, 24
 #: Of lambda, in units of 1/scale.
 _XTOL = 2.5e-10
 #: Exponents of values of both signs need no common factor up to here.
@@ -156,17 +158,61 @@ def _transform(logs: ScaledLogs, exponent: float, y: FloatArray) -> None:
 # --- the criteria -------------------------------------------------------------------------------------
 
 
+@inlined
+def _middle(weighing: Weighing | None, i: int, per_n: float) -> float:
+    """The empirical distribution half way up its step at order statistic i."""
+    if weighing is None:
+        return (i + 0.5) * per_n
+    middle: float = weighing.middle[i]
+    return middle
+
+
+@inlined
+def _half_step(weighing: Weighing | None, i: int, per_n: float) -> float:
+    """Half of that step."""
+    if weighing is None:
+        return 0.5 * per_n
+    share: float = weighing.share[i]
+    return 0.5 * share
+
+
+@kernel
+def _depart(weighing: Weighing | None, y: FloatArray, loc: float, scale: float) -> float:
+    """KS distance of ascending values from N(loc, scale**2); departures, with their signs, are left in their place."""
+    widest_vectors()
+    per_n = 1.0 / y.size
+    largest = 0  # bit patterns of positive floats are ordered as they are; integers have a maximum that vectorises
+    for i in range(y.size):
+        y[i] = 0.5 + 0.5 * erf((y[i] - loc) / scale * _SQRT_HALF) - _middle(weighing, i, per_n)
+        largest = max(largest, bits_of(abs(y[i]) + _half_step(weighing, i, per_n)))
+    return float_of(largest)
+
+
+@kernel
+def _farthest(weighing: Weighing | None, departures: FloatArray, distance: float) -> int:
+    """Where the departure is that the KS distance is made of."""
+    widest_vectors()
+    per_n, found = 1.0 / departures.size, departures.size - 1
+    for i in range(departures.size):
+        here = abs(departures[i]) + _half_step(weighing, i, per_n) >= distance
+        found = min(found, i) if here else found
+    return found
+
+
 @kernel
 def _criterion(
     weighing: Weighing | None, logs: ScaledLogs, exponent: float, which: int, q: FloatArray, y: FloatArray
 ) -> float:
-    """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`."""
+    """KS distance from the fitted normal, or 1 - r, r the correlation with normal quantiles of unit length `q`.
+
+    `y` is scratch; for the KS distance the departures from normal, with their signs, are left there.
+    """
     _transform(logs, exponent, y)
     sample = moments_by(weighing, y)
     if not 0.0 < sample.m2 < math.inf:
         return _WORST
     if which == KS:
-        return ks_by(weighing, y, sample.mean, math.sqrt(sample.m2 / ddof_of(weighing, y.size)))
+        return _depart(weighing, y, sample.mean, math.sqrt(sample.m2 / ddof_of(weighing, y.size)))
     return decorrelation_by(weighing, y, q, sample.mean, 1.0 / math.sqrt(sample.m2))
 
 
@@ -174,7 +220,8 @@ class _Lanes(NamedTuple):
     """Scratch for columns at LANES exponents at once, and what a scan of whole steps finds.
 
     `y` has rows of _WIDTH: the transforms, or departures from normal, of a value in the last LANES of them. Before
-    these are the departures at the step before.
+    these are the departures at the step before. `floors` and `parts` are bounds of the KS distance from below between
+    a step, or part of one, and that before it.
     """
 
     y: FloatArray
@@ -182,6 +229,7 @@ class _Lanes(NamedTuple):
     values: FloatArray
     steps: FloatArray
     floors: FloatArray
+    parts: FloatArray
 
 
 @inlined
@@ -235,24 +283,6 @@ def _sum_of_weights(weighing: Weighing | None, n: int) -> float:
     if weighing is None:
         return float(n)
     return 1.0
-
-
-@inlined
-def _middle(weighing: Weighing | None, i: int, per_n: float) -> float:
-    """The empirical distribution half way up its step at order statistic i."""
-    if weighing is None:
-        return (i + 0.5) * per_n
-    middle: float = weighing.middle[i]
-    return middle
-
-
-@inlined
-def _half_step(weighing: Weighing | None, i: int, per_n: float) -> float:
-    """Half of that step."""
-    if weighing is None:
-        return 0.5 * per_n
-    share: float = weighing.share[i]
-    return 0.5 * share
 
 
 @kernel
@@ -314,13 +344,24 @@ def _floors_lanes(weighing: Weighing | None, y: FloatArray, n: int) -> Lanes:
 
 
 class _Task(NamedTuple):
-    """The criterion of a column: what `_criterion` and `_evaluate_lanes` need."""
+    """What the criterion of a column needs; `y`, `left` and `right` are scratch."""
 
     logs: ScaledLogs
     which: int
     q: FloatArray
     y: FloatArray
+    left: FloatArray
+    right: FloatArray
     work: _Lanes
+
+
+class _Point(NamedTuple):
+    """An exponent, the criterion there, evaluations that led there, and whether these ended at a minimum."""
+
+    x: float
+    value: float
+    n_eval: int
+    converged: bool
 
 
 class _Scan(NamedTuple):
@@ -378,11 +419,11 @@ def _scan(weighing: Weighing | None, task: _Task, origin: float) -> _Scan:
 @kernel
 def _lower_end(weighing: Weighing | None, task: _Task, origin: float) -> int:
     """The step from which the scan goes up, evaluated with those after it."""
-    first = 0
-    _block(weighing, task, origin, _STEP)
-    while task.work.values[0] < task.work.values[1] - _FLAT and first > -_FARTHEST:
+    first, falls = LANES, True
+    while falls:
         first -= LANES
         _block(weighing, task, origin + first * _STEP, _STEP)
+        falls = first > -_FARTHEST and task.work.values[0] < task.work.values[1] - _FLAT
     return first
 
 
@@ -398,56 +439,154 @@ def _second_minimum(values: FloatArray, count: int) -> float:
 
 
 @kernel
-def _lowest_within_steps(weighing: Weighing | None, task: _Task, origin: float, scan: _Scan) -> tuple[int, float, int]:
-    """The lowest point of _FINEST to a step, its criterion, and how many were looked at.
+def _lowest_of(values: FloatArray, n: int) -> int:
+    """Where the lowest of the values from number 1 on is."""
+    k = 1
+    for i in range(2, n):
+        k = i if values[i] < values[k] else k
+    return k
 
-    Only in steps between whose ends the criterion may fall below what has been found, the most promising first.
+
+@kernel
+def _lowest_kink(weighing: Weighing | None, task: _Task, origin: float, scan: _Scan) -> _Point:
+    """The lowest kink of the KS distance, or a point that is lower.
+
+    Steps between whose ends it may fall below what has been found are divided, the most promising first, and kinks are
+    found in those parts in which it may be lower; of a long column about the lowest point of the scan.
     """
-    best, lowest, n_eval = (scan.first + scan.best) * _FINEST, scan.lowest, 0
-    floors = task.work.floors
+    floors, parts, lowest = task.work.floors, task.work.parts, scan.first + scan.best
+    best = _Point(origin + lowest * _STEP, scan.lowest, 0, False)
+    low, size = origin + (lowest - 1) * _STEP, 2.0 * _STEP
+    _clear(parts)
+    if not _has_floors(task):
+        _clear(floors)
+        parts[1] = 0.0
     while True:
-        k = 1
-        for i in range(2, scan.n_steps):
-            k = i if floors[i] < floors[k] else k
-        if floors[k] - _MARGIN >= lowest:
-            return best, lowest, n_eval
+        k = _lowest_of(parts, _FINEST)
+        if parts[k] < best.value - _FLAT:
+            parts[k] = math.inf
+            best = _lower(best, _kink(weighing, task, low + (k - 1) * size, low + k * size))
+            continue
+        k = _lowest_of(floors, scan.n_steps)
+        if floors[k] - _MARGIN >= best.value:
+            return best
         floors[k] = math.inf
-        for at in range((scan.first + k - 1) * _FINEST, (scan.first + k) * _FINEST, LANES):
-            _block(weighing, task, origin + at * (_STEP / _FINEST), _STEP / _FINEST)
-            n_eval += LANES
-            for i in range(LANES):
-                if task.work.values[i] < lowest:
-                    best, lowest = at + i, task.work.values[i]
+        low, size = origin + (scan.first + k - 1) * _STEP, _PART
+        best = _lower(best, _divide(weighing, task, low))
+
+
+@kernel
+def _lower(best: _Point, other: _Point) -> _Point:
+    """The lower of two points, with the evaluations of both."""
+    lowest = other if other.value < best.value else best
+    return _Point(lowest.x, lowest.value, best.n_eval + other.n_eval, lowest.converged)
+
+
+@kernel
+def _divide(weighing: Weighing | None, task: _Task, low: float) -> _Point:
+    """The lowest of _FINEST points from `low` on; the floors between them, to `work.parts`."""
+    x, lowest = low, math.inf
+    for k in range(0, _FINEST, LANES):
+        _block(weighing, task, low + k * _PART, _PART)
+        store(task.work.parts, (k,), _floors_lanes(weighing, task.work.y, task.logs.d.size))
+        for i in range(LANES):
+            if task.work.values[i] < lowest:
+                x, lowest = low + (k + i) * _PART, task.work.values[i]
+    return _Point(x, lowest, _FINEST, False)
+
+
+@kernel
+def _copy(x: FloatArray, out: FloatArray) -> None:
+    for i in range(x.size):
+        out[i] = x[i]
+
+
+@kernel
+def _clear(floors: FloatArray) -> None:
+    for i in range(floors.size):
+        floors[i] = math.inf
+
+
+@kernel
+def _kink(weighing: Weighing | None, task: _Task, low: float, high: float) -> _Point:
+    """Where a departure that falls from `low` on meets one that rises to `high`, and none is larger.
+
+    They meet near where their chords do. Of the departures, that which is largest there takes the place of the one or
+    the other. Not converged where none falls, or none rises.
+    """
+    y, left, right, per_n = task.y, task.left, task.right, 1.0 / task.y.size
+    x, value, nearest, i, j, side = low, math.inf, math.inf, 0, 0, 0
+    for n_eval in range(1, _MAX_KINK):
+        value = _criterion(weighing, task.logs, x, KS, task.q, y)
+        if nearest <= _XTOL:
+            return _Point(x, value, n_eval, True)
+        k = _farthest(weighing, y, value)
+        if n_eval == 2 or (n_eval > 2 and _rises(y[k], left[k], right[k], x - low, high - x)):
+            high, j, side = x, k, min(side, 0) - 1
+            _copy(y, right)
+        else:
+            low, i, side = x, k, max(side, 0) + 1
+            _copy(y, left)
+        x = high
+        if n_eval > 1:
+            step = _half_step(weighing, i, per_n) - _half_step(weighing, j, per_n)
+            gap = abs(left[i]) - math.copysign(1.0, right[j]) * left[j] + step
+            rest = abs(right[j]) - math.copysign(1.0, left[i]) * right[i] - step
+            if not (gap >= 0.0 and rest >= 0.0 and gap + rest > 0.0):
+                break
+            x = low + gap / (gap + rest) * (high - low)
+            nearest = min(x - low, high - x)
+            if abs(side) > 1 and nearest < 0.25 * (high - low):  # from one end only: now beyond the minimum
+                x += math.copysign(nearest, side)
+    return _Point(x, value, n_eval, False)
+
+
+@inlined
+def _rises(here: float, before: float, after: float, width_before: float, width_after: float) -> bool:
+    """Whether the size of a departure rises where it is `here`, by the parabola through three points."""
+    sign = math.copysign(1.0, here)
+    falls = sign * (here - after) * (width_before * width_before)
+    return sign * (here - before) * (width_after * width_after) > falls
+
+
+@kernel
+def _brent(weighing: Weighing | None, task: _Task, center: float, reach: float) -> _Point:
+    """A minimum about an exponent."""
+    state = brent_start(-reach, reach, _XTOL, _MAX_EVAL)
+    while state.status == RUNNING:
+        state = brent_step(state, _criterion(weighing, task.logs, center + state.x, task.which, task.q, task.y))
+    return _Point(center + state.best, state.fun, state.n_eval, state.status == CONVERGED)
 
 
 @kernel
 def _search(weighing: Weighing | None, task: _Task, start: float, out: FloatArray) -> None:
     """`out` = the best lambda, its criterion, evaluations and the status.
 
-    A scan that goes on as long as it descends, and Brent's method between the neighbours of its lowest point.
+    A scan that goes on as long as it descends; kinks; Brent's method where the lowest point is none.
     """
     scale = task.logs.scale
-    origin, step = start * scale - _REACH, _STEP
+    origin = start * scale - _REACH
     scan = _scan(weighing, task, origin)
-    best, lowest, n_eval = scan.first + scan.best, scan.lowest, scan.n_steps
-    out[FOUND_LMBDA], out[FOUND_VALUE], out[FOUND_N_EVAL], out[FOUND_STATUS] = start, lowest, n_eval, _SCANNED
-    if scan.highest - lowest < _FLAT:
+    out[FOUND_LMBDA], out[FOUND_VALUE], out[FOUND_N_EVAL], out[FOUND_STATUS] = (
+        start,
+        scan.lowest,
+        scan.n_steps,
+        _SCANNED,
+    )
+    if scan.highest - scan.lowest < _FLAT:
         return
-    if _has_floors(task):
-        step /= _FINEST
-        best, lowest, more = _lowest_within_steps(weighing, task, origin, scan)
-        n_eval += more
-    center = origin + best * step
-    state = brent_start(-step, step, _XTOL, _MAX_EVAL)
-    while state.status == RUNNING:
-        state = brent_step(state, _criterion(weighing, task.logs, center + state.x, task.which, task.q, task.y))
-    better = state.fun < lowest
-    out[FOUND_LMBDA] = (center + state.best if better else center) / scale
-    out[FOUND_VALUE] = state.fun if better else lowest
-    out[FOUND_N_EVAL] = n_eval + state.n_eval
-    if scan.second < _RIVAL * lowest:
+    best = _Point(origin + (scan.first + scan.best) * _STEP, scan.lowest, 0, False)
+    if task.which == KS:
+        best = _lowest_kink(weighing, task, origin, scan)
+    certified = best.converged
+    if not certified:
+        smooth = _brent(weighing, task, best.x, _PART if _has_floors(task) else _STEP)
+        best, certified = _lower(best, smooth), smooth.converged
+    out[FOUND_LMBDA], out[FOUND_VALUE] = best.x / scale, best.value
+    out[FOUND_N_EVAL] += best.n_eval
+    if scan.second < _RIVAL * best.value:
         out[FOUND_STATUS] = _MULTIMODAL
-    if state.status != CONVERGED or scan.best == scan.n_steps - 1 or scan.first + scan.best == -_FARTHEST:
+    if not certified or scan.best == scan.n_steps - 1 or scan.first + scan.best == -_FARTHEST:
         out[FOUND_STATUS] = _NOT_CERTIFIED
 
 
@@ -492,7 +631,7 @@ def weighted_criterion_at(
 
 def room_of_lanes(n: int) -> int:
     """Length of the scratch array of that name that columns of up to `n` values need."""
-    return _WIDTH * min(n, _MOST_LANES) + 2 * (LANES + _MOST_STEPS)
+    return _WIDTH * min(n, _MOST_LANES) + 2 * (LANES + _MOST_STEPS) + _FINEST
 
 
 @entry((ROWS, INTEGER, INTEGER, COLUMN, ROWS, ROWS, COLUMN, ROWS))
@@ -518,7 +657,7 @@ def criterion_columns(
         Where the scans start; rows without one (NaN) are skipped.
     quantiles : (p, n)
         For PPCC: normal quantiles of the positions of each row's values, as a vector of unit length.
-    work : (2, n)
+    work : (4, n)
     lanes : (room_of_lanes(n),)
         Scratch.
     out : (p, N_FOUND)
@@ -535,16 +674,15 @@ def criterion_columns(
         else:
             n = n_present(block[j])
             logs = _logs_of(None, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(logs, which, quantiles[j, :n], work[1, :n], each)
+            task = _Task(logs, which, quantiles[j, :n], work[1, :n], work[2, :n], work[3, :n], each)
             _search(None, task, start[j], out[j])
 
 
 @kernel
 def _lanes_in(lanes: FloatArray) -> _Lanes:
-    small, steps = lanes[: 2 * LANES], lanes[2 * LANES : 2 * (LANES + _MOST_STEPS)]
-    return _Lanes(
-        lanes[small.size + steps.size :], small[:LANES], small[LANES:], steps[:_MOST_STEPS], steps[_MOST_STEPS:]
-    )
+    small, steps = lanes[: 2 * LANES + _FINEST], lanes[2 * LANES + _FINEST :]
+    floors, y = steps[_MOST_STEPS : 2 * _MOST_STEPS], steps[2 * _MOST_STEPS :]
+    return _Lanes(y, small[:LANES], small[LANES : 2 * LANES], steps[:_MOST_STEPS], floors, small[2 * LANES :])
 
 
 @entry((ROWS, BLOCKS, ROWS, INTEGER, INTEGER, COLUMN, ROWS, COLUMN, ROWS))
@@ -571,5 +709,5 @@ def weighted_criterion_columns(
             n = n_present(block[j])
             weighing = weighing_of(weighed, figures, j, n)
             logs = _logs_of(weighing, block[j, :n], family, work[0, :n], work[1, :n])
-            task = _Task(logs, which, weighing.quantile, work[1, :n], each)
+            task = _Task(logs, which, weighing.quantile, work[1, :n], work[2, :n], work[3, :n], each)
             _search(weighing, task, start[j], out[j])

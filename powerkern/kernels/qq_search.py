@@ -14,17 +14,32 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from powerkern._jit import COUNTS, LANES, ROWS, borrowed, inlined, kernel, named_tuple, reduction, widest_vectors
+from powerkern._jit import (
+    COUNTS,
+    LANES,
+    ROWS,
+    borrowed,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    named_tuple,
+    select,
+    store,
+    sum_of_lanes,
+)
 from powerkern._typing import FloatArray
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.rectified import SortedColumn
 
 #: Width of the cells at first, and of those that are not divided any more.
-_WIDEST, _NARROWEST = 0.5, 0.02
+_WIDEST, _NARROWEST = 1.5, 0.02
 #: Wider cells count as possibly lowest if they are as close to it as this: minima nearly as low are to be seen, too.
 _RESOLVED, _CLOSE = 0.08, 0.02
 #: Points at most.
 MOST_POINTS = 256
+#: A residual that adds nothing: rho is 1 there.
+_FAR = 2.0
 
 # rows of `CellWork.points`: lambda, the objective, and what that is at least between it and the following point
 LMBDA, VALUE, FLOOR = range(3)
@@ -34,7 +49,7 @@ class CellWork(NamedTuple):
     """Scratch: points, the residuals there, which point follows on which, and cells by the point below them."""
 
     points: FloatArray  #: (3, MOST_POINTS)
-    residuals: FloatArray  #: (MOST_POINTS, n), in units of the constant of the bisquare
+    residuals: FloatArray  #: (MOST_POINTS, n + LANES), in units of the constant of the bisquare; _FAR follows
     following: npt.NDArray[np.int64]  #: (MOST_POINTS,)
     queue: npt.NDArray[np.int64]  #: (2 MOST_POINTS,)
 
@@ -56,7 +71,7 @@ class QQObjective(NamedTuple):
 def new_cell_work(n: int) -> CellWork:
     """The arrays of `CellWork` for columns of up to `n` values."""
     following, queue = np.empty(MOST_POINTS, dtype=np.int64), np.empty(2 * MOST_POINTS, dtype=np.int64)
-    return CellWork(np.empty((3, MOST_POINTS)), np.empty((MOST_POINTS, n)), following, queue)
+    return CellWork(np.empty((3, MOST_POINTS)), np.empty((MOST_POINTS, n + LANES)), following, queue)
 
 
 @kernel
@@ -91,6 +106,7 @@ def search_cells(qq: QQObjective, low: float, high: float, work: CellWork) -> in
         for k in range(n_open):
             last = _link(qq, queue[k], n_points, _share(n_open, k), last, work)
             n_points += _share(n_open, k)
+    _look_at_minima(qq, work)
     return n_points
 
 
@@ -149,9 +165,22 @@ def _link(qq: QQObjective, cell: int, new: int, count: int, last: int, work: Cel
 @inlined
 def _join(qq: QQObjective, before: int, after: int, work: CellWork) -> None:
     """Make one point follow another."""
-    n = qq.column.n
     work.following[before] = after
-    work.points[FLOOR, before] = _floor_of(work.residuals[before, :n], work.residuals[after, :n])
+    is_wide = work.points[LMBDA, after] - work.points[LMBDA, before] > _NARROWEST
+    work.points[FLOOR, before] = _floor_of(work.residuals, before, after, qq.column.n) if is_wide else -math.inf
+
+
+@kernel
+def _look_at_minima(qq: QQObjective, work: CellWork) -> None:
+    """What the objective is at least in narrow cells, of those next to a local minimum."""
+    values, following = work.points[VALUE], work.following
+    before, at = 0, following[0]
+    while following[at] >= 0:
+        if values[before] >= values[at] and values[following[at]] > values[at]:
+            for cell in (before, at):
+                if work.points[FLOOR, cell] == -math.inf:
+                    work.points[FLOOR, cell] = _floor_of(work.residuals, cell, following[cell], qq.column.n)
+        before, at = at, following[at]
 
 
 @kernel
@@ -160,26 +189,25 @@ def _evaluate(qq: QQObjective, first: int, work: CellWork) -> float:
     stop, n, lowest = first + LANES, qq.column.n, math.inf
     values = work.points[VALUE, first:stop]
     qq_objectives(qq.column, None, qq.scores, qq.rule, qq.huber_k, qq.c, work.points[LMBDA, first:stop], qq.y, values)
+    residuals = work.residuals[first:stop]
+    for i in range(n):
+        for k in range(LANES):
+            residuals[k, i] = qq.y[LANES * i + k]
     for k in range(LANES):
+        store(residuals, (k, n), in_all_lanes(_FAR))
         if not values[k] < math.inf:
             values[k] = math.inf
         lowest = min(lowest, values[k])
-        residuals = work.residuals[first + k]
-        for i in range(n):
-            residuals[i] = qq.y[LANES * i + k]
     return lowest
 
 
-@reduction
-def _floor_of(a: FloatArray, b: FloatArray) -> float:
-    """The objective if every residual is the one closest to 0 of those between two; of a NaN, 0."""
-    widest_vectors()
-    total = 0.0
-    for i in range(a.size):
-        x, y = a[i] * a[i], b[i] * b[i]
-        least = x if x < y else y
-        t2 = least if a[i] * b[i] > 0.0 else 0.0
-        u = 1.0 - t2
-        u = u if u > 0.0 else 0.0
-        total += u * u * u
-    return 1.0 - total / a.size
+@kernel
+def _floor_of(residuals: FloatArray, before: int, after: int, n: int) -> float:
+    """The objective if every residual is the one closest to 0 of those between two points; of a NaN, 0."""
+    near, none = in_all_lanes(0.0), in_all_lanes(0.0)
+    for i in range(0, n, LANES):
+        a, b = load(residuals, (before, i)), load(residuals, (after, i))
+        x, y = a * a, b * b
+        u = 1.0 - select(a * b > none, select(x < y, x, y), none)
+        near += select(u > none, u * u * u, none)
+    return 1.0 - sum_of_lanes(near) / n

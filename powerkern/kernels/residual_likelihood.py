@@ -22,7 +22,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, log
 from powerkern.kernels.floats import EPS
 from powerkern.kernels.likelihood import BLOCK
-from powerkern.kernels.one_pass import terms
+from powerkern.kernels.one_pass_sums import terms
 
 # products of the residuals of psi, psi', psi'', psi'''
 R00, R01, R11, R02, R03, R12 = range(6)

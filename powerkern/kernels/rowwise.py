@@ -4,11 +4,14 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `powerkern.kernels.columnwise` give, and float32
 those of `powerkern.kernels.single`.
 
-The entries of `APPLY` take (x, stride, results, found, out, out_stride, upright):
+The entries of `APPLY` take (x, where, results, found, out, upright), with `where` five whole numbers, (begin, stride,
+within, height, out_stride):
 
-* the lines of x begin `stride` apart, those of out `out_stride`; an empty out: values are only looked at;
-* `upright`: a line has values of one column, and there is one for each of the `results`; else it has one of each, in
-  their order, and the last line may be shorter;
+* the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
+  are not side by side are packed, a block at a time;
+* the lines of out begin `out_stride` apart, and are dense; an empty out: values are only looked at;
+* `upright`: a line has the values of one column, `height` of them, and there is one for each of the `results`; else it
+  has one of each, in their order, and there are `height` lines;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
   none is; found[EXTREME, j] > 0 where a value is not.
 
@@ -27,7 +30,7 @@ from powerkern._jit import (
     BOOLEAN,
     COLUMN,
     COLUMN32,
-    INTEGER,
+    COUNTS,
     LANES,
     READ_COLUMN,
     READ_COLUMN32,
@@ -42,9 +45,9 @@ from powerkern._jit import (
     store,
     widest_vectors,
 )
-from powerkern._typing import FloatArray
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels import boxcox, single, yeojohnson
-from powerkern.kernels.branch import HIGH, LOW
+from powerkern.kernels.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_PASSES, F_REF, F_SLOPE, HIGH, LOW
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, is_identity, is_rescaled
@@ -64,27 +67,36 @@ _WIDTH = ROW_BLOCK + LANES
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
 
+#: Adds to fields[:, j], of the fit of column j, what its constants are made of.
+_Step = Callable[[FloatArray, int], None]
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
 
-# what the constants of a column are made of: rows of an array of fields
-_L, _R, _A, _B, _S, _PASSES = range(6)
-
 
 class _Lines(NamedTuple):
-    """Where values are, and where their images go."""
+    """Where values are, and where their images go: see above."""
 
     x: FloatArray
+    begin: int
     stride: int
+    within: int
+    height: int
     out: FloatArray
     out_stride: int
     upright: bool
 
 
 @inlined
+def _lines_at(x: FloatArray, where: IntArray, out: FloatArray, upright: bool) -> _Lines:
+    return _Lines(x, where[0], where[1], where[2], where[3], out, where[4], upright)
+
+
+@inlined
 def _by_bands(
+    begin: _Step,
+    settle: _Step,
     prepare: _Prepare,
     transform: _Transform,
     n_constants: int,
@@ -93,10 +105,9 @@ def _by_bands(
     found: FloatArray,
     raw_ref: float,
 ) -> None:
-    """BAND columns after BAND columns: their constants, then their values. For `raw_ref` see `_fill`."""
-    results, found, x, out = borrowed(results), borrowed(found), borrowed(lines.x), borrowed(lines.out)
+    """BAND columns after BAND columns: constants, in three steps, then values. For `raw_ref` see `_fill`."""
+    results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
-    height = x.size - (p - 1) * lines.stride if upright else 0
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
     c = aligned(np.empty((blocks + 1, n_constants, _WIDTH)))
     for left in range(0, p, BAND):
@@ -104,77 +115,131 @@ def _by_bands(
         for k in range(-(-(right - left) // ROW_BLOCK)):
             first = left + k * ROW_BLOCK
             last = min(first + ROW_BLOCK, right)
-            _fill(prepare, results[first:last], raw_ref, c[k])
+            _fill(begin, settle, prepare, results[first:last], raw_ref, c[k])
             for j in range(last - first):
-                found[LOW, first + j], found[HIGH, first + j] = c[k, LOW, j], c[k, HIGH, j]
-        begin, to = (left * lines.stride, left * lines.out_stride) if upright else (left, left)
-        band = _Lines(x[begin:], lines.stride, out[to:], lines.out_stride, upright)
-        _along_lines(transform, band, height, right - left, c, found[EXTREME, left:right])
+                found[LOW, first + j] = c[k, LOW, j]
+            for j in range(last - first):
+                found[HIGH, first + j] = c[k, HIGH, j]
+        of = lines.begin + left * (lines.stride if upright else lines.within)
+        to = out[left * (lines.out_stride if upright else 1) :]
+        band = _Lines(lines.x, of, lines.stride, lines.within, lines.height, to, lines.out_stride, upright)
+        _along_lines(transform, band, right - left, c, found[EXTREME, left:right])
 
 
 @inlined
-def _fill(prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
+def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
     """The constants of up to ROW_BLOCK columns: standardised, or with the reference `raw_ref` where that is not NaN.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
     """
     widest_vectors()
     n, raw, results = results.shape[0], raw_ref == raw_ref, borrowed(results)
-    fields = np.empty((6, ROW_BLOCK))
+    fields = np.empty((single.N_WORK_FIELDS, ROW_BLOCK))
     for j in range(n):
         for k in range(0, N_RESULTS, LANES):
             prefetch(results, (j + ROW_BLOCK // 8, k))
         fit = results[j]
-        fields[_L, j] = fit[LMBDA]
-        fields[_R, j], fields[_A, j] = raw_ref if raw else fit[REF], 1.0 if raw else fit[SLOPE]
-        fields[_B, j], fields[_S, j] = 0.0 if raw else fit[INTERCEPT], 0.0 if raw else fit[LOG_FACTOR]
-        fields[_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
+        fields[F_LMBDA, j] = fit[LMBDA]
+        fields[F_REF, j], fields[F_SLOPE, j] = raw_ref if raw else fit[REF], 1.0 if raw else fit[SLOPE]
+        fields[F_INTERCEPT, j] = 0.0 if raw else fit[INTERCEPT]
+        fields[F_LOG_FACTOR, j] = 0.0 if raw else fit[LOG_FACTOR]
+        fields[F_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
+    for j in range(n):
+        begin(fields, j)
+    for j in range(n):
+        settle(fields, j)
     for j in range(n):
         prepare(fields, c, j)
     for j in range(n):
-        c[LOW, j] = math.inf if fields[_PASSES, j] > 0.0 else c[LOW, j]
+        c[LOW, j] = math.inf if fields[F_PASSES, j] > 0.0 else c[LOW, j]
     for j in range(n):
-        c[HIGH, j] = -math.inf if fields[_PASSES, j] > 0.0 else c[HIGH, j]
+        c[HIGH, j] = -math.inf if fields[F_PASSES, j] > 0.0 else c[HIGH, j]
+
+
+class _Course(NamedTuple):
+    """How values are taken: `n_lines` of `width`, which are lines of `length` of the matrix or several joined."""
+
+    joined: bool
+    n_lines: int
+    width: int
+    length: int
+    #: whether they are looked at where they are; else they are packed
+    dense: bool
+    #: from values to those to be fetched beforehand
+    ahead: int
 
 
 @inlined
-def _along_lines(transform: _Transform, lines: _Lines, height: int, p: int, c: FloatArray, extreme: FloatArray) -> None:
-    """`transform` every block of every line, prefetching what comes after it; `p` columns, of `height` if upright."""
+def _along_lines(transform: _Transform, lines: _Lines, p: int, c: FloatArray, extreme: FloatArray) -> None:
+    """`transform` every block of every line of `p` columns, fetching what comes after it."""
     widest_vectors()
-    x, out, upright = borrowed(lines.x), borrowed(lines.out), lines.upright
-    joined, n_lines, stride, out_stride, width = _lines_of(lines, height, p)
-    if joined and not upright:
-        _repeat(c, p, min(width, x.size))
+    x, out, upright, height = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height
+    course = _course_of(lines, p)
+    total = height * p
+    if course.joined and not upright:
+        _repeat(c, p, min(course.width, total))
     spare, column = aligned(np.empty((4, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
-    ahead, step = ROW_BLOCK if upright else stride, _LINE_BYTES // x.itemsize
-    for line in range(n_lines):
-        start = line * stride
-        stop = min(start + width, x.size)
-        for k in range(-(-(stop - start) // ROW_BLOCK)):
-            first = start + k * ROW_BLOCK
-            n = min(ROW_BLOCK, stop - first)
-            for j in range(0, n, step):
-                prefetch(x, (first + ahead + j,))
-            if upright and (joined or k == 0):
-                _spread(c, line * height + k * ROW_BLOCK, n, height, column)
+    packed = borrowed(np.empty(ROW_BLOCK, x.dtype))
+    step = _LINE_BYTES // x.itemsize
+    for line in range(course.n_lines):
+        stop = min(course.width, total - line * course.width)
+        for k in range(-(-stop // ROW_BLOCK)):
+            place = k * ROW_BLOCK
+            n = min(ROW_BLOCK, stop - place)
+            if course.dense:
+                first = lines.begin + line * (course.width if course.joined else lines.stride) + place
+                for j in range(0, n, step):
+                    prefetch(x, (first + course.ahead + j,))
+                block = x[first : first + n]
+            else:
+                _pack(lines, course, line, place, packed[:n])
+                block = packed[:n]
+            if upright and (course.joined or k == 0):
+                _spread(c, line * height + place, n, height, column)
             constants = borrowed(column) if upright else borrowed(c[k])
-            if _any_extreme(x[first : first + n], constants):
-                place = line * height if upright else 0
-                _note_extreme(x[first : first + n], constants, place + k * ROW_BLOCK, height if upright else 1, extreme)
+            if _any_extreme(block, constants):
+                number = line * height if upright else 0
+                _note_extreme(block, constants, number + place, height if upright else 1, extreme)
             if out.size > 0:
-                to = line * out_stride + k * ROW_BLOCK
-                transform(x[first : first + n], constants, out[to : to + n], spare)
+                to = line * (course.width if course.joined else lines.out_stride) + place
+                transform(block, constants, out[to : to + n], spare)
 
 
 @inlined
-def _lines_of(lines: _Lines, height: int, p: int) -> tuple[bool, int, int, int, int]:
-    """Whether lines are joined; how many there are then, how far apart, and of how many values."""
-    length = height if lines.upright else p
-    apart = lines.stride != length or (lines.out.size > 0 and lines.out_stride != length)
-    if apart or length >= (SHORTEST_COLUMN if lines.upright else SHORTEST_ROW):
-        return False, p if lines.upright else -(-lines.x.size // lines.stride), lines.stride, lines.out_stride, length
-    width = length * (p if lines.upright else max(1, SHORTEST_ROW // length))
-    return True, 1 if lines.upright else -(-lines.x.size // width), width, width, width
+def _course_of(lines: _Lines, p: int) -> _Course:
+    """Short lines are joined where their images are."""
+    upright = lines.upright
+    length, count = (lines.height, p) if upright else (p, lines.height)
+    joined = length < (SHORTEST_COLUMN if upright else SHORTEST_ROW)
+    joined = joined and (lines.out.size == 0 or lines.out_stride == length)
+    times = (count if upright else max(1, SHORTEST_ROW // length)) if joined else 1
+    dense = lines.within == 1 and (lines.stride == length or not joined)
+    if dense:
+        ahead = ROW_BLOCK if upright else (length * times if joined else lines.stride)
+    elif upright:
+        ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
+    else:
+        ahead = times * lines.stride
+    return _Course(joined, -(-count // times), length * times, length, dense, ahead)
+
+
+@inlined
+def _pack(lines: _Lines, course: _Course, line: int, place: int, packed: FloatArray) -> None:
+    """The values of a line from a place on, one after the other."""
+    widest_vectors()
+    x, packed, within, begin = borrowed(lines.x), borrowed(packed), lines.within, 0
+    number = line * (course.width // course.length) + place // course.length
+    place %= course.length
+    step = max(1, _LINE_BYTES // (x.itemsize * max(1, abs(within))))
+    while begin < packed.size:
+        n = min(course.length - place, packed.size - begin)
+        first = lines.begin + number * lines.stride + place * within
+        for j in range(0, n, step):
+            prefetch(x, (first + course.ahead + j * within,))
+        part = packed[begin : begin + n]
+        for j in range(n):
+            part[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
+        number, place, begin = number + 1, 0, begin + n
 
 
 @inlined
@@ -222,160 +287,175 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
 
 # --- float64 ------------------------------------------------------------------------------------------
 
-_ENTRY = (READ_COLUMN, INTEGER, ROWS, ROWS, COLUMN, INTEGER, BOOLEAN)
+_ENTRY = (READ_COLUMN, COUNTS, ROWS, ROWS, COLUMN, BOOLEAN)
+
+
+@inlined
+def _no_step(fields: FloatArray, j: int) -> None:
+    """No step before the last."""
+
+
+@inlined
+def _at_once(
+    prepare: _Prepare,
+    transform: _Transform,
+    n_constants: int,
+    lines: _Lines,
+    results: FloatArray,
+    found: FloatArray,
+) -> None:
+    """Constants are made in one step."""
+    _by_bands(_no_step, _no_step, prepare, transform, n_constants, lines, results, found, math.nan)
 
 
 @inlined
 def _boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(fields[_L, j], False, c, j)
+    boxcox.boxcox_constants(fields[F_LMBDA, j], False, c, j)
 
 
 @entry(_ENTRY)
 def _boxcox(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    prepare, transform = _boxcox_constants, boxcox.boxcox_block
-    _by_bands(prepare, transform, boxcox.CONSTANTS, lines, results, found, math.nan)
+    lines = _lines_at(x, where, out, upright)
+    _at_once(_boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found)
 
 
 @inlined
 def _inv_boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_constants(fields[_L, j], True, c, j)
+    boxcox.boxcox_constants(fields[F_LMBDA, j], True, c, j)
 
 
 @entry(_ENTRY)
 def _inv_boxcox(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    prepare, transform = _inv_boxcox_constants, boxcox.inv_boxcox_block
-    _by_bands(prepare, transform, boxcox.CONSTANTS, lines, results, found, math.nan)
+    lines = _lines_at(x, where, out, upright)
+    _at_once(_inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found)
 
 
 @inlined
 def _boxcox_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_standardized_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], c, j)
+    boxcox.boxcox_standardized_constants(
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], c, j
+    )
 
 
 @entry(_ENTRY)
 def _boxcox_standardized(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(
+    lines = _lines_at(x, where, out, upright)
+    _at_once(
         _boxcox_standardized_constants,
         boxcox.boxcox_standardized_block,
         boxcox.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
-        math.nan,
     )
 
 
 @inlined
 def _boxcox_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    boxcox.boxcox_unstandardized_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], c, j)
+    boxcox.boxcox_unstandardized_constants(
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], c, j
+    )
 
 
 @entry(_ENTRY)
 def _boxcox_unstandardized(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(
+    lines = _lines_at(x, where, out, upright)
+    _at_once(
         _boxcox_unstandardized_constants,
         boxcox.boxcox_unstandardized_block,
         boxcox.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
-        math.nan,
     )
 
 
 @inlined
 def _yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    yeojohnson.yeojohnson_constants(fields[_L, j], False, c, j)
+    yeojohnson.yeojohnson_constants(fields[F_LMBDA, j], False, c, j)
 
 
 @entry(_ENTRY)
 def _yeojohnson(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS, lines, results, found, math.nan)
+    lines = _lines_at(x, where, out, upright)
+    _at_once(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS, lines, results, found)
 
 
 @inlined
 def _inv_yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    yeojohnson.yeojohnson_constants(fields[_L, j], True, c, j)
+    yeojohnson.yeojohnson_constants(fields[F_LMBDA, j], True, c, j)
 
 
 @entry(_ENTRY)
 def _inv_yeojohnson(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(
+    lines = _lines_at(x, where, out, upright)
+    _at_once(
         _inv_yeojohnson_constants,
         yeojohnson.inv_yeojohnson_block,
         yeojohnson.CONSTANTS,
         lines,
         results,
         found,
-        math.nan,
     )
 
 
 @inlined
 def _yeojohnson_standardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
     yeojohnson.yeojohnson_standardized_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j], c, j
     )
 
 
 @entry(_ENTRY)
 def _yeojohnson_standardized(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(
+    lines = _lines_at(x, where, out, upright)
+    _at_once(
         _yeojohnson_standardized_constants,
         yeojohnson.yeojohnson_standardized_block,
         yeojohnson.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
-        math.nan,
     )
 
 
 @inlined
 def _yeojohnson_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
     yeojohnson.yeojohnson_unstandardized_constants(
-        fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j
+        fields[F_LMBDA, j], fields[F_REF, j], fields[F_SLOPE, j], fields[F_INTERCEPT, j], fields[F_LOG_FACTOR, j], c, j
     )
 
 
 @entry(_ENTRY)
 def _yeojohnson_unstandardized(
-    x: FloatArray, stride: int, results: FloatArray, found: FloatArray, out: FloatArray, out_stride: int, upright: bool
+    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
-    lines = _Lines(x, stride, out, out_stride, upright)
-    _by_bands(
+    lines = _lines_at(x, where, out, upright)
+    _at_once(
         _yeojohnson_unstandardized_constants,
         yeojohnson.yeojohnson_unstandardized_block,
         yeojohnson.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
-        math.nan,
     )
 
 
-_Apply = Callable[[FloatArray, int, FloatArray, FloatArray, FloatArray, int, bool], None]
+_Apply = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool], None]
 
 #: The entry for a family and a direction.
 APPLY: dict[tuple[int, int], _Apply] = {
@@ -392,49 +472,48 @@ APPLY: dict[tuple[int, int], _Apply] = {
 
 # --- float32 ------------------------------------------------------------------------------------------
 
-_ENTRY_SINGLE = (READ_COLUMN32, INTEGER, ROWS, ROWS, COLUMN32, INTEGER, BOOLEAN, BOOLEAN)
-
-
-@inlined
-def _boxcox_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    single.boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
+_ENTRY_SINGLE = (READ_COLUMN32, COUNTS, ROWS, ROWS, COLUMN32, BOOLEAN, BOOLEAN)
 
 
 @entry(_ENTRY_SINGLE)
 def _boxcox_single(
     x: FloatArray,
-    stride: int,
+    where: IntArray,
     results: FloatArray,
     found: FloatArray,
     out: FloatArray,
-    out_stride: int,
     upright: bool,
     standardized: bool,
 ) -> None:
-    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 1.0
-    prepare, transform = _boxcox_single_constants, single.boxcox_block
-    _by_bands(prepare, transform, single.BOXCOX_CONSTANTS, lines, results, found, raw_ref)
-
-
-@inlined
-def _inv_boxcox_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    single.inv_boxcox_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
+    lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
+    _by_bands(
+        single.begin_boxcox,
+        single.settle_boxcox,
+        single.boxcox_constants,
+        single.boxcox_block,
+        single.BOXCOX_CONSTANTS,
+        lines,
+        results,
+        found,
+        raw_ref,
+    )
 
 
 @entry(_ENTRY_SINGLE)
 def _inv_boxcox_single(
     x: FloatArray,
-    stride: int,
+    where: IntArray,
     results: FloatArray,
     found: FloatArray,
     out: FloatArray,
-    out_stride: int,
     upright: bool,
     standardized: bool,
 ) -> None:
-    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 1.0
+    lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
     _by_bands(
-        _inv_boxcox_single_constants,
+        single.begin_boxcox,
+        single.settle_boxcox,
+        single.inv_boxcox_constants,
         single.inv_boxcox_block,
         single.INV_BOXCOX_CONSTANTS,
         lines,
@@ -444,25 +523,21 @@ def _inv_boxcox_single(
     )
 
 
-@inlined
-def _yeojohnson_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    single.yeojohnson_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
-
-
 @entry(_ENTRY_SINGLE)
 def _yeojohnson_single(
     x: FloatArray,
-    stride: int,
+    where: IntArray,
     results: FloatArray,
     found: FloatArray,
     out: FloatArray,
-    out_stride: int,
     upright: bool,
     standardized: bool,
 ) -> None:
-    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 0.0
+    lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
     _by_bands(
-        _yeojohnson_single_constants,
+        single.begin_yeojohnson,
+        single.settle_yeojohnson,
+        single.yeojohnson_constants,
         single.yeojohnson_block,
         single.YEOJOHNSON_CONSTANTS,
         lines,
@@ -472,25 +547,21 @@ def _yeojohnson_single(
     )
 
 
-@inlined
-def _inv_yeojohnson_single_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
-    single.inv_yeojohnson_constants(fields[_L, j], fields[_R, j], fields[_A, j], fields[_B, j], fields[_S, j], c, j)
-
-
 @entry(_ENTRY_SINGLE)
 def _inv_yeojohnson_single(
     x: FloatArray,
-    stride: int,
+    where: IntArray,
     results: FloatArray,
     found: FloatArray,
     out: FloatArray,
-    out_stride: int,
     upright: bool,
     standardized: bool,
 ) -> None:
-    lines, raw_ref = _Lines(x, stride, out, out_stride, upright), math.nan if standardized else 0.0
+    lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
     _by_bands(
-        _inv_yeojohnson_single_constants,
+        single.begin_yeojohnson,
+        single.settle_yeojohnson,
+        single.inv_yeojohnson_constants,
         single.inv_yeojohnson_block,
         single.INV_YEOJOHNSON_CONSTANTS,
         lines,
@@ -500,7 +571,7 @@ def _inv_yeojohnson_single(
     )
 
 
-_ApplySingle = Callable[[FloatArray, int, FloatArray, FloatArray, FloatArray, int, bool, bool], None]
+_ApplySingle = Callable[[FloatArray, IntArray, FloatArray, FloatArray, FloatArray, bool, bool], None]
 
 #: The entry for a family and a direction without standardising.
 APPLY_SINGLE: dict[tuple[int, int], _ApplySingle] = {

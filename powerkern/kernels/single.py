@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
-from powerkern.kernels.branch import HIGH, LOW
+from powerkern.kernels.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
 from powerkern.kernels.elementary import exp, expm1, log, log1p, split_normal
 from powerkern.kernels.floats import SMALLEST_NORMAL
 
@@ -115,6 +115,11 @@ def _exp_within(t: float) -> float:
 # --- the constants of columns -------------------------------------------------------------------------
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
+# In three steps, for all columns of a block one after the other: one long chain of operations of which each waits for
+# another would take twice as long. What the first two find is kept in further rows of the fields.
+
+_F_M, _F_OTHER, _F_M_INVERSE, _F_OTHER_INVERSE, _F_PRODUCT, _F_NEAR = range(N_FIELDS, N_FIELDS + 6)
+_F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_FIELDS + 11)
 
 # rows of an array of constants, after those of the bounds
 _M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
@@ -146,11 +151,9 @@ def _log_bounds(m_inverse: float, above: float, below: float) -> tuple[float, fl
 
 
 @inlined
-def _origin(m: float, m_inverse: float, y: float) -> tuple[float, float, bool]:
-    """1 + m y, the a with b_m(a) = y, and whether rounding leaves enough digits of them."""
-    ratio = 1.0 + m * y
-    sound = (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
-    return ratio, log1p(m * y) * m_inverse, sound
+def _is_sound(m: float, ratio: float) -> bool:
+    """Whether rounding leaves enough digits of ``ratio = 1 + m y`` and of its logarithm."""
+    return (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
 
 
 @inlined
@@ -160,20 +163,33 @@ def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -
 
 
 @inlined
-def _boxcox_origin(lmbda: float, ref: float, a: float, b: float) -> tuple[float, float, float, float, bool]:
-    """(m, 1/m, x0, slope, sound) with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
-    m = _divisor(lmbda)
-    m_inverse = 1.0 / m
-    ratio, d, sound = _origin(m, m_inverse, -b / a)
-    center, slope = ref * exp(d), a * ratio
-    sound &= (center > 2.0 * _TINY) & (center < _LARGEST) & (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
-    return m, m_inverse, center, slope, sound
+def begin_boxcox(f: FloatArray, j: int) -> None:
+    """The exponent, and m y with b_m(ln(x0/ref)) = y."""
+    m = _divisor(f[F_LMBDA, j])
+    f[_F_M, j], f[_F_M_INVERSE, j], f[_F_PRODUCT, j] = m, 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
 
 
 @inlined
-def boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: FloatArray, j: int) -> None:
-    """For a b_lmbda(ln(x/ref)) + b."""
-    m, m_inverse, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
+def settle_boxcox(f: FloatArray, j: int) -> None:
+    """x0 and the slope with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
+    product = f[_F_PRODUCT, j]
+    f[_F_CENTER, j] = f[F_REF, j] * exp(log1p(product) * f[_F_M_INVERSE, j])
+    f[_F_NEAR, j] = f[F_SLOPE, j] * (1.0 + product)
+
+
+@inlined
+def _boxcox_origin(f: FloatArray, j: int) -> tuple[float, float, float, float, bool]:
+    """(m, 1/m, x0, slope, sound)."""
+    m, center, slope = f[_F_M, j], f[_F_CENTER, j], f[_F_NEAR, j]
+    sound = _is_sound(m, 1.0 + f[_F_PRODUCT, j]) & (center > 2.0 * _TINY) & (center < _LARGEST)
+    sound &= (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
+    return m, f[_F_M_INVERSE, j], center, slope, sound
+
+
+@inlined
+def boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """For a b_lambda(ln(x/ref)) + b."""
+    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
     low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
     low, high = center * _exp_within(low), center * _exp_within(high)
     _write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
@@ -181,9 +197,9 @@ def boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: 
 
 
 @inlined
-def inv_boxcox_constants(lmbda: float, ref: float, a: float, b: float, _: float, c: FloatArray, j: int) -> None:
+def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """For its inverse."""
-    m, m_inverse, center, slope, sound = _boxcox_origin(lmbda, ref, a, b)
+    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
     log_center = log(center)
     low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
@@ -219,21 +235,47 @@ class _Origin(NamedTuple):
 
 
 @inlined
-def _yeojohnson_origin(lmbda: float, ref: float, a: float, b: float, log_factor: float) -> _Origin:
-    """From the constants of `yeojohnson_standardized`."""
-    negative = (ref < 0.0) | ((ref == 0.0) & (b > 0.0))
-    upper, lower = _divisor(lmbda), _divisor(2.0 - lmbda)
+def _is_negative(ref: float, intercept: float) -> bool:
+    """Whether x0 is."""
+    return (ref < 0.0) | ((ref == 0.0) & (intercept > 0.0))
+
+
+@inlined
+def begin_yeojohnson(f: FloatArray, j: int) -> None:
+    """Exponents, the slope beyond 0, and m y for the y of x0; from the constants of `yeojohnson_standardized`."""
+    ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+    negative, upper, lower = _is_negative(ref, b), _divisor(f[F_LMBDA, j]), _divisor(2.0 - f[F_LMBDA, j])
     m, other = lower if negative else upper, upper if negative else lower
-    m_inverse, other_inverse = 1.0 / m, 1.0 / other
-    size, log_size = abs(ref), log1p(abs(ref))
-    shift = log_factor if ref == 0.0 else m * log_size
+    log_size = log1p(abs(ref))
+    shift = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size
     far = a * exp(-shift)
     slope = far if ref == 0.0 else a
-    ratio, d, sound = _origin(m, m_inverse, (b if negative else -b) / slope)
-    center, near, log_base = size + (1.0 + size) * expm1(d), slope * ratio, log_size + d
+    f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j] = m, other, 1.0 / m, 1.0 / other
+    f[_F_PRODUCT, j], f[_F_NEAR, j] = m * ((b if negative else -b) / slope), slope
+    f[_F_FAR, j], f[_F_SHIFT, j], f[_F_LOG_BASE, j] = far, shift, log_size
+
+
+@inlined
+def settle_yeojohnson(f: FloatArray, j: int) -> None:
+    """|x0|, ln(1 + |x0|) and the slope on its side."""
+    size, product = abs(f[F_REF, j]), f[_F_PRODUCT, j]
+    d = log1p(product) * f[_F_M_INVERSE, j]
+    f[_F_CENTER, j] = size + (1.0 + size) * expm1(d)
+    f[_F_LOG_BASE, j] = f[_F_LOG_BASE, j] + d
+    f[_F_NEAR, j] = f[_F_NEAR, j] * (1.0 + product)
+
+
+@inlined
+def _yeojohnson_origin(f: FloatArray, j: int) -> _Origin:
+    """What the two steps before have found."""
+    negative = _is_negative(f[F_REF, j], f[F_INTERCEPT, j])
+    m, other, m_inverse, other_inverse = f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j]
+    center, log_base, near, far = f[_F_CENTER, j], f[_F_LOG_BASE, j], f[_F_NEAR, j], f[_F_FAR, j]
     zero = near * expm1(-m * log_base) * m_inverse
-    sound &= (center >= 0.0) & (center < _LARGEST) & (near > SMALLEST_NORMAL) & (near < _SLOPE_MAX)
-    both = (abs(shift) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT) & (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
+    sound = _is_sound(m, 1.0 + f[_F_PRODUCT, j]) & (center >= 0.0) & (center < _LARGEST)
+    sound &= (near > SMALLEST_NORMAL) & (near < _SLOPE_MAX)
+    both = (abs(f[_F_SHIFT, j]) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT)
+    both &= (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
     zero = -zero if negative else zero
     return _Origin(negative, m, other, m_inverse, other_inverse, center, log_base, near, far, zero, sound, both)
 
@@ -254,11 +296,9 @@ def _write_interval(
 
 
 @inlined
-def yeojohnson_constants(
-    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
-) -> None:
+def yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """For a Psi(x) + b, see `yeojohnson_standardized`."""
-    o = _yeojohnson_origin(lmbda, ref, a, b, log_factor)
+    o = _yeojohnson_origin(f, j)
     low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
     base = 1.0 + o.center
     nearest = base * _exp_within(low) - 1.0
@@ -275,11 +315,9 @@ def yeojohnson_constants(
 
 
 @inlined
-def inv_yeojohnson_constants(
-    lmbda: float, ref: float, a: float, b: float, log_factor: float, c: FloatArray, j: int
-) -> None:
+def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
-    o = _yeojohnson_origin(lmbda, ref, a, b, log_factor)
+    o = _yeojohnson_origin(f, j)
     shift = o.m * o.log_base
     apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
     base = o.center if apart else 0.0

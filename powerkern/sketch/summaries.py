@@ -139,7 +139,7 @@ class _Summary:
                     )
 
     def __eq__(self, other: object) -> bool:
-        return (
+        return self is other or (
             type(self) is type(other)
             and isinstance(other, _Summary)
             and self._describe() == other._describe()

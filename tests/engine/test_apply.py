@@ -45,6 +45,8 @@ def layouts(x):
         "every other row": np.repeat(x, 2, axis=0)[::2],
         "every third value": np.repeat(x, 3, axis=1)[:, ::3],
         "upside down": x[::-1].copy()[::-1],
+        "backwards": x[::-1, ::-1].copy()[::-1, ::-1],
+        "columns, every other row": np.asfortranarray(np.repeat(x, 2, axis=0))[::2],
         "columns, every other": np.asfortranarray(np.repeat(x, 2, axis=1))[:, ::2],
         "unaligned": unaligned,
         "read-only": read_only,

@@ -55,7 +55,7 @@ def test_the_page_traces_every_route():
     assert abs(two - fit_vector(x, FAMILIES["box-cox"]).lmbda) < 1e-9
     assert abs(sketched - one) < 1e-12
     assert 1e-3 < abs(robust - one) < 0.2
-    two_passes, sums = "kernels/two_pass.py: two_pass_optimum", "kernels/one_pass.py: add_sums"
+    two_passes, sums = "kernels/two_pass.py: two_pass_optimum", "kernels/one_pass_sums.py: add_sums"
     assert sums in in_one
     assert two_passes not in in_one
     assert two_passes in in_two

@@ -20,7 +20,7 @@ def test_narrow_minima_are_found(family, x):
     assert starts.start_of(family, x, "rewml").excess <= starts.EXCESS
 
 
-@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr"])
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "ks", "ppcc"])
 def test_no_start_is_higher_than_brute_force(estimator):
     for family, x in starts.columns(COLUMNS, SEED):
         start = starts.start_of(family, x, estimator)
@@ -28,7 +28,7 @@ def test_no_start_is_higher_than_brute_force(estimator):
         assert start.excess <= starts.EXCESS, (x.tolist(), start)
 
 
-@pytest.mark.parametrize("estimator", ["carroll", "mtl", "ks", "ppcc"])
+@pytest.mark.parametrize("estimator", ["carroll", "mtl"])
 def test_others_come_close_and_do_not_claim_more(estimator):
     for family, x in starts.columns(COLUMNS // 3, SEED):
         start = starts.start_of(family, x, estimator)

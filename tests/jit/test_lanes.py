@@ -17,6 +17,7 @@ from powerkern._jit import (
     select,
     square_root,
     store,
+    sum_of_lanes,
 )
 from powerkern.kernels.elementary import exp_less, expm1_excess, log_normal, rounder_of
 
@@ -34,7 +35,7 @@ def arithmetic(x, y, out):
     store(out, (4, 0), -x)
     store(out, (5, 0), abs(x))
     store(out, (6, 0), square_root(x))
-    store(out, (7, 0), total)
+    store(out, (7, 0), total + sum_of_lanes(select(abs(y) < 9.0, y, 4.0)))
 
 
 def comparisons(x, y, out):

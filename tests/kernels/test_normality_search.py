@@ -36,7 +36,7 @@ def found(x, family, which, start=1.0):
     q[:n] = oracles.filliben_quantiles(n)
     out = np.empty((1, 4))
     criterion_columns(
-        x[None], family, which, np.array([start]), q[None], np.empty((2, x.size)), np.empty(room_of_lanes(x.size)), out
+        x[None], family, which, np.array([start]), q[None], np.empty((4, x.size)), np.empty(room_of_lanes(x.size)), out
     )
     return out[0]
 
@@ -109,6 +109,44 @@ def test_far_start_finds_the_way(which):
     lmbda = found(x, BOX_COX, which)[0]
     for start in (-9.0, 9.0):
         assert found(x, BOX_COX, which, start)[0] == pytest.approx(lmbda, abs=1e-6)
+
+
+@pytest.mark.parametrize("n", [5, 12, 50, 300])
+def test_no_kink_is_lower(n):
+    """Neither beside lambda nor in any other part of the scan, whose points are close enough to see every kink."""
+    n = min(n, N)
+    r = np.random.default_rng(n)
+    for x in (
+        r.lognormal(size=n),
+        np.round(r.gamma(2.0, size=n) + 0.5, 1),
+        r.lognormal(size=n) ** 4 + (r.random(n) < 0.1),
+    ):
+        lmbda, value, *_ = found(x, BOX_COX, KS, 0.5)
+        assert value == pytest.approx(criterion(x, BOX_COX, KS, lmbda), rel=1e-9)
+        beside = lmbda + np.array([-1e-9, 1e-9, -1e-7, 1e-7])
+        grid = 0.5 + np.linspace(-4.0, 4.0, 65 if JIT_DISABLED else 1025) / np.log(x).std()
+        assert value <= min(criterion(x, BOX_COX, KS, other) for other in [*beside, *grid]) + 1e-12
+
+
+def test_minimum_of_one_departure():
+    """Where one departure is the largest on both sides of its minimum, there is no kink."""
+    x = np.array([0.11, 0.2, 0.38, 0.47, 0.61, 0.62, 1.18, 1.67, 2.06, 2.13, 2.22, 250.31])
+    lmbda, _, _, status = found(x, BOX_COX, KS)
+    steps = np.linspace(-1e-3, 1e-3, 11)
+    values = np.array([criterion(x, BOX_COX, KS, lmbda + step) for step in steps])
+    assert values.argmin() == 5
+    np.testing.assert_allclose(values, np.polyval(np.polyfit(steps, values, 2), steps), atol=1e-9)
+    assert status == Status.SCANNED
+
+
+@pytest.mark.parametrize("which", [KS, PPCC])
+def test_scan_is_that_of_the_mirror_image(which):
+    """It reaches as far down as up, and goes on where the criterion falls at either end."""
+    x = np.array([0.19, 0.31, 1.14, 3.42, 3.52, 3.55, 3.58])
+    up, down = found(x, YEO_JOHNSON, which, 1.03), found(-x, YEO_JOHNSON, which, 0.97)
+    assert down[0] == pytest.approx(2.0 - up[0], rel=1e-6)
+    assert down[1] == pytest.approx(up[1], rel=1e-9)
+    assert down[3] == up[3]
 
 
 def test_missing_values_and_rows_without_a_start():

@@ -12,9 +12,9 @@ from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import likelihood as lk
 from powerkern.kernels import mle
-from powerkern.kernels import one_pass as ps
+from powerkern.kernels import one_pass_sums as ps
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.one_pass import ONE_PASS_MIN, SAMPLE_STRIDE
+from powerkern.kernels.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
 from powerkern.kernels.results import (
     CURVATURE,
     LEFT,
@@ -200,7 +200,7 @@ def test_few_values_with_nearly_all_of_the_weight_take_two_passes(n):
     rng = np.random.default_rng(6)
     x, heavy = rng.lognormal(size=n), np.full(n, 1e-9)
     heavy[::40] = 1.0
-    assert np.count_nonzero(heavy == 1.0) < ps.MIN_EFFECTIVE
+    assert np.count_nonzero(heavy == 1.0) < MIN_EFFECTIVE
     for weight in (heavy, 10.0 ** rng.uniform(-60.0, 60.0, n)):
         one, two = fitted(x, BOX_COX, weight), fitted_in_two_passes(x, BOX_COX, weight)
         assert one[ROUTE] == Route.TWO_PASS
@@ -271,7 +271,7 @@ def assert_same_but_for_rounding(row, expected):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("first", [0, 500, 3000])
-@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.1, 0.3, 0.6, 0.8, 0.95])
 @pytest.mark.parametrize("name", ["lognormal", "normal", "negative"])
 def test_missing_values_are_absent(name, share, first, weighted):
     """Few, or many, from some row on: of either sign of NaN, whatever their weights."""
@@ -284,6 +284,14 @@ def test_missing_values_are_absent(name, share, first, weighted):
     if JIT_DISABLED and first > 0:
         pytest.skip("slow as plain Python")
     assert_same_but_for_rounding(fitted(gaps, YEO_JOHNSON, all_weights), fitted(x[~missing], YEO_JOHNSON, weights))
+
+
+@pytest.mark.parametrize("weight", [(), np.linspace(0.5, 2.0, 900)], ids=["unweighted", "weighted"])
+@pytest.mark.parametrize("every, route", [(5, Route.ONE_PASS), (20, Route.TWO_PASS)])
+def test_short_columns_with_many_gaps_stay_in_one_pass(every, route, weight):
+    """Of 900 values 180 are there, too few for one pass if they were alone; 45 are better off without the gaps."""
+    x = np.where(np.arange(900) % every == 2, np.random.default_rng(17).lognormal(size=900), np.nan)
+    assert fitted(x, BOX_COX, weight)[ROUTE] == route
 
 
 def test_missing_values_with_nearly_all_of_the_weight():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from powerkern._jit import COLUMN, INTEGER, REAL, entry
+from powerkern._jit import COLUMN, INTEGER, LANES, REAL, ROWS, entry
 from powerkern.kernels import qq_search
 from powerkern.kernels.qq_search import FLOOR, LMBDA, MOST_POINTS, VALUE
 from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
@@ -28,14 +28,15 @@ def _search(x, logs, n_negative, below, scores, rule, low, high, work, out):
     out[0] = qq_search.search_cells(qq, low, high, work)
 
 
-@entry((COLUMN, COLUMN, COLUMN))
-def _floor(a, b, out):
-    out[0] = qq_search._floor_of(a, b)
+@entry((ROWS, INTEGER, COLUMN))
+def _floor(residuals, n, out):
+    out[0] = qq_search._floor_of(residuals, 0, 1, n)
 
 
 def floor_of(a: np.ndarray, b: np.ndarray) -> float:
-    out = np.empty(1)
-    _floor(a, b, out)
+    residuals, out = np.full((2, a.size + LANES), qq_search._FAR), np.empty(1)
+    residuals[:, : a.size] = a, b
+    _floor(residuals, a.size, out)
     return float(out[0])
 
 

@@ -51,11 +51,12 @@ def cases(family, direction, values):
     return results, values, *by_column(family, direction, values, results)
 
 
-def along(family, direction, x, results, out, upright=False, stride=None):
+def along(family, direction, x, results, out, upright=False):
     """Transform a matrix whose rows are lines; returns bounds, and which columns have ordinary values only."""
     found = np.zeros((rowwise.N_FOUND, len(results)))
-    stride = stride or x.shape[1]
-    rowwise.APPLY[family, direction](x.ravel(), stride, results, found, out.ravel(), stride, upright)
+    stride, height = x.shape[1], x.shape[1 if upright else 0]
+    where = np.array([0, stride, 1, height, stride])
+    rowwise.APPLY[family, direction](x.ravel(), where, results, found, out.ravel(), upright)
     return found[: rowwise.EXTREME], found[rowwise.EXTREME] == 0.0
 
 
@@ -97,18 +98,20 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
     left, right = 3, 10
     out, found = np.full_like(x, -7.0), np.zeros((rowwise.N_FOUND, right - left))
     end = n * p - (p - right)
-    part = np.ascontiguousarray(results[left:right])
-    rowwise.APPLY[family, direction](x.ravel()[left:end], p, part, found, out.ravel()[left:end], p, False)
+    part, where = np.ascontiguousarray(results[left:right]), np.array([0, p, 1, n, p])
+    rowwise.APPLY[family, direction](x.ravel()[left:end], where, part, found, out.ravel()[left:end], False)
     inside = found[rowwise.EXTREME] == 0.0
     np.testing.assert_array_equal(inside, ordinary[left:right])
     np.testing.assert_array_equal(out.T[left:right][inside], expected[left:right][inside])
     assert (np.delete(out, np.s_[left:right], axis=1) == -7.0).all()
-    for times in 3, 27:  # neither divides n: the last line is shorter; 27 make several blocks
-        assert n % times != 0
-        out = np.empty_like(x)
-        _, found = along(family, direction, x, np.tile(results, (times, 1)), out, stride=times * p)
-        np.testing.assert_array_equal(found.reshape(times, p).all(axis=0), ordinary)
-        np.testing.assert_array_equal(out.T[ordinary], expected[ordinary])
+    for times in 3, 27:  # 27 make several blocks
+        several = x[: n - n % times]
+        out = np.empty_like(several)
+        every = np.tile(results, (times, 1))
+        _, found = along(family, direction, several.reshape(-1, times * p), every, out.reshape(-1, times * p))
+        inside = along(family, direction, several, results, NOWHERE)[1]
+        np.testing.assert_array_equal(found.reshape(times, p).all(axis=0), inside)
+        np.testing.assert_array_equal(out.T[inside], expected[inside, : len(several)])
     assert times * p > 2 * rowwise.ROW_BLOCK
 
 
@@ -141,7 +144,8 @@ def test_short_columns(family, height, gap):
     x, out = lines.ravel()[: lines.size - gap], np.full(lines.size - gap, -7.0)
     found = np.zeros((rowwise.N_FOUND, len(lines)))
     every = np.tile(results, (times, 1))
-    rowwise.APPLY[family, direction](x, height + gap, every, found, out, height + gap, True)
+    where = np.array([0, height + gap, 1, height, height + gap])
+    rowwise.APPLY[family, direction](x, where, every, found, out, True)
     within = lines[:, :height]
     with np.errstate(invalid="ignore"):
         outside = (within < found[:1].T) | (within > found[1:2].T)
@@ -151,6 +155,32 @@ def test_short_columns(family, height, gap):
     np.testing.assert_array_equal(images[:, :height][~outside], np.tile(expected[:, -height:], (times, 1))[~outside])
     assert outside.any(axis=1)[::7].all()
     assert outside.mean() < 0.7
+
+
+@pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("within", [1, 2, -1, -3])
+@pytest.mark.parametrize("shape", [(300, 5), (40, 600), (9, 1030), (700, 70)])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_values_that_are_not_side_by_side(family, shape, within, upright):
+    """Short lines are joined, long ones are not; every value is looked at, and the bits are those of dense lines."""
+    direction = columnwise.FORWARD_STANDARDIZED
+    results, values, _, _ = cases(family, direction, columns(family, 50))
+    n, p = shape
+    some = np.arange(p) % len(results)
+    x = np.resize(values[some], (p, n)) if upright else np.resize(values[some].T, (n, p))
+    x[:, ::11] = np.inf
+    expected = np.empty_like(x)
+    _, ordinary = along(family, direction, x, results[some], expected, upright)
+    for stride in (3 * x.shape[1] + 2, -3 * x.shape[1] - 2):
+        memory = np.full((len(x) - 1) * abs(stride) + (x.shape[1] - 1) * abs(within) + 1, -7.0)
+        begin = (len(x) - 1) * max(-stride, 0) + (x.shape[1] - 1) * max(-within, 0)
+        at = begin + stride * np.arange(len(x))[:, None] + within * np.arange(x.shape[1])
+        memory[at] = x
+        out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, p))
+        where = np.array([begin, stride, within, n, x.shape[1]])
+        rowwise.APPLY[family, direction](memory, where, results[some], found, out.ravel(), upright)
+        np.testing.assert_array_equal(found[rowwise.EXTREME] == 0.0, ordinary)
+        np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("p", [1, 3, 100, 511])
