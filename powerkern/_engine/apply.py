@@ -83,21 +83,22 @@ class _Transform:
         self._family, self._direction, self._results = family, direction, results
         self._single = values.dtype == np.float32
         self._sample = results[:: -(-family.size // _SAMPLE) or 1]
-        self._some_rescaled = bool(_rescaled(self._sample).any())
-        self._along_lines = self._goes_along_lines()
+        self._some_rescaled = self._single and bool(_rescaled(self._sample).any())
+        self._code = self._code_of_all()
         self._scratch, self._copies = Scratch(), Scratch()
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
 
     def __call__(self, rows: slice, columns: slice) -> None:
-        codes = self._codes(columns)
-        if (codes == codes[0]).all():
+        code = self._code_of(columns)
+        if code is not None:
             target = None if self._out is None else self._out[rows, columns]
-            self._apply(int(codes[0]), self._values[rows, columns], target, columns)
+            self._apply(code, self._values[rows, columns], target, columns)
             return
-        for code in np.unique(codes).tolist():
-            numbers = columns.start + np.flatnonzero(codes == code)
+        codes = self._codes(columns)
+        for each in np.unique(codes).tolist():
+            numbers = columns.start + np.flatnonzero(codes == each)
             source = self._values[rows][:, numbers]
-            self._apply(code, source, source, numbers)
+            self._apply(each, source, source, numbers)
             if self._out is not None:
                 self._out[rows, numbers] = source
 
@@ -108,14 +109,29 @@ class _Transform:
             total[numbers] += counts
         return total
 
-    def _goes_along_lines(self) -> bool:
-        """Whether float64 is to be transformed along lines; of float32, a column by itself decides (`_codes`)."""
-        if self._single or self._family.size == 0 or (self._family != self._family[0]).any():
-            return self._single
-        found = along_lines(
-            self._entry(int(self._family[0])), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample
-        )
-        return bool(np.count_nonzero(found[LOW] <= found[HIGH]) >= _ORDINARY * len(self._sample))
+    def _code_of_all(self) -> int | None:
+        """The code that all columns have, see `_codes`; None where it may differ.
+
+        float64 is transformed along lines where most columns of the sample can be; of float32, a column by itself
+        decides.
+        """
+        if self._family.size == 0 or self._some_rescaled:
+            return None
+        code = int(self._family[0])
+        if (self._family != code).any():
+            return None if self._single else _GATHERED
+        if self._single:
+            return code
+        found = along_lines(self._entry(code), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample)
+        ordinary = np.count_nonzero(found[LOW] <= found[HIGH])
+        return code if ordinary >= _ORDINARY * len(self._sample) else _GATHERED
+
+    def _code_of(self, columns: slice) -> int | None:
+        """The code of these columns; None where it differs."""
+        if self._code is not None:
+            return self._code
+        codes = self._codes(columns)
+        return int(codes[0]) if (codes == codes[0]).all() else None
 
     def _codes(self, columns: slice) -> IntArray:
         """The family of each column that is transformed along lines, or _GATHERED: float32 then has other bits.
@@ -123,11 +139,7 @@ class _Transform:
         Where the sample has no rescaled columns, what others there are have no ordinary values: they are patched.
         """
         family = self._family[columns]
-        if not self._along_lines:
-            return np.full_like(family, _GATHERED)
-        if not (self._single and self._some_rescaled):
-            return family
-        return np.where(_rescaled(self._results[columns]), _GATHERED, family)
+        return np.where(_rescaled(self._results[columns]), _GATHERED, family) if self._some_rescaled else family
 
     def _entry(self, code: int) -> Callable[..., None]:
         if not self._single:

@@ -506,7 +506,7 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     sample = _sample_of(x, weights.values, work)
     if sample.sparse:
         return _declined(0, True)
-    wanted = _logs_wanted(column, weights.values, known)
+    wanted = _logs_wanted(column, weights.values, known, work)
     if not 0.0 < wanted.offset + wanted.ref < math.inf:  # a few values are all missing, or one has no logarithm
         return _declined(0, True)
     walk, spread = _Walk(1.0, 1.0, 0, False), 0.0
@@ -558,7 +558,7 @@ def _no_optimum(n_eval: int) -> Optimum:
 
 
 @kernel
-def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float) -> float:
+def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float, work: Work) -> float:
     """Mean log of a few evenly spaced values, or their weighted median: where values are tied Y_j vanishes there.
 
     NaN if all of them are missing.
@@ -566,7 +566,8 @@ def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float) -> float
     few = min(x.size, FEW)
     stride = x.size // few
     if weight is not None:
-        return log(offset + _weighted_median(x[: few * stride : stride], weight[: few * stride : stride]))
+        some = slice(0, few * stride, stride)
+        return log(offset + _weighted_median(x[some], weight[some], work.spare, work.weight_split))
     total = n = 0.0
     for i in range(few):
         value = abs(x[i * stride])
@@ -577,25 +578,31 @@ def _rough_log(x: FloatArray, weight: FloatArray | None, offset: float) -> float
 
 
 @kernel
-def _weighted_median(x: FloatArray, weight: FloatArray) -> float:
-    """The weighted median of magnitudes, of which there are few; NaN if all are missing."""
-    half = 0.0
+def _weighted_median(x: FloatArray, weight: FloatArray, ordered: FloatArray, own: FloatArray) -> float:
+    """The weighted median of a few magnitudes, put in order with their weights; NaN if all are missing."""
+    half, n = 0.0, 0
     for i in range(x.size):
-        half += 0.5 * weight[i] if x[i] == x[i] else 0.0
-    for i in range(x.size):
-        below = equal = 0.0
-        for j in range(x.size):
-            below += weight[j] if abs(x[j]) < abs(x[i]) else 0.0
-            equal += weight[j] if abs(x[j]) == abs(x[i]) else 0.0
-        if below <= half <= below + equal:
-            return float(abs(x[i]))
+        size, k = abs(x[i]), n
+        if size != size:
+            continue
+        half += 0.5 * weight[i]
+        while k > 0 and ordered[k - 1] > size:
+            ordered[k], own[k] = ordered[k - 1], own[k - 1]
+            k -= 1
+        ordered[k], own[k] = size, weight[i]
+        n += 1
+    before = 0.0
+    for k in range(n):
+        before += own[k]
+        if before >= half:
+            return float(ordered[k])
     return math.nan
 
 
 @kernel
-def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool) -> _Column:
+def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool, work: Work) -> _Column:
     offset, both_signs = column.offset, column.sign == 0.0
-    ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset)) - offset
+    ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset, work)) - offset
     return _Column(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
 
 
