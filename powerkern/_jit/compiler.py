@@ -201,10 +201,10 @@ class _NoPhis(typed_passes.PreLowerStripPhis):  # type: ignore[misc]
 
 
 class _Counting:
-    """References are counted only where arrays come into being, or are handed on: LLVM would have to find that out.
+    """References are written down only where arrays come into being, or are handed on: there is less to compile.
 
     Whoever calls a kernel holds its arguments, and parts of arrays live as long as these. Reductions are left as they
-    are, or LLVM would associate some sums in another way.
+    are, or LLVM would associate some sums in another way. What entries then do without is said in `references`.
     """
 
     def run_pass(self, state: Any) -> None:
