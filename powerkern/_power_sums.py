@@ -387,9 +387,10 @@ class Sketches:
             sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
 
         yield add
-        sums, width, n_bins = part.reshape(-1, sketch.N_POWERS), group.stop - group.start, np.diff(starts)
-        sums *= np.repeat(self._per_quantum[group], n_bins)[:, None]
-        column = np.repeat(np.arange(width), n_bins)
+        width, n_bins = group.stop - group.start, np.diff(starts)
+        per_quantum = self._per_quantum[group]
+        part *= np.repeat(per_quantum, sketch.N_POWERS * n_bins) if width > 1 else per_quantum
+        sums, column = part.reshape(-1, sketch.N_POWERS), np.repeat(np.arange(width), n_bins)
         total = np.bincount(column, sums[:, 0], width)
         light = (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5)
         lost = np.bincount(column[light], minlength=width) if light.any() else 0
