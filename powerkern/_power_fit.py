@@ -202,7 +202,8 @@ class PowerFit(Inference):
         Returns
         -------
         ndarray, or what `X` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
-            float32 for float32 input, else float64; same shape as `X`. Data frames keep their index, names and order
+            float32 for float32 input, else float64; same shape as `X`, and the order of its memory, by rows or by
+            columns, where it is an array. Data frames keep their index, names and order
             of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
             in batches, when they are read: a lazy frame of polars comes back as one, a data set, scanner, file or
             RecordBatchReader of pyarrow and a relation of DuckDB as a `pyarrow.RecordBatchReader`, which can be read

@@ -243,8 +243,10 @@ def test_many_rows_are_transformed_in_blocks():
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_output_has_the_order_of_the_input(order):
     x = np.array(matrix(), order=order)
-    z = pk.fit(x).transform(x)
-    assert z.flags.f_contiguous is (order == "F")
+    fit = pk.fit(x)
+    for view in (x, x[::2], x[::-1]):
+        z = fit.transform(view)
+        assert (z.flags.f_contiguous, z.flags.c_contiguous) == (order == "F", order == "C")
 
 
 def test_input_is_not_changed():
