@@ -16,6 +16,7 @@ import functools
 from typing import Any
 
 import numba
+from numba import types
 from numba.core import ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
@@ -199,6 +200,28 @@ class _NoPhis(typed_passes.PreLowerStripPhis):  # type: ignore[misc]
         state.func_ir._definitions = build_definitions(state.func_ir.blocks)
 
 
+class _Counting:
+    """References are written down only where arrays come into being, or are handed on: there is less to compile.
+
+    Whoever calls a kernel holds its arguments, and parts of arrays live as long as these. Reductions are left as they
+    are, or LLVM would associate some sums in another way. What entries then do without is said in `references`.
+    """
+
+    def run_pass(self, state: Any) -> None:
+        if "reassoc" not in state.flags.fastmath.flags:
+            models = state.targetctx.data_model_manager
+            kinds = state.return_type, *(_made(each, signature) for each, signature in state.calltypes.items())
+            state.targetctx.enable_nrt = any(is_counted(models, kind) for kind in kinds)
+
+
+def _made(each: Any, signature: Any) -> Any:
+    """The type of what a statement or an expression makes of its operands; none if it only takes a part of them."""
+    is_expression = isinstance(each, ir.Expr)
+    if signature is None or (is_expression and each.op in ("getitem", "static_getitem")):
+        return types.none
+    return signature.return_type if is_expression else signature.args[-1]
+
+
 #: What kernels go through, in this order. Where variables are alive is looked for once, by the third from the end.
 _PASSES = (
     untyped_passes.TranslateByteCode,
@@ -210,6 +233,7 @@ _PASSES = (
     _Rewrites,
     _OneAssignment,
     typed_passes.NopythonTypeInference,
+    _Counting,
     _NoPhis,
     typed_passes.IRLegalization,
     _Lowering,

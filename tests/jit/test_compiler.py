@@ -9,8 +9,10 @@ import numba
 import numpy as np
 import processes
 import pytest
+from numba.core.registry import cpu_target
 
 from powerkern._jit import JIT_DISABLED, calls, compiler, fma, for_none, kernel, reduction
+from powerkern._jit.settings import KERNEL_OPTIONS
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -193,3 +195,51 @@ def test_a_twin_for_none_has_defaults_of_its_own():
         return product(None, x) + product(x, x)
 
     assert top(3.0) == 15.0
+
+
+@kernel
+def total(x):
+    part, s = x[1:], x[0]
+    for i in range(part.size):
+        s += part[i]
+    return s
+
+
+@kernel
+def tail(x):
+    return x[1:]
+
+
+@kernel
+def copy(x):
+    out = np.empty(x.size)
+    out[:] = x
+    return out
+
+
+@kernel
+def copied_total(x):
+    return total(copy(x)) + total(tail(x))
+
+
+def test_references_are_counted_where_arrays_come_into_being_or_are_handed_on():
+    cpu_target.target_context.refresh()
+    for function, counted in ((total, False), (tail, True), (copy, True), (copied_total, True)):
+        code = calls._compiled(function, dict(KERNEL_OPTIONS), (numba.float64[::1],)).library
+        assert ("NRT_" in str(code._own_module())) == counted, function
+
+
+def test_no_memory_is_lost_or_freed_too_soon():
+    from numba.core.runtime import _nrt_python, rtsys
+
+    _nrt_python.memsys_enable_stats()
+    top = numba.njit(lambda x: copied_total(copy(tail(x))) + total(x))
+    x = np.arange(1000.0)
+    expected = 2 * x.sum() - 1.0 + x.sum()
+    assert top(x) == expected
+    before = rtsys.get_allocation_stats()
+    for _ in range(50):
+        assert top(x) == expected
+    after = rtsys.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
