@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from numba.core.runtime import _nrt_python, rtsys
 
+import powerkern as pk
 from powerkern._jit import COLUMN, JIT_DISABLED, REAL, entry, kernel
+from powerkern.location import location_scale
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -73,19 +75,38 @@ def test_entries_give_back_what_they_are_given(function):
     assert out[0] == 2.0 * x.sum() - x[0] - x[-1]
 
 
-def test_what_is_allocated_is_freed():
+@pytest.fixture
+def allocation_stats():
+    """What numba has allocated and freed so far."""
     was_enabled = _nrt_python.memsys_stats_enabled()
     _nrt_python.memsys_enable_stats()
-    try:
-        x, out = np.arange(5.0), np.empty(1)
-        of_a_copy(x, out)
-        before = rtsys.get_allocation_stats()
-        of_a_copy(x, out)
-        after = rtsys.get_allocation_stats()
-    finally:
-        if not was_enabled:
-            _nrt_python.memsys_disable_stats()
+    yield rtsys.get_allocation_stats
+    if not was_enabled:
+        _nrt_python.memsys_disable_stats()
+
+
+def test_what_is_allocated_is_freed(allocation_stats):
+    x, out = np.arange(5.0), np.empty(1)
+    of_a_copy(x, out)
+    before = allocation_stats()
+    of_a_copy(x, out)
+    after = allocation_stats()
     assert after.alloc - before.alloc == after.free - before.free > 0
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "rewml-nr", "carroll", "mtl", "ks", "ppcc"])
+@pytest.mark.parametrize("n", [20, 600])
+def test_fits_and_transforms_keep_nothing_of_what_they_are_given(allocation_stats, estimator, n):
+    """A function of numba's that returns its argument, in an entry that counts no references, would keep it."""
+    x = np.random.default_rng(n).lognormal(size=(n, 3))
+    before = allocation_stats()
+    for values in (x, x.astype(np.float32), x[::-1, ::2]):
+        for family in ("box-cox", "yeo-johnson"):
+            fit = pk.fit(values, family, estimator)
+            fit.inverse_transform(fit.transform(values))
+            location_scale(values)
+    after = allocation_stats()
     assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free > 0
 
 
