@@ -6,9 +6,9 @@ None is there when the process forks: a child has only the thread that forked, a
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 #: Seconds after which an idle thread ends.
@@ -18,8 +18,8 @@ _PATIENCE = 1.0
 Endings = SimpleQueue[BaseException | None]
 _Order = tuple[Callable[[], object], Endings]
 
-# taken to change _idle, and to give an order to one of those in it or to find that there is none
-_lock = threading.Lock()
+#: Helpers without an order. Whoever takes one off gives it one; there is no lock, so that signal handlers, which run
+#: anywhere, may ask for help too.
 _idle: list[_Helper] = []
 
 
@@ -35,9 +35,9 @@ class _Helper(threading.Thread):
             try:
                 order = self.orders.get(timeout=_PATIENCE)
             except Empty:
-                if self._ends():
+                if _taken_off(self):
                     return
-                continue
+                continue  # an order is on its way
             if order is None:
                 return
             self._carry_out(*order)
@@ -49,22 +49,27 @@ class _Helper(threading.Thread):
             work()
         except BaseException as raised:  # for the thread that asked for it
             error = raised
-        with _lock:
-            _idle.append(self)  # first, so that whoever was told of the end finds this thread again
+        _idle.append(self)  # first, so that whoever was told of the end finds this thread again
         endings.put(error)
+        del error  # its traceback refers to this frame
 
-    def _ends(self) -> bool:
-        """Whether no order is there: then none will come."""
-        with _lock:
-            if self.orders.empty():
-                with suppress(ValueError):
-                    _idle.remove(self)
-                return True
+
+def _taken_off(helper: _Helper) -> bool:
+    """Take a helper off those that are idle, if it is."""
+    try:
+        _idle.remove(helper)
+    except ValueError:
         return False
+    return True
 
 
 def ask(n: int, work: Callable[[], object], endings: Endings) -> int:
-    """Call `work` on n other threads; returns on how many, which is fewer where the system grants no more."""
+    """Call `work` on n other threads; returns on how many, which is fewer where the system grants no more.
+
+    None where the interpreter ends: no other thread runs any more.
+    """
+    if sys.is_finalizing():
+        return 0
     for k in range(n):
         if not _asked_idle((work, endings)):
             helper = _Helper()
@@ -78,33 +83,22 @@ def ask(n: int, work: Callable[[], object], endings: Endings) -> int:
 
 def _asked_idle(order: _Order) -> bool:
     """Give the order to an idle helper, if there is one."""
-    with _lock:
-        if _idle:
-            _idle.pop().orders.put(order)
-            return True
-    return False
+    try:
+        _idle.pop().orders.put(order)
+    except IndexError:
+        return False
+    return True
 
 
 def dismiss() -> None:
     """End idle helpers."""
-    with _lock:
-        leaving = _idle.copy()
-        _idle.clear()
-        for helper in leaving:
-            helper.orders.put(None)
+    leaving = [helper for helper in _idle.copy() if _taken_off(helper)]
+    for helper in leaving:
+        helper.orders.put(None)
     for helper in leaving:
         helper.join()
 
 
-def _before_fork() -> None:
-    dismiss()
-    _lock.acquire()
-
-
-def _in_child() -> None:
-    _idle.clear()  # of what became idle in between
-    _lock.release()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_lock.release, after_in_child=_in_child)
+    # in the child none is idle, even those that became so in between
+    os.register_at_fork(before=dismiss, after_in_child=_idle.clear)

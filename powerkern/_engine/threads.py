@@ -77,12 +77,13 @@ def work_off(
         if not at_work:
             work()
         while at_work:
+            failures: list[BaseException] = []
             # with a timeout: without one, Windows could not be interrupted, and a bar would not move
             with suppress(Empty):
                 failures = _failures(endings, 1, _POLL)
                 at_work -= 1
-                if failures:
-                    raise failures.pop()
+            if failures:
+                raise failures.pop()
             while bar is not None and done:
                 columns = done.popleft()
                 bar.update(columns.stop - columns.start)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -246,6 +249,89 @@ def test_helpers_keep_no_array_alive():
     while alive() is not None and time.monotonic() < deadline:
         time.sleep(0.001)
     assert alive() is None
+
+
+@pytest.mark.parametrize("share", [threads.share_out, threads.work_off])
+def test_an_error_of_a_helper_keeps_no_array_alive(share):
+    """Nor does it wait for the garbage collector: its traceback refers to no frame that refers to it."""
+    helped = threading.Event()
+
+    def fail(x, part):
+        if threading.current_thread() is threading.main_thread():
+            assert helped.wait(timeout=60)
+            return
+        helped.set()
+        raise ValueError("in a helper")
+
+    x = np.zeros(10)
+    alive = weakref.ref(x)
+    gc.disable()
+    try:
+        with contextlib.suppress(ValueError):
+            share(functools.partial(fail, x), PARTS, (1000, 1000), 2)
+        del x
+        deadline = time.monotonic() + 10.0
+        while alive() is not None and time.monotonic() < deadline:
+            time.sleep(0.001)
+        assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_what_queues_raise_is_passed_on_from_a_job():
+    """The calling thread waits for helpers with a queue, whose exception a job's own must not be taken for."""
+
+    def fail(part):
+        raise queue.Empty
+
+    with pytest.raises(queue.Empty):
+        threads.work_off(fail, PARTS, (1000, 1000), 2)
+
+
+@pytest.mark.parametrize("share", ["share_out", "work_off"])
+def test_nobody_is_asked_while_the_interpreter_ends(share):
+    """Idle helpers never wake again: whoever waited for one would wait for ever."""
+    code = (
+        "import os, sys\n"
+        "from powerkern._engine import threads\n"
+        f"share, write, ends = threads.{share}, os.write, sys.is_finalizing\n"
+        "parts = [(slice(k, k + 1),) for k in range(200)]\n"
+        "share(lambda part: None, parts, (1000, 1000), 3)\n"
+        "class Late:\n"
+        "    def __del__(self, share=share, write=write, ends=ends, parts=parts):\n"
+        "        done = []\n"
+        "        share(done.append, parts, (1000, 1000), 3)\n"
+        "        write(1, b'%d %d' % (ends(), len(done)))\n"
+        "late = Late()\n"
+        "late.itself = late\n"
+    )
+    assert processes.run(code) == "1 200"
+
+
+def test_signal_handlers_may_ask_for_help(monkeypatch):
+    """Also where they interrupt a thread that asks."""
+    done, handled = [], []
+
+    class Interrupted(list):
+        def pop(self):
+            if self and not handled:
+                signal.raise_signal(signal.SIGINT)
+            return super().pop()
+
+    def handle(*_):
+        handled.append(None)
+        threads.share_out(done.append, PARTS, (1000, 1000), 3)
+
+    helpers.dismiss()
+    monkeypatch.setattr(helpers, "_idle", Interrupted())
+    before = signal.signal(signal.SIGINT, handle)
+    try:
+        for _ in range(2):  # the first time, nobody is there to be asked
+            threads.share_out(done.append, PARTS, (1000, 1000), 3)
+    finally:
+        signal.signal(signal.SIGINT, before)
+        helpers.dismiss()
+    assert (len(handled), len(done)) == (1, 3 * len(PARTS))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
