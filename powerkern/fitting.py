@@ -198,9 +198,10 @@ def fit(
     lambda was found, and neither resists outliers: a value far out moves the mean and the standard deviation.
 
     Both can have several minima, and the distance has kinks. They are scanned on both sides of the most likely lambda,
-    as far as 4/sd(logs) and on as long as they fall. Kinks are found to about 1e-10, smooth minima by Brent's method to
-    about 1e-8. In columns of up to 512 values every step is looked at between whose ends the distance may be lowest.
-    The status says whether the scan saw another minimum less than twice as high. Two distinct values look equally
+    as far as 4/sd(logs) and on as long as they fall, to some 100/sd(logs); if they still fall there, the status is
+    `NOT_CERTIFIED`. Kinks are found to about 1e-10, smooth minima by Brent's method to about 1e-8. In columns of up to
+    512 values every step is looked at between whose ends the distance may be lowest. The status says whether the scan
+    saw another minimum less than twice as high. Two distinct values look equally
     normal under any lambda: theirs is the most likely one. `nll` is the negative log-likelihood at the lambda found.
 
     With `bounds`, the estimators other than "mle" find lambda as without, and it is clipped at the end: what they keep

@@ -149,6 +149,14 @@ def test_scan_is_that_of_the_mirror_image(which):
     assert down[3] == up[3]
 
 
+@pytest.mark.parametrize("which", [KS, PPCC])
+def test_a_criterion_that_falls_as_far_as_is_looked_is_not_certified(which):
+    x = np.array([1e-8, 1.07991068, 1.12794007])  # the least is near 16, 140/sd(logs) away
+    lmbda, value, _, status = found(x, BOX_COX, which, 0.116)
+    assert status == Status.NOT_CERTIFIED
+    assert criterion(x, BOX_COX, which, lmbda + 1.0) < value
+
+
 def test_missing_values_and_rows_without_a_start():
     _, x = COLUMNS["gamma"]
     holes = np.append(x, [math.nan, math.nan])
