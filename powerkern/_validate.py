@@ -77,12 +77,19 @@ def as_rows(X: object, column_names: Sequence[str] | None = None, what: str = "X
 
 def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tuple[NDArray[Any], list[str] | None]:
     """X as a real array of one or two dimensions, and the names of its columns."""
+    values, names, wide = _contents(X, what, column_names)
+    _warn_of_rounding(values, wide, names if column_names is None else column_names, what)
+    return values, names
+
+
+def _contents(
+    X: object, what: str, column_names: Sequence[str] | None = None
+) -> tuple[NDArray[Any], list[str] | None, list[bool]]:
+    """The same, and whether columns, one by one or all, are of integers that float64 may round."""
     refuse_foreign(X, what)
     table = _table(X)
     if table is not None:
-        values = _table_values(table, what)
-        _warn_of_rounding(values, [_is_wide_integer(dtype) for dtype in table.types], column_names or table.names, what)
-        return values, table.names
+        return _table_values(table, what), table.names, [_is_wide_integer(dtype) for dtype in table.types]
     if isinstance(X, np.ma.MaskedArray):
         X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
@@ -95,8 +102,7 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
         # numbers beside text in a list have become text: look for the culprit in the list itself
         cells = values if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
         _reject_array(kind, values.dtype, cells, what, None if column_names is None else list(column_names))
-    _warn_of_rounding(values, [_is_wide_integer(values.dtype)], column_names, what)
-    return values, None
+    return values, None, [_is_wide_integer(values.dtype)]
 
 
 #: Beyond it, integers have no float64 of their own.
@@ -531,9 +537,7 @@ def as_weights(sample_weight: object, n_rows: int, name: str = "sample_weight") 
     ValueError
         If there is not one per row, one is negative, NaN or infinite, or they sum to zero or out of float64's range.
     """
-    if isinstance(sample_weight, np.ndarray) and sample_weight.dtype.kind in "iu":
-        sample_weight = sample_weight.astype(np.float64)  # those beyond 2**53 may be rounded: nobody needs to know
-    values, _ = _read(sample_weight, name)
+    values, *_ = _contents(sample_weight, name)  # no warning of rounding: nothing is lost by it
     if values.shape != (n_rows,):
         raise ValueError(f"{name} has shape {values.shape}, X has {n_rows} rows; pass one weight per row")
     weights = np.ascontiguousarray(values, dtype=np.float64)

@@ -556,6 +556,7 @@ def test_columns_as_fitted(p: int, names: Any, fitted: Any) -> None:
         np.array([1e-280, 0, 0]),
         np.full(3, 1e300),
         np.array([1, 2**60 + 1, 3]),  # no warning of rounding
+        [1, 2**60 + 1, 3],
     ],
 )
 def test_weights(weights: Any) -> None:
@@ -568,7 +569,8 @@ def test_weights(weights: Any) -> None:
 
 def test_weights_in_a_series() -> None:
     pd = pytest.importorskip("pandas")
-    assert_array_equal(as_weights(pd.Series([1, 2], dtype="Int64", name="w"), 2), [1.0, 2.0])
+    for dtype in ("Int64", "int64"):
+        assert_array_equal(as_weights(pd.Series([1, 2**60 + 1], dtype=dtype, name="w"), 2), [1.0, 2.0**60])
 
 
 @pytest.mark.parametrize(
