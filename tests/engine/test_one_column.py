@@ -25,7 +25,7 @@ import json, sys
 def watch(frame, event, argument):
     name = frame.f_code.co_filename.replace("\\\\", "/")
     if "/powerkern/" in name:
-        seen.add(name.split("/powerkern/")[1] + ": " + frame.f_code.co_name)
+        seen.add(name.rsplit("/powerkern/", 1)[1] + ": " + frame.f_code.co_name)
 """
 
 
