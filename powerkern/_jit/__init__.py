@@ -44,6 +44,8 @@ try:
         float32_of,
         float_of,
         fma,
+        pack_eight,
+        pack_every_other,
         prefetch,
         widest_vectors,
     )
@@ -130,6 +132,8 @@ __all__ = [
     "load",
     "named_tuple",
     "numbers_of",
+    "pack_eight",
+    "pack_every_other",
     "prefetch",
     "reduction",
     "runnable_cpus",

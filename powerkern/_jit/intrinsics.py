@@ -80,6 +80,16 @@ def aligned(array: A) -> A:
     return array
 
 
+def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
+    """``out[place : place + 8]`` = eight values of x that are `within` apart, from ``x[first]`` on, as one vector."""
+    out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
+
+
+def pack_every_other(x: npt.NDArray[Any], first: int, out: npt.NDArray[Any], place: int) -> None:
+    """`pack_eight` for values that are two apart: two vectors are read."""
+    pack_eight(x, first, 2, out, place)
+
+
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
     """``sums[8 row + k] += weight t**k`` for k = 0..7, as one vector."""
     for k in range(8):
@@ -120,6 +130,46 @@ def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def
     array = make_array(signature.args[0])(context, builder, args[0])
     array.meminfo, array.parent = (cgutils.get_null_value(x.type) for x in (array.meminfo, array.parent))
     return array._getvalue()
+
+
+def _eight_of(context, builder, array_type, array):  # type: ignore[no-untyped-def]
+    """The first value of an array, and the type of a vector of eight."""
+    return make_array(array_type)(context, builder, array).data, ir.VectorType(
+        context.get_data_type(array_type.dtype), LANES
+    )
+
+
+def _store_eight(builder, vector, data, place):  # type: ignore[no-untyped-def]
+    address = builder.bitcast(builder.gep(data, [place]), vector.type.as_pointer())
+    builder.store(vector, address).align = 4
+
+
+_NUMBER = types.int64
+
+
+@lowered(pack_eight, lambda context, x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
+def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_eight_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
+    vector, index = ir.Constant(kind, ir.Undefined), args[1]
+    for k in range(LANES):
+        vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
+        index = builder.add(index, args[2])
+    _store_eight(builder, vector, out, args[4])
+    return context.get_dummy_value()
+
+
+@lowered(pack_every_other, lambda context, x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
+def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_eight_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
+    halves = []
+    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
+        index = builder.add(args[1], ir.IntType(64)(offset))
+        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
+        halves[-1].align = 4
+    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
+    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
+    _store_eight(builder, vector, out, args[3])
+    return context.get_dummy_value()
 
 
 @lowered(add_powers, lambda context, sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64))

@@ -41,6 +41,8 @@ from powerkern._jit import (
     in_all_lanes,
     inlined,
     kernel,
+    pack_eight,
+    pack_every_other,
     prefetch,
     store,
     widest_vectors,
@@ -66,6 +68,8 @@ _WIDTH = ROW_BLOCK + LANES
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
+# blocks of scratch space that transforms need
+_N_SPARE = 3
 
 #: Adds to fields[:, j], of the fit of column j, what its constants are made of.
 _Step = Callable[[FloatArray, int], None]
@@ -165,8 +169,9 @@ class _Course(NamedTuple):
     length: int
     #: whether they are looked at where they are; else they are packed
     dense: bool
-    #: from values to those to be fetched beforehand
+    #: from values to those to be fetched beforehand, and how many of them are in a cache line
     ahead: int
+    step: int
 
 
 @inlined
@@ -178,21 +183,21 @@ def _along_lines(transform: _Transform, lines: _Lines, p: int, c: FloatArray, ex
     total = height * p
     if course.joined and not upright:
         _repeat(c, p, min(course.width, total))
-    spare, column = aligned(np.empty((4, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
-    packed = borrowed(np.empty(ROW_BLOCK, x.dtype))
-    step = _LINE_BYTES // x.itemsize
+    spare, column = aligned(np.empty((_N_SPARE + 1, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
+    packed = borrowed(spare[_N_SPARE].view(x.dtype))  # where it lies beside them matters: stores delay loads 4 KB away
     for line in range(course.n_lines):
         stop = min(course.width, total - line * course.width)
+        source, begin = line * (course.width // course.length), 0  # of values that are packed
         for k in range(-(-stop // ROW_BLOCK)):
             place = k * ROW_BLOCK
             n = min(ROW_BLOCK, stop - place)
             if course.dense:
                 first = lines.begin + line * (course.width if course.joined else lines.stride) + place
-                for j in range(0, n, step):
+                for j in range(0, n, _LINE_BYTES // x.itemsize):
                     prefetch(x, (first + course.ahead + j,))
                 block = x[first : first + n]
             else:
-                _pack(lines, course, line, place, packed[:n])
+                source, begin = _pack(lines, course, source, begin, packed[:n])
                 block = packed[:n]
             if upright and (course.joined or k == 0):
                 _spread(c, line * height + place, n, height, column)
@@ -220,26 +225,40 @@ def _course_of(lines: _Lines, p: int) -> _Course:
         ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
     else:
         ahead = times * lines.stride
-    return _Course(joined, -(-count // times), length * times, length, dense, ahead)
+    step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
+    return _Course(joined, -(-count // times), length * times, length, dense, ahead, step)
 
 
 @inlined
-def _pack(lines: _Lines, course: _Course, line: int, place: int, packed: FloatArray) -> None:
-    """The values of a line from a place on, one after the other."""
+def _pack(lines: _Lines, course: _Course, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
+    """Values one after the other, from one of a line of the matrix on; returns where those that follow begin."""
     widest_vectors()
-    x, packed, within, begin = borrowed(lines.x), borrowed(packed), lines.within, 0
-    number = line * (course.width // course.length) + place // course.length
-    place %= course.length
-    step = max(1, _LINE_BYTES // (x.itemsize * max(1, abs(within))))
-    while begin < packed.size:
-        n = min(course.length - place, packed.size - begin)
-        first = lines.begin + number * lines.stride + place * within
-        for j in range(0, n, step):
+    x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
+    while place < packed.size:
+        n = min(course.length - begin, packed.size - place)
+        first, j = lines.begin + number * lines.stride + begin * within, 0
+        while j < n:  # a range would divide, for the number of steps
             prefetch(x, (first + course.ahead + j * within,))
-        part = packed[begin : begin + n]
-        for j in range(n):
-            part[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
-        number, place, begin = number + 1, 0, begin + n
+            j += course.step
+        _pack_part(x, first, within, packed[place : place + n])
+        place, begin = place + n, begin + n
+        if begin == course.length:
+            number, begin = number + 1, 0
+    return number, begin
+
+
+@inlined
+def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
+    widest_vectors()
+    whole = packed.size - packed.size % LANES
+    if within == 2:
+        for j in range(0, whole, LANES):
+            pack_every_other(x, first + 2 * j, packed, j)
+    else:
+        for j in range(0, whole, LANES):
+            pack_eight(x, first + j * within, within, packed, j)
+    for j in range(whole, packed.size):
+        packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
 
 
 @inlined
