@@ -49,7 +49,7 @@ def measured(cpu: Cpu) -> dict[str, float]:
 
 
 def least() -> dict[str, dict[str, float]]:
-    """The least of several processes by instruction set, which take turns: what slows one down is not taken for its code."""
+    """The least of several processes by instruction set, which take turns."""
     found = [(cpu.name, measured(cpu)) for _ in range(_ROUNDS) for cpu in targets()]
     names = dict.fromkeys(name for name, _ in found)
     return {name: _least(figures for of, figures in found if of == name) for name in names}
