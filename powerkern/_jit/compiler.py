@@ -28,8 +28,8 @@ from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import BaseNativeLowering
 
 from powerkern._jit.builtins import TakeTwins
-from powerkern._jit.intrinsics import prefer_widest_vectors
 from powerkern._jit.references import counters, counting
+from powerkern._jit.vectors import prefer_widest_vectors
 
 #: Releases of numba whose libraries are known.
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))

@@ -21,6 +21,7 @@ from numba.np.arrayobj import make_array
 
 from powerkern._jit.builtins import lowered
 from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
+from powerkern._jit.vectors import prefer_widest_vectors
 
 A = TypeVar("A", bound=npt.NDArray[Any])
 
@@ -149,12 +150,6 @@ def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-d
 def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
     prefer_widest_vectors(builder.function)
     return context.get_dummy_value()
-
-
-def prefer_widest_vectors(function: Any) -> None:
-    """Let a function have the CPU's widest vectors: LLVM prefers 256 bits where there are 512, slower by up to 1.6."""
-    # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
-    set.add(function.attributes, '"prefer-vector-width"="512"')
 
 
 @lowered(aligned, lambda context, array: array(array))
