@@ -12,7 +12,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import powerkern as pk
 
-from ._measure import FAMILIES, ORDERS, InTurns, Lap, matrix
+from ._measure import FAMILIES, NP_EXP, ORDERS, InTurns, Lap, matrix
 
 #: A million values, as they lie: (n, p, order); a vector has one column. Others are held against the first.
 SHAPES = {
@@ -161,19 +161,19 @@ class _Regime(InTurns):
 
     _measured: ClassVar[tuple[tuple[object, ...], dict[Any, Lap]]] = ((), {})
 
-    def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Call, Lap]:
-        """Laps of this shape and of the best one, of both types, on one thread and of this one on two."""
+    def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Any, Lap]:
+        """Laps of this shape and of the best one, of both types, on one thread, of this one on two, and of np.exp."""
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:
             every = [(shape, dtype, k) for dtype in DTYPES for k in (1, 2)] + [(BEST, dtype, 1) for dtype in DTYPES]
             calls = {call: _call(job, family, output, call) for call in every}
-            _Regime._measured = regime, self.compare(calls)
+            _Regime._measured = regime, self.compare_on_free_cores(calls)
         return _Regime._measured[1]
 
-    def chosen(self, where: tuple[str, str, str, str], *calls: Call) -> list[Lap]:
+    def chosen(self, where: tuple[str, str, str, str], *calls: Call | str) -> list[Lap]:
         """Of these laps some, which become those of this figure."""
         every = self.laps_of(*where)
-        self.laps = {", ".join(map(str, call)): every[call] for call in calls}
+        self.laps = {call if isinstance(call, str) else ", ".join(map(str, call)): every[call] for call in calls}
         return list(self.laps.values())
 
 
@@ -201,13 +201,17 @@ class Float32(_Regime):
 
 
 class Threads(_Regime):
-    """How many times faster two threads are than one, by the clock."""
+    """How many times faster two threads are than one, by the clock, and those of np.exp in the same laps."""
 
     params = (JOBS, ["yeo-johnson"], ["standardized"], ["20 x 50000", "vector"], DTYPES)
     param_names = ("job", "family", "output", "shape", "dtype")
 
     def track_two_over_one(self, job: str, family: str, output: str, shape: str, dtype: str) -> float:
-        one, two = self.chosen((job, family, output, shape), *((shape, dtype, k) for k in (1, 2)))
+        one, two, *_ = self.chosen((job, family, output, shape), (shape, dtype, 1), (shape, dtype, 2), *NP_EXP)
+        return one.wall / two.wall
+
+    def track_np_exp(self, job: str, family: str, output: str, shape: str, dtype: str) -> float:
+        one, two = self.chosen((job, family, output, shape), *NP_EXP)
         return one.wall / two.wall
 
 

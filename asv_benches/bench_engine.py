@@ -9,23 +9,16 @@ import numpy as np
 from powerkern._engine.by_column import for_each_group
 from powerkern.kernels import columnwise
 
-from ._measure import InTurns, matrix
+from ._measure import NP_EXP, InTurns, matrix, passes_of_np_exp
 
 
 class Cores(InTurns):
     """What this machine gives to two threads at the moment: np.exp of data in their caches."""
 
     def track_thread_scaling(self) -> float:
-        x = np.linspace(-1.0, 1.0, 20_000)
-        outs = np.empty((2, x.size))
-
-        def work(out: np.ndarray) -> None:
-            for _ in range(500):
-                np.exp(x, out=out)
-
         with ThreadPoolExecutor(2) as pool:
-            self.compare({"one": lambda: [*map(work, outs)], "two": lambda: [*pool.map(work, outs)]})
-        return self.ratio("one", "two")
+            self.compare(passes_of_np_exp(pool))
+        return self.ratio(*NP_EXP)
 
 
 class Gather(InTurns):

@@ -21,6 +21,7 @@ from numba.np.arrayobj import make_array
 
 from powerkern._jit.builtins import lowered
 from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
+from powerkern._jit.vectors import prefer_widest_vectors
 
 A = TypeVar("A", bound=npt.NDArray[Any])
 
@@ -197,8 +198,7 @@ def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-d
 
 @lowered(widest_vectors, lambda context: types.none())
 def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
-    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+    prefer_widest_vectors(builder.function)
     return context.get_dummy_value()
 
 
