@@ -133,14 +133,13 @@ def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def
     return array._getvalue()
 
 
-def _eight_of(context, builder, array_type, array):  # type: ignore[no-untyped-def]
-    """The first value of an array, and the type of a vector of eight."""
-    return make_array(array_type)(context, builder, array).data, ir.VectorType(
-        context.get_data_type(array_type.dtype), LANES
-    )
+def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
+    """Where the values of an array begin, and the type of a vector of eight."""
+    kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
+    return make_array(array_type)(context, builder, array).data, kind
 
 
-def _store_eight(builder, vector, data, place):  # type: ignore[no-untyped-def]
+def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
     address = builder.bitcast(builder.gep(data, [place]), vector.type.as_pointer())
     builder.store(vector, address).align = 4
 
@@ -150,7 +149,7 @@ _NUMBER = types.int64
 
 @lowered(pack_eight, lambda context, x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
 def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_eight_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
     vector, index = ir.Constant(kind, ir.Undefined), args[1]
     for k in range(LANES):
         vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
@@ -161,7 +160,7 @@ def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-d
 
 @lowered(pack_every_other, lambda context, x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
 def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    (x, kind), (out, _) = (_eight_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
     halves = []
     for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
         index = builder.add(args[1], ir.IntType(64)(offset))

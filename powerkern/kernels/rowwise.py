@@ -38,12 +38,15 @@ from powerkern._jit import (
     aligned,
     borrowed,
     entry,
+    first_lanes,
     in_all_lanes,
     inlined,
     kernel,
+    load,
     pack_eight,
     pack_every_other,
     prefetch,
+    select,
     store,
     widest_vectors,
 )
@@ -71,8 +74,8 @@ _LINE_BYTES = 64
 # blocks of scratch space that transforms need
 _N_SPARE = 3
 
-#: Adds to fields[:, j], of the fit of column j, what its constants are made of.
-_Step = Callable[[FloatArray, int], None]
+#: Adds to fields[:, :n], of the fits of n columns, what their constants are made of.
+_Begin = Callable[[FloatArray, int], None]
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
@@ -99,8 +102,7 @@ def _lines_at(x: FloatArray, where: IntArray, out: FloatArray, upright: bool) ->
 
 @inlined
 def _by_bands(
-    begin: _Step,
-    settle: _Step,
+    begin: _Begin,
     prepare: _Prepare,
     transform: _Transform,
     n_constants: int,
@@ -109,7 +111,7 @@ def _by_bands(
     found: FloatArray,
     raw_ref: float,
 ) -> None:
-    """BAND columns after BAND columns: constants, in three steps, then values. For `raw_ref` see `_fill`."""
+    """BAND columns after BAND columns: constants, then values. For `raw_ref` see `_fill`."""
     results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
@@ -119,7 +121,7 @@ def _by_bands(
         for k in range(-(-(right - left) // ROW_BLOCK)):
             first = left + k * ROW_BLOCK
             last = min(first + ROW_BLOCK, right)
-            _fill(begin, settle, prepare, results[first:last], raw_ref, c[k])
+            _fill(begin, prepare, results[first:last], raw_ref, c[k])
             for j in range(last - first):
                 found[LOW, first + j] = c[k, LOW, j]
             for j in range(last - first):
@@ -131,7 +133,7 @@ def _by_bands(
 
 
 @inlined
-def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
+def _fill(begin: _Begin, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
     """The constants of up to ROW_BLOCK columns: standardised, or with the reference `raw_ref` where that is not NaN.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
@@ -148,10 +150,7 @@ def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, r
         fields[F_INTERCEPT, j] = 0.0 if raw else fit[INTERCEPT]
         fields[F_LOG_FACTOR, j] = 0.0 if raw else fit[LOG_FACTOR]
         fields[F_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
-    for j in range(n):
-        begin(fields, j)
-    for j in range(n):
-        settle(fields, j)
+    begin(fields, n)
     for j in range(n):
         prepare(fields, c, j)
     for j in range(n):
@@ -272,15 +271,23 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """The constants of n values from number `first` on, of columns of so many values one after the other."""
-    j, begin = first // height, 0
-    end = (j + 1) * height - first
-    while begin < n:
-        block, place = j // ROW_BLOCK, j % ROW_BLOCK
-        for i in range(begin, min(n, end), LANES):
+    """The constants of n values from number `first` on, of columns of so many values one after the other.
+
+    Whole vectors are stored, so up to seven more are written, of the next columns.
+    """
+    widest_vectors()
+    j, end = first // height, height - first % height
+    for i in range(0, n, LANES):
+        if end == i:
+            j, end = j + 1, end + height
+        for k in range(c.shape[1]):
+            store(column, (k, i), in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK]))
+        while end < i + LANES:  # there the next column begins
+            j, before = j + 1, first_lanes(end - i)
             for k in range(c.shape[1]):
-                store(column, (k, i), in_all_lanes(c[block, k, place]))  # up to seven more: the next column's
-        j, begin, end = j + 1, end, end + height
+                next_one = in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK])
+                store(column, (k, i), select(before, load(column, (k, i)), next_one))
+            end += height
 
 
 @inlined
@@ -310,21 +317,8 @@ _ENTRY = (READ_COLUMN, COUNTS, ROWS, ROWS, COLUMN, BOOLEAN)
 
 
 @inlined
-def _no_step(fields: FloatArray, j: int) -> None:
-    """No step before the last."""
-
-
-@inlined
-def _at_once(
-    prepare: _Prepare,
-    transform: _Transform,
-    n_constants: int,
-    lines: _Lines,
-    results: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Constants are made in one step."""
-    _by_bands(_no_step, _no_step, prepare, transform, n_constants, lines, results, found, math.nan)
+def _at_once(fields: FloatArray, n: int) -> None:
+    """Constants are made of nothing else."""
 
 
 @inlined
@@ -337,7 +331,7 @@ def _boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found)
+    _by_bands(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
@@ -350,7 +344,9 @@ def _inv_boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found)
+    _by_bands(
+        _at_once, _inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan
+    )
 
 
 @inlined
@@ -365,13 +361,15 @@ def _boxcox_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _boxcox_standardized_constants,
         boxcox.boxcox_standardized_block,
         boxcox.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -387,13 +385,15 @@ def _boxcox_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _boxcox_unstandardized_constants,
         boxcox.boxcox_unstandardized_block,
         boxcox.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -407,7 +407,16 @@ def _yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS, lines, results, found)
+    _by_bands(
+        _at_once,
+        _yeojohnson_constants,
+        yeojohnson.yeojohnson_block,
+        yeojohnson.CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -420,13 +429,15 @@ def _inv_yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _inv_yeojohnson_constants,
         yeojohnson.inv_yeojohnson_block,
         yeojohnson.CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -442,13 +453,15 @@ def _yeojohnson_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _yeojohnson_standardized_constants,
         yeojohnson.yeojohnson_standardized_block,
         yeojohnson.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -464,13 +477,15 @@ def _yeojohnson_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _yeojohnson_unstandardized_constants,
         yeojohnson.yeojohnson_unstandardized_block,
         yeojohnson.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -507,7 +522,6 @@ def _boxcox_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
     _by_bands(
         single.begin_boxcox,
-        single.settle_boxcox,
         single.boxcox_constants,
         single.boxcox_block,
         single.BOXCOX_CONSTANTS,
@@ -531,7 +545,6 @@ def _inv_boxcox_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
     _by_bands(
         single.begin_boxcox,
-        single.settle_boxcox,
         single.inv_boxcox_constants,
         single.inv_boxcox_block,
         single.INV_BOXCOX_CONSTANTS,
@@ -555,7 +568,6 @@ def _yeojohnson_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
     _by_bands(
         single.begin_yeojohnson,
-        single.settle_yeojohnson,
         single.yeojohnson_constants,
         single.yeojohnson_block,
         single.YEOJOHNSON_CONSTANTS,
@@ -579,7 +591,6 @@ def _inv_yeojohnson_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
     _by_bands(
         single.begin_yeojohnson,
-        single.settle_yeojohnson,
         single.inv_yeojohnson_constants,
         single.inv_yeojohnson_block,
         single.INV_YEOJOHNSON_CONSTANTS,
