@@ -156,7 +156,7 @@ def fit_columns(
 
 def begin(work: Work) -> None:
     """Let other threads take part in the next `fit_columns` with this scratch space."""
-    work.team.turns[:] = 0
+    work.team.counts[OVER] = 0
 
 
 def help_fit(
@@ -187,9 +187,9 @@ def one_pass_columns(
         return
     weights = weights_of(none, columns.shape[1], None)
     for j in range(columns.shape[0]):
-        each.team.task[INDEX] = j
+        each.team.sums[0, INDEX] = j
         one_pass_column(columns[j], none, weights, family, lmbda[j], each, out[j], None)
-    exchange(each.team.turns, OVER, 1)
+    exchange(each.team.counts, OVER, 1)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
@@ -203,9 +203,9 @@ def weighted_columns(
         return
     weights = weights_of(weight, columns.shape[1], True)
     for j in range(columns.shape[0]):
-        each.team.task[INDEX] = j
+        each.team.sums[0, INDEX] = j
         one_pass_column(columns[j], weight, weights, family, lmbda[j], each, out[j], True)
-    exchange(each.team.turns, OVER, 1)
+    exchange(each.team.counts, OVER, 1)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

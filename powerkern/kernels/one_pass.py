@@ -25,7 +25,6 @@ from powerkern.kernels.one_pass_chunks import (
     LogKind,
     Seen,
     Weights,
-    add_powers_of_chunks,
     logs_of_run,
     measured,
     no_logs,
@@ -34,6 +33,7 @@ from powerkern.kernels.one_pass_chunks import (
     rounded,
     take_logs,
     with_first,
+    work_off,
 )
 from powerkern.kernels.one_pass_sums import (
     AnyFloats,
@@ -46,7 +46,7 @@ from powerkern.kernels.one_pass_sums import (
     weight_at,
 )
 from powerkern.kernels.results import Optimum
-from powerkern.kernels.scratch import CHUNK, SAMPLE, Work
+from powerkern.kernels.scratch import CHUNK, EXPONENT, OF_POWERS, SAMPLE, SIGN_OF_LOGS, Work
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
@@ -188,7 +188,7 @@ def _farthest(column: LogKind, low: int, high: int) -> float:
 
 
 @kernel
-def _sum_up_alone(team: None, column: LogKind, logs: _Logs, exponent: float, moments: FloatArray) -> None:
+def _sum_up_alone(work: None, column: LogKind, logs: _Logs, exponent: float, moments: FloatArray) -> None:
     for i in range(0, logs.d.size, CHUNK):
         end = i + CHUNK
         add_sums(logs.d[i:end], part_of(logs.weight, i, end), exponent, column.sign == 0.0, moments)
@@ -196,13 +196,15 @@ def _sum_up_alone(team: None, column: LogKind, logs: _Logs, exponent: float, mom
 
 @for_none(_sum_up_alone)
 @kernel
-def _sum_up(team: Work, column: LogKind, logs: Any, exponent: float, moments: FloatArray) -> None:
-    """Add the sums of powers of all logs, of those in the scratch space that a team works in, or None."""
-    add_powers_of_chunks(column.sign, logs.d, logs.weight, exponent, team, moments)
+def _sum_up(work: Work, column: LogKind, logs: Any, exponent: float, moments: FloatArray) -> None:
+    """Add the sums of powers of all logs; by a team, which has them in its scratch space, or None."""
+    task = work.team.sums[0]
+    task[OF_POWERS], task[EXPONENT], task[SIGN_OF_LOGS] = 1.0, exponent, column.sign
+    work_off(logs.d, logs.weight, work, moments)
 
 
 @kernel
-def _walk(team: Work | None, column: LogKind, logs: _Logs, start: float, stage: _Stage, moments: FloatArray) -> _Walk:
+def _walk(work: Work | None, column: LogKind, logs: _Logs, start: float, stage: _Stage, moments: FloatArray) -> _Walk:
     """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
     x = at = start
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_ONE_PASS_EVAL)
@@ -213,7 +215,7 @@ def _walk(team: Work | None, column: LogKind, logs: _Logs, start: float, stage: 
             break
         moments[:] = 0.0
         moments[WEIGHT] = logs.total
-        _sum_up(team, column, logs, at, moments)
+        _sum_up(work, column, logs, at, moments)
         if not center(moments):
             break
         if stage.step == math.inf:

@@ -30,6 +30,7 @@ from powerkern.kernels.one_pass_sums import LogSums, add_sums, logs_of_one_sign,
 from powerkern.kernels.scratch import (
     CHUNK,
     DONE,
+    ENDS,
     EXPONENT,
     GAPS,
     INDEX,
@@ -55,8 +56,6 @@ from powerkern.kernels.scratch import (
 #: which follows this one in memory, or later ones of this column where it is longer than that.
 _PREFETCHED, _LINE = 256, 8
 _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
-#: What is noted as the weight of a chunk in which no value is missing.
-_WHOLE = -1.0
 #: How often a thread looks for a chunk before it leaves: some hundred microseconds.
 _PATIENCE = 10_000
 
@@ -176,14 +175,8 @@ def with_first(sums: LogSums, weight: FloatArray | None, n: int) -> LogSums:
     if weight is not None:
         first = measured(weight[:n])
         total, squares = first.total, first.squares
-    return with_weights(sums, total, squares)
-
-
-@kernel
-def with_weights(sums: LogSums, total: float, squares: float) -> LogSums:
-    """The sums of logs of values that weigh more by that."""
-    weight, weight_squares = sums.weight + total, sums.weight_squares + squares
-    return LogSums(sums.total, sums.squares, sums.low, sums.high, weight, weight_squares)
+    total, squares = sums.weight + total, sums.weight_squares + squares
+    return LogSums(sums.total, sums.squares, sums.low, sums.high, total, squares)
 
 
 @kernel
@@ -224,51 +217,34 @@ def assist(columns: FloatArray, weight: FloatArray | None, work: Work) -> None:
 
     `work` is that of the lead, with float32 scratch space of this thread's own.
     """
-    team, idle = work.team, 0
-    while idle < _PATIENCE and fetch(team.turns, OVER) == 0:
+    counts, task, idle = work.team.counts, work.team.sums[0], 0
+    while idle < _PATIENCE and fetch(counts, OVER) == 0:
         idle += 1
-        left = fetch(team.turns, LEFT)
+        left = fetch(counts, LEFT)
         if left > 0:
-            left = fetch_add(team.turns, LEFT, -1)
+            left = fetch_add(counts, LEFT, -1)
         if left <= 0:
             pause()
             continue
-        idle, n = 0, int(team.task[SIZE])
+        idle, n = 0, int(task[SIZE])
         if n < columns.shape[1]:
             _do_chunk(left, work.packed[:n], _of_squeezed(weight, work), work)
         else:
-            _do_chunk(left, columns[int(team.task[INDEX])], weight, work)
-        fetch_add(team.turns, DONE, 1)
-
-
-@kernel
-def _work_off(x: FloatArray, weight: FloatArray | None, work: Work) -> int:
-    """Have the task done for all chunks; returns how many there are."""
-    turns, n = work.team.turns, -(-x.size // CHUNK)
-    work.team.task[SIZE] = x.size
-    exchange(turns, DONE, 0)
-    exchange(turns, LEFT, n)
-    left = fetch_add(turns, LEFT, -1)
-    while left > 0:
-        _do_chunk(left, x, weight, work)
-        fetch_add(turns, DONE, 1)
-        left = fetch_add(turns, LEFT, -1)
-    while fetch(turns, DONE) < n:
-        pause()
-    return n
+            _do_chunk(left, columns[int(task[INDEX])], weight, work)
+        fetch_add(counts, DONE, 1)
 
 
 @kernel
 def _do_chunk(left: int, x: FloatArray, weight: FloatArray | None, work: Work) -> None:
     """Do the task for the first of so many chunks, the last of the column."""
-    task = work.team.task
+    task = work.team.sums[0]
     k = -(-x.size // CHUNK) - left
     start, end = k * CHUNK, min((k + 1) * CHUNK, x.size)
-    own, d, found = part_of(weight, start, end), work.spare[start:end], work.team.sums[k]
+    own, d, found = part_of(weight, start, end), work.spare[start:end], work.team.sums[k + 1]
     found[:] = 0.0
     if task[OF_POWERS] != 0.0:
         add_sums(d, own, task[EXPONENT], task[SIGN_OF_LOGS] == 0.0, found)
-    elif fetch(work.team.turns, STOPPED) == 0:
+    elif fetch(work.team.counts, STOPPED) == 0:
         _logs_of_chunk(x, start, end, own, d, found, work)
 
 
@@ -277,7 +253,7 @@ def _logs_of_chunk(
     x: FloatArray, start: int, end: int, weight: FloatArray | None, d: FloatArray, found: FloatArray, work: Work
 ) -> None:
     """Logs, run by run, with later values prefetched, and, while they are in the cache, float32 sums of powers."""
-    task, n = work.team.task, end - start
+    task, n = work.team.sums[0], end - start
     kind = LogKind(task[SIGN_OF_LOGS], task[KNOWN] != 0.0, task[OFFSET], task[REF], task[LOG_REF])
     ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
     chunk, d32 = x[start:end], work.d32[:n]
@@ -290,18 +266,15 @@ def _logs_of_chunk(
         seen = logs_of_run(kind, run, own, d[to], d32[to], seen, i)
     sums = seen.sums
     if not _as_expected(kind, sums.low, sums.high):
-        exchange(work.team.turns, STOPPED, 1)
+        exchange(work.team.counts, STOPPED, 1)
         return
     if task[EXPONENT] == task[EXPONENT]:
         add_sums(d32, rounded(weight, task[SCALE], work.weight32[:n]), task[EXPONENT], kind.sign == 0.0, found)
-    if seen.complete < n:
-        sums = with_first(sums, weight, seen.complete)
+    sums = with_first(sums, weight, seen.complete)
     found[LOG_TOTAL], found[LOG_SQUARES] = sums.total, sums.squares
     found[LOG_WEIGHT], found[LOG_WEIGHT_SQUARES] = sums.weight, sums.weight_squares
-    if seen.complete == n:
-        found[LOG_WEIGHT] = _WHOLE
-    ends = work.team.ends[2 * (start // CHUNK) :]
-    ends[0], ends[1] = sums.low, sums.high
+    low = ENDS + 2 * (start // CHUNK)
+    work.team.counts[low], work.team.counts[low + 1] = sums.low, sums.high
 
 
 # --- all chunks, by the lead ---------------------------------------------------------------------------
@@ -315,54 +288,38 @@ def take_logs(
 
     Where a value is not finite or of an unexpected sign the ends say so, and nothing else holds.
     """
-    task, turns = work.team.task, work.team.turns
+    task, counts = work.team.sums[0], work.team.counts
     task[OF_POWERS], task[EXPONENT], task[SCALE], task[GAPS] = 0.0, exponent, weights.scale, gaps
     task[SIGN_OF_LOGS], task[KNOWN], task[OFFSET], task[REF], task[LOG_REF] = kind
-    exchange(turns, STOPPED, 0)
-    n = _work_off(x, weights.values, work)
+    exchange(counts, STOPPED, 0)
     moments[:] = 0.0
-    if fetch(turns, STOPPED) != 0:
+    n, sums = work_off(x, weights.values, work, moments), no_logs(kind)
+    if fetch(counts, STOPPED) != 0:
         return LogSums(0.0, 0.0, INF_BITS, INF_BITS, 0.0, 0.0)
-    sums, n_whole = no_logs(kind), 0
     for k in range(n):
-        found, ends = work.team.sums[k], work.team.ends[2 * k : 2 * k + 2]
-        _add_moments(found, moments)
-        whole = found[LOG_WEIGHT] == _WHOLE
-        n_whole += whole
-        own = LogSums(found[LOG_TOTAL], found[LOG_SQUARES], ends[0], ends[1], 0.0, 0.0)
-        if not whole:
-            own = with_weights(own, found[LOG_WEIGHT], found[LOG_WEIGHT_SQUARES])
+        found, low = work.team.sums[k + 1], ENDS + 2 * k
+        total, squares = found[LOG_WEIGHT], found[LOG_WEIGHT_SQUARES]
+        own = LogSums(found[LOG_TOTAL], found[LOG_SQUARES], counts[low], counts[low + 1], total, squares)
         sums = joined(kind, sums, own)
-    if n_whole == n:
-        sums = with_weights(sums, weights.total, weights.squares)
-    elif n_whole > 0:
-        sums = _with_whole_chunks(sums, x.size, weights.values, work)
     moments[WEIGHT] = weights.scale * sums.weight
     return sums
 
 
 @kernel
-def _with_whole_chunks(sums: LogSums, size: int, weight: FloatArray | None, work: Work) -> LogSums:
-    """The sums of logs, with the weights of chunks in which no value is missing."""
-    for k in range(-(-size // CHUNK)):
-        if work.team.sums[k, LOG_WEIGHT] == _WHOLE:
-            start, end = k * CHUNK, min((k + 1) * CHUNK, size)
-            sums = with_first(sums, part_of(weight, start, end), end - start)
-    return sums
-
-
-@kernel
-def add_powers_of_chunks(
-    sign: float, d: FloatArray, weight: FloatArray | None, exponent: float, work: Work, moments: FloatArray
-) -> None:
-    """Add the sums of powers over the logs `d` in ``work.spare``; `sign` is that of `LogKind`."""
-    task = work.team.task
-    task[OF_POWERS], task[EXPONENT], task[SIGN_OF_LOGS] = 1.0, exponent, sign
-    for k in range(_work_off(d, weight, work)):
-        _add_moments(work.team.sums[k], moments)
-
-
-@kernel
-def _add_moments(found: FloatArray, moments: FloatArray) -> None:
-    for i in range(N_MOMENTS):
-        moments[i] += found[i]
+def work_off(x: FloatArray, weight: FloatArray | None, work: Work, moments: FloatArray) -> int:
+    """Have the task done for all chunks, and add their sums of powers to `moments`; returns how many there are."""
+    counts, sums, n = work.team.counts, work.team.sums, -(-x.size // CHUNK)
+    sums[0, SIZE] = x.size
+    exchange(counts, DONE, 0)
+    exchange(counts, LEFT, n)
+    left = fetch_add(counts, LEFT, -1)
+    while left > 0:
+        _do_chunk(left, x, weight, work)
+        fetch_add(counts, DONE, 1)
+        left = fetch_add(counts, LEFT, -1)
+    while fetch(counts, DONE) < n:
+        pause()
+    for k in range(1, n + 1):
+        for i in range(N_MOMENTS):
+            moments[i] += sums[k, i]
+    return n

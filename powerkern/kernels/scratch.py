@@ -15,24 +15,22 @@ SAMPLE = 4096
 #: Values of a column that a thread of a team takes at a time; two arrays of float32 of them fit the L1 cache.
 CHUNK = 2048
 
-#: Counters of `Team.turns`, in cache lines of their own: chunks that nobody has taken, those that are done, whether a
-#: value was not as expected, whether there is nothing more to come.
-LEFT, DONE, STOPPED, OVER = range(0, 64, 16)
-#: Numbers of `Team.task`: whether sums of powers in float64 are wanted or logs, with float32 sums unless the exponent
-#: is NaN; of how many values of which column; the factor of weights in float32; whether many values may be missing;
-#: which logs.
+#: Counters of `Team.counts`, in cache lines of their own: chunks that nobody has taken, those that are done, whether a
+#: value was not as expected, whether there is nothing more to come. Then the bits of the ends of each chunk's values.
+LEFT, DONE, STOPPED, OVER, ENDS = range(0, 80, 16)
+#: The first row of `Team.sums`, what is to be done: whether sums of powers in float64 are wanted or logs, with float32
+#: sums unless the exponent is NaN; of how many values of which column; the factor of weights in float32; whether many
+#: values may be missing; which logs.
 OF_POWERS, EXPONENT, SIZE, INDEX, SCALE, GAPS, SIGN_OF_LOGS, KNOWN, OFFSET, REF, LOG_REF = range(11)
-#: What is found of a chunk: N_MOMENTS sums of powers, the sums of logs.
+#: Each further row, what is found of a chunk: N_MOMENTS sums of powers, the sums of logs.
 LOG_TOTAL, LOG_SQUARES, LOG_WEIGHT, LOG_WEIGHT_SQUARES = range(N_MOMENTS, N_MOMENTS + 4)
 
 
 class Team(NamedTuple):
     """What threads that work on one column have in common."""
 
-    turns: IntArray
-    task: FloatArray
-    sums: FloatArray  #: of each chunk
-    ends: IntArray  #: bits of the ends of each chunk's values
+    counts: IntArray
+    sums: FloatArray
 
 
 class Work(NamedTuple):
@@ -51,7 +49,7 @@ class Work(NamedTuple):
 
 #: The types of `Scratch` and `Work`, for the signatures of entries.
 SCRATCH = named_tuple(Scratch, ROWS, ROWS)
-_TEAM = named_tuple(Team, COUNTS, COLUMN, ROWS, COUNTS)
+_TEAM = named_tuple(Team, COUNTS, ROWS)
 WORK = named_tuple(Work, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN32, COLUMN32, SCRATCH, _TEAM)
 
 
@@ -72,8 +70,7 @@ def _in_float32() -> tuple[Float32Array, Float32Array]:
 
 def _new_team(n: int) -> Team:
     n_chunks = -(-n // CHUNK)
-    turns, ends = np.zeros(OVER + 16, np.int64), np.empty(2 * n_chunks, np.int64)
-    return Team(turns, np.zeros(LOG_REF + 1), np.empty((n_chunks, LOG_WEIGHT_SQUARES + 1)), ends)
+    return Team(np.zeros(ENDS + 2 * n_chunks, np.int64), np.zeros((1 + n_chunks, LOG_WEIGHT_SQUARES + 1)))
 
 
 def for_assistant(work: Work) -> Work:
@@ -94,5 +91,5 @@ def borrowed_work(work: Work) -> Work:
         borrowed(work.d32),
         borrowed(work.weight32),
         Scratch(borrowed(work.scratch.y), borrowed(work.scratch.moments)),
-        Team(borrowed(work.team.turns), borrowed(work.team.task), borrowed(work.team.sums), borrowed(work.team.ends)),
+        Team(borrowed(work.team.counts), borrowed(work.team.sums)),
     )

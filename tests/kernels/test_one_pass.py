@@ -460,7 +460,7 @@ def fitted_together(columns, family, weight, n_assistants):
     mle.fit_columns(*arguments, out)
     for thread in assistants:
         thread.join()
-    assert arguments[-1].team.turns[OVER]
+    assert arguments[-1].team.counts[OVER]
     return out
 
 
@@ -486,14 +486,14 @@ def test_assistants_take_what_is_left():
     n = 3 * CHUNK - 5
     work, d = new_work(n), np.random.default_rng(4).normal(size=n)
     work.spare[:n], team = d, work.team
-    team.task[[OF_POWERS, EXPONENT, SIGN_OF_LOGS, SIZE]] = 1.0, 0.7, 1.0, n
-    team.turns[CHUNKS_LEFT] = 2  # the first is somebody else's
-    team.sums[0] = np.nan
+    team.sums[0, [OF_POWERS, EXPONENT, SIGN_OF_LOGS, SIZE]] = 1.0, 0.7, 1.0, n
+    team.counts[CHUNKS_LEFT] = 2  # the first is somebody else's
+    team.sums[1] = np.nan
     mle.help_fit(d[None], np.empty(0), BOX_COX, np.array([np.nan]), work, np.empty((1, N_RESULTS)))
-    assert team.turns[DONE] == 2
-    assert team.turns[CHUNKS_LEFT] <= 0
-    assert np.isnan(team.sums[0]).all()
+    assert team.counts[DONE] == 2
+    assert team.counts[CHUNKS_LEFT] <= 0
+    assert np.isnan(team.sums[1]).all()
     for k in (1, 2):
         moments = np.zeros(lk.N_MOMENTS)
         ps.add_sums(d[k * CHUNK : (k + 1) * CHUNK], None, 0.7, False, moments)
-        np.testing.assert_allclose(team.sums[k, : lk.N_MOMENTS], moments, rtol=1e-12)
+        np.testing.assert_allclose(team.sums[k + 1, : lk.N_MOMENTS], moments, rtol=1e-12)
