@@ -22,7 +22,8 @@ Seven decorators and a few bit-level functions are all that the rest of the pack
     Registers the kernel that stands for a public Python function inside jitted code.
 
 ``settings`` holds numba's options, ``compiler`` what of numba's compiler kernels go through, ``contexts`` what it
-remembers meanwhile, ``builtins`` Python's own functions in them, ``calls`` how jitted code calls them, ``linkage`` what
+remembers meanwhile, ``builtins`` Python's own functions in them, ``vectors`` how wide theirs
+are, ``calls`` how jitted code calls them, ``linkage`` what
 makes them their entry's own, ``decorators`` what is listed above, ``entries`` the compilation, ``notice`` what is said
 of it on a terminal, ``cache`` what of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one
 process writes at a time, for one of ``cpus`` or all that cover it), and ``intrinsics`` and ``lanes`` what plain numba
@@ -47,6 +48,8 @@ try:
         float32_of,
         float_of,
         fma,
+        pack_eight,
+        pack_every_other,
         pause,
         prefetch,
         widest_vectors,
@@ -56,6 +59,7 @@ try:
         Lanes,
         Mask,
         any_lane,
+        first_lanes,
         in_all_lanes,
         load,
         select,
@@ -127,6 +131,7 @@ __all__ = [
     "exchange",
     "fetch",
     "fetch_add",
+    "first_lanes",
     "float32_of",
     "float_of",
     "fma",
@@ -137,6 +142,8 @@ __all__ = [
     "load",
     "named_tuple",
     "numbers_of",
+    "pack_eight",
+    "pack_every_other",
     "pause",
     "prefetch",
     "reduction",

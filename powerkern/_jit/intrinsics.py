@@ -22,6 +22,7 @@ from numba.np.arrayobj import make_array
 
 from powerkern._jit.builtins import lowered
 from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
+from powerkern._jit.vectors import prefer_widest_vectors
 
 A = TypeVar("A", bound=npt.NDArray[Any])
 Counts = npt.NDArray[np.int64]
@@ -80,6 +81,16 @@ def borrowed(array: A) -> A:
 def aligned(array: A) -> A:
     """The same array of float64, moved up to where a cache line begins: its last seven numbers must not be used."""
     return array
+
+
+def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
+    """``out[place : place + 8]`` = eight values of x that are `within` apart, from ``x[first]`` on, as one vector."""
+    out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
+
+
+def pack_every_other(x: npt.NDArray[Any], first: int, out: npt.NDArray[Any], place: int) -> None:
+    """`pack_eight` for values that are two apart: two vectors are read."""
+    pack_eight(x, first, 2, out, place)
 
 
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
@@ -153,6 +164,45 @@ def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def
     return array._getvalue()
 
 
+def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
+    """Where the values of an array begin, and the type of a vector of eight."""
+    kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
+    return make_array(array_type)(context, builder, array).data, kind
+
+
+def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
+    address = builder.bitcast(builder.gep(data, [place]), vector.type.as_pointer())
+    builder.store(vector, address).align = 4
+
+
+_NUMBER = types.int64
+
+
+@lowered(pack_eight, lambda context, x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
+def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
+    vector, index = ir.Constant(kind, ir.Undefined), args[1]
+    for k in range(LANES):
+        vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
+        index = builder.add(index, args[2])
+    _store_eight(builder, vector, out, args[4])
+    return context.get_dummy_value()
+
+
+@lowered(pack_every_other, lambda context, x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
+def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
+    halves = []
+    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
+        index = builder.add(args[1], ir.IntType(64)(offset))
+        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
+        halves[-1].align = 4
+    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
+    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
+    _store_eight(builder, vector, out, args[3])
+    return context.get_dummy_value()
+
+
 @lowered(add_powers, lambda context, sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64))
 def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
     index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
@@ -178,8 +228,7 @@ def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-d
 
 @lowered(widest_vectors, lambda context: types.none())
 def _widest_vectors(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    # llvmlite knows no string attributes: slip past its whitelist, the printed IR is valid LLVM
-    set.add(builder.function.attributes, '"prefer-vector-width"="512"')
+    prefer_widest_vectors(builder.function)
     return context.get_dummy_value()
 
 
