@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.blocks import column_groups, team_size
-from powerkern._engine.gather import FitScratch, Scratch, as_float64, contiguous_columns, gathered
+from powerkern._engine.gather import FitScratch, Scratch, as_float64, columns_to_be_copied, contiguous_columns, gathered
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, with_assistants, work_off
 from powerkern._typing import FloatArray
@@ -100,16 +100,14 @@ def fit_part(
 ) -> None:
     """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are.
 
-    Long ones with so many threads `together` on each.
+    Long ones perhaps with several threads `together` on each.
     """
+    if together > 1:
+        _fit_together(part, family, lmbda, weight, scratch, out, together)
+        return
     if part.shape[0] > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
-        arguments = columns, weight, family, lmbda, scratch.work, out
-        if together == 1:
-            mle.fit_columns(*arguments)
-        else:
-            mle.begin(scratch.work)
-            with_assistants(lambda: mle.fit_columns(*arguments), lambda: mle.help_fit(*arguments), together - 1)
+        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
         return
     each = weight if weight.size else np.ones(part.shape[0])
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
@@ -118,6 +116,22 @@ def fit_part(
         rest = out[left]
         mle.two_pass_columns(gathered(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
         out[left] = rest
+
+
+def _fit_together(
+    part: Columns,
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    scratch: FitScratch,
+    out: FloatArray,
+    n_threads: int,
+) -> None:
+    """Fit long columns one after the other, all threads on each."""
+    columns, copies = columns_to_be_copied(part, scratch)
+    arguments = columns, weight, family, lmbda, scratch.work, out
+    mle.begin(scratch.work)
+    with_assistants(lambda: mle.fit_columns(*arguments), lambda: mle.help_fit(*arguments), n_threads - 1, copies)
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
