@@ -332,7 +332,9 @@ def quanta_for(weight: FloatArray) -> FloatArray:
 
 def starts_of(cells: FloatArray) -> IntArray:
     """Where the bins of each column start, and where the last ones end."""
-    return np.concatenate([[0], np.cumsum(cells[:, sketch.G_BINS])]).astype(np.int64)
+    starts = np.zeros(len(cells) + 1, dtype=np.int64)
+    cells[:, sketch.G_BINS].astype(np.int64).cumsum(out=starts[1:])
+    return starts
 
 
 def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: FloatArray, n_threads: int) -> Sketches:
