@@ -169,7 +169,7 @@ def with_assistants(
 
 def _end(helpers: list[Helper], endings: Endings) -> None:
     """Wait for helpers that have begun, and raise what one of them raised."""
-    failures = _failures(endings, called_off(helpers, endings))
+    failures = _failures(endings, called_off(helpers, endings)) if helpers else []
     if failures:
         raise failures.pop()
 
