@@ -261,9 +261,16 @@ def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return builder.gep(make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
 
 
+#: What makes a CPU rest for some ten cycles, by architecture, and its argument.
+_barrier = ("llvm.aarch64.isb", [ir.IntType(32)(15)])
+_PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": _barrier, "arm64": _barrier}
+
+
 @lowered(pause, lambda context: types.none())
 def _pause(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    if builder.module.triple.startswith(("x86_64", "i386", "i686", "amd64")):
-        function_type = ir.FunctionType(ir.VoidType(), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.x86.sse2.pause"), [])
+    architecture = builder.module.triple.split("-")[0]
+    if architecture in _PAUSES:
+        name, numbers = _PAUSES[architecture]
+        function_type = ir.FunctionType(ir.VoidType(), [number.type for number in numbers])
+        builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), numbers)
     return context.get_dummy_value()
