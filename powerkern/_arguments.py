@@ -73,7 +73,7 @@ def given_bounds(bounds: object, p: int, name: str = "bounds") -> FloatArray:
         If there are not `p` of them (or one), one is NaN, or they are no interval.
     """
     if bounds is None:
-        bounds = None, None
+        return np.repeat([[-math.inf], [math.inf]], p, axis=1)
     try:
         pair = list(bounds)  # type: ignore[call-overload]
     except TypeError:

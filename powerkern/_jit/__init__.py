@@ -22,7 +22,8 @@ Seven decorators and a few bit-level functions are all that the rest of the pack
     Registers the kernel that stands for a public Python function inside jitted code.
 
 ``settings`` holds numba's options, ``compiler`` what of numba's compiler kernels go through, ``contexts`` what it
-remembers meanwhile, ``builtins`` Python's own functions in them, ``calls`` how jitted code calls them, ``linkage`` what
+remembers meanwhile, ``builtins`` Python's own functions in them, ``vectors`` how wide theirs
+are, ``calls`` how jitted code calls them, ``linkage`` what
 makes them their entry's own, ``decorators`` what is listed above, ``entries`` the compilation, ``notice`` what is said
 of it on a terminal, ``cache`` what of it is kept on disk (in ``folders`` that can be trusted, as ``files`` that one
 process writes at a time, for one of ``cpus`` or all that cover it), and ``intrinsics`` and ``lanes`` what plain numba
@@ -41,9 +42,15 @@ try:
         bits32_of,
         bits_of,
         borrowed,
+        exchange,
+        fetch,
+        fetch_add,
         float32_of,
         float_of,
         fma,
+        pack_eight,
+        pack_every_other,
+        pause,
         prefetch,
         widest_vectors,
     )
@@ -53,6 +60,7 @@ try:
         Lanes,
         Mask,
         any_lane,
+        first_lanes,
         in_all_lanes,
         in_lanes_of,
         load,
@@ -124,6 +132,10 @@ __all__ = [
     "compiled_as",
     "cpu_levels",
     "entry",
+    "exchange",
+    "fetch",
+    "fetch_add",
+    "first_lanes",
     "float32_of",
     "float_of",
     "fma",
@@ -135,6 +147,9 @@ __all__ = [
     "load",
     "named_tuple",
     "numbers_of",
+    "pack_eight",
+    "pack_every_other",
+    "pause",
     "prefetch",
     "reduction",
     "runnable_cpus",

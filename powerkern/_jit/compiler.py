@@ -29,6 +29,7 @@ from numba.core.typed_passes import BaseNativeLowering
 
 from powerkern._jit.builtins import TakeTwins
 from powerkern._jit.references import counters, counting
+from powerkern._jit.vectors import prefer_widest_vectors
 
 #: Releases of numba whose libraries are known.
 KNOWN = tuple(f"0.{minor}." for minor in range(63, 69))
@@ -63,7 +64,7 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def add_ir_module(self, ir_module: Any) -> None:
         """Take in the code of the kernel's one function."""
-        module = counting(ir_module)
+        module = parsed(ir_module)
         _simplify(module, self._codegen)
         self._final_module.link_in(module)
         self._final_module.link_in(counters())
@@ -101,6 +102,13 @@ class KernelLibrary(JITCodeLibrary):  # type: ignore[misc]
 
     def _own_module(self) -> Any:
         return super()._get_module_for_linking()
+
+
+def parsed(ir_module: Any) -> Any:
+    """The code of a kernel or an entry, as it is taken in: how it counts references, and how wide its vectors are."""
+    for function in ir_module.functions:
+        prefer_widest_vectors(function)
+    return counting(ir_module)
 
 
 def _simplify(module: Any, codegen: Any) -> None:

@@ -18,8 +18,8 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import LoweringPass, register_pass
 
-from powerkern._jit.compiler import KNOWN, MANGLED, is_counted
-from powerkern._jit.references import count_no_more, counters, counting
+from powerkern._jit.compiler import KNOWN, MANGLED, is_counted, parsed
+from powerkern._jit.references import count_no_more, counters
 
 
 class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
@@ -32,7 +32,7 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
         if ir_module.name == "wrapper":
             super().add_ir_module(ir_module)
         else:
-            self.add_llvm_module(counting(ir_module))
+            self.add_llvm_module(parsed(ir_module))
             self._final_module.link_in(counters())
 
     def _optimize_final_module(self) -> None:

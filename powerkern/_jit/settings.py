@@ -1,8 +1,7 @@
 """The options that everything is compiled with, and the switches of numba that change the code.
 
 Measured facts behind the choices (numba 0.68, see docs/numerics): ``fastmath=True`` would delete NaN checks; the
-default error model raises ZeroDivisionError; LLVM prefers 256-bit vectors on CPUs with AVX-512, which costs the hot
-loops a factor of 1.3 to 1.6, hence `widest_vectors`.
+default error model raises ZeroDivisionError.
 """
 
 from __future__ import annotations

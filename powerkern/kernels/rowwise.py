@@ -38,10 +38,15 @@ from powerkern._jit import (
     aligned,
     borrowed,
     entry,
+    first_lanes,
     in_all_lanes,
     inlined,
     kernel,
+    load,
+    pack_eight,
+    pack_every_other,
     prefetch,
+    select,
     store,
     widest_vectors,
 )
@@ -66,13 +71,20 @@ _WIDTH = ROW_BLOCK + LANES
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
+# blocks of scratch space that transforms need
+_N_SPARE = 3
+# a multiple of all vectors' lengths
+_WHOLE = 16
 
-#: Adds to fields[:, j], of the fit of column j, what its constants are made of.
-_Step = Callable[[FloatArray, int], None]
+#: Adds to fields[:, :n], of the fits of n columns, what their constants are made of.
+_Begin = Callable[[FloatArray, int], None]
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
+#: Whether the values of a column with this lambda are to be transformed apart, and the transform: see `_Apart`.
+_IsDear = Callable[[float], bool]
+_Dear = Callable[[FloatArray, FloatArray], None]
 
 
 class _Lines(NamedTuple):
@@ -95,17 +107,18 @@ def _lines_at(x: FloatArray, where: IntArray, out: FloatArray, upright: bool) ->
 
 @inlined
 def _by_bands(
-    begin: _Step,
-    settle: _Step,
+    begin: _Begin,
     prepare: _Prepare,
     transform: _Transform,
+    is_dear: _IsDear,
+    dear: _Dear,
     n_constants: int,
     lines: _Lines,
     results: FloatArray,
     found: FloatArray,
     raw_ref: float,
 ) -> None:
-    """BAND columns after BAND columns: constants, in three steps, then values. For `raw_ref` see `_fill`."""
+    """BAND columns after BAND columns: constants, then values. For `raw_ref` see `_fill`."""
     results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
@@ -115,7 +128,7 @@ def _by_bands(
         for k in range(-(-(right - left) // ROW_BLOCK)):
             first = left + k * ROW_BLOCK
             last = min(first + ROW_BLOCK, right)
-            _fill(begin, settle, prepare, results[first:last], raw_ref, c[k])
+            _fill(begin, prepare, results[first:last], raw_ref, c[k])
             for j in range(last - first):
                 found[LOW, first + j] = c[k, LOW, j]
             for j in range(last - first):
@@ -123,11 +136,37 @@ def _by_bands(
         of = lines.begin + left * (lines.stride if upright else lines.within)
         to = out[left * (lines.out_stride if upright else 1) :]
         band = _Lines(lines.x, of, lines.stride, lines.within, lines.height, to, lines.out_stride, upright)
-        _along_lines(transform, band, right - left, c, found[EXTREME, left:right])
+        _along_lines(transform, is_dear, dear, band, c, results[left:right, LMBDA], found[EXTREME, left:right])
 
 
 @inlined
-def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
+def _all_alike(
+    begin: _Begin,
+    prepare: _Prepare,
+    transform: _Transform,
+    n_constants: int,
+    lines: _Lines,
+    results: FloatArray,
+    found: FloatArray,
+    raw_ref: float,
+) -> None:
+    """`_by_bands` with one transform for all columns."""
+    _by_bands(begin, prepare, transform, _never, _nothing, n_constants, lines, results, found, raw_ref)
+
+
+@inlined
+def _never(lmbda: float) -> bool:
+    """No column is dear."""
+    return False
+
+
+@inlined
+def _nothing(values: FloatArray, lmbdas: FloatArray) -> None:
+    """Nothing to do."""
+
+
+@inlined
+def _fill(begin: _Begin, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
     """The constants of up to ROW_BLOCK columns: standardised, or with the reference `raw_ref` where that is not NaN.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
@@ -144,16 +183,28 @@ def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, r
         fields[F_INTERCEPT, j] = 0.0 if raw else fit[INTERCEPT]
         fields[F_LOG_FACTOR, j] = 0.0 if raw else fit[LOG_FACTOR]
         fields[F_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
-    for j in range(n):
-        begin(fields, j)
-    for j in range(n):
-        settle(fields, j)
+    begin(fields, n)
     for j in range(n):
         prepare(fields, c, j)
     for j in range(n):
         c[LOW, j] = math.inf if fields[F_PASSES, j] > 0.0 else c[LOW, j]
     for j in range(n):
         c[HIGH, j] = -math.inf if fields[F_PASSES, j] > 0.0 else c[HIGH, j]
+
+
+class _Apart(NamedTuple):
+    """Values that wait until there are enough of them: they need another transform than those around them.
+
+    One by one, they would take as long as a vector full of them.
+    """
+
+    #: numbers of the columns that they are of, in a line that may have columns more than once, and their lambdas
+    columns: IntArray
+    column_lmbdas: FloatArray
+    values: FloatArray
+    lmbdas: FloatArray
+    #: where in `out` their images go
+    places: IntArray
 
 
 class _Course(NamedTuple):
@@ -165,44 +216,109 @@ class _Course(NamedTuple):
     length: int
     #: whether they are looked at where they are; else they are packed
     dense: bool
-    #: from values to those to be fetched beforehand
+    #: from values to those to be fetched beforehand, and how many of them are in a cache line
     ahead: int
+    step: int
 
 
 @inlined
-def _along_lines(transform: _Transform, lines: _Lines, p: int, c: FloatArray, extreme: FloatArray) -> None:
-    """`transform` every block of every line of `p` columns, fetching what comes after it."""
+def _along_lines(
+    transform: _Transform,
+    is_dear: _IsDear,
+    dear: _Dear,
+    lines: _Lines,
+    c: FloatArray,
+    lmbdas: FloatArray,
+    extreme: FloatArray,
+) -> None:
+    """`transform` every block of every line, fetching what comes after it."""
     widest_vectors()
-    x, out, upright, height = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height
+    x, out, upright, height, p = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height, lmbdas.size
     course = _course_of(lines, p)
     total = height * p
     if course.joined and not upright:
         _repeat(c, p, min(course.width, total))
-    spare, column = aligned(np.empty((4, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
-    packed = borrowed(np.empty(ROW_BLOCK, x.dtype))
-    step = _LINE_BYTES // x.itemsize
+    spare, column = aligned(np.empty((_N_SPARE + 1, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
+    packed = borrowed(spare[_N_SPARE].view(x.dtype))  # where it lies beside them matters: stores delay loads 4 KB away
+    numbers, lots = np.empty((2, BAND), np.int64), np.empty((3, BAND))
+    apart = _Apart(numbers[0], lots[0], lots[1], lots[2], numbers[1])
+    n_dear = waiting = at = 0
+    if is_dear(0.0):  # so for any transform with dear columns; for others the compiler leaves all of it out
+        n_dear = _find_dear(is_dear, lmbdas, 1 if upright else course.width // p, apart)
     for line in range(course.n_lines):
         stop = min(course.width, total - line * course.width)
+        source, begin = line * (course.width // course.length), 0  # of values that are packed
         for k in range(-(-stop // ROW_BLOCK)):
             place = k * ROW_BLOCK
             n = min(ROW_BLOCK, stop - place)
             if course.dense:
                 first = lines.begin + line * (course.width if course.joined else lines.stride) + place
-                for j in range(0, n, step):
+                for j in range(0, n, _LINE_BYTES // x.itemsize):
                     prefetch(x, (first + course.ahead + j,))
                 block = x[first : first + n]
             else:
-                _pack(lines, course, line, place, packed[:n])
+                source, begin = _pack(lines, course, source, begin, packed[:n])
                 block = packed[:n]
             if upright and (course.joined or k == 0):
                 _spread(c, line * height + place, n, height, column)
             constants = borrowed(column) if upright else borrowed(c[k])
+            number = (line * height if upright else 0) + place
             if _any_extreme(block, constants):
-                number = line * height if upright else 0
-                _note_extreme(block, constants, number + place, height if upright else 1, extreme)
+                _note_extreme(block, constants, number, height if upright else 1, extreme)
             if out.size > 0:
                 to = line * (course.width if course.joined else lines.out_stride) + place
+                if n_dear > 0 and upright:
+                    waiting, at = _set_apart_of_columns(block, number, height, to, apart, n_dear, waiting, at)
+                elif n_dear > 0:
+                    waiting, at = _set_apart_of_row(block, place, to, apart, n_dear, waiting, at if k > 0 else 0)
                 transform(block, constants, out[to : to + n], spare)
+                if waiting >= ROW_BLOCK:
+                    waiting = _finish(dear, apart, waiting, out)
+    if waiting > 0:
+        _finish(dear, apart, waiting, out)
+
+
+@inlined
+def _find_dear(is_dear: _IsDear, lmbdas: FloatArray, times: int, apart: _Apart) -> int:
+    """List the dear columns of a line that has all columns so many times; returns how many there are."""
+    n = 0
+    for k in range(times):
+        for j in range(lmbdas.size):
+            if is_dear(lmbdas[j]):
+                apart.columns[n], apart.column_lmbdas[n] = k * lmbdas.size + j, lmbdas[j]
+                n += 1
+    return n
+
+
+@inlined
+def _set_apart_of_row(
+    x: FloatArray, first: int, to: int, apart: _Apart, n_dear: int, waiting: int, k: int
+) -> tuple[int, int]:
+    """Let values of dear columns wait, from the k-th of these on; the block begins with a value of column `first`.
+
+    Their images go to places from `to` on. Returns how many wait, and which dear column is next.
+    """
+    while k < n_dear and apart.columns[k] < first + x.size:
+        j = apart.columns[k] - first
+        apart.values[waiting], apart.lmbdas[waiting], apart.places[waiting] = x[j], apart.column_lmbdas[k], to + j
+        waiting, k = waiting + 1, k + 1
+    return waiting, k
+
+
+@inlined
+def _set_apart_of_columns(
+    x: FloatArray, first: int, height: int, to: int, apart: _Apart, n_dear: int, waiting: int, k: int
+) -> tuple[int, int]:
+    """The same where columns lie one after the other; the block begins with value number `first` of them all."""
+    while k < n_dear and apart.columns[k] * height < first + x.size:
+        begin = apart.columns[k] * height - first
+        for j in range(max(begin, 0), min(begin + height, x.size)):
+            apart.values[waiting], apart.lmbdas[waiting], apart.places[waiting] = x[j], apart.column_lmbdas[k], to + j
+            waiting += 1
+        if begin + height > x.size:
+            break
+        k += 1
+    return waiting, k
 
 
 @inlined
@@ -220,26 +336,40 @@ def _course_of(lines: _Lines, p: int) -> _Course:
         ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
     else:
         ahead = times * lines.stride
-    return _Course(joined, -(-count // times), length * times, length, dense, ahead)
+    step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
+    return _Course(joined, -(-count // times), length * times, length, dense, ahead, step)
 
 
 @inlined
-def _pack(lines: _Lines, course: _Course, line: int, place: int, packed: FloatArray) -> None:
-    """The values of a line from a place on, one after the other."""
+def _pack(lines: _Lines, course: _Course, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
+    """Values one after the other, from one of a line of the matrix on; returns where those that follow begin."""
     widest_vectors()
-    x, packed, within, begin = borrowed(lines.x), borrowed(packed), lines.within, 0
-    number = line * (course.width // course.length) + place // course.length
-    place %= course.length
-    step = max(1, _LINE_BYTES // (x.itemsize * max(1, abs(within))))
-    while begin < packed.size:
-        n = min(course.length - place, packed.size - begin)
-        first = lines.begin + number * lines.stride + place * within
-        for j in range(0, n, step):
+    x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
+    while place < packed.size:
+        n = min(course.length - begin, packed.size - place)
+        first, j = lines.begin + number * lines.stride + begin * within, 0
+        while j < n:  # a range would divide, for the number of steps
             prefetch(x, (first + course.ahead + j * within,))
-        part = packed[begin : begin + n]
-        for j in range(n):
-            part[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
-        number, place, begin = number + 1, 0, begin + n
+            j += course.step
+        _pack_part(x, first, within, packed[place : place + n])
+        place, begin = place + n, begin + n
+        if begin == course.length:
+            number, begin = number + 1, 0
+    return number, begin
+
+
+@inlined
+def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
+    widest_vectors()
+    whole = packed.size - packed.size % LANES
+    if within == 2:
+        for j in range(0, whole, LANES):
+            pack_every_other(x, first + 2 * j, packed, j)
+    else:
+        for j in range(0, whole, LANES):
+            pack_eight(x, first + j * within, within, packed, j)
+    for j in range(whole, packed.size):
+        packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
 
 
 @inlined
@@ -253,15 +383,23 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """The constants of n values from number `first` on, of columns of so many values one after the other."""
-    j, begin = first // height, 0
-    end = (j + 1) * height - first
-    while begin < n:
-        block, place = j // ROW_BLOCK, j % ROW_BLOCK
-        for i in range(begin, min(n, end), LANES):
+    """The constants of n values from number `first` on, of columns of so many values one after the other.
+
+    Whole vectors are stored, so up to seven more are written, of the next columns.
+    """
+    widest_vectors()
+    j, end = first // height, height - first % height
+    for i in range(0, n, LANES):
+        if end == i:
+            j, end = j + 1, end + height
+        for k in range(c.shape[1]):
+            store(column, (k, i), in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK]))
+        while end < i + LANES:  # there the next column begins
+            j, before = j + 1, first_lanes(end - i)
             for k in range(c.shape[1]):
-                store(column, (k, i), in_all_lanes(c[block, k, place]))  # up to seven more: the next column's
-        j, begin, end = j + 1, end, end + height
+                next_one = in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK])
+                store(column, (k, i), select(before, load(column, (k, i)), next_one))
+            end += height
 
 
 @inlined
@@ -285,27 +423,27 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
             extreme[(first + j) // height % extreme.size] = 1.0
 
 
+@inlined
+def _finish(dear: _Dear, apart: _Apart, waiting: int, out: FloatArray) -> int:
+    """Write the images of values that wait; returns how many still do."""
+    widest_vectors()
+    values, lmbdas, whole = borrowed(apart.values), borrowed(apart.lmbdas), -(-waiting // _WHOLE) * _WHOLE
+    for j in range(waiting, whole):
+        values[j], lmbdas[j] = values[j - 1], lmbdas[j - 1]
+    dear(values[:whole], lmbdas[:whole])
+    for j in range(waiting):
+        out[apart.places[j]] = values[j]
+    return 0
+
+
 # --- float64 ------------------------------------------------------------------------------------------
 
 _ENTRY = (READ_COLUMN, COUNTS, ROWS, ROWS, COLUMN, BOOLEAN)
 
 
 @inlined
-def _no_step(fields: FloatArray, j: int) -> None:
-    """No step before the last."""
-
-
-@inlined
-def _at_once(
-    prepare: _Prepare,
-    transform: _Transform,
-    n_constants: int,
-    lines: _Lines,
-    results: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Constants are made in one step."""
-    _by_bands(_no_step, _no_step, prepare, transform, n_constants, lines, results, found, math.nan)
+def _at_once(fields: FloatArray, n: int) -> None:
+    """Constants are made of nothing else."""
 
 
 @inlined
@@ -318,7 +456,7 @@ def _boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found)
+    _all_alike(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
@@ -331,7 +469,18 @@ def _inv_boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found)
+    _by_bands(
+        _at_once,
+        _inv_boxcox_constants,
+        boxcox.inv_boxcox_block,
+        boxcox.is_dear,
+        boxcox.inv_boxcox_dear,
+        boxcox.CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -346,13 +495,15 @@ def _boxcox_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _all_alike(
+        _at_once,
         _boxcox_standardized_constants,
         boxcox.boxcox_standardized_block,
         boxcox.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -368,13 +519,15 @@ def _boxcox_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _all_alike(
+        _at_once,
         _boxcox_unstandardized_constants,
         boxcox.boxcox_unstandardized_block,
         boxcox.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -388,7 +541,16 @@ def _yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS, lines, results, found)
+    _all_alike(
+        _at_once,
+        _yeojohnson_constants,
+        yeojohnson.yeojohnson_block,
+        yeojohnson.CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -401,13 +563,17 @@ def _inv_yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _inv_yeojohnson_constants,
         yeojohnson.inv_yeojohnson_block,
+        yeojohnson.is_dear,
+        yeojohnson.inv_yeojohnson_dear,
         yeojohnson.CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -423,13 +589,15 @@ def _yeojohnson_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _all_alike(
+        _at_once,
         _yeojohnson_standardized_constants,
         yeojohnson.yeojohnson_standardized_block,
         yeojohnson.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -445,13 +613,15 @@ def _yeojohnson_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _all_alike(
+        _at_once,
         _yeojohnson_unstandardized_constants,
         yeojohnson.yeojohnson_unstandardized_block,
         yeojohnson.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -486,9 +656,8 @@ def _boxcox_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
-    _by_bands(
+    _all_alike(
         single.begin_boxcox,
-        single.settle_boxcox,
         single.boxcox_constants,
         single.boxcox_block,
         single.BOXCOX_CONSTANTS,
@@ -510,9 +679,8 @@ def _inv_boxcox_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
-    _by_bands(
+    _all_alike(
         single.begin_boxcox,
-        single.settle_boxcox,
         single.inv_boxcox_constants,
         single.inv_boxcox_block,
         single.INV_BOXCOX_CONSTANTS,
@@ -534,9 +702,8 @@ def _yeojohnson_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
-    _by_bands(
+    _all_alike(
         single.begin_yeojohnson,
-        single.settle_yeojohnson,
         single.yeojohnson_constants,
         single.yeojohnson_block,
         single.YEOJOHNSON_CONSTANTS,
@@ -558,9 +725,8 @@ def _inv_yeojohnson_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
-    _by_bands(
+    _all_alike(
         single.begin_yeojohnson,
-        single.settle_yeojohnson,
         single.inv_yeojohnson_constants,
         single.inv_yeojohnson_block,
         single.INV_YEOJOHNSON_CONSTANTS,

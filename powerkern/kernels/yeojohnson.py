@@ -232,6 +232,12 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
 
 
 @inlined
+def is_dear(lmbda: float) -> bool:
+    """Whether the inverse needs the extended logarithm: of rows, `inv_yeojohnson_dear` for `inv_yeojohnson_block`."""
+    return not (moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda))
+
+
+@inlined
 def _ordinary_image(lmbda: float) -> float:
     """The |y| up to which both branches can be inverted without checks."""
     upper, lower = inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1]
@@ -242,7 +248,7 @@ def _ordinary_image(lmbda: float) -> float:
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
     size = _ordinary_image(lmbda)
-    if not (moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda)):
+    if is_dear(lmbda):
         _inv_yeojohnson_blocks(y, lmbda, out, True, False)
     elif all_within(y, -size, size):
         _inv_yeojohnson_blocks(y, lmbda, out, False, True)
@@ -580,7 +586,7 @@ def yeojohnson_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> 
     e, e_lower = exponent_pair(lmbda)
     if inverse:
         high = _ordinary_image(lmbda)
-        moderate = moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
+        moderate = True
     else:
         high = _ordinary_size(lmbda, e)
         moderate = moderate_forwards(_steepest(lmbda))
@@ -686,6 +692,18 @@ def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: F
         a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, False, True)
     for j in range(out.size):
         out[j] = _expm1_signed(a[j], a_lo[j], kept[j], True)
+
+
+@inlined
+def inv_yeojohnson_dear(y: FloatArray, lmbda: FloatArray) -> None:
+    """Replace ordinary values by their `inv_yeojohnson`, each with a lambda of its own; these are overwritten."""
+    widest_vectors()
+    for j in range(y.size):
+        upper, lower = exponent_pair(lmbda[j])
+        a, lmbda[j] = _inverse_log(y[j], lmbda[j], upper, lower, True, True)
+        y[j] = math.copysign(a, y[j])  # a >= 0
+    for j in range(y.size):
+        y[j] = _expm1_signed(abs(y[j]), lmbda[j], y[j], True)
 
 
 @inlined

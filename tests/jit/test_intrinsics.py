@@ -59,6 +59,30 @@ def test_aligned_arrays_begin_with_a_cache_line(skip):
     assert total == room[at : at + 1000].sum()
 
 
+@numba.njit
+def pack(x, first, within, out, place):
+    _jit.pack_eight(x, first, within, out, place)
+
+
+@numba.njit
+def pack_every_other(x, first, out, place):
+    _jit.pack_every_other(x, first, out, place)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_eight_values_are_packed(dtype):
+    """Whatever is between them, up to the last value of the memory; nothing else is written."""
+    x = np.arange(40.0).astype(dtype)
+    for first, within in ((0, 1), (3, 5), (39, -5), (7, 0), (25, 2)):
+        out = np.full(13, -1.0, dtype)
+        pack(x, first, within, out, 2)
+        np.testing.assert_array_equal(out, [-1.0, -1.0, *(first + within * np.arange(8.0)), -1.0, -1.0, -1.0])
+    for first in (0, 25):
+        out = np.full(13, -1.0, dtype)
+        pack_every_other(x, first, out, 5)
+        np.testing.assert_array_equal(out, [*np.full(5, -1.0), *(first + 2 * np.arange(8.0))])
+
+
 FUSED = """
 import numba
 from powerkern import _jit
@@ -105,15 +129,50 @@ for function in (plain, widest):
 """
 
 
+#: The instruction set of wheels, and a CPU that has it.
+WITH_AVX512 = {
+    "x86-64-v4": "",
+    "skylake-avx512": "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw",
+}
+
+
 @needs_jit
 @needs_x86
-def test_the_widest_vectors_are_used():
+@pytest.mark.parametrize("cpu", WITH_AVX512)
+def test_the_widest_vectors_are_used(cpu):
     """On a CPU that has vectors of 512 bits LLVM takes 256, unless it is asked for them."""
-    features = "+avx,+avx2,+fma,+avx512f,+avx512vl,+avx512dq,+avx512bw"
-    environment = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": features, "NUMBA_DISABLE_JIT": "0"}
+    environment = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": WITH_AVX512[cpu], "NUMBA_DISABLE_JIT": "0"}
     plain, widest = processes.run(LOOPS, **environment).splitlines()
     assert plain == "True False False"
     assert widest.split()[1:] == ["True", "True"]
+
+
+#: A loop of a kernel that is inlined into an entry, neither of which asks for anything.
+UNASKED = """
+from powerkern._jit import COLUMN, entry, kernel
+
+@kernel
+def doubled(x):
+    for i in range(x.size):
+        x[i] = 2.0 * x[i] + 1.0
+
+@entry((COLUMN,))
+def loop(x):
+    doubled(x)
+
+loop.compile()
+(code,) = loop._compiled.inspect_asm().values()
+print("zmm" in code)
+"""
+
+
+@needs_jit
+@needs_x86
+@pytest.mark.parametrize("cpu", WITH_AVX512)
+def test_kernels_and_entries_have_the_widest_vectors_unasked(cpu):
+    """Whether or not what has a loop is inlined before it is vectorised."""
+    environment = {"NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": WITH_AVX512[cpu], "NUMBA_DISABLE_JIT": "0"}
+    assert processes.run(UNASKED, **environment) == "True"
 
 
 def test_the_widest_vectors_mean_nothing_to_python():

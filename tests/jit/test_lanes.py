@@ -13,6 +13,7 @@ from powerkern._jit import (
     any_lane,
     bits32_of,
     bits_of,
+    first_lanes,
     float32_of,
     float_of,
     in_all_lanes,
@@ -59,6 +60,8 @@ def bits(x, y, out):
     store(out, (1, 0), float_of((bits_of(x) >> 52) << 52))
     store(out, (2, 0), float_of((bits_of(x) + 1) - 2))
     store(out, (3, 0), float_of(bits_of(x) | 1))
+    store(out, (4, 0), select(first_lanes(3), x, y))
+    store(out, (5, 0), select(first_lanes(-1) | ~first_lanes(9), x, y))
 
 
 def alike(x, y, out):
