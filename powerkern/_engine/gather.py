@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.shifted import Columns, Shifted
 from powerkern._typing import FloatArray
+from powerkern._validate import output_type
 from powerkern.kernels import columnwise
 from powerkern.kernels.lockstep import LockstepWork, new_lockstep_work
 from powerkern.kernels.scratch import Work, new_work
@@ -131,7 +132,7 @@ def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
     """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)
-    if part.dtype == np.float32:
+    if output_type(part.dtype) is np.float32:
         block = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
     if _is_turned(part) and is_native(part, part.dtype.type):
         (columnwise.gather32 if part.dtype == np.float32 else columnwise.gather)(part.T, block)
