@@ -74,8 +74,10 @@ def bounded_lambdas(
     """Columns whose lambda must change, to be within bounds and for ``|psi| <= ymax`` on their data, and where to."""
     ymax, lmbda = limit.ymax, results[:, LMBDA]
     least, most = limit.bounds
-    found = np.isnan(given) & np.isin(results[:, STATUS], _FOUND)
-    at = np.flatnonzero(found & ((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax)))
+    at = np.flatnonzero((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax))
+    if not at.size:
+        return at, lmbda[at]
+    at = at[np.isnan(given[at]) & np.isin(results[at, STATUS], _FOUND)]
     low, high = np.empty((2, at.size))
     lambda_bounds.lambda_ranges(family, results[at, X_MIN], results[at, X_MAX], ymax, low, high)
     impossible = low > high

@@ -625,24 +625,29 @@ def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
     return fit
 
 
+#: What a warning tells, in this order.
+_TOLD = (
+    Status.CONSTANT,
+    Status.EMPTY,
+    Status.UNREPRESENTABLE,
+    Status.NO_SPREAD,
+    Status.TOO_FEW,
+    Status.EXACT,
+    Status.AT_END,
+    Status.NOT_CERTIFIED,
+    Status.UNRESOLVED,
+    Status.NOT_SETTLED,
+    Status.TAIL_KEPT,
+)
+
+
 def warn_unfitted(status: FloatArray, names: list[str] | None) -> None:
     """One warning that lists the columns without a reliable fit, attributed to the caller's caller."""
-    parts = []
-    suspects = np.flatnonzero(status != Status.OK)  # mostly few, where a column of all results is slow to read
-    doubts = status[suspects]
-    for code in (
-        Status.CONSTANT,
-        Status.EMPTY,
-        Status.UNREPRESENTABLE,
-        Status.NO_SPREAD,
-        Status.TOO_FEW,
-        Status.EXACT,
-        Status.AT_END,
-        Status.NOT_CERTIFIED,
-        Status.UNRESOLVED,
-        Status.NOT_SETTLED,
-        Status.TAIL_KEPT,
-    ):
+    suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
+    if not suspects.size:
+        return
+    parts, doubts = [], status[suspects]
+    for code in _TOLD:
         columns_with = suspects[doubts == code]
         if columns_with.size:
             parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")

@@ -31,6 +31,9 @@ _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
 _SMALLEST_PART = 65_536
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
+#: Values of a column for each thread of a team, which are worth waking it; how well it works at least, to one.
+_TEAM_VALUES = 16_384
+_LEAST_GAIN = 0.85
 
 
 _Block = TypeVar("_Block")
@@ -50,6 +53,14 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     lines = min(max(_GROUP_LINES, _SHORT_COLUMN // n), GROUP_VALUES // (line * n), p // (line * _TURNS * n_threads))
     width = min(line * max(1, lines), max(1, LONG_COLUMN // n), -(-p // n_threads))
     return slices(slice(0, p), width)
+
+
+def team_size(shape: tuple[int, int], n_threads: int) -> int:
+    """How many threads are to work together on each column, one after the other; 1: on columns of their own."""
+    n, p = shape
+    together = min(n_threads, n // _TEAM_VALUES)
+    rounds = -(-p // n_threads)  # in which p columns are fitted apart
+    return together if p < _LEAST_GAIN * together * rounds else 1
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:
@@ -73,6 +84,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
         width = min(p, size // n if size // n >= _LEAST_COLUMNS else _LINE_COLUMNS)
         height = min(n, max(1, size // width))
     columns_first = height == n
+    height, width = (-(-whole // -(-whole // part)) for whole, part in ((n, height), (p, width)))  # the last not short
     rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)
     blocks = [(some, group) for some in rows for group in groups]
     return _kept_apart(blocks, n_threads) if not columns_first else blocks

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._engine.blocks import column_groups
+from powerkern._engine.blocks import column_groups, team_size
 from powerkern._engine.gather import FitScratch, Scratch, as_float64, contiguous_columns, gathered
 from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, work_off
+from powerkern._engine.threads import progress_bar, with_assistants, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels import derivatives, mle, partial_moments
 from powerkern.kernels.lockstep import LOCKSTEP_MAX, fit_in_lockstep
@@ -76,21 +76,40 @@ def fit_matrix(
     """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
+    together = 1 if progress else team_size(values.shape, n_threads)
 
     def job(group: slice) -> None:
-        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
+        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group], together)
 
-    for_each_group(job, values.shape, n_threads, progress)
+    if together > 1:
+        for group in column_groups(values.shape, 1):
+            job(group)
+    else:
+        for_each_group(job, values.shape, n_threads, progress)
     return out
 
 
 def fit_part(
-    part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
+    part: Columns,
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    scratch: FitScratch,
+    out: FloatArray,
+    together: int = 1,
 ) -> None:
-    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are."""
+    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are.
+
+    Long ones with so many threads `together` on each.
+    """
     if part.shape[0] > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
-        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
+        arguments = columns, weight, family, lmbda, scratch.work, out
+        if together == 1:
+            mle.fit_columns(*arguments)
+        else:
+            mle.begin(scratch.work)
+            with_assistants(lambda: mle.fit_columns(*arguments), lambda: mle.help_fit(*arguments), together - 1)
         return
     each = weight if weight.size else np.ones(part.shape[0])
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)

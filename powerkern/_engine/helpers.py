@@ -20,10 +20,10 @@ _Order = tuple[Callable[[], object], Endings]
 
 #: Helpers without an order. Whoever takes one off gives it one; there is no lock, so that signal handlers, which run
 #: anywhere, may ask for help too.
-_idle: list[_Helper] = []
+_idle: list[Helper] = []
 
 
-class _Helper(threading.Thread):
+class Helper(threading.Thread):
     """A thread that carries out orders; None ends it."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class _Helper(threading.Thread):
         del error  # its traceback refers to this frame
 
 
-def _taken_off(helper: _Helper) -> bool:
+def _taken_off(helper: Helper) -> bool:
     """Take a helper off those that are idle, if it is."""
     try:
         _idle.remove(helper)
@@ -63,30 +63,49 @@ def _taken_off(helper: _Helper) -> bool:
     return True
 
 
-def ask(n: int, work: Callable[[], object], endings: Endings) -> int:
-    """Call `work` on n other threads; returns on how many, which is fewer where the system grants no more.
+def ask(n: int, work: Callable[[], object], endings: Endings) -> list[Helper]:
+    """Call `work` on n other threads, these; they are fewer where the system grants no more.
 
     None where the interpreter ends: no other thread runs any more.
     """
+    asked: list[Helper] = []
     if sys.is_finalizing():
-        return 0
-    for k in range(n):
-        if not _asked_idle((work, endings)):
-            helper = _Helper()
-            helper.orders.put((work, endings))
-            try:
-                helper.start()
-            except RuntimeError:  # a limit on processes or on memory
-                return k
-    return n
+        return asked
+    for _ in range(n):
+        try:
+            asked.append(_asked((work, endings)))
+        except RuntimeError:  # a limit on processes or on memory
+            break
+    return asked
 
 
-def _asked_idle(order: _Order) -> bool:
-    """Give the order to an idle helper, if there is one."""
+def _asked(order: _Order) -> Helper:
+    """An idle helper that has been given the order, or a new one if there is none."""
     try:
-        _idle.pop().orders.put(order)
+        helper = _idle.pop()
     except IndexError:
+        helper = Helper()
+        helper.orders.put(order)
+        helper.start()
+    else:
+        helper.orders.put(order)
+    return helper
+
+
+def called_off(asked: list[Helper], endings: Endings) -> int:
+    """Take back what the asked have not begun; returns how many of them have, and will tell their end."""
+    return sum(not _called_off(helper, endings) for helper in asked)
+
+
+def _called_off(helper: Helper, endings: Endings) -> bool:
+    try:
+        order = helper.orders.get_nowait()
+    except Empty:
         return False
+    if order is None or order[1] is not endings:  # of somebody else, who found the helper idle
+        helper.orders.put(order)
+        return False
+    _idle.append(helper)
     return True
 
 

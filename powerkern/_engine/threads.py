@@ -16,7 +16,7 @@ from queue import Empty
 from typing import Any
 
 from powerkern._engine.cpus import usable_cpus
-from powerkern._engine.helpers import Endings, ask
+from powerkern._engine.helpers import Endings, Helper, ask, called_off
 from powerkern._validate import is_whole
 
 #: Fewer values than this are not worth a thread.
@@ -73,7 +73,7 @@ def work_off(
         return
     at_work = 0
     try:
-        at_work = ask(n_threads, work, endings)
+        at_work = len(ask(n_threads, work, endings))
         if not at_work:
             work()
         while at_work:
@@ -133,7 +133,23 @@ def share_out(
     except BaseException:
         waiting.clear()  # what helpers are at ends by itself; nobody waits for it
         raise
-    failures = _failures(endings, helpers)
+    _end(helpers, endings)
+
+
+def with_assistants(lead: Callable[[], None], assist: Callable[[], None], n: int) -> None:
+    """Call ``lead()`` while n other threads call ``assist()``, which returns when the lead is over, or before.
+
+    Ctrl-C waits for the lead.
+    """
+    endings = Endings()
+    helpers = ask(n, assist, endings)
+    lead()
+    _end(helpers, endings)
+
+
+def _end(helpers: list[Helper], endings: Endings) -> None:
+    """Wait for helpers that have begun, and raise what one of them raised."""
+    failures = _failures(endings, called_off(helpers, endings))
     if failures:
         raise failures.pop()
 

@@ -1,4 +1,4 @@
-"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width.
+"""What plain numba lacks: bit casts, fused multiply-add, prefetching, vectors of a chosen width, atomic counters.
 
 Each is a plain Python function with a twin in LLVM's terms that jitted code calls in its place.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import struct
+import threading
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -24,6 +25,7 @@ from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
 from powerkern._jit.vectors import prefer_widest_vectors
 
 A = TypeVar("A", bound=npt.NDArray[Any])
+Counts = npt.NDArray[np.int64]
 
 
 def bits_of(x: float) -> int:
@@ -81,10 +83,49 @@ def aligned(array: A) -> A:
     return array
 
 
+def pack_eight(x: npt.NDArray[Any], first: int, within: int, out: npt.NDArray[Any], place: int) -> None:
+    """``out[place : place + 8]`` = eight values of x that are `within` apart, from ``x[first]`` on, as one vector."""
+    out[place : place + LANES] = [x[first + k * within] for k in range(LANES)]
+
+
+def pack_every_other(x: npt.NDArray[Any], first: int, out: npt.NDArray[Any], place: int) -> None:
+    """`pack_eight` for values that are two apart: two vectors are read."""
+    pack_eight(x, first, 2, out, place)
+
+
 def add_powers(sums: npt.NDArray[np.float64], row: int, t: float, weight: float) -> None:
     """``sums[8 row + k] += weight t**k`` for k = 0..7, as one vector."""
     for k in range(8):
         sums[8 * row + k] += weight * t**k
+
+
+#: In plain Python a counter is looked at and changed by one thread at a time.
+_counting = threading.Lock()
+
+
+def fetch(counts: Counts, index: int) -> int:
+    """``counts[index]``, which other threads may change; all that they wrote before is seen afterwards."""
+    return int(counts[index])
+
+
+def fetch_add(counts: Counts, index: int, number: int) -> int:
+    """``counts[index] += number`` at once, whatever other threads do; returns what it was."""
+    with _counting:
+        before = int(counts[index])
+        counts[index] = before + number
+    return before
+
+
+def exchange(counts: Counts, index: int, number: int) -> int:
+    """``counts[index] = number`` at once; returns what it was."""
+    with _counting:
+        before = int(counts[index])
+        counts[index] = number
+    return before
+
+
+def pause() -> None:
+    """Let the CPU rest for a moment in a loop that waits for another thread."""
 
 
 # --- the twins: what jitted code has in their place ---------------------------------------------------
@@ -123,6 +164,45 @@ def _borrowed(context, builder, signature, args):  # type: ignore[no-untyped-def
     return array._getvalue()
 
 
+def _values_of(context: Any, builder: Any, array_type: Any, array: Any) -> tuple[Any, Any]:
+    """Where the values of an array begin, and the type of a vector of eight."""
+    kind = ir.VectorType(context.get_data_type(array_type.dtype), LANES)
+    return make_array(array_type)(context, builder, array).data, kind
+
+
+def _store_eight(builder: Any, vector: Any, data: Any, place: Any) -> None:
+    address = builder.bitcast(builder.gep(data, [place]), vector.type.as_pointer())
+    builder.store(vector, address).align = 4
+
+
+_NUMBER = types.int64
+
+
+@lowered(pack_eight, lambda context, x, first, within, out, place: types.none(x, _NUMBER, _NUMBER, out, _NUMBER))
+def _pack_eight(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 3))
+    vector, index = ir.Constant(kind, ir.Undefined), args[1]
+    for k in range(LANES):
+        vector = builder.insert_element(vector, builder.load(builder.gep(x, [index])), ir.IntType(32)(k))
+        index = builder.add(index, args[2])
+    _store_eight(builder, vector, out, args[4])
+    return context.get_dummy_value()
+
+
+@lowered(pack_every_other, lambda context, x, first, out, place: types.none(x, _NUMBER, out, _NUMBER))
+def _pack_every_other(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    (x, kind), (out, _) = (_values_of(context, builder, signature.args[k], args[k]) for k in (0, 2))
+    halves = []
+    for offset in (0, LANES - 1):  # one less than LANES: nothing beyond the last value is read
+        index = builder.add(args[1], ir.IntType(64)(offset))
+        halves.append(builder.load(builder.bitcast(builder.gep(x, [index]), kind.as_pointer())))
+        halves[-1].align = 4
+    order = [*range(0, LANES, 2), *range(LANES + 1, 2 * LANES, 2)]
+    vector = builder.shuffle_vector(*halves, ir.Constant(ir.VectorType(ir.IntType(32), LANES), order))
+    _store_eight(builder, vector, out, args[3])
+    return context.get_dummy_value()
+
+
 @lowered(add_powers, lambda context, sums, row, t, weight: types.none(sums, types.int64, types.float64, types.float64))
 def _add_powers(context, builder, signature, args):  # type: ignore[no-untyped-def]
     index, eight = ir.IntType(32), ir.VectorType(ir.DoubleType(), 8)
@@ -159,3 +239,31 @@ def _aligned(context, builder, signature, args):  # type: ignore[no-untyped-def]
     numbers = builder.and_(builder.lshr(beyond, integer(3)), integer(LANES - 1))
     array.data = builder.gep(array.data, [numbers])
     return impl_ret_borrowed(context, builder, signature.return_type, array._getvalue())
+
+
+@lowered(fetch, lambda context, counts, index: types.int64(counts, types.intp))
+def _fetch(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.load_atomic(_place(context, builder, signature, args), "seq_cst", 8)
+
+
+@lowered(fetch_add, lambda context, counts, index, number: types.int64(counts, types.intp, types.int64))
+def _fetch_add(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.atomic_rmw("add", _place(context, builder, signature, args), args[2], "seq_cst")
+
+
+@lowered(exchange, lambda context, counts, index, number: types.int64(counts, types.intp, types.int64))
+def _exchange(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    return builder.atomic_rmw("xchg", _place(context, builder, signature, args), args[2], "seq_cst")
+
+
+def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    """The address of ``args[0][args[1]]``."""
+    return builder.gep(make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
+
+
+@lowered(pause, lambda context: types.none())
+def _pause(context, builder, signature, args):  # type: ignore[no-untyped-def]
+    if builder.module.triple.startswith(("x86_64", "i386", "i686", "amd64")):
+        function_type = ir.FunctionType(ir.VoidType(), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.x86.sse2.pause"), [])
+    return context.get_dummy_value()

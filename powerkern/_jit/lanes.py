@@ -51,6 +51,11 @@ def select(mask: Mask, yes: Any, no: Any) -> Lanes:
     return np.where(mask, yes, no)
 
 
+def first_lanes(n: int) -> Mask:
+    """A mask that holds in the first n lanes."""
+    return np.arange(LANES) < n
+
+
 def any_lane(mask: Mask) -> bool:
     """Whether a mask holds anywhere."""
     return bool(mask.any())
@@ -231,6 +236,17 @@ def _type_select(context):  # type: ignore[no-untyped-def]
 def _select(context, builder, sig, args):  # type: ignore[no-untyped-def]
     sides = (_spread(context, builder, args[k], sig.args[k], FLOAT_LANES) for k in (1, 2))
     return builder.select(args[0], *sides)
+
+
+@type_callable(first_lanes)
+def _type_first_lanes(context):  # type: ignore[no-untyped-def]
+    return lambda n: MASK_LANES
+
+
+@lower_builtin(first_lanes, types.Any)
+def _first_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    numbers = ir.Constant(_vector(BIT_LANES), list(range(LANES)))
+    return builder.icmp_signed("<", numbers, _spread(context, builder, args[0], sig.args[0], BIT_LANES))
 
 
 @type_callable(any_lane)

@@ -15,19 +15,23 @@ How a column is fitted (`fit_column`), unless it is one of many short ones (`pow
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
-from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, float_of, kernel
+from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, exchange, float_of, kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.logs import prepare, total_weight, unscanned
-from powerkern.kernels.one_pass import ONE_PASS_MIN, Weights, one_pass_optimum, weights_of
+from powerkern.kernels.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
+from powerkern.kernels.one_pass_chunks import Weights, assist
 from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_fit, write_identity, write_range
-from powerkern.kernels.scratch import WORK, Work, borrowed_work
+from powerkern.kernels.scratch import INDEX, OVER, WORK, Work, borrowed_work, for_assistant
 from powerkern.kernels.two_pass import centered_column, profile_of, two_pass_optimum
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 _ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
+#: What a thread does that is handed columns: fit them, or help the one that fits them.
+LEADING, ASSISTING = range(2)
 
 
 @kernel
@@ -141,36 +145,67 @@ def fit_columns(
 ) -> None:
     """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
 
-    By several entries: most data need only one, and the others are not compiled.
+    By several entries: most data need only one, and the others are not compiled. Other threads may `assist`.
     """
     out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
     if columns.shape[1] >= ONE_PASS_MIN:
-        one_pass = weighted_columns if weight.size else one_pass_columns
-        one_pass(columns, weight, family, lmbda, work, out)
+        _one_pass(weight)(columns, weight, family, lmbda, work, out, LEADING)
     if (out[:, STATUS] == LEFT).any():
         two_pass_columns(columns, weight, family, lmbda, work, out)
 
 
-@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
-def one_pass_columns(
-    columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+def begin(work: Work) -> None:
+    """Let other threads take part in the next `fit_columns` with this scratch space."""
+    work.team.counts[OVER] = 0
+
+
+def help_fit(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
 ) -> None:
-    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT."""
+    """Take part in `fit_columns` of the same arguments, which another thread has called; returns when that is over.
+
+    By the same entry, which is compiled for `fit_columns` anyway.
+    """
+    _one_pass(weight)(columns, weight, family, lmbda, for_assistant(work), out, ASSISTING)
+
+
+def _one_pass(weight: FloatArray) -> Callable[..., None]:
+    return weighted_columns if weight.size else one_pass_columns
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
+def one_pass_columns(
+    columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
+) -> None:
+    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT.
+
+    Or assist a thread that does.
+    """
     each, columns, none, out = borrowed_work(work), borrowed(columns), borrowed(none), borrowed(out)
+    if role == ASSISTING:
+        assist(columns, None, each)
+        return
     weights = weights_of(none, columns.shape[1], None)
     for j in range(columns.shape[0]):
+        each.team.sums[0, INDEX] = j
         one_pass_column(columns[j], none, weights, family, lmbda[j], each, out[j], None)
+    exchange(each.team.counts, OVER, 1)
 
 
-@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
 def weighted_columns(
-    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
 ) -> None:
     """`one_pass_columns` with a weight for each value of a row."""
     each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
+    if role == ASSISTING:
+        assist(columns, weight, each)
+        return
     weights = weights_of(weight, columns.shape[1], True)
     for j in range(columns.shape[0]):
+        each.team.sums[0, INDEX] = j
         one_pass_column(columns[j], weight, weights, family, lmbda[j], each, out[j], True)
+    exchange(each.team.counts, OVER, 1)
 
 
 @entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))

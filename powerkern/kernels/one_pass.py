@@ -13,29 +13,40 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from powerkern._jit import bits_of, float_of, for_none, kernel, prefetch, reduction, widest_vectors
+from powerkern._jit import float_of, for_none, kernel, reduction, widest_vectors
 from powerkern._status import Status
-from powerkern._typing import Float32Array, FloatArray
+from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.floats import SMALLEST_NORMAL
 from powerkern.kernels.likelihood import WEIGHT, has_root_near, score_from_moments
-from powerkern.kernels.logs import FEW, INF_BITS, MAGNITUDE, SIGN, Prepared
+from powerkern.kernels.logs import FEW, INF_BITS, Prepared
 from powerkern.kernels.minimize import RUNNING, newton_start, newton_step
+from powerkern.kernels.one_pass_chunks import (
+    LogKind,
+    Seen,
+    Weights,
+    logs_of_run,
+    measured,
+    no_logs,
+    nothing,
+    part_of,
+    rounded,
+    take_logs,
+    with_first,
+    work_off,
+)
 from powerkern.kernels.one_pass_sums import (
-    CHUNK,
     AnyFloats,
     LogSums,
     add_sums,
     center,
     growth,
-    logs_of_one_sign,
     moments_at,
     shifted_score,
-    signed_logs,
     weight_at,
 )
 from powerkern.kernels.results import Optimum
-from powerkern.kernels.scratch import SAMPLE, Work
+from powerkern.kernels.scratch import CHUNK, EXPONENT, OF_POWERS, SAMPLE, SIGN_OF_LOGS, Work
 
 _OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
 
@@ -64,23 +75,6 @@ _LEAST_PRESENT = 1.0 / 16.0
 #: exponent from 0 and outliers dominate the higher moments, what is left out would count.
 TAYLOR_REACH = 1e-4
 _MAX_ONE_PASS_EVAL = 20
-#: Logs are taken in short runs, between which values are prefetched, a cache line at a time: those of the next column,
-#: which follows this one in memory, or later ones of this column where it is longer than that.
-_PREFETCHED, _LINE = 256, 8
-_NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
-
-
-class _Column(NamedTuple):
-    """A column fitted in one pass: which logs stand for it.
-
-    `sign` is 1, -1, or 0 for both signs, by a few of the values where it is not `known`.
-    """
-
-    sign: float
-    known: bool
-    offset: float
-    ref: float
-    log_ref: float
 
 
 class _Logs(NamedTuple):
@@ -123,35 +117,12 @@ FINE = _Stage(2e-5, 1e-5, 340.0)
 _GIVEN = _Stage(math.inf, 1e-5, 340.0)
 
 
-class Weights(NamedTuple):
-    """The weights of a column: their sum, that of squares, the smallest, a power of two that makes them at most 2."""
-
-    values: FloatArray | None
-    total: float
-    squares: float
-    smallest: float
-    scale: float
-
-
 @kernel
 def weights_of(weight: FloatArray, n: int, weighted: bool | None) -> Weights:
     """The weights of a column of `n` values; `weighted` is None, a type, for columns without weights, else True."""
     if weighted is None:
         return Weights(None, float(n), float(n), 1.0, 1.0)
-    return _measured(weight)
-
-
-@reduction
-def _measured(weight: FloatArray) -> Weights:
-    widest_vectors()
-    total = squares = 0.0
-    low, high = INF_BITS, 0
-    for i in range(weight.size):
-        total += weight[i]
-        squares += weight[i] * weight[i]
-        low = min(low, bits_of(weight[i]) & MAGNITUDE)
-        high = max(high, bits_of(weight[i]) & MAGNITUDE)
-    return Weights(weight, total, squares, float_of(low), float_of(max(2046 - (high >> 52), 1) << 52))
+    return measured(weight)
 
 
 class OnePass(NamedTuple):
@@ -181,25 +152,14 @@ def _off_the_floor(x: float, both_signs: bool, floor: float) -> float:
 
 
 @kernel
-def _in_reach(column: _Column, exponent: float, farthest: float, reach: float) -> bool:
+def _in_reach(column: LogKind, exponent: float, farthest: float, reach: float) -> bool:
     """Whether |t| <= `reach` for all logs up to the `farthest`."""
     steepest = max(abs(exponent), abs(2.0 - exponent) if column.sign == 0.0 else 0.0)
     return steepest * farthest <= reach
 
 
 @kernel
-def _logs(
-    column: _Column, x: FloatArray, weight: FloatArray | None, d: FloatArray, d32: Float32Array, gaps: bool | None
-) -> LogSums:
-    if column.sign == 0.0:
-        return signed_logs(x, weight, d, d32, gaps)
-    flip = SIGN if column.sign < 0.0 else 0
-    kept = MAGNITUDE if column.known else -1
-    return logs_of_one_sign(x, weight, flip, kept, column.offset, 1.0 / (column.offset + column.ref), d, d32, gaps)
-
-
-@kernel
-def _spread(column: _Column, sums: LogSums) -> float:
+def _spread(column: LogKind, sums: LogSums) -> float:
     """Standard deviation of the logs, about 0 with both signs; 0 if there are none."""
     if not sums.weight > 0.0:
         return 0.0
@@ -208,13 +168,7 @@ def _spread(column: _Column, sums: LogSums) -> float:
 
 
 @kernel
-def _as_expected(column: _Column, low: int, high: int) -> bool:
-    """Whether `LogSums` are of finite values of the expected sign, none missing."""
-    return high < INF_BITS and (low < INF_BITS if column.sign == 0.0 else low >= 0)
-
-
-@kernel
-def _admissible(column: _Column, low: int, high: int) -> bool:
+def _admissible(column: LogKind, low: int, high: int) -> bool:
     """Whether `LogSums` of all values, or of some, allow a fit in one pass."""
     if max(low, high) >= INF_BITS:
         return False
@@ -225,7 +179,7 @@ def _admissible(column: _Column, low: int, high: int) -> bool:
 
 
 @kernel
-def _farthest(column: _Column, low: int, high: int) -> float:
+def _farthest(column: LogKind, low: int, high: int) -> float:
     """The largest magnitude of the logs."""
     if column.sign == 0.0:
         return log1p(float_of(max(low, high)))
@@ -234,7 +188,23 @@ def _farthest(column: _Column, low: int, high: int) -> float:
 
 
 @kernel
-def _walk(column: _Column, logs: _Logs, start: float, stage: _Stage, moments: FloatArray) -> _Walk:
+def _sum_up_alone(work: None, column: LogKind, logs: _Logs, exponent: float, moments: FloatArray) -> None:
+    for i in range(0, logs.d.size, CHUNK):
+        end = i + CHUNK
+        add_sums(logs.d[i:end], part_of(logs.weight, i, end), exponent, column.sign == 0.0, moments)
+
+
+@for_none(_sum_up_alone)
+@kernel
+def _sum_up(work: Work, column: LogKind, logs: Any, exponent: float, moments: FloatArray) -> None:
+    """Add the sums of powers of all logs; by a team, which has them in its scratch space, or None."""
+    task = work.team.sums[0]
+    task[OF_POWERS], task[EXPONENT], task[SIGN_OF_LOGS] = 1.0, exponent, column.sign
+    work_off(logs.d, logs.weight, work, moments)
+
+
+@kernel
+def _walk(work: Work | None, column: LogKind, logs: _Logs, start: float, stage: _Stage, moments: FloatArray) -> _Walk:
     """Halley steps on raw sums until a step is below the tolerance; not good where these lose too many digits."""
     x = at = start
     state = newton_start(start, 2.0 / logs.spread, 0.0, _MAX_ONE_PASS_EVAL)
@@ -245,9 +215,7 @@ def _walk(column: _Column, logs: _Logs, start: float, stage: _Stage, moments: Fl
             break
         moments[:] = 0.0
         moments[WEIGHT] = logs.total
-        for i in range(0, logs.d.size, CHUNK):
-            end = i + CHUNK
-            add_sums(logs.d[i:end], _part_of(logs.weight, i, end), at, column.sign == 0.0, moments)
+        _sum_up(work, column, logs, at, moments)
         if not center(moments):
             break
         if stage.step == math.inf:
@@ -281,7 +249,7 @@ def _sample_of(x: FloatArray, weight: FloatArray | None, work: Work) -> _Sample:
 
 @kernel
 def _walk_on_sample(
-    column: _Column, sample: _Sample, scale: float, work: Work, moments: FloatArray
+    column: LogKind, sample: _Sample, scale: float, work: Work, moments: FloatArray
 ) -> tuple[_Walk, float]:
     """The optimum of a sample, nearly to float32 precision, and their spread.
 
@@ -289,15 +257,15 @@ def _walk_on_sample(
     """
     n = sample.x.size
     weight, d32 = sample.weight, work.d32[:n]
-    none = _Seen(_no_sums(column), 0 if sample.gaps else n)
-    seen = _logs_of_run(column, sample.x, weight, work.spare[:n], d32, none, 0)
-    sums = _with_weights(seen, weight, n, _weight_of_first(weight, n))
+    none = Seen(no_logs(column), 0 if sample.gaps else n)
+    seen = logs_of_run(column, sample.x, weight, work.spare[:n], d32, none, 0)
+    sums = with_first(seen.sums, weight, seen.complete)
     spread = _spread(column, sums)
     if not (spread > 0.0 and _admissible(column, sums.low, sums.high)):
         return _Walk(1.0, 1.0, 0, False), 0.0
     farthest, jacobian = _farthest(column, sums.low, sums.high), sums.total / sums.weight
-    logs = _Logs(d32, _rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
-    return _walk(column, logs, 1.0, _COARSE, moments), spread
+    logs = _Logs(d32, rounded(weight, scale, work.weight32[:n]), scale * sums.weight, farthest, jacobian, spread)
+    return _walk(None, column, logs, 1.0, _COARSE, moments), spread
 
 
 @kernel
@@ -341,152 +309,10 @@ def _every(stride: int, x: FloatArray, out: FloatArray) -> FloatArray:
     return out
 
 
-@kernel
-def _logs_and_sums(
-    column: _Column, x: FloatArray, weights: Weights, exponent: float, work: Work, moments: FloatArray
-) -> LogSums:
-    """All logs, to ``work.spare``, and, while a chunk of them is in the cache, its float32 sums (exponent NaN: none).
-
-    Stops at a value that is not finite or of an unexpected sign.
-    """
-    seen = _Seen(_no_sums(column), x.size if weights.smallest > 0.0 else 0)
-    ahead = x.size if x.size <= _NEXT_COLUMN else _SAME_COLUMN
-    d = work.spare[: x.size]
-    moments[:] = 0.0
-    for i in range(0, x.size, CHUNK):
-        end = i + CHUNK
-        part, chunk = _part_of(weights.values, i, end), d[i:end]
-        d32 = work.d32[: chunk.size]
-        seen = _logs_of_chunk(column, x[i:end], part, ahead, chunk, d32, seen, i)
-        if not _as_expected(column, seen.sums.low, seen.sums.high):
-            break
-        if exponent == exponent:
-            weight32 = _rounded(part, weights.scale, work.weight32[: chunk.size])
-            add_sums(d32, weight32, exponent, column.sign == 0.0, moments)
-    sums = _with_weights(seen, weights.values, x.size, (weights.total, weights.squares))
-    moments[WEIGHT] = weights.scale * sums.weight
-    return sums
-
-
-class _Seen(NamedTuple):
-    """Sums of the logs of the first values of a column, `complete` of which, and all before, lie before any gap."""
-
-    sums: LogSums
-    complete: int
-
-
-@kernel
-def _no_sums(column: _Column) -> LogSums:
-    return LogSums(0.0, 0.0, SIGN if column.sign == 0.0 else MAGNITUDE, SIGN, 0.0, 0.0)
-
-
-@kernel
-def _logs_of_chunk(
-    column: _Column,
-    x: FloatArray,
-    weight: FloatArray | None,
-    ahead: int,
-    d: FloatArray,
-    d32: Float32Array,
-    seen: _Seen,
-    start: int,
-) -> _Seen:
-    """Add the logs of a chunk, run by run, prefetching the values that lie `ahead` of each."""
-    for i in range(0, x.size, _PREFETCHED):
-        end = i + _PREFETCHED
-        run = x[i:end]
-        for j in range(0, run.size, _LINE):
-            prefetch(run, (j + ahead,))
-        seen = _logs_of_run(column, run, _part_of(weight, i, end), d[i:end], d32[i:end], seen, start + i)
-    return seen
-
-
-@kernel
-def _logs_of_run(
-    column: _Column,
-    x: FloatArray,
-    weight: FloatArray | None,
-    d: FloatArray,
-    d32: Float32Array,
-    seen: _Seen,
-    start: int,
-) -> _Seen:
-    """Add `_logs` to what has been `seen`, for gaps from the first run on that has values not as expected."""
-    complete, part = seen.complete, _no_sums(column)
-    if start < complete:
-        part = _logs(column, x, weight, d, d32, None)
-        if not _as_expected(column, part.low, part.high):
-            complete = start
-    if start >= complete:
-        part = _logs(column, x, weight, d, d32, True)
-    return _Seen(_joined(column, seen.sums, part), complete)
-
-
-@kernel
-def _joined(column: _Column, a: LogSums, b: LogSums) -> LogSums:
-    low = max(a.low, b.low) if column.sign == 0.0 else min(a.low, b.low)
-    return LogSums(
-        a.total + b.total,
-        a.squares + b.squares,
-        low,
-        max(a.high, b.high),
-        a.weight + b.weight,
-        a.weight_squares + b.weight_squares,
-    )
-
-
-# --- weights, None where there are none ----------------------------------------------------------
-
-
-@kernel
-def _nothing(weight: None, *rest: Any) -> None:
-    return None
-
-
-@for_none(_nothing)
-@kernel
-def _rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
-    """The weights in float32, which a `scale` keeps them in the range of."""
-    widest_vectors()
-    for i in range(out.size):
-        out[i] = scale * weight[i]
-    return out
-
-
-@for_none(_nothing)
-@kernel
-def _part_of(weight: FloatArray, start: int, end: int) -> FloatArray:
-    return weight[start:end]
-
-
-@for_none(_nothing)
+@for_none(nothing)
 @kernel
 def _weights_of_every(weight: FloatArray, stride: int, out: FloatArray) -> FloatArray:
     return _every(stride, weight, out)
-
-
-@kernel
-def _with_weights(seen: _Seen, weight: FloatArray | None, n: int, every: tuple[float, float]) -> LogSums:
-    """The sums over all values, with the weights of those before the first gap; `every` is what all weigh."""
-    sums, complete = seen
-    total, squares = every if complete == n else _weight_of_first(weight, complete)
-    return LogSums(
-        sums.total,
-        sums.squares,
-        sums.low,
-        sums.high,
-        sums.weight + total,
-        sums.weight_squares + squares,
-    )
-
-
-@kernel
-def _weight_of_first(weight: FloatArray | None, n: int) -> tuple[float, float]:
-    """The sum of the first `n` weights, and that of their squares."""
-    if weight is None:
-        return float(n), float(n)
-    measured = _measured(weight[:n])
-    return measured.total, measured.squares
 
 
 @kernel
@@ -516,7 +342,8 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
             return _declined(0, True)
     n_eval = walk.n_eval + (not given)
     start = _off_the_floor(walk.x, wanted.sign == 0.0, _COARSE.floor / spread) if walk.good else 1.0
-    sums = _logs_and_sums(wanted, x, weights, math.nan if given else start, work, moments)
+    gaps = sample.gaps or not weights.smallest > 0.0
+    sums = take_logs(wanted, x, weights, gaps, math.nan if given else start, work, moments)
     if not _admissible(wanted, sums.low, sums.high):
         return _declined(n_eval, True)
     farthest, jacobian = _farthest(wanted, sums.low, sums.high), sums.total / sums.weight
@@ -528,7 +355,7 @@ def one_pass_optimum(column: Prepared, weights: Weights, known: bool, exponent: 
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _declined(n_eval, False)
     logs = _Logs(work.spare[:n], weights.values, sums.weight, farthest, jacobian, spread)
-    walk = _walk(wanted, logs, exponent if given else start, _GIVEN if given else FINE, moments)
+    walk = _walk(work, wanted, logs, exponent if given else start, _GIVEN if given else FINE, moments)
     n_eval += walk.n_eval
     moved = walk.x - walk.evaluated_at
     near = abs(moved) * math.sqrt(growth(moments)) <= TAYLOR_REACH
@@ -600,10 +427,10 @@ def _weighted_median(x: FloatArray, weight: FloatArray, ordered: FloatArray, own
 
 
 @kernel
-def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool, work: Work) -> _Column:
+def _logs_wanted(column: Prepared, weight: FloatArray | None, known: bool, work: Work) -> LogKind:
     offset, both_signs = column.offset, column.sign == 0.0
     ref = 0.0 if both_signs else exp(_rough_log(column.x, weight, offset, work)) - offset
-    return _Column(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
+    return LogKind(column.sign, known, offset, ref, 0.0 if both_signs else log(offset + ref))
 
 
 class LogUnits(NamedTuple):
@@ -630,13 +457,13 @@ def optimum_of_logs(
     """
     n, effective, total, squares = _sum_and_squares(d, weight)
     farthest, unit = max(-d[0], d[-1]), units.unit
-    column = _Column(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
+    column = LogKind(0.0 if both_signs else 1.0, True, 0.0, 0.0, 0.0)
     jacobian, spread = total / n, _spread(column, LogSums(total, squares, 0, 0, n, 0.0))
     even = effective >= min(MIN_EFFECTIVE, 0.25 * d.size)
     if not (even and spread >= ONE_PASS_SPREAD and farthest <= ONE_PASS_REACH):
         return _no_optimum(0)
     is_given, logs = given == given, _Logs(d, weight, n, farthest, jacobian, spread)
-    walk = _walk(column, logs, (given if is_given else start) * unit, _GIVEN if is_given else FINE, moments)
+    walk = _walk(None, column, logs, (given if is_given else start) * unit, _GIVEN if is_given else FINE, moments)
     mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _no_optimum(walk.n_eval)

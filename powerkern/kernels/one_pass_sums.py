@@ -38,9 +38,6 @@ from powerkern.kernels.logs import MAGNITUDE, SIGN
 AnyFloats = npt.NDArray[np.floating]
 Sums = tuple[float, float, float, float, float, float, float, float, float, float]
 
-#: Values summed in their own precision before they enter float64 accumulators; two arrays of it fit the L1 cache.
-CHUNK = 2048
-
 #: The sums are trusted while the mean square is at most this times the variance: they lose at most two digits.
 MAX_SQUARE_TO_VARIANCE = 100.0
 

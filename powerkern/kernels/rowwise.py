@@ -38,10 +38,15 @@ from powerkern._jit import (
     aligned,
     borrowed,
     entry,
+    first_lanes,
     in_all_lanes,
     inlined,
     kernel,
+    load,
+    pack_eight,
+    pack_every_other,
     prefetch,
+    select,
     store,
     widest_vectors,
 )
@@ -66,9 +71,11 @@ _WIDTH = ROW_BLOCK + LANES
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
+# blocks of scratch space that transforms need
+_N_SPARE = 3
 
-#: Adds to fields[:, j], of the fit of column j, what its constants are made of.
-_Step = Callable[[FloatArray, int], None]
+#: Adds to fields[:, :n], of the fits of n columns, what their constants are made of.
+_Begin = Callable[[FloatArray, int], None]
 #: Writes the constants of column j, of a fit in fields[:, j], into c[:, j].
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
@@ -95,8 +102,7 @@ def _lines_at(x: FloatArray, where: IntArray, out: FloatArray, upright: bool) ->
 
 @inlined
 def _by_bands(
-    begin: _Step,
-    settle: _Step,
+    begin: _Begin,
     prepare: _Prepare,
     transform: _Transform,
     n_constants: int,
@@ -105,7 +111,7 @@ def _by_bands(
     found: FloatArray,
     raw_ref: float,
 ) -> None:
-    """BAND columns after BAND columns: constants, in three steps, then values. For `raw_ref` see `_fill`."""
+    """BAND columns after BAND columns: constants, then values. For `raw_ref` see `_fill`."""
     results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
@@ -115,7 +121,7 @@ def _by_bands(
         for k in range(-(-(right - left) // ROW_BLOCK)):
             first = left + k * ROW_BLOCK
             last = min(first + ROW_BLOCK, right)
-            _fill(begin, settle, prepare, results[first:last], raw_ref, c[k])
+            _fill(begin, prepare, results[first:last], raw_ref, c[k])
             for j in range(last - first):
                 found[LOW, first + j] = c[k, LOW, j]
             for j in range(last - first):
@@ -127,7 +133,7 @@ def _by_bands(
 
 
 @inlined
-def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
+def _fill(begin: _Begin, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
     """The constants of up to ROW_BLOCK columns: standardised, or with the reference `raw_ref` where that is not NaN.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
@@ -144,10 +150,7 @@ def _fill(begin: _Step, settle: _Step, prepare: _Prepare, results: FloatArray, r
         fields[F_INTERCEPT, j] = 0.0 if raw else fit[INTERCEPT]
         fields[F_LOG_FACTOR, j] = 0.0 if raw else fit[LOG_FACTOR]
         fields[F_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
-    for j in range(n):
-        begin(fields, j)
-    for j in range(n):
-        settle(fields, j)
+    begin(fields, n)
     for j in range(n):
         prepare(fields, c, j)
     for j in range(n):
@@ -165,8 +168,9 @@ class _Course(NamedTuple):
     length: int
     #: whether they are looked at where they are; else they are packed
     dense: bool
-    #: from values to those to be fetched beforehand
+    #: from values to those to be fetched beforehand, and how many of them are in a cache line
     ahead: int
+    step: int
 
 
 @inlined
@@ -178,21 +182,21 @@ def _along_lines(transform: _Transform, lines: _Lines, p: int, c: FloatArray, ex
     total = height * p
     if course.joined and not upright:
         _repeat(c, p, min(course.width, total))
-    spare, column = aligned(np.empty((4, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
-    packed = borrowed(np.empty(ROW_BLOCK, x.dtype))
-    step = _LINE_BYTES // x.itemsize
+    spare, column = aligned(np.empty((_N_SPARE + 1, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
+    packed = borrowed(spare[_N_SPARE].view(x.dtype))  # where it lies beside them matters: stores delay loads 4 KB away
     for line in range(course.n_lines):
         stop = min(course.width, total - line * course.width)
+        source, begin = line * (course.width // course.length), 0  # of values that are packed
         for k in range(-(-stop // ROW_BLOCK)):
             place = k * ROW_BLOCK
             n = min(ROW_BLOCK, stop - place)
             if course.dense:
                 first = lines.begin + line * (course.width if course.joined else lines.stride) + place
-                for j in range(0, n, step):
+                for j in range(0, n, _LINE_BYTES // x.itemsize):
                     prefetch(x, (first + course.ahead + j,))
                 block = x[first : first + n]
             else:
-                _pack(lines, course, line, place, packed[:n])
+                source, begin = _pack(lines, course, source, begin, packed[:n])
                 block = packed[:n]
             if upright and (course.joined or k == 0):
                 _spread(c, line * height + place, n, height, column)
@@ -220,26 +224,40 @@ def _course_of(lines: _Lines, p: int) -> _Course:
         ahead = max(1, ROW_BLOCK // length) * lines.stride if joined else ROW_BLOCK * lines.within
     else:
         ahead = times * lines.stride
-    return _Course(joined, -(-count // times), length * times, length, dense, ahead)
+    step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
+    return _Course(joined, -(-count // times), length * times, length, dense, ahead, step)
 
 
 @inlined
-def _pack(lines: _Lines, course: _Course, line: int, place: int, packed: FloatArray) -> None:
-    """The values of a line from a place on, one after the other."""
+def _pack(lines: _Lines, course: _Course, number: int, begin: int, packed: FloatArray) -> tuple[int, int]:
+    """Values one after the other, from one of a line of the matrix on; returns where those that follow begin."""
     widest_vectors()
-    x, packed, within, begin = borrowed(lines.x), borrowed(packed), lines.within, 0
-    number = line * (course.width // course.length) + place // course.length
-    place %= course.length
-    step = max(1, _LINE_BYTES // (x.itemsize * max(1, abs(within))))
-    while begin < packed.size:
-        n = min(course.length - place, packed.size - begin)
-        first = lines.begin + number * lines.stride + place * within
-        for j in range(0, n, step):
+    x, packed, within, place = borrowed(lines.x), borrowed(packed), lines.within, 0
+    while place < packed.size:
+        n = min(course.length - begin, packed.size - place)
+        first, j = lines.begin + number * lines.stride + begin * within, 0
+        while j < n:  # a range would divide, for the number of steps
             prefetch(x, (first + course.ahead + j * within,))
-        part = packed[begin : begin + n]
-        for j in range(n):
-            part[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
-        number, place, begin = number + 1, 0, begin + n
+            j += course.step
+        _pack_part(x, first, within, packed[place : place + n])
+        place, begin = place + n, begin + n
+        if begin == course.length:
+            number, begin = number + 1, 0
+    return number, begin
+
+
+@inlined
+def _pack_part(x: FloatArray, first: int, within: int, packed: FloatArray) -> None:
+    widest_vectors()
+    whole = packed.size - packed.size % LANES
+    if within == 2:
+        for j in range(0, whole, LANES):
+            pack_every_other(x, first + 2 * j, packed, j)
+    else:
+        for j in range(0, whole, LANES):
+            pack_eight(x, first + j * within, within, packed, j)
+    for j in range(whole, packed.size):
+        packed[j] = x[np.uint64(first + j * within)]  # an index without a sign is not checked for one
 
 
 @inlined
@@ -253,15 +271,23 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
 
 @inlined
 def _spread(c: FloatArray, first: int, n: int, height: int, column: FloatArray) -> None:
-    """The constants of n values from number `first` on, of columns of so many values one after the other."""
-    j, begin = first // height, 0
-    end = (j + 1) * height - first
-    while begin < n:
-        block, place = j // ROW_BLOCK, j % ROW_BLOCK
-        for i in range(begin, min(n, end), LANES):
+    """The constants of n values from number `first` on, of columns of so many values one after the other.
+
+    Whole vectors are stored, so up to seven more are written, of the next columns.
+    """
+    widest_vectors()
+    j, end = first // height, height - first % height
+    for i in range(0, n, LANES):
+        if end == i:
+            j, end = j + 1, end + height
+        for k in range(c.shape[1]):
+            store(column, (k, i), in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK]))
+        while end < i + LANES:  # there the next column begins
+            j, before = j + 1, first_lanes(end - i)
             for k in range(c.shape[1]):
-                store(column, (k, i), in_all_lanes(c[block, k, place]))  # up to seven more: the next column's
-        j, begin, end = j + 1, end, end + height
+                next_one = in_all_lanes(c[j // ROW_BLOCK, k, j % ROW_BLOCK])
+                store(column, (k, i), select(before, load(column, (k, i)), next_one))
+            end += height
 
 
 @inlined
@@ -291,21 +317,8 @@ _ENTRY = (READ_COLUMN, COUNTS, ROWS, ROWS, COLUMN, BOOLEAN)
 
 
 @inlined
-def _no_step(fields: FloatArray, j: int) -> None:
-    """No step before the last."""
-
-
-@inlined
-def _at_once(
-    prepare: _Prepare,
-    transform: _Transform,
-    n_constants: int,
-    lines: _Lines,
-    results: FloatArray,
-    found: FloatArray,
-) -> None:
-    """Constants are made in one step."""
-    _by_bands(_no_step, _no_step, prepare, transform, n_constants, lines, results, found, math.nan)
+def _at_once(fields: FloatArray, n: int) -> None:
+    """Constants are made of nothing else."""
 
 
 @inlined
@@ -318,7 +331,7 @@ def _boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found)
+    _by_bands(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
@@ -331,7 +344,9 @@ def _inv_boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found)
+    _by_bands(
+        _at_once, _inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan
+    )
 
 
 @inlined
@@ -346,13 +361,15 @@ def _boxcox_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _boxcox_standardized_constants,
         boxcox.boxcox_standardized_block,
         boxcox.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -368,13 +385,15 @@ def _boxcox_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _boxcox_unstandardized_constants,
         boxcox.boxcox_unstandardized_block,
         boxcox.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -388,7 +407,16 @@ def _yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(_yeojohnson_constants, yeojohnson.yeojohnson_block, yeojohnson.CONSTANTS, lines, results, found)
+    _by_bands(
+        _at_once,
+        _yeojohnson_constants,
+        yeojohnson.yeojohnson_block,
+        yeojohnson.CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
+    )
 
 
 @inlined
@@ -401,13 +429,15 @@ def _inv_yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _inv_yeojohnson_constants,
         yeojohnson.inv_yeojohnson_block,
         yeojohnson.CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -423,13 +453,15 @@ def _yeojohnson_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _yeojohnson_standardized_constants,
         yeojohnson.yeojohnson_standardized_block,
         yeojohnson.STANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -445,13 +477,15 @@ def _yeojohnson_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _at_once(
+    _by_bands(
+        _at_once,
         _yeojohnson_unstandardized_constants,
         yeojohnson.yeojohnson_unstandardized_block,
         yeojohnson.UNSTANDARDIZED_CONSTANTS,
         lines,
         results,
         found,
+        math.nan,
     )
 
 
@@ -488,7 +522,6 @@ def _boxcox_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
     _by_bands(
         single.begin_boxcox,
-        single.settle_boxcox,
         single.boxcox_constants,
         single.boxcox_block,
         single.BOXCOX_CONSTANTS,
@@ -512,7 +545,6 @@ def _inv_boxcox_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
     _by_bands(
         single.begin_boxcox,
-        single.settle_boxcox,
         single.inv_boxcox_constants,
         single.inv_boxcox_block,
         single.INV_BOXCOX_CONSTANTS,
@@ -536,7 +568,6 @@ def _yeojohnson_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
     _by_bands(
         single.begin_yeojohnson,
-        single.settle_yeojohnson,
         single.yeojohnson_constants,
         single.yeojohnson_block,
         single.YEOJOHNSON_CONSTANTS,
@@ -560,7 +591,6 @@ def _inv_yeojohnson_single(
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
     _by_bands(
         single.begin_yeojohnson,
-        single.settle_yeojohnson,
         single.inv_yeojohnson_constants,
         single.inv_yeojohnson_block,
         single.INV_YEOJOHNSON_CONSTANTS,

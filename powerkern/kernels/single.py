@@ -22,7 +22,7 @@ from typing import NamedTuple
 from powerkern._jit import bits_of, float_of, inlined, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
-from powerkern.kernels.elementary import exp, expm1, log, log1p, split_normal
+from powerkern.kernels.elementary import exp, expm1, log1p, log1p_finite, split_normal
 from powerkern.kernels.floats import SMALLEST_NORMAL
 
 _LOG2_E = 1.4426950408889634
@@ -115,8 +115,8 @@ def _exp_within(t: float) -> float:
 # --- the constants of columns -------------------------------------------------------------------------
 #
 # Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
-# In three steps, for all columns of a block one after the other: one long chain of operations of which each waits for
-# another would take twice as long. What the first two find is kept in further rows of the fields.
+# In steps of one logarithm or exponential, for all columns of a block one after the other: one long chain of operations
+# of which each waits for another would take twice as long. What they find is kept in further rows of the fields.
 
 _F_M, _F_OTHER, _F_M_INVERSE, _F_OTHER_INVERSE, _F_PRODUCT, _F_NEAR = range(N_FIELDS, N_FIELDS + 6)
 _F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_FIELDS + 11)
@@ -163,18 +163,35 @@ def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -
 
 
 @inlined
-def begin_boxcox(f: FloatArray, j: int) -> None:
-    """The exponent, and m y with b_m(ln(x0/ref)) = y."""
-    m = _divisor(f[F_LMBDA, j])
-    f[_F_M, j], f[_F_M_INVERSE, j], f[_F_PRODUCT, j] = m, 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
+def _log_at_most(u: float) -> float:
+    """Return a bound of ln u, less than ln 2 above it, for positive normal u."""
+    return (split_normal(u)[0] + 0.5) * _LN2
 
 
 @inlined
-def settle_boxcox(f: FloatArray, j: int) -> None:
+def begin_boxcox(f: FloatArray, n: int) -> None:
+    """What does not depend on the direction, for n columns."""
+    widest_vectors()
+    for j in range(n):
+        _boxcox_distance(f, j)
+    for j in range(n):
+        _boxcox_center(f, j)
+
+
+@inlined
+def _boxcox_distance(f: FloatArray, j: int) -> None:
+    """The exponent, m y with b_m(ln(x0/ref)) = y, and ln(x0/ref)."""
+    m = _divisor(f[F_LMBDA, j])
+    m_inverse, product = 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
+    f[_F_M, j], f[_F_M_INVERSE, j], f[_F_PRODUCT, j] = m, m_inverse, product
+    f[_F_CENTER, j] = log1p(product) * m_inverse
+
+
+@inlined
+def _boxcox_center(f: FloatArray, j: int) -> None:
     """x0 and the slope with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
-    product = f[_F_PRODUCT, j]
-    f[_F_CENTER, j] = f[F_REF, j] * exp(log1p(product) * f[_F_M_INVERSE, j])
-    f[_F_NEAR, j] = f[F_SLOPE, j] * (1.0 + product)
+    f[_F_CENTER, j] = f[F_REF, j] * exp(f[_F_CENTER, j])
+    f[_F_NEAR, j] = f[F_SLOPE, j] * (1.0 + f[_F_PRODUCT, j])
 
 
 @inlined
@@ -201,10 +218,10 @@ def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     """For its inverse."""
     m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
     low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
-    log_center = log(center)
+    log_center = log_about_one(center, center - 1.0)
     low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
     slope *= m_inverse
-    _write_bounds(slope * expm1(m * low), slope * expm1(m * high), sound & (low < high), c, j)
+    _write_bounds(slope * expm1_short(m * low), slope * expm1_short(m * high), sound & (low < high), c, j)
     c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
 
 
@@ -241,33 +258,63 @@ def _is_negative(ref: float, intercept: float) -> bool:
 
 
 @inlined
-def begin_yeojohnson(f: FloatArray, j: int) -> None:
-    """Exponents, the slope beyond 0, and m y for the y of x0; from the constants of `yeojohnson_standardized`."""
-    ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
-    negative, upper, lower = _is_negative(ref, b), _divisor(f[F_LMBDA, j]), _divisor(2.0 - f[F_LMBDA, j])
-    m, other = lower if negative else upper, upper if negative else lower
-    log_size = log1p(abs(ref))
-    shift = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size
-    far = a * exp(-shift)
-    slope = far if ref == 0.0 else a
-    f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j] = m, other, 1.0 / m, 1.0 / other
-    f[_F_PRODUCT, j], f[_F_NEAR, j] = m * ((b if negative else -b) / slope), slope
-    f[_F_FAR, j], f[_F_SHIFT, j], f[_F_LOG_BASE, j] = far, shift, log_size
+def begin_yeojohnson(f: FloatArray, n: int) -> None:
+    """What does not depend on the direction, for n columns; from the constants of `yeojohnson_standardized`."""
+    widest_vectors()
+    for j in range(n):
+        _exponents(f, j)
+    for j in range(n):
+        _product(f, j)
+    for j in range(n):
+        _distance(f, j)
+    for j in range(n):
+        _center(f, j)
 
 
 @inlined
-def settle_yeojohnson(f: FloatArray, j: int) -> None:
-    """|x0|, ln(1 + |x0|) and the slope on its side."""
-    size, product = abs(f[F_REF, j]), f[_F_PRODUCT, j]
-    d = log1p(product) * f[_F_M_INVERSE, j]
-    f[_F_CENTER, j] = size + (1.0 + size) * expm1(d)
-    f[_F_LOG_BASE, j] = f[_F_LOG_BASE, j] + d
+def _exponents(f: FloatArray, j: int) -> None:
+    """Exponents, ln(1 + |ref|), and the logarithm of what slopes are divided by."""
+    ref = f[F_REF, j]
+    negative, upper, lower = (
+        _is_negative(ref, f[F_INTERCEPT, j]),
+        _divisor(f[F_LMBDA, j]),
+        _divisor(2.0 - f[F_LMBDA, j]),
+    )
+    m, other = lower if negative else upper, upper if negative else lower
+    log_size = log1p_finite(abs(ref))
+    f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j] = m, other, 1.0 / m, 1.0 / other
+    f[_F_SHIFT, j], f[_F_LOG_BASE, j] = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size, log_size
+
+
+@inlined
+def _product(f: FloatArray, j: int) -> None:
+    """The slopes at ref and beyond 0, and m y for the y of x0."""
+    ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+    far = a * exp(-f[_F_SHIFT, j])
+    slope = far if ref == 0.0 else a
+    f[_F_PRODUCT, j] = f[_F_M, j] * ((b if _is_negative(ref, b) else -b) / slope)
+    f[_F_NEAR, j], f[_F_FAR, j] = slope, far
+
+
+@inlined
+def _distance(f: FloatArray, j: int) -> None:
+    """ln((1 + |x0|)/(1 + |ref|)), and the slope at x0."""
+    product = f[_F_PRODUCT, j]
+    f[_F_CENTER, j] = log1p(product) * f[_F_M_INVERSE, j]
     f[_F_NEAR, j] = f[_F_NEAR, j] * (1.0 + product)
 
 
 @inlined
+def _center(f: FloatArray, j: int) -> None:
+    """|x0| and ln(1 + |x0|)."""
+    size, d = abs(f[F_REF, j]), f[_F_CENTER, j]
+    f[_F_CENTER, j] = size + (1.0 + size) * expm1(d)
+    f[_F_LOG_BASE, j] = f[_F_LOG_BASE, j] + d
+
+
+@inlined
 def _yeojohnson_origin(f: FloatArray, j: int) -> _Origin:
-    """What the two steps before have found."""
+    """What the steps before have found."""
     negative = _is_negative(f[F_REF, j], f[F_INTERCEPT, j])
     m, other, m_inverse, other_inverse = f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j]
     center, log_base, near, far = f[_F_CENTER, j], f[_F_LOG_BASE, j], f[_F_NEAR, j], f[_F_FAR, j]
@@ -325,17 +372,17 @@ def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
     slope = o.near if apart else o.far
     start = 0.0 if apart else o.zero
     low, high = _log_bounds(o.m_inverse, _DEEP, _NEAR_END)
-    low = _larger(low, log_about_one(1.0 + base * 2.0**-10, base * 2.0**-10) - log_base)
+    low = _larger(low, (_log_at_most(1.0 + base * 2.0**-10) if apart else 0.0) - log_base)
     high = _smaller(high, _LOG_LARGEST - log_base)
     # on the other side, start is rounded, and shows where 1 + m y is small
     lost = abs(o.other) * expm1_short(_smaller(shift, _FAR_ORIGIN)) * o.m_inverse * 2.0**-22
     lost = _larger(lost, 1e-300)
-    near_end = _smaller(_NEAR_END, -log_about_one(lost, lost - 1.0))
+    near_end = _smaller(_NEAR_END, -_log_at_most(lost))
     far_high = _smaller(_log_bounds(o.other_inverse, _DEEP, near_end)[1], _LOG_LARGEST)
-    beyond = -o.far * expm1(o.other * far_high) * o.other_inverse
+    beyond = -o.far * expm1_short(o.other * far_high) * o.other_inverse
     beyond = 0.0 if apart | ((o.other < 0.0) & (near_end < 0.1)) else beyond
     slope *= o.m_inverse
-    first, last = slope * expm1_short(o.m * low), slope * expm1(o.m * high)
+    first, last = slope * expm1_short(o.m * low), slope * expm1_short(o.m * high)
     offset = -start if o.negative else start
     bottom = offset + (beyond if beyond < 0.0 else first)
     top = offset + last

@@ -21,7 +21,7 @@ import processes
 import pytest
 
 import powerkern as pk
-from powerkern._engine import helpers, threads
+from powerkern._engine import blocks, helpers, threads
 from powerkern._engine.by_column import for_each_group
 from powerkern.kernels.family import FAMILIES
 
@@ -58,6 +58,30 @@ def test_results_do_not_depend_on_the_number_of_threads(family):
         np.testing.assert_array_equal(fit.profile([0.0, 1.0], n_threads=k), fits[0].profile([0.0, 1.0], n_threads=1))
         np.testing.assert_array_equal(fit.confint(n_threads=k), fits[0].confint(n_threads=1))
     assert not driver_threads()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("p", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_several_threads_fit_one_column_to_the_same_bits(family, p, weighted):
+    """Columns that are fewer than threads, and long, are fitted by all threads together."""
+    rng, n = np.random.default_rng(5), 70_001
+    x = rng.lognormal(size=(n, p))
+    x[::1000] = np.nan
+    weight = rng.exponential(size=n) if weighted else None
+    expected = pk.fit(x, family, sample_weight=weight, n_threads=1)._results
+    for given in (x, np.asfortranarray(x), x.astype(">f8")):
+        for n_threads in (2, 4):
+            fit = pk.fit(given, family, sample_weight=weight, n_threads=n_threads)
+            np.testing.assert_array_equal(fit._results, expected)
+    assert not driver_threads()
+
+
+def test_when_threads_work_together():
+    assert [blocks.team_size((10**6, p), 2) for p in range(1, 8)] == [2, 1, 2, 1, 2, 1, 1]
+    assert [blocks.team_size((n, 1), 8) for n in (1000, 30_000, 40_000, 200_000)] == [1, 1, 2, 8]
+    assert blocks.team_size((10**6, 1), 1) == 1
+    assert blocks.team_size((10**6, 1000), 64) == 1
 
 
 def test_eight_python_threads_fit_at_once():
@@ -186,7 +210,7 @@ def test_an_interrupt_while_waiting_is_passed_on(monkeypatch):
 def test_a_thread_helps_again():
     endings, at_work = helpers.Endings(), []
     for _ in range(20):
-        assert helpers.ask(1, lambda: at_work.append(threading.get_ident()), endings) == 1
+        assert len(helpers.ask(1, lambda: at_work.append(threading.get_ident()), endings)) == 1
         assert endings.get(timeout=60) is None
     assert len(set(at_work)) == 1
 
@@ -210,11 +234,57 @@ def test_helpers_that_all_wait_do_not_keep_others_from_work():
     def ask_on(depth):
         if depth:
             within = helpers.Endings()
-            assert helpers.ask(1, lambda: ask_on(depth - 1), within) == 1
+            assert len(helpers.ask(1, lambda: ask_on(depth - 1), within)) == 1
             assert within.get(timeout=60) is None
 
     helpers.ask(1, lambda: ask_on(5), endings)
     assert endings.get(timeout=60) is None
+
+
+def test_what_nobody_has_begun_is_called_off(monkeypatch):
+    """Nobody waits for a thread that the system has not woken yet; it may be asked again."""
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
+    helpers.dismiss()
+    endings, others = helpers.Endings(), helpers.Endings()
+    asked = helpers.ask(3, lambda: None, endings)
+    begun, elsewhere, waiting = asked
+    begun.orders.get()
+    elsewhere.orders.get()
+    elsewhere.orders.put((lambda: None, others))  # it has ended, and somebody else has found it
+    assert helpers.called_off(asked, endings) == 2
+    assert helpers._idle == [waiting]
+    assert waiting.orders.empty()
+    assert elsewhere.orders.get()[1] is others
+    helpers._idle.clear()
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_assistants_come_while_there_is_a_lead(n):
+    present, over = threading.Semaphore(0), threading.Event()
+
+    def lead():
+        for _ in range(n):
+            assert present.acquire(timeout=60)
+        over.set()
+
+    def assist():
+        present.release()
+        assert over.wait(timeout=60)
+
+    threads.with_assistants(lead, assist, n)
+    assert over.is_set()
+    assert not driver_threads()
+
+
+def test_what_an_assistant_raises_is_passed_on():
+    failed = threading.Event()
+
+    def assist():
+        failed.set()
+        raise MemoryError("in an assistant")
+
+    with pytest.raises(MemoryError, match="in an assistant"):
+        threads.with_assistants(lambda: failed.wait(timeout=60), assist, 1)
 
 
 def test_idle_helpers_end_by_themselves(monkeypatch):

@@ -59,6 +59,30 @@ def test_aligned_arrays_begin_with_a_cache_line(skip):
     assert total == room[at : at + 1000].sum()
 
 
+@numba.njit
+def pack(x, first, within, out, place):
+    _jit.pack_eight(x, first, within, out, place)
+
+
+@numba.njit
+def pack_every_other(x, first, out, place):
+    _jit.pack_every_other(x, first, out, place)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_eight_values_are_packed(dtype):
+    """Whatever is between them, up to the last value of the memory; nothing else is written."""
+    x = np.arange(40.0).astype(dtype)
+    for first, within in ((0, 1), (3, 5), (39, -5), (7, 0), (25, 2)):
+        out = np.full(13, -1.0, dtype)
+        pack(x, first, within, out, 2)
+        np.testing.assert_array_equal(out, [-1.0, -1.0, *(first + within * np.arange(8.0)), -1.0, -1.0, -1.0])
+    for first in (0, 25):
+        out = np.full(13, -1.0, dtype)
+        pack_every_other(x, first, out, 5)
+        np.testing.assert_array_equal(out, [*np.full(5, -1.0), *(first + 2 * np.arange(8.0))])
+
+
 FUSED = """
 import numba
 from powerkern import _jit

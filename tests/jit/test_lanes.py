@@ -11,6 +11,7 @@ from powerkern._jit import (
     LANES,
     any_lane,
     bits_of,
+    first_lanes,
     float_of,
     in_all_lanes,
     load,
@@ -54,6 +55,8 @@ def bits(x, y, out):
     store(out, (1, 0), float_of((bits_of(x) >> 52) << 52))
     store(out, (2, 0), float_of((bits_of(x) + 1) - 2))
     store(out, (3, 0), float_of(bits_of(x) | 1))
+    store(out, (4, 0), select(first_lanes(3), x, y))
+    store(out, (5, 0), select(first_lanes(-1) | ~first_lanes(9), x, y))
 
 
 def elementary(x, y, out):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import mpmath
 import numba
 import numpy as np
@@ -31,12 +33,13 @@ from powerkern.kernels.results import (
     X_MAX,
     X_MIN,
 )
-from powerkern.kernels.scratch import SAMPLE, new_work
+from powerkern.kernels.scratch import CHUNK, DONE, EXPONENT, OF_POWERS, OVER, SAMPLE, SIGN_OF_LOGS, SIZE, new_work
+from powerkern.kernels.scratch import LEFT as CHUNKS_LEFT
 
 EPS = np.finfo(float).eps
 
 # sizes around those at which the fit changes: in two passes, from a sample, in chunks
-SIZES = [ONE_PASS_MIN - 1, ONE_PASS_MIN, ONE_PASS_MIN + 1, ps.CHUNK - 1, ps.CHUNK + 1]
+SIZES = [ONE_PASS_MIN - 1, ONE_PASS_MIN, ONE_PASS_MIN + 1, CHUNK - 1, CHUNK + 1]
 LARGE = [SAMPLE - 1, SAMPLE, SAMPLE + 1, SAMPLE * SAMPLE_STRIDE, 70_001]
 if JIT_DISABLED:
     SIZES, LARGE = SIZES[:2], []
@@ -170,7 +173,7 @@ WEIGHTS = {
     "tiny": lambda rng, n: 1e-200 * rng.exponential(size=n),
 }
 FAMILIES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
-WEIGHTED_SIZES = [300] if JIT_DISABLED else [300, 1000, ps.CHUNK + 1, 9000]
+WEIGHTED_SIZES = [300] if JIT_DISABLED else [300, 1000, CHUNK + 1, 9000]
 
 
 @pytest.mark.parametrize("kind", WEIGHTS)
@@ -348,9 +351,9 @@ def score_from_sums(x, base, per_ref, both_signs, exponent, moments):
     else:
         found = ps.logs_of_one_sign(x, None, 0, -1, base, per_ref, d, d32, None)
     moments[:], moments[:, lk.WEIGHT] = 0.0, x.size
-    for start in range(0, x.size, ps.CHUNK):
-        ps.add_sums(d[start : start + ps.CHUNK], None, exponent, both_signs, moments[0])
-        ps.add_sums(d32[start : start + ps.CHUNK], None, exponent, both_signs, moments[1])
+    for start in range(0, x.size, CHUNK):
+        ps.add_sums(d[start : start + CHUNK], None, exponent, both_signs, moments[0])
+        ps.add_sums(d32[start : start + CHUNK], None, exponent, both_signs, moments[1])
     good, good32 = ps.center(moments[0]), ps.center(moments[1])
     mean = found.total / x.size
     score, score32 = lk.score_from_moments(moments[0], mean), lk.score_from_moments(moments[1], mean)
@@ -430,3 +433,67 @@ def test_center_refuses_what_is_not_finite(value):
 
 def test_center_refuses_a_constant():
     assert not centered(sums_of(np.full((4, 10), 3.0)))
+
+
+# --- several threads --------------------------------------------------------------------------------
+
+#: What makes a column stop, begin again, or count what is missing in some of its chunks only.
+FLAWS = {
+    "none": lambda x: None,
+    "one gap": lambda x: x.__setitem__(x.size // 2 + 3, np.nan),
+    "gaps in the last chunk": lambda x: x.__setitem__(slice(-30, None, 3), np.nan),
+    "a third missing": lambda x: x.__setitem__(slice(None, None, 3), np.nan),
+    "an infinite value": lambda x: x.__setitem__(x.size - 7, np.inf),
+    "a value of the other sign": lambda x: x.__setitem__(x.size - 7, -1.0),
+    "narrow": lambda x: x.__iadd__(1e9),
+}
+
+
+def fitted_together(columns, family, weight, n_assistants):
+    """The rows of results of columns that several threads fit together."""
+    arguments = columns, weight, family, np.full(len(columns), np.nan), new_work(columns.shape[1])
+    out = np.empty((len(columns), N_RESULTS))
+    mle.begin(arguments[-1])
+    assistants = [threading.Thread(target=mle.help_fit, args=(*arguments, out)) for _ in range(n_assistants)]
+    for thread in assistants:
+        thread.start()
+    mle.fit_columns(*arguments, out)
+    for thread in assistants:
+        thread.join()
+    assert arguments[-1].team.counts[OVER]
+    return out
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+@pytest.mark.parametrize("family", [YEO_JOHNSON] if JIT_DISABLED else [BOX_COX, YEO_JOHNSON])
+@pytest.mark.parametrize("kind", ["none", "some zero"] if JIT_DISABLED else ["none", "exponential", "some zero"])
+def test_several_threads_find_what_one_finds(flaw, family, kind):
+    """To the last bit, column after column."""
+    rng, n = np.random.default_rng(3), CHUNK + 300 if JIT_DISABLED else 9 * CHUNK + 5
+    columns = rng.lognormal(size=(2 if JIT_DISABLED else 3, n))
+    FLAWS[flaw](columns[-2])
+    weights = {"none": np.empty(0), "exponential": rng.exponential(size=n), "some zero": rng.integers(0, 3, n) * 1.0}
+    alone = fitted_together(columns, family, weights[kind], 0)
+    assert alone[-1, STATUS] == Status.OK
+    for column, row in zip(columns, alone, strict=True):
+        np.testing.assert_array_equal(row, fitted(column, family, weights[kind]))
+    for n_assistants in (1,) if JIT_DISABLED else (1, 2, 1):
+        np.testing.assert_array_equal(fitted_together(columns, family, weights[kind], n_assistants), alone)
+
+
+def test_assistants_take_what_is_left():
+    """And leave when nothing is left for long, whether the lead is over or not."""
+    n = 3 * CHUNK - 5
+    work, d = new_work(n), np.random.default_rng(4).normal(size=n)
+    work.spare[:n], team = d, work.team
+    team.sums[0, [OF_POWERS, EXPONENT, SIGN_OF_LOGS, SIZE]] = 1.0, 0.7, 1.0, n
+    team.counts[CHUNKS_LEFT] = 2  # the first is somebody else's
+    team.sums[1] = np.nan
+    mle.help_fit(d[None], np.empty(0), BOX_COX, np.array([np.nan]), work, np.empty((1, N_RESULTS)))
+    assert team.counts[DONE] == 2
+    assert team.counts[CHUNKS_LEFT] <= 0
+    assert np.isnan(team.sums[1]).all()
+    for k in (1, 2):
+        moments = np.zeros(lk.N_MOMENTS)
+        ps.add_sums(d[k * CHUNK : (k + 1) * CHUNK], None, 0.7, False, moments)
+        np.testing.assert_allclose(team.sums[k + 1, : lk.N_MOMENTS], moments, rtol=1e-12)
