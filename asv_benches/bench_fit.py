@@ -207,6 +207,29 @@ class ByLength(InTurns):
         return (self.laps["fit"].cpu / self.x.size) / (self.laps["long"].cpu / self.long.size)
 
 
+class TwoThreads(InTurns):
+    """How many times as fast two threads are as one, while the machine gives two cores."""
+
+    #: Rows and columns: one vector, columns that do not come out even, many short ones.
+    params = (FAMILIES, ["100000 x 1", "300000 x 3", "50 x 20000"], ["F"], ["float64"], ["plain"])
+    param_names = ("family", "shape", "order", "dtype", "regime")
+
+    def setup(self, family: str, shape: str, order: str, dtype: str, regime: str) -> None:
+        n, p = (int(side) for side in shape.split(" x "))
+        self.x, rng = matrix(family, n, p, order, dtype), np.random.default_rng(1)
+        if "missing" in regime:
+            self.x[rng.random(self.x.shape) < 0.05] = np.nan
+        self.weight = rng.exponential(size=n) if "weights" in regime else None
+        self.fit(family, 2)  # compiles
+
+    def fit(self, family: str, n_threads: int) -> pk.PowerFit:
+        return pk.fit(self.x, family, sample_weight=self.weight, n_threads=n_threads)
+
+    def track_gain(self, family: str, shape: str, order: str, dtype: str, regime: str) -> float:
+        self.compare_on_free_cores({"1 thread": lambda: self.fit(family, 1), "2 threads": lambda: self.fit(family, 2)})
+        return self.ratio("1 thread", "2 threads")
+
+
 class ShortPeers(InTurns):
     """How many times faster than scikit-learn on a wide matrix, on two threads."""
 

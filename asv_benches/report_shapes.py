@@ -23,7 +23,9 @@ OVER_LONG = {20: 4, 50: 2, 100: 2, 200: 2, 255: 2, 512: 2, 1_000: 2}
 
 def figures() -> Iterator[Figure]:
     """All figures; `n` is the number of rows, and the CPU the one that code is made for."""
-    yield from fitting(f"on {cpu_target.target_context.codegen().magic_tuple()[1]}")
+    cpu = f"on {cpu_target.target_context.codegen().magic_tuple()[1]}"
+    yield from fitting(cpu)
+    yield from on_two_threads(cpu)
 
 
 def fitting(cpu: str) -> Iterator[Figure]:
@@ -41,6 +43,22 @@ def fitting(cpu: str) -> Iterator[Figure]:
             f"fit {family}, 50 x 20000, two threads, {cpu}, over scikit-learn's of {bench_fit.ShortPeers.few} columns"
         )
         yield Figure(name, target, bench_fit.ShortPeers, "track_speedup", (family, 50, 20_000))
+
+
+def on_two_threads(cpu: str) -> Iterator[Figure]:
+    """Vectors, few columns and many short ones, with two threads of np.exp over one among the laps."""
+    vectors = [f"{n} x 1" for n in (40_000, 100_000, 300_000, 1_000_000, 3_000_000)]
+    matrices = ["20 x 50000", "50 x 20000", "300 x 3400", "1000 x 1000", "10000 x 10", "10000 x 100", "10000 x 1000"]
+    few = ["20000 x 3", "100000 x 2", "100000 x 3", "300000 x 3"]
+    regimes = ["5 % missing", "weights", "weights, 5 % missing"]
+    cases = [
+        *itertools.product(vectors, "F", ("float64", "float32"), ["plain"]),
+        *itertools.product(vectors[1:3], "F", ["float64"], regimes),
+        *itertools.product([*few, *matrices], "CF", ["float64"], ["plain"]),
+    ]
+    for family, case in itertools.product(FAMILIES, cases):
+        name = f"fit {family}, {', '.join(case)}, {cpu}: two threads over one"
+        yield Figure(name, ">= 1.6 x", bench_fit.TwoThreads, "track_gain", (family, *case))
 
 
 if __name__ == "__main__":

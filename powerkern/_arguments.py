@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
-from powerkern._validate import Matrix, as_weights, domain_error
+from powerkern._validate import Matrix, as_weights, domain_error, output_type
 
 NO_WEIGHTS = np.empty(0)
 
@@ -73,7 +73,7 @@ def given_bounds(bounds: object, p: int, name: str = "bounds") -> FloatArray:
         If there are not `p` of them (or one), one is NaN, or they are no interval.
     """
     if bounds is None:
-        bounds = None, None
+        return np.repeat([[-math.inf], [math.inf]], p, axis=1)
     try:
         pair = list(bounds)  # type: ignore[call-overload]
     except TypeError:
@@ -99,8 +99,7 @@ def given_bounds(bounds: object, p: int, name: str = "bounds") -> FloatArray:
 def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
     """The bound on raw transformed values: none where the output is standardised, unless one is given."""
     if ymax is None:
-        output = np.float32 if dtype == np.float32 else np.float64
-        return math.inf if standardize else float(np.finfo(output).max) / _SAFETY
+        return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
     limit = as_reals("ymax", ymax)
     if limit.ndim > 0 or not limit > 0.0:
         raise ValueError(f"ymax must be positive, got {ymax!r}")

@@ -18,7 +18,7 @@ from powerkern._inference import Inference
 from powerkern._likelihood_tests import Interval
 from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels
+from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels, output_type
 from powerkern._warn import warn
 from powerkern.kernels import columnwise
 from powerkern.kernels.family import FAMILIES, lowest
@@ -423,7 +423,7 @@ class PowerFit(Inference):
     def _target(self, matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
         """The array to return, and it as a matrix."""
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
-        dtype = np.float32 if matrix.values.dtype == np.float32 else np.float64
+        dtype = output_type(matrix.values.dtype)
         shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
         if out is None:
             between, within = map(abs, matrix.values.strides)

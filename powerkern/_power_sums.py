@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine import by_column
+from powerkern._engine.blocks import SMALLEST_PART
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
 from powerkern._engine.lines import joined_rows
@@ -32,9 +33,8 @@ from powerkern.kernels.scratch import new_scratch
 #: Rows of a block.
 BLOCK_ROWS = 131_072
 #: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
-#: at least _SMALLEST_PART values.
+#: at least twice SMALLEST_PART values, which cost little.
 _TURNS = 4
-_SMALLEST_PART = 131_072
 #: Whole numbers stay below 2**_BITS; room is left for data that were not announced.
 _BITS, ROOM = 59, 61
 #: What is known of how the sums of a column were rounded.
@@ -223,7 +223,7 @@ def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
     """How many rows of a matrix have ranges of their own: those of a block, or a half, a quarter, ... of them."""
     n, p = shape
     n_rows = BLOCK_ROWS
-    while n < n_rows * _TURNS * n_threads and n_rows * p >= 2 * _SMALLEST_PART and n_threads > 1:
+    while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
         n_rows //= 2
     return n_rows
 
@@ -332,7 +332,9 @@ def quanta_for(weight: FloatArray) -> FloatArray:
 
 def starts_of(cells: FloatArray) -> IntArray:
     """Where the bins of each column start, and where the last ones end."""
-    return np.concatenate([[0], np.cumsum(cells[:, sketch.G_BINS])]).astype(np.int64)
+    starts = np.zeros(len(cells) + 1, dtype=np.int64)
+    cells[:, sketch.G_BINS].astype(np.int64).cumsum(out=starts[1:])
+    return starts
 
 
 def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: FloatArray, n_threads: int) -> Sketches:

@@ -19,7 +19,7 @@ from powerkern.kernels.results import CENTER, KEPT_HIGH, KEPT_LOW, X_MAX, X_MIN
 _SIGN_FREE = np.int64(2**63 - 1)
 
 
-def given_shift(shift: ArrayLike, family: str, p: int) -> FloatArray:
+def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
     """One shift a column.
 
     Raises
@@ -29,6 +29,8 @@ def given_shift(shift: ArrayLike, family: str, p: int) -> FloatArray:
     ValueError
         If there are not `p` of them (or one), one is not finite, or the family has none.
     """
+    if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
+        return np.zeros(p)
     given = as_reals("shift", shift)
     if given.ndim > 1 or (given.ndim == 1 and given.size != p):
         raise ValueError(f"shift must be one number or one per column ({p}), got shape {given.shape}")

@@ -294,6 +294,11 @@ def is_single(dtype: Any) -> bool:
     return re.match(r"(sparse\[)?float(32)?(?![0-9])", str(dtype).lower()) is not None
 
 
+def output_type(dtype: Any) -> type[np.floating[Any]]:
+    """What numbers of a NumPy type are transformed to: float32 of either byte order to float32, all else to float64."""
+    return np.float32 if isinstance(dtype, np.dtype) and dtype.newbyteorder("=") == np.float32 else np.float64
+
+
 # --- what is not a number -----------------------------------------------------------------------------
 
 _KINDS = {**dict.fromkeys("biuf", "number"), **dict.fromkeys("SUT", "text"), **dict.fromkeys("Mm", "time")}

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._shift import given_shift
 from powerkern._typing import Bounds, IntArray
-from powerkern._validate import as_names, as_weights, check_n_features
+from powerkern._validate import as_names, as_weights, check_n_features, output_type
 from powerkern.sketch import Pass, beside, fit_with, naming
 from powerkern.sketch.passes import S
 
@@ -212,7 +212,7 @@ def _of_any_value(fit: PowerFit) -> PowerFit:
 
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     if len(block) == 0:
-        return block.astype(_result_type(block.dtype)) if isinstance(block, np.ndarray) else block
+        return block.astype(output_type(block.dtype)) if isinstance(block, np.ndarray) else block
     return getattr(fit, method)(block, n_threads=1, **options)
 
 
@@ -254,7 +254,7 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
     _check_array(X)
     p = 1 if X.ndim == 1 else X.shape[1]
     check_n_features(np.empty((0, p)), fit.n_features, None, fit.column_names)
-    dtype = _result_type(X.dtype)
+    dtype = output_type(X.dtype)
     if X.ndim == 1:
         return X.map_blocks(function, fit, dtype=dtype, meta=np.empty(0, dtype))
     edges = np.cumsum([0, *X.chunks[1]])
@@ -360,7 +360,3 @@ def _weights(sample_weight: Any, rows: tuple[float, ...] | None, n_chunks: int) 
             f"sample_weight has {len(parts)} chunks, X has {n_chunks}; pass one weight per row, in the chunks of X"
         )
     return parts
-
-
-def _result_type(dtype: Any) -> type[np.floating]:
-    return np.float32 if dtype == np.float32 else np.float64

@@ -214,7 +214,7 @@ def test_narrow_types_are_the_numbers_they_hold(dtype):
     fit, exact = pk.fit(x), pk.fit(x.astype(np.float64))
     np.testing.assert_array_equal(fit._results, exact._results)
     z = fit.transform(x)
-    assert z.dtype == (np.float32 if x.dtype == np.float32 else np.float64)
+    assert z.dtype == (np.float32 if dtype in ("f4", ">f4") else np.float64)
     np.testing.assert_array_equal(z, exact.transform(x.astype(np.float64)).astype(z.dtype))
 
 

@@ -14,6 +14,7 @@ from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, 
 from powerkern._engine.lines import Layout, along_lines, layout_of
 from powerkern._engine.threads import share_out
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._validate import output_type
 from powerkern.kernels import columnwise, rowwise
 from powerkern.kernels.branch import HIGH, LOW
 from powerkern.kernels.results import CENTER, DIVISOR
@@ -81,7 +82,7 @@ class _Transform:
     ) -> None:
         self._values, self._out, self._repair = values, out, repair
         self._family, self._direction, self._results = family, direction, results
-        self._single = values.dtype == np.float32
+        self._single = output_type(values.dtype) is np.float32
         self._sample = results[:: -(-family.size // _SAMPLE) or 1]
         self._some_rescaled = self._single and bool(_rescaled(self._sample).any())
         self._code = self._code_of_all()
@@ -256,8 +257,7 @@ def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[
     Row j of a block has some of the values of column ``columns.start + j``. float32 for float32, else float64.
     """
     n, p = values.shape
-    dtype = np.float32 if values.dtype == np.float32 else np.float64
-    out = np.empty((n, p), dtype=dtype, order="F" if values.flags.f_contiguous else "C")
+    out = np.empty((n, p), dtype=output_type(values.dtype), order="F" if values.flags.f_contiguous else "C")
     height, width = cache_shape(values)
     scratch = Scratch()
 

@@ -17,6 +17,8 @@ _SHORT_COLUMN = 4096
 GROUP_VALUES = 1_000_000
 _TURNS = 4
 LONG_COLUMN = 8_000_000
+#: Fewer values are not a part of their own, for one more thread.
+SMALLEST_PART = 65_536
 #: Values that are transformed at once: they stay in the second-level cache. The larger side of such a block lies along
 #: the matrix's memory.
 _CACHE_VALUES = 98_304
@@ -29,7 +31,6 @@ _CACHE_COLUMNS = 192
 _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
-_SMALLEST_PART = 65_536
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
 #: Values of a column for each thread of a team, which are worth waking it; how well it works at least, to one.
 _TEAM_VALUES = 16_384
@@ -76,7 +77,7 @@ def cache_shape(values: Columns) -> tuple[int, int]:
 def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[slice, slice]]:
     """Rows and columns of the parts of a matrix that are transformed along its lines, or `copied` and transformed."""
     n, p = values.shape
-    size = min(_COPIED_VALUES if copied else _LINE_VALUES, max(_SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
+    size = min(_COPIED_VALUES if copied else _LINE_VALUES, max(SMALLEST_PART, n * p // (_LINE_TURNS * n_threads)))
     if abs(values.strides[0]) < abs(values.strides[1]):
         height = min(n, size)
         width = min(p, size // height)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._engine.blocks import column_groups, team_size
-from powerkern._engine.gather import FitScratch, Scratch, as_float64, contiguous_columns, gathered
+from powerkern._engine.blocks import GROUP_VALUES, column_groups, team_size
+from powerkern._engine.gather import FitScratch, Scratch, as_float64, columns_to_be_copied, contiguous_columns, gathered
 from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, with_assistants, work_off
+from powerkern._engine.threads import progress_bar, share_out, with_assistants, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels import derivatives, mle, partial_moments
 from powerkern.kernels.lockstep import LOCKSTEP_MAX, fit_in_lockstep
@@ -73,7 +73,10 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
+    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain.
+
+    The calling thread takes part where that is a matter of milliseconds: Ctrl-C waits for it.
+    """
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
     together = 1 if progress else team_size(values.shape, n_threads)
@@ -81,11 +84,14 @@ def fit_matrix(
     def job(group: slice) -> None:
         fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group], together)
 
+    n, p = values.shape
     if together > 1:
-        for group in column_groups(values.shape, 1):
+        for group in column_groups((n, p), 1):
             job(group)
+    elif n * p <= GROUP_VALUES and not progress:
+        share_out(job, [(group,) for group in column_groups((n, p), n_threads)], (n, p), n_threads)
     else:
-        for_each_group(job, values.shape, n_threads, progress)
+        for_each_group(job, (n, p), n_threads, progress)
     return out
 
 
@@ -100,16 +106,14 @@ def fit_part(
 ) -> None:
     """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are.
 
-    Long ones with so many threads `together` on each.
+    Long ones perhaps with several threads `together` on each.
     """
+    if together > 1:
+        _fit_together(part, family, lmbda, weight, scratch, out, together)
+        return
     if part.shape[0] > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
-        arguments = columns, weight, family, lmbda, scratch.work, out
-        if together == 1:
-            mle.fit_columns(*arguments)
-        else:
-            mle.begin(scratch.work)
-            with_assistants(lambda: mle.fit_columns(*arguments), lambda: mle.help_fit(*arguments), together - 1)
+        mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
         return
     each = weight if weight.size else np.ones(part.shape[0])
     fit_in_lockstep(as_float64(part, scratch), each, family, lmbda, scratch.lockstep, out)
@@ -118,6 +122,22 @@ def fit_part(
         rest = out[left]
         mle.two_pass_columns(gathered(part[:, left], scratch), weight, family, lmbda[left], scratch.work, rest)
         out[left] = rest
+
+
+def _fit_together(
+    part: Columns,
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    scratch: FitScratch,
+    out: FloatArray,
+    n_threads: int,
+) -> None:
+    """Fit long columns one after the other, all threads on each."""
+    columns, copies = columns_to_be_copied(part, scratch)
+    arguments = columns, weight, family, lmbda, scratch.work, out
+    mle.begin(scratch.work)
+    with_assistants(lambda: mle.fit_columns(*arguments), lambda: mle.help_fit(*arguments), n_threads - 1, copies)
 
 
 def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from powerkern._engine.blocks import cache_shape, slices
+from powerkern._engine.blocks import SMALLEST_PART, cache_shape, slices
 from powerkern._engine.gather import Scratch, contiguous_columns, lie_contiguous
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, share_out, work_off
 from powerkern._typing import FloatArray
 
-#: Fewer values are not made groups of their own for threads.
-_SMALLEST_PART = 65_536
 #: Parts of a block of rows, from top to bottom: its columns there, made contiguous, and which rows they are.
 Parts = Iterator[tuple[FloatArray, slice]]
 
@@ -30,7 +28,7 @@ def for_each_row_block(
     n, p = values.shape
     blocks = slices(slice(0, n), n_rows)
     height, width = cache_shape(values[:n_rows])
-    width = min(width, max(-(-p * len(blocks) // n_threads), -(-_SMALLEST_PART // max(n, 1))))
+    width = min(width, max(-(-p * len(blocks) // n_threads), -(-SMALLEST_PART // max(n, 1))))
     scratch = Scratch()
 
     def parts_of(rows: slice, group: slice) -> Parts:

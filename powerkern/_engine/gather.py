@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import threading
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.shifted import Columns, Shifted
 from powerkern._typing import FloatArray
+from powerkern._validate import output_type
 from powerkern.kernels import columnwise
 from powerkern.kernels.lockstep import LockstepWork, new_lockstep_work
 from powerkern.kernels.scratch import Work, new_work
+
+#: Rows of a column that a thread copies at a time where several do.
+_COPIED_ROWS = 16_384
 
 
 class Scratch(threading.local):
@@ -76,13 +81,18 @@ def scatter(block: FloatArray, part: NDArray[Any]) -> None:
 def gathered(part: Columns, scratch: Scratch) -> FloatArray:
     """The columns of a part of a matrix as the rows of a block, which may be changed."""
     block = scratch.block(part.shape[1], part.shape[0])
+    _fill(block, part)
+    return block
+
+
+def _fill(block: FloatArray, part: Columns) -> None:
+    """block = part.T, shifted if it is to be."""
     if isinstance(part, Shifted):
         _gather(part.values, block)
         with np.errstate(over="ignore"):
             block += part.shift[:, np.newaxis]
     else:
         _gather(part, block)
-    return block
 
 
 def lie_contiguous(part: Columns) -> bool:
@@ -93,9 +103,22 @@ def lie_contiguous(part: Columns) -> bool:
 def contiguous_columns(values: Columns, group: slice, scratch: Scratch) -> FloatArray:
     """The columns of a group as contiguous float64 rows, copied unless they are already; not to be modified."""
     part = values[:, group]
-    if not isinstance(part, Shifted) and is_native(part) and lie_contiguous(part) and part.flags.writeable:
-        return part.T  # nothing writes to it
-    return gathered(part, scratch)
+    return part.T if _are_columns(part) else gathered(part, scratch)
+
+
+def _are_columns(part: Columns) -> TypeGuard[NDArray[Any]]:
+    """Whether its columns are contiguous float64 already; nothing writes to them, but entries ask that one might."""
+    return lie_contiguous(part) and not isinstance(part, Shifted) and is_native(part) and part.flags.writeable
+
+
+def columns_to_be_copied(part: Columns, scratch: Scratch) -> tuple[FloatArray, list[Callable[[], None]]]:
+    """`contiguous_columns` for some threads to copy: calls that do it, in any order; none where they are already."""
+    if _are_columns(part):
+        return part.T, []
+    n, p = part.shape
+    block = scratch.block(p, n)
+    places = [(j, slice(i, min(i + _COPIED_ROWS, n))) for i in range(0, n, _COPIED_ROWS) for j in range(p)]
+    return block, [partial(_fill, block[j : j + 1, rows], part[rows, j : j + 1]) for j, rows in places]
 
 
 def as_float64(part: Columns, scratch: Scratch) -> FloatArray:
@@ -109,7 +132,7 @@ def copied_rows(part: NDArray[Any], scratch: Scratch) -> NDArray[Any]:
     """A copy of a part of a matrix with contiguous rows: of float32 as it is, of everything else as float64."""
     n, p = part.shape
     block: NDArray[Any] = scratch.block(n, p)
-    if part.dtype == np.float32:
+    if output_type(part.dtype) is np.float32:
         block = block.reshape(-1).view(np.float32)[: n * p].reshape(n, p)
     if _is_turned(part) and is_native(part, part.dtype.type):
         (columnwise.gather32 if part.dtype == np.float32 else columnwise.gather)(part.T, block)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
@@ -42,4 +41,4 @@ Columns = NDArray[Any] | Shifted
 
 def shifted(values: NDArray[Any], shift: FloatArray) -> Columns:
     """`values` plus a shift for each column; the matrix itself where none is moved."""
-    return Shifted(values, shift) if np.any(shift) else values
+    return Shifted(values, shift) if shift.any() else values

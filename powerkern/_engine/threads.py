@@ -12,8 +12,8 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
-from queue import Empty
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 from powerkern._engine.cpus import usable_cpus
 from powerkern._engine.helpers import Endings, Helper, ask, called_off
@@ -25,6 +25,8 @@ SERIAL_VALUES = 32_768
 _PROGRESS_DELAY = 1.0
 #: Seconds between checks of the pool.
 _POLL = 0.2
+
+_Part = TypeVar("_Part")
 
 
 def default_threads() -> int:
@@ -136,20 +138,38 @@ def share_out(
     _end(helpers, endings)
 
 
-def with_assistants(lead: Callable[[], None], assist: Callable[[], None], n: int) -> None:
+def with_assistants(
+    lead: Callable[[], None], assist: Callable[[], None], n: int, first: Iterable[Callable[[], None]] = ()
+) -> None:
     """Call ``lead()`` while n other threads call ``assist()``, which returns when the lead is over, or before.
 
-    Ctrl-C waits for the lead.
+    All threads share what is to be done `first`, which ends before the lead begins. Ctrl-C waits for the lead.
     """
-    endings = Endings()
-    helpers = ask(n, assist, endings)
+    waiting, done, endings = deque((call,) for call in first), SimpleQueue[None](), Endings()
+    n_first = len(waiting)
+
+    def prepare() -> None:
+        for (call,) in _taken(waiting):
+            try:
+                call()
+            finally:
+                done.put(None)
+
+    def help_out() -> None:
+        prepare()
+        assist()
+
+    helpers = ask(n, help_out, endings)
+    prepare()
+    for _ in range(n_first):
+        done.get()
     lead()
     _end(helpers, endings)
 
 
 def _end(helpers: list[Helper], endings: Endings) -> None:
     """Wait for helpers that have begun, and raise what one of them raised."""
-    failures = _failures(endings, called_off(helpers, endings))
+    failures = _failures(endings, called_off(helpers, endings)) if helpers else []
     if failures:
         raise failures.pop()
 
@@ -162,7 +182,7 @@ def _failures(endings: Endings, n: int, timeout: float | None = None) -> list[Ba
     return [error for error in (endings.get(timeout=timeout) for _ in range(n)) if error is not None]
 
 
-def _taken(waiting: deque[tuple[slice, ...]]) -> Iterator[tuple[slice, ...]]:
+def _taken(waiting: deque[_Part]) -> Iterator[_Part]:
     """Parts that wait, taken off one by one: several threads may do so at once."""
     with suppress(IndexError):
         while True:

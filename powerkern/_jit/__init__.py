@@ -55,16 +55,19 @@ try:
     )
     from powerkern._jit.lanes import (
         LANES,
+        LANES32,
         Lanes,
         Mask,
         any_lane,
         first_lanes,
         in_all_lanes,
+        in_lanes_of,
         load,
         select,
         square_root,
         store,
         sum_of_lanes,
+        width_of,
     )
     from powerkern._jit.settings import JIT_DISABLED
     from powerkern._jit.signatures import (
@@ -105,6 +108,7 @@ __all__ = [
     "INTEGER",
     "JIT_DISABLED",
     "LANES",
+    "LANES32",
     "READ_COLUMN",
     "READ_COLUMN32",
     "READ_MATRIX",
@@ -136,6 +140,7 @@ __all__ = [
     "fma",
     "for_none",
     "in_all_lanes",
+    "in_lanes_of",
     "inlined",
     "kernel",
     "load",
@@ -152,5 +157,6 @@ __all__ = [
     "store",
     "sum_of_lanes",
     "widest_vectors",
+    "width_of",
     "writable_folder",
 ]

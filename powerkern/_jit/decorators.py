@@ -12,6 +12,7 @@ from numba.extending import overload
 
 from powerkern._jit.calls import let_jitted_code_call
 from powerkern._jit.entries import Entry
+from powerkern._jit.lanes import FLOAT32_LANES
 from powerkern._jit.settings import JIT_DISABLED, KERNEL_OPTIONS, REDUCTION_OPTIONS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,16 +65,16 @@ def compiled_as(kernel_function: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def by_dtype(float32_kernel: Callable[..., Any]) -> Callable[[F], F]:
-    """Make a kernel of one float64 argument hand float32 arguments to its float32 twin."""
+    """Make a kernel of one float64 argument, or a vector, hand float32 arguments to its float32 twin."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
         def dispatch(x: Any) -> Any:
-            return (float32_kernel if isinstance(x, np.float32) else function)(x)
+            return (float32_kernel if getattr(x, "dtype", None) == np.float32 else function)(x)
 
         let_jitted_code_call(
             dispatch,
-            lambda x: float32_kernel if x == types.float32 else function,
+            lambda x: float32_kernel if x in (types.float32, FLOAT32_LANES) else function,
             {"forceinline": True, **KERNEL_OPTIONS},
         )
         return dispatch  # type: ignore[return-value]

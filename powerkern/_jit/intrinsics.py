@@ -21,7 +21,7 @@ from numba.core.imputils import impl_ret_borrowed
 from numba.np.arrayobj import make_array
 
 from powerkern._jit.builtins import lowered
-from powerkern._jit.lanes import BIT_LANES, FLOAT_LANES, LANES
+from powerkern._jit.lanes import BIT32_LANES, BIT_LANES, FLOAT32_LANES, FLOAT_LANES, LANES
 from powerkern._jit.vectors import prefer_widest_vectors
 
 A = TypeVar("A", bound=npt.NDArray[Any])
@@ -43,12 +43,16 @@ def float_of(bits: int) -> float:
 
 
 def bits32_of(x: np.float32) -> int:
-    """The bit pattern of a float32, as int32."""
+    """The bit pattern of a float32, as int32; of each of a vector's lanes."""
+    if isinstance(x, np.ndarray):  # type: ignore[unreachable]
+        return x.view(np.int32)  # type: ignore[unreachable]
     return struct.unpack("<i", struct.pack("<f", x))[0]  # type: ignore[no-any-return]
 
 
 def float32_of(bits: int) -> np.float32:
-    """The float32 with the given int32 bit pattern."""
+    """The float32 with the given int32 bit pattern; one in each lane of a vector of them."""
+    if isinstance(bits, np.ndarray):  # type: ignore[unreachable]
+        return bits.view(np.float32)  # type: ignore[unreachable]
     return np.uint32(int(bits) & 0xFFFFFFFF).view(np.float32)
 
 
@@ -133,8 +137,8 @@ def pause() -> None:
 
 @lowered(bits_of, lambda context, x: BIT_LANES(x) if x is FLOAT_LANES else types.int64(types.float64))
 @lowered(float_of, lambda context, bits: FLOAT_LANES(bits) if bits is BIT_LANES else types.float64(types.int64))
-@lowered(bits32_of, lambda context, x: types.int32(types.float32))
-@lowered(float32_of, lambda context, bits: types.float32(types.int32))
+@lowered(bits32_of, lambda context, x: BIT32_LANES(x) if x is FLOAT32_LANES else types.int32(types.float32))
+@lowered(float32_of, lambda context, bits: FLOAT32_LANES(bits) if bits is BIT32_LANES else types.float32(types.int32))
 def _recast(context, builder, signature, args):  # type: ignore[no-untyped-def]
     return builder.bitcast(args[0], context.get_value_type(signature.return_type))
 
@@ -261,9 +265,16 @@ def _place(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     return builder.gep(make_array(signature.args[0])(context, builder, args[0]).data, [args[1]])
 
 
+#: What makes a CPU rest for some ten cycles, by architecture, and its argument.
+_barrier = ("llvm.aarch64.isb", [ir.IntType(32)(15)])
+_PAUSES = {"x86_64": ("llvm.x86.sse2.pause", []), "aarch64": _barrier, "arm64": _barrier}
+
+
 @lowered(pause, lambda context: types.none())
 def _pause(context, builder, signature, args):  # type: ignore[no-untyped-def]
-    if builder.module.triple.startswith(("x86_64", "i386", "i686", "amd64")):
-        function_type = ir.FunctionType(ir.VoidType(), [])
-        builder.call(cgutils.get_or_insert_function(builder.module, function_type, "llvm.x86.sse2.pause"), [])
+    architecture = builder.module.triple.split("-")[0]
+    if architecture in _PAUSES:
+        name, numbers = _PAUSES[architecture]
+        function_type = ir.FunctionType(ir.VoidType(), [number.type for number in numbers])
+        builder.call(cgutils.get_or_insert_function(builder.module, function_type, name), numbers)
     return context.get_dummy_value()

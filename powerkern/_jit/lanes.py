@@ -1,8 +1,8 @@
-"""Vectors of eight numbers: many columns at once, one in each lane, whatever LLVM's vectorisers make of a loop.
+"""Vectors of eight float64, or sixteen float32: many columns at once, one in each lane, whatever LLVM makes of a loop.
 
 In jitted code a `load` gives a vector in registers (one on CPUs with AVX-512, two with AVX2); ``+ - * /``, ``abs``,
 comparisons, and ``& | << >>`` of their bits work lane by lane, numbers among the operands stand for all lanes.
-In plain Python a vector is an array of eight.
+In plain Python a vector is an array of eight or sixteen.
 """
 
 from __future__ import annotations
@@ -19,31 +19,43 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import lower_builtin, models, register_model, type_callable
 from numba.np.arrayobj import make_array
 
-#: Numbers in a vector: those of a cache line, and of the widest registers there are.
-LANES = 8
+#: Numbers in a vector, of float64 and of float32: those of a cache line, and of the widest registers there are.
+LANES, LANES32 = 8, 16
+
+AnyFloats: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.float32]
 
 #: A vector of numbers, and of booleans: nothing that kernels do with numbers is forbidden for them.
 Lanes: TypeAlias = Any
 Mask: TypeAlias = Any
 
 
-def load(array: npt.NDArray[np.float64], index: tuple[int, ...]) -> Lanes:
-    """Eight numbers that lie side by side in memory, from ``array[index]`` on."""
-    return array[_eight(index)].copy()
+def load(array: AnyFloats, index: tuple[int, ...]) -> Lanes:
+    """The numbers of a vector that lie side by side in memory, from ``array[index]`` on."""
+    return array[_side_by_side(array, index)].copy()
 
 
-def store(array: npt.NDArray[np.float64], index: tuple[int, ...], lanes: Lanes) -> None:
-    """Write eight numbers side by side, from ``array[index]`` on."""
-    array[_eight(index)] = lanes
+def store(array: AnyFloats, index: tuple[int, ...], lanes: Lanes) -> None:
+    """Write the numbers of a vector side by side, from ``array[index]`` on."""
+    array[_side_by_side(array, index)] = lanes
 
 
-def _eight(index: tuple[int, ...]) -> tuple[Any, ...]:
-    return *index[:-1], slice(index[-1], index[-1] + LANES)
+def width_of(array: AnyFloats) -> int:
+    """How many numbers of an array a vector has."""
+    return LANES32 if array.dtype == np.float32 else LANES
+
+
+def _side_by_side(array: AnyFloats, index: tuple[int, ...]) -> tuple[Any, ...]:
+    return *index[:-1], slice(index[-1], index[-1] + width_of(array))
 
 
 def in_all_lanes(x: float) -> Lanes:
-    """The same number in every lane."""
+    """The same number in every lane, of float64."""
     return np.full(LANES, x)
+
+
+def in_lanes_of(lanes: Lanes, x: float) -> Lanes:
+    """The same number in every lane of a vector like another."""
+    return np.full_like(lanes, x)
 
 
 def select(mask: Mask, yes: Any, no: Any) -> Lanes:
@@ -77,15 +89,23 @@ def sum_of_lanes(x: Lanes) -> float:
 
 
 class LanesType(types.Type):  # type: ignore[misc]
-    """The type of a vector: of float64, of int64 (bits), or of booleans (a mask)."""
+    """The type of a vector: of floats, of integers (their bits), or of booleans (a mask)."""
 
-    def __init__(self, dtype: types.Type) -> None:
-        self.dtype = dtype
-        super().__init__(name=f"Lanes({dtype})")
+    def __init__(self, dtype: types.Type, width: int) -> None:
+        self.dtype, self.width = dtype, width
+        super().__init__(name=f"Lanes({dtype}, {width})")
 
 
-FLOAT_LANES, BIT_LANES, MASK_LANES = (LanesType(dtype) for dtype in (types.float64, types.int64, types.boolean))
-_ELEMENTS = {FLOAT_LANES: ir.DoubleType(), BIT_LANES: ir.IntType(64), MASK_LANES: ir.IntType(1)}
+FLOAT_LANES, BIT_LANES, MASK_LANES = (LanesType(dtype, LANES) for dtype in (types.float64, types.int64, types.boolean))
+FLOAT32_LANES, BIT32_LANES, MASK32_LANES = (
+    LanesType(dtype, LANES32) for dtype in (types.float32, types.int32, types.boolean)
+)
+_ELEMENTS = {
+    types.float64: ir.DoubleType(), types.int64: ir.IntType(64), types.boolean: ir.IntType(1),
+    types.float32: ir.FloatType(), types.int32: ir.IntType(32),
+}  # fmt: skip
+_LANES_OF = {types.float64: FLOAT_LANES, types.float32: FLOAT32_LANES}
+_MASKS = {FLOAT_LANES: MASK_LANES, FLOAT32_LANES: MASK32_LANES}
 
 
 @register_model(LanesType)
@@ -95,7 +115,7 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _vector(kind: LanesType) -> Any:
-    return ir.VectorType(_ELEMENTS[kind], LANES)
+    return ir.VectorType(_ELEMENTS[kind.dtype], kind.width)
 
 
 def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType) -> Any:
@@ -104,8 +124,11 @@ def _spread(context: Any, builder: Any, value: Any, given: Any, kind: LanesType)
         return value
     value = context.cast(builder, value, given, kind.dtype)
     undefined = ir.Constant(_vector(kind), ir.Undefined)
-    first = builder.insert_element(undefined, value, ir.IntType(32)(0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+    first, index = (
+        builder.insert_element(undefined, value, ir.IntType(32)(0)),
+        ir.VectorType(ir.IntType(32), kind.width),
+    )
+    return builder.shuffle_vector(first, undefined, ir.Constant(index, [0] * kind.width))
 
 
 def _spread_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
@@ -115,16 +138,17 @@ def _spread_all(context: Any, builder: Any, args: Any, given: Any) -> list[Any]:
 
 # --- operators --------------------------------------------------------------------------------------
 
+_FLOATS, _BITS, _TRUTHS = (types.float64, types.float32), (types.int64, types.int32), (types.boolean,)
 _ARITHMETIC = {
-    operator.add: {FLOAT_LANES: "fadd", BIT_LANES: "add"},
-    operator.iadd: {FLOAT_LANES: "fadd", BIT_LANES: "add"},
-    operator.sub: {FLOAT_LANES: "fsub", BIT_LANES: "sub"},
-    operator.mul: {FLOAT_LANES: "fmul"},
-    operator.truediv: {FLOAT_LANES: "fdiv"},
-    operator.and_: {BIT_LANES: "and_", MASK_LANES: "and_"},
-    operator.or_: {BIT_LANES: "or_", MASK_LANES: "or_"},
-    operator.lshift: {BIT_LANES: "shl"},
-    operator.rshift: {BIT_LANES: "ashr"},
+    operator.add: {_FLOATS: "fadd", _BITS: "add"},
+    operator.iadd: {_FLOATS: "fadd", _BITS: "add"},
+    operator.sub: {_FLOATS: "fsub", _BITS: "sub"},
+    operator.mul: {_FLOATS: "fmul"},
+    operator.truediv: {_FLOATS: "fdiv"},
+    operator.and_: {_BITS: "and_", _TRUTHS: "and_"},
+    operator.or_: {_BITS: "or_", _TRUTHS: "or_"},
+    operator.lshift: {_BITS: "shl"},
+    operator.rshift: {_BITS: "ashr"},
 }
 _COMPARISONS = {operator.lt: "<", operator.le: "<=", operator.gt: ">", operator.ge: ">=", operator.eq: "=="}
 
@@ -144,18 +168,20 @@ def _register(function: Any, result: Any, lower: Any) -> None:
         lower_builtin(function, *operands)(lower)
 
 
-def _register_arithmetic(function: Any, names: dict[LanesType, str]) -> None:
-    def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
-        return getattr(builder, names[sig.return_type])(*_spread_all(context, builder, args, sig.args))
+def _register_arithmetic(function: Any, named: dict[tuple[types.Type, ...], str]) -> None:
+    names = {dtype: name for dtypes, name in named.items() for dtype in dtypes}
 
-    _register(function, lambda kind: kind if kind in names else None, lower)
+    def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
+        return getattr(builder, names[sig.return_type.dtype])(*_spread_all(context, builder, args, sig.args))
+
+    _register(function, lambda kind: kind if kind.dtype in names else None, lower)
 
 
 def _register_comparison(function: Any, symbol: str) -> None:
     def lower(context, builder, sig, args):  # type: ignore[no-untyped-def]
         return builder.fcmp_ordered(symbol, *_spread_all(context, builder, args, sig.args))
 
-    _register(function, lambda kind: MASK_LANES if kind is FLOAT_LANES else None, lower)
+    _register(function, _MASKS.get, lower)
 
 
 for _operator, _names in _ARITHMETIC.items():
@@ -165,23 +191,24 @@ for _operator, _symbol in _COMPARISONS.items():
 
 
 def _call(builder: Any, name: str, x: Any) -> Any:
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), f"{name}.v{LANES}f64")
+    kind = f"v{x.type.count}f{32 if x.type.element == ir.FloatType() else 64}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), f"{name}.{kind}")
     return builder.call(function, [x])
 
 
-def _register_unary(function: Any, kind: LanesType, lower: Any) -> None:
+def _register_unary(function: Any, dtypes: tuple[types.Type, ...], lower: Any) -> None:
     class Template(AbstractTemplate):  # type: ignore[misc]
         def generic(self, args: Any, kws: Any) -> Any:
-            return signature(kind, kind) if args == (kind,) else None
+            return signature(*args, *args) if isinstance(args[0], LanesType) and args[0].dtype in dtypes else None
 
     infer_global(function)(Template)
-    lower_builtin(function, kind)(lambda context, builder, sig, args: lower(builder, args[0]))
+    lower_builtin(function, LanesType)(lambda context, builder, sig, args: lower(builder, args[0]))
 
 
-_register_unary(abs, FLOAT_LANES, lambda builder, x: _call(builder, "llvm.fabs", x))
-_register_unary(square_root, FLOAT_LANES, lambda builder, x: _call(builder, "llvm.sqrt", x))
-_register_unary(operator.neg, FLOAT_LANES, lambda builder, x: builder.fneg(x))
-_register_unary(operator.invert, MASK_LANES, lambda builder, x: builder.not_(x))
+_register_unary(abs, _FLOATS, lambda builder, x: _call(builder, "llvm.fabs", x))
+_register_unary(square_root, _FLOATS, lambda builder, x: _call(builder, "llvm.sqrt", x))
+_register_unary(operator.neg, _FLOATS, lambda builder, x: builder.fneg(x))
+_register_unary(operator.invert, _TRUTHS, lambda builder, x: builder.not_(x))
 
 
 # --- functions --------------------------------------------------------------------------------------
@@ -193,28 +220,39 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     address = builder.bitcast(array.data, ir.IntType(8).as_pointer())
     for position, stride in zip(index, strides, strict=True):
         address = builder.gep(address, [builder.mul(position, stride)])
-    return builder.bitcast(address, _vector(FLOAT_LANES).as_pointer())
+    return builder.bitcast(address, _vector(_LANES_OF[array_type.dtype]).as_pointer())
 
 
 @type_callable(load)
 def _type_load(context):  # type: ignore[no-untyped-def]
-    return lambda array, index: FLOAT_LANES if isinstance(array, types.Array) else None
+    return lambda array, index: _LANES_OF.get(array.dtype) if isinstance(array, types.Array) else None
 
 
 @lower_builtin(load, types.Array, types.BaseTuple)
 def _load(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    return builder.load(_address(context, builder, sig.args[0], *args), align=8)
+    return builder.load(_address(context, builder, sig.args[0], *args), align=sig.return_type.dtype.bitwidth // 8)
 
 
 @type_callable(store)
 def _type_store(context):  # type: ignore[no-untyped-def]
-    return lambda array, index, lanes: types.none if lanes is FLOAT_LANES else None
+    return lambda array, index, lanes: types.none if lanes is _LANES_OF.get(array.dtype) else None
 
 
 @lower_builtin(store, types.Array, types.BaseTuple, LanesType)
 def _store(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    builder.store(args[2], _address(context, builder, sig.args[0], *args[:2]), align=8)
+    align = sig.args[2].dtype.bitwidth // 8
+    builder.store(args[2], _address(context, builder, sig.args[0], *args[:2]), align=align)
     return context.get_dummy_value()
+
+
+@type_callable(width_of)
+def _type_width_of(context):  # type: ignore[no-untyped-def]
+    return lambda array: types.int64
+
+
+@lower_builtin(width_of, types.Array)
+def _width_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return ir.IntType(64)(_LANES_OF[sig.args[0].dtype].width)
 
 
 @type_callable(in_all_lanes)
@@ -227,14 +265,29 @@ def _in_all_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
     return _spread(context, builder, args[0], sig.args[0], FLOAT_LANES)
 
 
+@type_callable(in_lanes_of)
+def _type_in_lanes_of(context):  # type: ignore[no-untyped-def]
+    return lambda lanes, x: lanes
+
+
+@lower_builtin(in_lanes_of, LanesType, types.Any)
+def _in_lanes_of(context, builder, sig, args):  # type: ignore[no-untyped-def]
+    return _spread(context, builder, args[1], sig.args[1], sig.return_type)
+
+
 @type_callable(select)
 def _type_select(context):  # type: ignore[no-untyped-def]
-    return lambda mask, yes, no: FLOAT_LANES if mask is MASK_LANES else None
+    def chosen(mask, yes, no):  # type: ignore[no-untyped-def]
+        kinds = {t for t in (yes, no) if isinstance(t, LanesType)} or {FLOAT_LANES}
+        kind = kinds.pop()
+        return kind if not kinds and mask is _MASKS.get(kind) else None
+
+    return chosen
 
 
 @lower_builtin(select, LanesType, types.Any, types.Any)
 def _select(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    sides = (_spread(context, builder, args[k], sig.args[k], FLOAT_LANES) for k in (1, 2))
+    sides = (_spread(context, builder, args[k], sig.args[k], sig.return_type) for k in (1, 2))
     return builder.select(args[0], *sides)
 
 
@@ -251,13 +304,13 @@ def _first_lanes(context, builder, sig, args):  # type: ignore[no-untyped-def]
 
 @type_callable(any_lane)
 def _type_any_lane(context):  # type: ignore[no-untyped-def]
-    return lambda mask: types.boolean if mask is MASK_LANES else None
+    return lambda mask: types.boolean if mask in _MASKS.values() else None
 
 
 @lower_builtin(any_lane, LanesType)
 def _any_lane(context, builder, sig, args):  # type: ignore[no-untyped-def]
-    bits = builder.bitcast(args[0], ir.IntType(LANES))
-    return builder.icmp_unsigned("!=", bits, ir.IntType(LANES)(0))
+    width = ir.IntType(sig.args[0].width)
+    return builder.icmp_unsigned("!=", builder.bitcast(args[0], width), width(0))
 
 
 @type_callable(sum_of_lanes)

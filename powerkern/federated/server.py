@@ -144,20 +144,14 @@ class Server:
         self._family = as_choice("family", family, FAMILIES)
         self._standardize, self._secure = as_flag("standardize", standardize), as_flag("secure", secure)
         _check_counts(grid, max_rounds)
-        if max_weight is None:
-            max_weight = _MAX_WEIGHT if bounds is None and not secure else _MAX_UNANNOUNCED
-        if not isinstance(max_weight, int | float | np.number) or not 0.0 < max_weight < np.inf:
-            raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
+        self._announced = bounds is None and not secure
+        self._max_weight = _checked_max_weight(max_weight, _MAX_WEIGHT if self._announced else _MAX_UNANNOUNCED)
         if as_flag("recover", recover) and not secure:
             raise ValueError("recover=True is of sums under masks; it needs secure=True")
-        settled = lmbda is not None or ymax is not None or lmbda_bounds is not None
-        if privacy is not None and (not secure or bounds is None or settled):
-            raise ValueError(
-                "privacy= needs secure=True and bounds=(low, high), and does not go with lmbda=, ymax= or lmbda_bounds="
-            )
         self._shift = _checked_shift(shift, self._family)
-        if privacy is not None and self._shift.any():
-            raise ValueError("privacy= does not go with shift=; add the shift to the rows at the clients")
+        if privacy is not None:
+            settled = lmbda is not None or ymax is not None or lmbda_bounds is not None
+            _check_private(secure and bounds is not None and not settled, self._shift)
         coarse = secure and privacy is None
         limits = None if bounds is None else _limits(bounds, self._family, self._shift, coarse)
         self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
@@ -175,7 +169,6 @@ class Server:
         self._fit: PowerFit | None = None
         self._failure = ""
         self._limits = Limits()
-        self._max_weight, self._announced = float(max_weight), limits is None and not secure
         self._openings: dict[str, str] = {}
         self._every = list(self._names)
         self._recovery = _Recovery({}, b"") if recover else None
@@ -452,6 +445,25 @@ def _number_of_columns(limits: FloatArray | None, named: int | None, shift: Floa
     if known is not None:
         given_shift(shift, "box-cox", known)
     return shift.size if known is None and shift.ndim else known
+
+
+def _checked_max_weight(max_weight: object, usual: float) -> float:
+    """The largest weight of a client, or the usual one."""
+    if max_weight is None:
+        return usual
+    if not isinstance(max_weight, int | float | np.number) or not 0.0 < max_weight < np.inf:
+        raise ValueError(f"max_weight must be a positive number, got {max_weight!r}")
+    return float(max_weight)
+
+
+def _check_private(possible: bool, shift: FloatArray) -> None:
+    """Refuse what a differentially private fit cannot have."""
+    if not possible:
+        raise ValueError(
+            "privacy= needs secure=True and bounds=(low, high), and does not go with lmbda=, ymax= or lmbda_bounds="
+        )
+    if shift.any():
+        raise ValueError("privacy= does not go with shift=; add the shift to the rows at the clients")
 
 
 def _checked_shift(shift: ArrayLike, family: str) -> FloatArray:

@@ -186,11 +186,17 @@ def _inv_boxcox_blocks(y: FloatArray, lmbda: float, out: FloatArray, extended: b
             block[i] = x if block[i] == block[i] else block[i]
 
 
+@inlined
+def is_dear(lmbda: float) -> bool:
+    """Whether the inverse needs the extended logarithm: of rows, `inv_boxcox_dear` for `inv_boxcox_block`."""
+    return not moderate_backwards(lmbda)
+
+
 @kernel
 def inv_boxcox_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_boxcox(y, lmbda)."""
     low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
-    if not moderate_backwards(lmbda):
+    if is_dear(lmbda):
         _inv_boxcox_blocks(y, lmbda, out, True, False)
     elif all_within(y, low, high):
         _inv_boxcox_blocks(y, lmbda, out, False, True)
@@ -327,7 +333,8 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 #
 # A row of a C-contiguous matrix is transformed where it lies, at most ROW_BLOCK values at a time: with the constants of
 # their columns in arrays, the operations are those of a column, to the same bits. This holds for ordinary values and
-# moderate exponents; a column's other values are left to the loops above. `out` may be `x`; `spare` holds three blocks.
+# moderate exponents; with others inverses are taken of some values together, whatever their columns, and a column's
+# other values are left to the loops above. `out` may be `x`; `spare` holds three blocks.
 
 # rows of an array of constants, after those of the bounds
 _LMBDA, _M, _INVERSE, _INVERSE_LO = range(2, 6)
@@ -345,7 +352,7 @@ def boxcox_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> None
     e = exponent(lmbda)
     if inverse:
         low, high = inverse_reach(lmbda, _LOG_SMALL, _LOG_LARGE)
-        moderate = moderate_backwards(lmbda)
+        moderate = True
     else:
         low, high = _ordinary_range(lmbda, e)
         moderate = moderate_forwards(lmbda)
@@ -401,6 +408,17 @@ def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: Float
         a[j], a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
     for j in range(out.size):
         out[j] = exp_parts(a[j], a_lo[j], True)
+
+
+@inlined
+def inv_boxcox_dear(y: FloatArray, lmbda: FloatArray) -> None:
+    """Replace ordinary values by their `inv_boxcox`, each with a lambda of its own; these are overwritten."""
+    widest_vectors()
+    for j in range(y.size):
+        e = exponent(lmbda[j])
+        y[j], lmbda[j] = inverse_branch_parts(y[j], lmbda[j], 0.0, e, True, True)
+    for j in range(y.size):
+        y[j] = exp_parts(y[j], lmbda[j], True)
 
 
 @inlined

@@ -29,7 +29,6 @@ from powerkern._jit import (
     float32_of,
     float_of,
     fma,
-    in_all_lanes,
     inlined,
     kernel,
     select,
@@ -241,7 +240,7 @@ _ROUND32 = np.float32(12582912.0 + 127.0)
 _LOG2_E32 = np.float32(_LOG2_E)
 _LN2_HI32 = np.float32(0.693145751953125)
 _LN2_LO32 = np.float32(1.42860682030941723212e-6)
-_ONE32 = np.float32(1.0)
+_ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
 
 
 @inlined
@@ -285,14 +284,41 @@ def _exp_tail_lanes(r: Lanes) -> Lanes:
 
 
 @inlined
-def expm1_lanes(t: Lanes) -> Lanes:
-    """e**t - 1 to within a few ulp; beyond |t| = 700, and for NaN, that of the nearest bound."""
-    t = select(t < 700.0, select(t > -700.0, t, in_all_lanes(-700.0)), in_all_lanes(700.0))
+def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
+    t = select(t < _BOUND32, select(t > -_BOUND32, t, -_BOUND32), _BOUND32)
+    shifted = t * _LOG2_E32 + _ROUND32
+    k = shifted - _ROUND32
+    r = (t - k * _LN2_HI32) - k * _LN2_LO32
+    square = r * r
+    tail = (_Q32[4] * square + (_Q32[3] * r + _Q32[2])) * square + (_Q32[1] * r + _Q32[0])
+    return float32_of(bits32_of(shifted) << 23), r + square * tail
+
+
+@by_dtype(_exp_lanes_parts32)
+def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
+    """s and p with e**t = s + s p, s a power of two; beyond |t| = 700 (float32: 80), and for NaN, of the nearest bound.
+
+    The first is exact, the second good to a few ulp.
+    """
+    t = select(t < 700.0, select(t > -700.0, t, -700.0), 700.0)
     shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
     k = shifted - (_ROUND + _EXPONENT_BIAS)
     r = (t - k * _LN2_HI) - k * _LN2_LO
-    s = float_of(bits_of(shifted) << 52)
-    return s * (r + r * r * _exp_tail_lanes(r)) + (s - 1.0)
+    return float_of(bits_of(shifted) << 52), r + r * r * _exp_tail_lanes(r)
+
+
+@inlined
+def expm1_lanes(t: Lanes) -> Lanes:
+    """e**t - 1 to within a few ulp; beyond |t| = 700 (float32: 80), and for NaN, that of the nearest bound."""
+    s, p = _exp_lanes_parts(t)
+    return s * p + (s - _ONE32)
+
+
+@inlined
+def exp_lanes(t: Lanes) -> Lanes:
+    """e**t to within a few ulp, bounded as `expm1_lanes`."""
+    s, p = _exp_lanes_parts(t)
+    return s * p + s
 
 
 # --- logarithms -------------------------------------------------------------------------------------

@@ -56,8 +56,9 @@ from powerkern.kernels.scratch import (
 #: which follows this one in memory, or later ones of this column where it is longer than that.
 _PREFETCHED, _LINE = 256, 8
 _NEXT_COLUMN, _SAME_COLUMN = 32_768, 1024
-#: How often a thread looks for a chunk before it leaves: some hundred microseconds.
-_PATIENCE = 10_000
+#: How often a thread looks for a chunk before it leaves: a tenth of a millisecond, longer than the lead has nothing to
+#: give. Where the two share a CPU, because others are busy, the lead waits that long.
+_PATIENCE = 3_000
 
 
 class LogKind(NamedTuple):

@@ -1,4 +1,4 @@
-"""The robust QQ objective of a short sorted column, at eight lambdas at once.
+"""The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
 
 What `powerkern.kernels.robust_search` minimises, for the plain transform and the one rectified at the quartiles:
 transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.huber.one_step_of`), bisquare
@@ -9,29 +9,33 @@ sums stay in registers, and nothing depends on the length. The same figures as o
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 from powerkern._jit import (
-    LANES,
     Lanes,
     any_lane,
     for_none,
-    in_all_lanes,
+    in_lanes_of,
     inlined,
     kernel,
     load,
     select,
     square_root,
     store,
+    width_of,
 )
-from powerkern._typing import FloatArray, IntArray
+from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.counts import Counts, Nodes, inside_of, middle_positions, total_of
-from powerkern.kernels.elementary import expm1_lanes
+from powerkern.kernels.elementary import exp_lanes, expm1_lanes
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
 from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
 
-#: An exponent closer to 0 counts as this: it can be divided by.
-_FLAT = 1e-290
+#: All arrays may be of either precision: their type says how many lambdas go side by side.
+Floats: TypeAlias = FloatArray | Float32Array
+
+#: An exponent closer to 0 counts as this: it can be divided by, and in float32 squares are not yet subnormal.
+_FLAT = 1e-16
 
 
 @inlined
@@ -46,86 +50,88 @@ def _greater(x: Lanes, y: Lanes) -> Lanes:
 
 
 @inlined
-def _at(y: FloatArray, i: int) -> Lanes:
+def _at(y: Floats, i: int) -> Lanes:
     """Order statistic number i, from 0."""
-    return load(y, (LANES * i,))
+    return load(y, (width_of(y) * i,))
 
 
 @kernel
 def qq_objectives(
     column: SortedColumn,
+    rises: tuple[float, float],
     counts: Counts | None,
-    scores: FloatArray | Nodes,
+    scores: Floats | Nodes,
     rule: int,
     k: float,
     c: float,
-    lmbdas: FloatArray,
-    y: FloatArray,
-    out: FloatArray,
+    lmbdas: Floats,
+    y: Floats,
+    out: Floats,
 ) -> None:
-    """out = the objective at `lmbdas`, LANES at a time; NaN where it is not defined.
+    """out = the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
 
-    `k` is Huber's constant, `c` that of the bisquare; `y` has room for LANES times the column. Without counts it
-    holds what rho is taken of afterwards, in units of c, at the last of the lambdas.
+    `k` is Huber's constant, `c` that of the bisquare; `y` has room for a vector for each value. Without counts it
+    holds what rho is taken of afterwards, in units of c, at the last of the lambdas. `rises` are added to the logs of
+    the slopes of both tangents: 0, unless the values beyond the change points are in other units.
     """
-    for i in range(0, lmbdas.size, LANES):
+    for i in range(0, lmbdas.size, width_of(lmbdas)):
         _transform(column, load(lmbdas, (i,)), y)
-        store(out, (i,), _objective(column, counts, scores, rule, k, c, load(lmbdas, (i,)), y))
+        store(out, (i,), _objective(column, rises, counts, scores, rule, k, c, load(lmbdas, (i,)), y))
 
 
 @kernel
-def _transform(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
+def _transform(column: SortedColumn, lmbda: Lanes, y: Floats) -> None:
     for side in range(2):
         m = _off_0(lmbda if side else lmbda - column.below)
         inverse = 1.0 / m
         for i in range(column.n_negative if side else 0, column.n if side else column.n_negative):
-            store(y, (LANES * i,), expm1_lanes(m * column.logs[i]) * inverse)
+            store(y, (width_of(y) * i,), expm1_lanes(m * column.logs[i]) * inverse)
 
 
 @inlined
 def _off_0(m: Lanes) -> Lanes:
     """An exponent that can be divided by."""
-    return select(abs(m) < _FLAT, in_all_lanes(_FLAT), m)
+    return select(abs(m) < _FLAT, _FLAT, m)
 
 
 @kernel
-def _rectify(column: SortedColumn, rule: int, lmbda: Lanes, y: FloatArray) -> None:
+def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
     """Tangents beyond the change points on the sides that lambda flattens."""
-    n, one = column.n, in_all_lanes(1.0)
-    in_logs = is_low_tail_in_logs(column, rule)
+    n, in_logs = column.n, is_low_tail_in_logs(column, rule)
     if in_logs:
         _rectify_low_tail(column, lmbda, y)
     for side in range(1 if in_logs else 0, 2):
         k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
-        at, slope = _at(y, k), expm1_lanes((lmbda - 1.0) * column.logs[k]) + 1.0
-        flattened = lmbda < one if side else lmbda > one
+        at, slope = _at(y, k), exp_lanes((lmbda - 1.0) * column.logs[k] + rises[side])
+        flattened = lmbda < 1.0 if side else lmbda > 1.0
         for i in range(first, last):
-            store(y, (LANES * i,), select(flattened, at + slope * (column.x[i] - column.x[k]), _at(y, i)))
+            store(y, (width_of(y) * i,), select(flattened, at + slope * (column.x[i] - column.x[k]), _at(y, i)))
 
 
 @kernel
-def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: FloatArray) -> None:
+def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: Floats) -> None:
     """Tangents in the logs below the lower change point, for lambda > 0."""
     k = column.lower
-    at, slope = _at(y, k), expm1_lanes(lmbda * column.logs[k]) + 1.0
-    flattened = lmbda > in_all_lanes(0.0)
+    at, slope = _at(y, k), exp_lanes(lmbda * column.logs[k])
+    flattened = lmbda > 0.0
     for i in range(k):
-        store(y, (LANES * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), _at(y, i)))
+        store(y, (width_of(y) * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), _at(y, i)))
 
 
 @kernel
 def _objective(
     column: SortedColumn,
+    rises: tuple[float, float],
     counts: Counts | None,
-    scores: FloatArray | Nodes,
+    scores: Floats | Nodes,
     rule: int,
     k: float,
     c: float,
     lmbda: Lanes,
-    y: FloatArray,
+    y: Floats,
 ) -> Lanes:
     if rule != NOT_RECTIFIED:
-        _rectify(column, rule, lmbda, y)
+        _rectify(column, rises, rule, lmbda, y)
     n = column.n
     lower, upper = middle_positions(counts, n)
     center = _at(y, lower)
@@ -133,7 +139,7 @@ def _objective(
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
     loc = median + _pull(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
-    squares, others = in_all_lanes(0.0), in_all_lanes(0.0)
+    squares, others = in_lanes_of(lmbda, 0.0), in_lanes_of(lmbda, 0.0)
     for i in range(1, n, 2):  # two sums, neither of which waits for the other
         squares += _square(y, counts, i - 1, loc, reach)
         others += _square(y, counts, i, loc, reach)
@@ -143,20 +149,20 @@ def _objective(
     total = total_of(counts, n)
     scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
     near = _nearness(counts, y, scores, c, loc, 1.0 / (c * scale))
-    return select(scale > 0.0, 1.0 - near * (1.0 / total), in_all_lanes(math.nan))
+    return select((scale > 0.0) & (scale < math.inf), 1.0 - near * (1.0 / total), math.nan)
 
 
 @inlined
-def _square(y: FloatArray, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
+def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
     """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
     d = _lesser(abs(_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
 
 @kernel
-def _pull(y: FloatArray, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+def _pull(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
     """How far one step of Huber's location goes from the median."""
-    total, weight, first, last = in_all_lanes(0.0), in_all_lanes(0.0), 0, n
+    total, weight, first, last = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), 0, n
     while first < last and any_lane(median - _at(y, first) > reach):
         pull, w = _clipped(_at(y, first) - median, reach)
         total, weight, first = total + _times(counts, first, pull), weight + _times(counts, first, w), first + 1
@@ -164,13 +170,13 @@ def _pull(y: FloatArray, counts: Counts | None, n: int, median: Lanes, reach: La
         last -= 1
         pull, w = _clipped(_at(y, last) - median, reach)
         total, weight = total + _times(counts, last, pull), weight + _times(counts, last, w)
-    others = in_all_lanes(0.0)
+    others = in_lanes_of(median, 0.0)
     for i in range(first + 1, last, 2):
         total += _times(counts, i - 1, _at(y, i - 1) - median)
         others += _times(counts, i, _at(y, i) - median)
     if (last - first) & 1:
         total += _times(counts, last - 1, _at(y, last - 1) - median)
-    return (total + others) / (weight + in_all_lanes(inside_of(counts, first, last)))
+    return (total + others) / (weight + inside_of(counts, first, last))
 
 
 @inlined
@@ -184,46 +190,45 @@ def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
 @inlined
 def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
     """d within +-reach, and Huber's weight of it."""
-    far, one = abs(d) > reach, in_all_lanes(1.0)
-    return select(far, select(d < 0.0, 0.0 - reach, reach), d), select(far, reach / abs(d), one)
+    far = abs(d) > reach
+    return select(far, select(d < 0.0, 0.0 - reach, reach), d), select(far, reach / abs(d), 1.0)
 
 
 @kernel
-def _plain_nearness(
-    counts: None, y: FloatArray, scores: FloatArray, c: float, loc: Lanes, per_scale_and_c: Lanes
-) -> Lanes:
-    near, others, n = in_all_lanes(0.0), in_all_lanes(0.0), scores.size
+def _plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
+    per_c = in_lanes_of(loc, 1.0 / c)
     for i in range(1, n, 2):
-        near += _near(y, scores, i - 1, c, loc, per_scale_and_c)
-        others += _near(y, scores, i, c, loc, per_scale_and_c)
+        near += _near(y, scores, i - 1, per_c, loc, per_scale_and_c)
+        others += _near(y, scores, i, per_c, loc, per_scale_and_c)
     if n & 1:
-        near += _near(y, scores, n - 1, c, loc, per_scale_and_c)
+        near += _near(y, scores, n - 1, per_c, loc, per_scale_and_c)
     return near + others
 
 
 @inlined
-def _near(y: FloatArray, scores: FloatArray, i: int, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """1 - rho of value number i, in whose place its residual is put."""
-    t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * (1.0 / c)
-    store(y, (LANES * i,), t)
-    u = 1.0 - _lesser(t * t, in_all_lanes(1.0))  # a NaN counts as infinitely far
+    t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * per_c
+    store(y, (width_of(y) * i,), t)
+    u = 1.0 - _lesser(t * t, 1.0)  # a NaN counts as infinitely far
     return u * u * u
 
 
 @for_none(_plain_nearness)
-def _nearness(counts: Counts, y: FloatArray, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """The sum of ``1 - rho`` over all values, see `powerkern.kernels.qq`."""
-    near, one = in_all_lanes(0.0), in_all_lanes(1.0)
+    near = in_lanes_of(loc, 0.0)
     row, score, spread, weight = nodes
     for k in range(row.size):
         t = (_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
-        u = 1.0 - _lesser(t * t, one)
+        u = 1.0 - _lesser(t * t, 1.0)
         near += weight[k] * (u * (u * u + (3.0 / (c * c)) * spread[k] * (4.0 - 5.0 * u)))
     return near
 
 
 @kernel
-def _mad(y: FloatArray, counts: Counts | None, n: int, point: Lanes) -> Lanes:
+def _mad(y: Floats, counts: Counts | None, n: int, point: Lanes) -> Lanes:
     """Median distance from a point.
 
     The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
@@ -234,9 +239,9 @@ def _mad(y: FloatArray, counts: Counts | None, n: int, point: Lanes) -> Lanes:
 
 
 @kernel
-def _reach(y: FloatArray, partner: IntArray, point: Lanes) -> Lanes:
+def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
     """The least distance from the point within which there is a share of the weight, given by its partners."""
-    nearest, low = in_all_lanes(math.inf), 0
+    nearest, low = in_lanes_of(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
         nearest = _lesser(_greater(point - _at(y, low), _at(y, partner[low]) - point), nearest)
         low += 1
@@ -244,9 +249,9 @@ def _reach(y: FloatArray, partner: IntArray, point: Lanes) -> Lanes:
 
 
 @kernel
-def _plain_mad(y: FloatArray, n: int, point: Lanes) -> Lanes:
+def _plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
     rank = (n + 1) >> 1
-    nearest, following = in_all_lanes(math.inf), in_all_lanes(math.inf)
+    nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
     last = _at(y, rank - 1)
     for low in range(n - rank):
         below = point - _at(y, low)

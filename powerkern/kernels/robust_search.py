@@ -36,7 +36,7 @@ from powerkern.kernels.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.order_statistics import SLACK
 from powerkern.kernels.qq import bisquare_objective_of, sampled_score, weighted_bisquare_of
 from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.qq_search import MOST_POINTS, CellWork, QQObjective, new_cell_work, search_cells
+from powerkern.kernels.qq_search import MOST_POINTS, CellWork, new_cell_work, qq_objective, search_cells
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, rank_of, transform_sorted
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.scratch import Work, new_work
@@ -62,10 +62,13 @@ _STEP, _FINER = 0.5, 4.0
 #: Points of the second grid there, outwards from an end.
 _OUTWARD_LANES = 16
 #: Cells wider than this may hold several minima: the search in one begins with points that are evenly spaced.
-_WIDE = 0.1
-#: Where such a search looks about the minimum of a parabola: parts of the way to the ends of the interval, and of the
-#: tolerance; and what is left of an interval by points that are evenly spaced.
-_PARTS, _CLOSE, _EVENLY = (0.5, 0.125, 1.0 / 64.0, 1.0 / 128.0), 0.4, 2.0 / (LANES + 1.0)
+_WIDE = 0.13
+#: Where such a search looks about the minimum of a parabola: parts of the way to the ends of the interval, and at most
+#: so far; and what is left of an interval by points that are evenly spaced.
+_PARTS, _NEAR, _EVENLY = (0.5, 0.125, 1.0 / 32.0, 1.0 / 128.0), 4e-4, 2.0 / (LANES + 1.0)
+#: It may end where the objective is higher by no more than this on both sides, if at the minimum of the parabola it is
+#: as low as that, give or take so much.
+_LEVEL, _SURE = 2e-6, 3e-9
 #: Maximum number of points of a scan, and into how many parts its steps are divided with weights, LANES at a time.
 _MAX_SCAN, _WEIGHTED_PARTS = 64, 4
 #: Points of the second grid: about the lowest point, or outwards in doubling steps.
@@ -505,7 +508,7 @@ def _on_grid(at: Sorted, low: float, high: float, n_parts: int, options: Options
 def _in_cells(
     counts: None, scores: FloatArray, at: Sorted, low: float, high: float, options: Options, work: RobustWork
 ) -> int:
-    qq = QQObjective(at.column, scores, options.rule, HUBER_K, options.c, at.lanes)
+    qq = qq_objective(at.column, scores, options.rule, HUBER_K, options.c, work.search)
     n_points = search_cells(qq, low, high, work.search)
     p = 0
     for k in range(n_points):
@@ -534,7 +537,10 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatA
     """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest."""
     best, by_lanes = 0, _by_lanes(at, options)
     if by_lanes:
-        qq_objectives(at.column, at.counts, at.scores, options.rule, HUBER_K, options.c, points, at.lanes, values)
+        rises = 0.0, 0.0
+        qq_objectives(
+            at.column, rises, at.counts, at.scores, options.rule, HUBER_K, options.c, points, at.lanes, values
+        )
     for k in range(points.size):
         value = values[k] if by_lanes else objective(at, points[k], options)
         values[k] = value if value == value else math.inf
@@ -644,7 +650,7 @@ def _descend(
         if cells[k, FLOOR] <= min(limit, best.value) + margin and not _is_known(cells, k):
             narrowed = _by_lanes(at, options) and cells[k, VALUE] > -math.inf
             if narrowed:
-                found = _narrowed(at, cells[k], max(xtol, _COARSE_XTOL), options, work.grid)
+                found = _narrowed(at, cells[k], max(xtol, _COARSE_XTOL), _LEVEL, options, work.grid)
             else:
                 found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
             cells[k, VALUE], cells[k, MINIMISER] = found.value, found.lmbda
@@ -652,7 +658,7 @@ def _descend(
             if found.value < best.value or best.lmbda != best.lmbda:
                 best, lowest = found, k if narrowed else -1
     if lowest >= 0:  # the coarse search was cheap, and tells which cell is worth the fine one
-        best = _narrowed(at, cells[lowest], xtol, options, work.grid)
+        best = _polished(at, cells[lowest], xtol, options, work.grid)
         cells[lowest, VALUE], cells[lowest, MINIMISER] = best.value, best.lmbda
         n_eval += best.n_eval
     return LocalMinimum(best.lmbda, best.value, n_eval)
@@ -685,25 +691,29 @@ class _Bracket(NamedTuple):
 
 
 @kernel
-def _narrowed(at: Sorted, cell: FloatArray, xtol: float, options: Options, grid: FloatArray) -> LocalMinimum:
+def _narrowed(
+    at: Sorted, cell: FloatArray, xtol: float, level: float, options: Options, grid: FloatArray
+) -> LocalMinimum:
     """A minimum in a cell, LANES points at a time: evenly spaced, or about the minimum of a parabola.
 
-    Where the parabola misleads, as at a kink, it is taken every other time only.
+    The search ends where these are `xtol` from it, or the objective there is higher by no more than `level`.
+    Where the parabola misleads, as at a kink, it is taken every other time only. What the scan found in a cell says
+    where to look, but is not compared with what is found here: it may be in float32.
     """
     points, values, floors = grid[0, :LANES], grid[1, :LANES], grid[2, :LANES]
-    around = _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
-    if not abs(around.value) < math.inf:
-        around = _Bracket(cell[LOW], cell[LOW], cell[HIGH], math.inf, math.inf, math.inf)
-    n_eval, parabolic = 0, around.at_low + around.at_high < math.inf and around.high - around.low <= _WIDE
-    while n_eval < _MAX_EVAL and around.high - around.low > 2.0 * xtol:
+    around, n_eval, is_new = _bracket_of(cell), 0, cell[MINIMISER] != cell[MINIMISER]
+    parabolic = around.at_low + around.at_high < math.inf and around.high - around.low <= _WIDE
+    while is_new or (n_eval < _MAX_EVAL and around.high - around.low > 2.0 * xtol and _rise(around) > level):
         width = around.high - around.low
         if parabolic:
-            _points_about_vertex(around, xtol, points)
+            _points_about_vertex(around, points)
         else:
             for k in range(LANES):
                 points[k] = around.low + width * (k + 1.0) / (LANES + 1.0)
         best = _evaluate(at, points, values, floors, options)
         n_eval += LANES
+        if is_new:
+            around, is_new = _Bracket(around.low, around.low, around.high, math.inf, math.inf, math.inf), False
         around = _tightened(around, points, values, best)
         quick = around.high - around.low <= _EVENLY * width
         parabolic = (quick or not parabolic) and around.at_low + around.at_high < math.inf
@@ -713,15 +723,52 @@ def _narrowed(at: Sorted, cell: FloatArray, xtol: float, options: Options, grid:
 
 
 @kernel
-def _points_about_vertex(around: _Bracket, xtol: float, points: FloatArray) -> None:
-    """Points on both sides of the minimum of the parabola through three points, ever closer to it."""
+def _rise(around: _Bracket) -> float:
+    """How much higher the objective is at the neighbors of the lowest point."""
+    return max(around.at_low, around.at_high) - around.value
+
+
+@kernel
+def _polished(at: Sorted, cell: FloatArray, xtol: float, options: Options, grid: FloatArray) -> LocalMinimum:
+    """The minimum in a cell that was narrowed: by the parabola through three points, or without it if that misleads."""
+    found = _narrowed(at, cell, xtol, _LEVEL, options, grid)
+    around = _bracket_of(cell)
+    if not around.at_low + around.at_high < math.inf:
+        return found
+    vertex, expected = _vertex_of(around)
+    value, n_eval = objective(at, vertex, options), found.n_eval + 1
+    if not abs(value - expected) <= _SURE:
+        found = _narrowed(at, cell, xtol, 0.0, options, grid)
+        n_eval += found.n_eval
+    return (
+        LocalMinimum(vertex, value, n_eval) if value < found.value else LocalMinimum(found.lmbda, found.value, n_eval)
+    )
+
+
+@kernel
+def _bracket_of(cell: FloatArray) -> _Bracket:
+    return _Bracket(cell[LOW], cell[LOWEST], cell[HIGH], cell[AT_LOW], cell[VALUE], cell[AT_HIGH])
+
+
+@kernel
+def _vertex_of(around: _Bracket) -> tuple[float, float]:
+    """Where the parabola through three points is lowest, and how low."""
     from_low, from_high = around.x - around.low, around.x - around.high
-    p, q = from_low * (around.value - around.at_high), from_high * (around.value - around.at_low)
-    vertex = around.x - 0.5 * (from_low * p - from_high * q) / (p - q) if p != q else around.x
+    to_low, to_high = (around.at_low - around.value) / from_low, (around.at_high - around.value) / from_high
+    curvature = (to_low - to_high) / (from_low - from_high)
+    slope = curvature * from_low - to_low
+    step = -0.5 * slope / curvature if curvature > 0.0 else 0.0
+    return around.x + step, around.value + 0.5 * slope * step
+
+
+@kernel
+def _points_about_vertex(around: _Bracket, points: FloatArray) -> None:
+    """Points on both sides of the minimum of the parabola through three points, ever closer to it."""
+    vertex, _ = _vertex_of(around)
     left, right = vertex - around.low, around.high - vertex
     for k in range(3):
         points[k], points[LANES - 1 - k] = vertex - _PARTS[k] * left, vertex + _PARTS[k] * right
-    points[3], points[4] = vertex - min(_CLOSE * xtol, _PARTS[3] * left), vertex + min(_CLOSE * xtol, _PARTS[3] * right)
+    points[3], points[4] = vertex - min(_NEAR, _PARTS[3] * left), vertex + min(_NEAR, _PARTS[3] * right)
 
 
 @kernel

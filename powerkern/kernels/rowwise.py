@@ -65,14 +65,17 @@ N_FOUND = 3
 ROW_BLOCK = 128
 #: Columns of which constants are held at once: they stay in the second-level cache.
 BAND = 1024
-# numbers from one constant of a block to the next: one stride for all, and room for `_spread`
-_WIDTH = ROW_BLOCK + LANES
+# Numbers from one constant of a block to the next: one stride for all, with room for `_spread`. A load waits for stores
+# a little before it, give or take multiples of 4 KB; no two rows lie so.
+_WIDTH = 192
 #: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
 # blocks of scratch space that transforms need
 _N_SPARE = 3
+# a multiple of all vectors' lengths
+_WHOLE = 16
 
 #: Adds to fields[:, :n], of the fits of n columns, what their constants are made of.
 _Begin = Callable[[FloatArray, int], None]
@@ -80,6 +83,9 @@ _Begin = Callable[[FloatArray, int], None]
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
+#: Whether the values of a column with this lambda are to be transformed apart, and the transform: see `_Apart`.
+_IsDear = Callable[[float], bool]
+_Dear = Callable[[FloatArray, FloatArray], None]
 
 
 class _Lines(NamedTuple):
@@ -105,6 +111,8 @@ def _by_bands(
     begin: _Begin,
     prepare: _Prepare,
     transform: _Transform,
+    is_dear: _IsDear,
+    dear: _Dear,
     n_constants: int,
     lines: _Lines,
     results: FloatArray,
@@ -115,7 +123,8 @@ def _by_bands(
     results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
-    c = aligned(np.empty((blocks + 1, n_constants, _WIDTH)))
+    room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))
+    c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     for left in range(0, p, BAND):
         right = min(left + BAND, p)
         for k in range(-(-(right - left) // ROW_BLOCK)):
@@ -129,7 +138,34 @@ def _by_bands(
         of = lines.begin + left * (lines.stride if upright else lines.within)
         to = out[left * (lines.out_stride if upright else 1) :]
         band = _Lines(lines.x, of, lines.stride, lines.within, lines.height, to, lines.out_stride, upright)
-        _along_lines(transform, band, right - left, c, found[EXTREME, left:right])
+        lmbdas, extreme = results[left:right, LMBDA], found[EXTREME, left:right]
+        _along_lines(transform, is_dear, dear, band, c, spare, column, lmbdas, extreme)
+
+
+@inlined
+def _all_alike(
+    begin: _Begin,
+    prepare: _Prepare,
+    transform: _Transform,
+    n_constants: int,
+    lines: _Lines,
+    results: FloatArray,
+    found: FloatArray,
+    raw_ref: float,
+) -> None:
+    """`_by_bands` with one transform for all columns."""
+    _by_bands(begin, prepare, transform, _never, _nothing, n_constants, lines, results, found, raw_ref)
+
+
+@inlined
+def _never(lmbda: float) -> bool:
+    """No column is dear."""
+    return False
+
+
+@inlined
+def _nothing(values: FloatArray, lmbdas: FloatArray) -> None:
+    """Nothing to do."""
 
 
 @inlined
@@ -159,6 +195,21 @@ def _fill(begin: _Begin, prepare: _Prepare, results: FloatArray, raw_ref: float,
         c[HIGH, j] = -math.inf if fields[F_PASSES, j] > 0.0 else c[HIGH, j]
 
 
+class _Apart(NamedTuple):
+    """Values that wait until there are enough of them: they need another transform than those around them.
+
+    One by one, they would take as long as a vector full of them.
+    """
+
+    #: numbers of the columns that they are of, in a line that may have columns more than once, and their lambdas
+    columns: IntArray
+    column_lmbdas: FloatArray
+    values: FloatArray
+    lmbdas: FloatArray
+    #: where in `out` their images go
+    places: IntArray
+
+
 class _Course(NamedTuple):
     """How values are taken: `n_lines` of `width`, which are lines of `length` of the matrix or several joined."""
 
@@ -174,16 +225,33 @@ class _Course(NamedTuple):
 
 
 @inlined
-def _along_lines(transform: _Transform, lines: _Lines, p: int, c: FloatArray, extreme: FloatArray) -> None:
-    """`transform` every block of every line of `p` columns, fetching what comes after it."""
+def _along_lines(
+    transform: _Transform,
+    is_dear: _IsDear,
+    dear: _Dear,
+    lines: _Lines,
+    c: FloatArray,
+    spare: FloatArray,
+    column: FloatArray,
+    lmbdas: FloatArray,
+    extreme: FloatArray,
+) -> None:
+    """`transform` every block of every line, fetching what comes after it.
+
+    In `spare` is room for a block's transform and for its values, in `column` for constants of upright lines.
+    """
     widest_vectors()
-    x, out, upright, height = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height
+    x, out, upright, height, p = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height, lmbdas.size
     course = _course_of(lines, p)
     total = height * p
     if course.joined and not upright:
         _repeat(c, p, min(course.width, total))
-    spare, column = aligned(np.empty((_N_SPARE + 1, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
-    packed = borrowed(spare[_N_SPARE].view(x.dtype))  # where it lies beside them matters: stores delay loads 4 KB away
+    packed = borrowed(spare[_N_SPARE].view(x.dtype))
+    numbers, lots = np.empty((2, BAND), np.int64), np.empty((3, BAND))
+    apart = _Apart(numbers[0], lots[0], lots[1], lots[2], numbers[1])
+    n_dear = waiting = at = 0
+    if is_dear(0.0):  # so for any transform with dear columns; for others the compiler leaves all of it out
+        n_dear = _find_dear(is_dear, lmbdas, 1 if upright else course.width // p, apart)
     for line in range(course.n_lines):
         stop = min(course.width, total - line * course.width)
         source, begin = line * (course.width // course.length), 0  # of values that are packed
@@ -201,12 +269,63 @@ def _along_lines(transform: _Transform, lines: _Lines, p: int, c: FloatArray, ex
             if upright and (course.joined or k == 0):
                 _spread(c, line * height + place, n, height, column)
             constants = borrowed(column) if upright else borrowed(c[k])
+            number = (line * height if upright else 0) + place
             if _any_extreme(block, constants):
-                number = line * height if upright else 0
-                _note_extreme(block, constants, number + place, height if upright else 1, extreme)
+                _note_extreme(block, constants, number, height if upright else 1, extreme)
             if out.size > 0:
                 to = line * (course.width if course.joined else lines.out_stride) + place
+                if n_dear > 0 and upright:
+                    waiting, at = _set_apart_of_columns(block, number, height, to, apart, n_dear, waiting, at)
+                elif n_dear > 0:
+                    waiting, at = _set_apart_of_row(block, place, to, apart, n_dear, waiting, at if k > 0 else 0)
                 transform(block, constants, out[to : to + n], spare)
+                if waiting >= ROW_BLOCK:
+                    waiting = _finish(dear, apart, waiting, out)
+    if waiting > 0:
+        _finish(dear, apart, waiting, out)
+
+
+@inlined
+def _find_dear(is_dear: _IsDear, lmbdas: FloatArray, times: int, apart: _Apart) -> int:
+    """List the dear columns of a line that has all columns so many times; returns how many there are."""
+    n = 0
+    for k in range(times):
+        for j in range(lmbdas.size):
+            if is_dear(lmbdas[j]):
+                apart.columns[n], apart.column_lmbdas[n] = k * lmbdas.size + j, lmbdas[j]
+                n += 1
+    return n
+
+
+@inlined
+def _set_apart_of_row(
+    x: FloatArray, first: int, to: int, apart: _Apart, n_dear: int, waiting: int, k: int
+) -> tuple[int, int]:
+    """Let values of dear columns wait, from the k-th of these on; the block begins with a value of column `first`.
+
+    Their images go to places from `to` on. Returns how many wait, and which dear column is next.
+    """
+    while k < n_dear and apart.columns[k] < first + x.size:
+        j = apart.columns[k] - first
+        apart.values[waiting], apart.lmbdas[waiting], apart.places[waiting] = x[j], apart.column_lmbdas[k], to + j
+        waiting, k = waiting + 1, k + 1
+    return waiting, k
+
+
+@inlined
+def _set_apart_of_columns(
+    x: FloatArray, first: int, height: int, to: int, apart: _Apart, n_dear: int, waiting: int, k: int
+) -> tuple[int, int]:
+    """The same where columns lie one after the other; the block begins with value number `first` of them all."""
+    while k < n_dear and apart.columns[k] * height < first + x.size:
+        begin = apart.columns[k] * height - first
+        for j in range(max(begin, 0), min(begin + height, x.size)):
+            apart.values[waiting], apart.lmbdas[waiting], apart.places[waiting] = x[j], apart.column_lmbdas[k], to + j
+            waiting += 1
+        if begin + height > x.size:
+            break
+        k += 1
+    return waiting, k
 
 
 @inlined
@@ -311,6 +430,19 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
             extreme[(first + j) // height % extreme.size] = 1.0
 
 
+@inlined
+def _finish(dear: _Dear, apart: _Apart, waiting: int, out: FloatArray) -> int:
+    """Write the images of values that wait; returns how many still do."""
+    widest_vectors()
+    values, lmbdas, whole = borrowed(apart.values), borrowed(apart.lmbdas), -(-waiting // _WHOLE) * _WHOLE
+    for j in range(waiting, whole):
+        values[j], lmbdas[j] = values[j - 1], lmbdas[j - 1]
+    dear(values[:whole], lmbdas[:whole])
+    for j in range(waiting):
+        out[apart.places[j]] = values[j]
+    return 0
+
+
 # --- float64 ------------------------------------------------------------------------------------------
 
 _ENTRY = (READ_COLUMN, COUNTS, ROWS, ROWS, COLUMN, BOOLEAN)
@@ -331,7 +463,7 @@ def _boxcox(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _by_bands(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan)
+    _all_alike(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan)
 
 
 @inlined
@@ -345,7 +477,16 @@ def _inv_boxcox(
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _by_bands(
-        _at_once, _inv_boxcox_constants, boxcox.inv_boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan
+        _at_once,
+        _inv_boxcox_constants,
+        boxcox.inv_boxcox_block,
+        boxcox.is_dear,
+        boxcox.inv_boxcox_dear,
+        boxcox.CONSTANTS,
+        lines,
+        results,
+        found,
+        math.nan,
     )
 
 
@@ -361,7 +502,7 @@ def _boxcox_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _by_bands(
+    _all_alike(
         _at_once,
         _boxcox_standardized_constants,
         boxcox.boxcox_standardized_block,
@@ -385,7 +526,7 @@ def _boxcox_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _by_bands(
+    _all_alike(
         _at_once,
         _boxcox_unstandardized_constants,
         boxcox.boxcox_unstandardized_block,
@@ -407,7 +548,7 @@ def _yeojohnson(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _by_bands(
+    _all_alike(
         _at_once,
         _yeojohnson_constants,
         yeojohnson.yeojohnson_block,
@@ -433,6 +574,8 @@ def _inv_yeojohnson(
         _at_once,
         _inv_yeojohnson_constants,
         yeojohnson.inv_yeojohnson_block,
+        yeojohnson.is_dear,
+        yeojohnson.inv_yeojohnson_dear,
         yeojohnson.CONSTANTS,
         lines,
         results,
@@ -453,7 +596,7 @@ def _yeojohnson_standardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _by_bands(
+    _all_alike(
         _at_once,
         _yeojohnson_standardized_constants,
         yeojohnson.yeojohnson_standardized_block,
@@ -477,7 +620,7 @@ def _yeojohnson_unstandardized(
     x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _by_bands(
+    _all_alike(
         _at_once,
         _yeojohnson_unstandardized_constants,
         yeojohnson.yeojohnson_unstandardized_block,
@@ -520,7 +663,7 @@ def _boxcox_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
-    _by_bands(
+    _all_alike(
         single.begin_boxcox,
         single.boxcox_constants,
         single.boxcox_block,
@@ -543,7 +686,7 @@ def _inv_boxcox_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 1.0
-    _by_bands(
+    _all_alike(
         single.begin_boxcox,
         single.inv_boxcox_constants,
         single.inv_boxcox_block,
@@ -566,7 +709,7 @@ def _yeojohnson_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
-    _by_bands(
+    _all_alike(
         single.begin_yeojohnson,
         single.yeojohnson_constants,
         single.yeojohnson_block,
@@ -589,7 +732,7 @@ def _inv_yeojohnson_single(
     standardized: bool,
 ) -> None:
     lines, raw_ref = _lines_at(x, where, out, upright), math.nan if standardized else 0.0
-    _by_bands(
+    _all_alike(
         single.begin_yeojohnson,
         single.inv_yeojohnson_constants,
         single.inv_yeojohnson_block,

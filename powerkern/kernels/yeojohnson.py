@@ -232,6 +232,12 @@ def _inv_yeojohnson_blocks(y: FloatArray, lmbda: float, out: FloatArray, extende
 
 
 @inlined
+def is_dear(lmbda: float) -> bool:
+    """Whether the inverse needs the extended logarithm: of rows, `inv_yeojohnson_dear` for `inv_yeojohnson_block`."""
+    return not (moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda))
+
+
+@inlined
 def _ordinary_image(lmbda: float) -> float:
     """The |y| up to which both branches can be inverted without checks."""
     upper, lower = inverse_reach(lmbda, 0.0, _LOG_LARGE)[1], inverse_reach(2.0 - lmbda, 0.0, _LOG_LARGE)[1]
@@ -242,7 +248,7 @@ def _ordinary_image(lmbda: float) -> float:
 def inv_yeojohnson_loop(y: FloatArray, lmbda: float, out: FloatArray) -> None:
     """`out` = inv_yeojohnson(y, lmbda)."""
     size = _ordinary_image(lmbda)
-    if not (moderate_backwards(lmbda) and moderate_backwards(2.0 - lmbda)):
+    if is_dear(lmbda):
         _inv_yeojohnson_blocks(y, lmbda, out, True, False)
     elif all_within(y, -size, size):
         _inv_yeojohnson_blocks(y, lmbda, out, False, True)
@@ -471,6 +477,70 @@ def yeojohnson_standardized(
         _standardized_blocks(x, lmbda, e, upper, lower, out, False, False)
 
 
+class _Growth(NamedTuple):
+    """e^S on a side of 0; for S > 700, with which Psi e^S overflows, e^700.
+
+    Then the logarithm of (e^-rest + m Psi e^700) is raised by the rest.
+    """
+
+    rest: float
+    growth: float
+    #: e^-rest
+    one: float
+    #: the m Psi e^S below which there is no x
+    outside: float
+
+
+@inlined
+def _growth(side: Side, m: float, noise: float) -> _Growth:
+    """For a side whose Psi may be off by `noise`."""
+    rest = side.shift - _LARGEST_GROWTH if side.shift > _LARGEST_GROWTH else 0.0
+    growth, one = exp(side.shift - rest), exp(-rest)
+    return _Growth(rest, growth, one, -one - 2.0**-50 - noise * abs(m) * growth)
+
+
+@inlined
+def _selected_growth(negative: bool, upper: _Growth, lower: _Growth) -> _Growth:
+    """The one for the sign of x."""
+    return _Growth(
+        lower.rest if negative else upper.rest,
+        lower.growth if negative else upper.growth,
+        lower.one if negative else upper.one,
+        lower.outside if negative else upper.outside,
+    )
+
+
+@inlined
+def _distance(size: float, m: float, side: Side, unit: float, g: _Growth, deep: bool) -> float:
+    """ln((1 + |x|)/(1 + |ref|)) for |Psi| = `size`; `deep` (a compile-time constant): a side may have a rest."""
+    scaled = size * g.growth
+    v = m * scaled
+    log_u = log1p_finite(v)
+    if deep:
+        shifted = log(g.one + v) + g.rest
+        log_u = shifted if g.one < 1.0 else log_u
+    d = log_u * (side.inverse * unit)
+    d = scaled if abs(v) < LINEAR and not deep else d
+    end = LOG_END * (side.inverse * unit)
+    end = end if end > -side.log_base else -side.log_base
+    d = d if v > -g.one else end
+    d = d if v < math.inf else v
+    return d if v >= g.outside else math.nan
+
+
+@inlined
+def _size_at(d: float, center: float, log_base: float) -> float:
+    """|x| for d = ln((1 + |x|)/(1 + |ref|)): |ref| + (1 + |ref|)(e^d - 1) near ref, else e^(ln(1 + |ref|) + d) - 1."""
+    near = abs(d) < 0.35
+    beside_zero = d + log_base
+    exponent = d if near else beside_zero
+    exponent = 710.0 if exponent > 710.0 else exponent
+    exponent = -50.0 if exponent < -50.0 else exponent
+    value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
+    close = center + (1.0 + center) * value
+    return close if near else value
+
+
 @inlined
 def _unstandardized_blocks(
     z: FloatArray,
@@ -486,19 +556,11 @@ def _unstandardized_blocks(
     widest_vectors()
     e, e_lower = exponent_pair(lmbda)
     upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)
-    shift = _shift(lmbda, ref, log_factor)
-    zero = _at_zero(lmbda, ref, shift)
-    # Psi e^S overflows for S > 700: then the logarithm of (e^-rest + m Psi e^700) is raised by the rest
-    upper_rest = upper.shift - _LARGEST_GROWTH if upper.shift > _LARGEST_GROWTH else 0.0
-    lower_rest = lower.shift - _LARGEST_GROWTH if lower.shift > _LARGEST_GROWTH else 0.0
-    upper_growth, upper_one = exp(upper.shift - upper_rest), exp(-upper_rest)
-    lower_growth, lower_one = exp(lower.shift - lower_rest), exp(-lower_rest)
-    other = 2.0 - lmbda
-    a_inverse = 1.0 / a
+    zero = _at_zero(lmbda, ref, _shift(lmbda, ref, log_factor))
+    other, a_inverse = 2.0 - lmbda, 1.0 / a
     # what the rounding of z may add to v
     noise = 2.0**-50 * abs(b * a_inverse)
-    upper_outside = -upper_one - 2.0**-50 - noise * abs(lmbda) * upper_growth
-    lower_outside = -lower_one - 2.0**-50 - noise * abs(other) * lower_growth
+    upper_growth, lower_growth = _growth(upper, lmbda, noise), _growth(lower, other, noise)
     d = np.empty(BLOCK)
     for start in range(0, z.size, BLOCK):
         block = own_block(z, out, start)
@@ -510,33 +572,12 @@ def _unstandardized_blocks(
             size = zero - signed if beyond else signed
             negative = beyond if ref >= 0.0 else not beyond
             side = _selected_side(negative, upper, lower, mixed)
-            scaled = size * (lower_growth if negative else upper_growth)
-            m = other if negative else lmbda
-            v = m * scaled
-            log_u = log1p_finite(v)
-            if deep:
-                one = lower_one if negative else upper_one
-                shifted = log(one + v) + (lower_rest if negative else upper_rest)
-                log_u = shifted if one < 1.0 else log_u
-            log_base = log_u * (side.inverse * e.unit)
-            log_base = scaled if abs(v) < LINEAR and not deep else log_base
-            end = LOG_END * (side.inverse * e.unit)
-            end = end if end > -side.log_base else -side.log_base
-            log_base = log_base if v > -(lower_one if negative else upper_one) else end
-            log_base = log_base if v < math.inf else v
-            d[i] = log_base if v >= (lower_outside if negative else upper_outside) else math.nan
+            growth = _selected_growth(negative, upper_growth, lower_growth)
+            d[i] = _distance(size, other if negative else lmbda, side, e.unit, growth, deep)
             block[i] = -1.0 if negative else 1.0
         for i in range(block.size):
-            sign = block[i]
-            side = _selected_side(sign < 0.0, upper, lower, mixed)
-            # |x| = |ref| + (1 + |ref|) (e^d - 1) near ref, e^(ln(1 + |ref|) + d) - 1 elsewhere
-            near = abs(d[i]) < 0.35
-            exponent = d[i] if near else d[i] + side.log_base
-            exponent = 710.0 if exponent > 710.0 else exponent
-            exponent = -50.0 if exponent < -50.0 else exponent
-            value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
-            close = side.center + (1.0 + side.center) * value
-            block[i] = sign * (close if near else value)
+            side = _selected_side(block[i] < 0.0, upper, lower, mixed)
+            block[i] = block[i] * _size_at(d[i], side.center, side.log_base)
 
 
 @kernel
@@ -580,7 +621,7 @@ def yeojohnson_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> 
     e, e_lower = exponent_pair(lmbda)
     if inverse:
         high = _ordinary_image(lmbda)
-        moderate = moderate_backwards(lmbda) & moderate_backwards(2.0 - lmbda)
+        moderate = True
     else:
         high = _ordinary_size(lmbda, e)
         moderate = moderate_forwards(_steepest(lmbda))
@@ -689,6 +730,18 @@ def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: F
 
 
 @inlined
+def inv_yeojohnson_dear(y: FloatArray, lmbda: FloatArray) -> None:
+    """Replace ordinary values by their `inv_yeojohnson`, each with a lambda of its own; these are overwritten."""
+    widest_vectors()
+    for j in range(y.size):
+        upper, lower = exponent_pair(lmbda[j])
+        a, lmbda[j] = _inverse_log(y[j], lmbda[j], upper, lower, True, True)
+        y[j] = math.copysign(a, y[j])  # a >= 0
+    for j in range(y.size):
+        y[j] = _expm1_signed(abs(y[j]), lmbda[j], y[j], True)
+
+
+@inlined
 def yeojohnson_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """`yeojohnson_standardized` of a block."""
     widest_vectors()
@@ -725,15 +778,8 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
         signs[j] = -1.0 if negative else 1.0
     for j in range(out.size):
         negative = signs[j] < 0.0
-        center = _of_side(c, _CENTER, j, negative)
-        near = abs(d[j]) < 0.35
-        beside_zero = d[j] + _of_side(c, _LOG_BASE, j, negative)
-        exponent = d[j] if near else beside_zero
-        exponent = 710.0 if exponent > 710.0 else exponent
-        exponent = -50.0 if exponent < -50.0 else exponent
-        value = 2.0 * exp_less(exponent, rounder_of(-1.0), 0.5)
-        close = center + (1.0 + center) * value
-        out[j] = signs[j] * (close if near else value)
+        center, log_base = _of_side(c, _CENTER, j, negative), _of_side(c, _LOG_BASE, j, negative)
+        out[j] = signs[j] * _size_at(d[j], center, log_base)
 
 
 # --- for Python -------------------------------------------------------------------------------------

@@ -135,6 +135,11 @@ def sketch(
     rows, sample_weight = _frames.without_weights(chunk, sample_weight)
     matrix = as_rows(rows, column_names, what="chunk")
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
+    return sketch_of(matrix, grid, sample_weight, n_threads)
+
+
+def sketch_of(matrix: Matrix, grid: Grid, sample_weight: ArrayLike | None, n_threads: int | None) -> Sketch:
+    """`sketch` of rows that have been read and looked at."""
     weight = chunk_weights(sample_weight, matrix)
     found = power_sums.sketch_matrix(
         shifted(matrix.values, grid.shift), FAMILIES[grid.family], grid.table.copy(), weight, thread_count(n_threads)

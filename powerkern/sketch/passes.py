@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike
 from powerkern import _frames
 from powerkern._engine.threads import thread_count
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import as_rows
-from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch
+from powerkern._validate import as_rows, check_n_features
+from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch, sketch_of
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
 from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside, resolved
 
@@ -166,9 +166,11 @@ class SketchPass(ChosenPass[Sketch]):
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Sketch:
         """Sums of the chosen columns of a chunk."""
-        values = as_rows(chunk, what="chunk").values  # whose names the first pass has checked, or replaced
-        chosen = values if self.chosen.all() else values[:, self.chosen]
-        return sketch(chosen, self.grid, sample_weight=weight, n_threads=self.n_threads)
+        matrix = as_rows(chunk, what="chunk")  # whose names the first pass has checked, or replaced
+        if not self.chosen.all():
+            matrix = matrix._replace(values=matrix.values[:, self.chosen])
+        check_n_features(matrix.values, self.grid.n_features, None, self.grid.column_names)
+        return sketch_of(matrix, self.grid, weight, self.n_threads)
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"grid": self.grid.part(own)}

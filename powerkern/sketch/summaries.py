@@ -8,6 +8,7 @@ import struct
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, Self, TypeVar, final
 
 import numpy as np
@@ -331,6 +332,15 @@ class Grid(_Summary):
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
 
+    @cached_property
+    def _starts(self) -> IntArray:
+        return starts_of(self._table)
+
+    @cached_property
+    def _room(self) -> FloatArray:
+        """Sums of each column fit into 64 bits while their weight is less: four times that it was made for does."""
+        return np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))
+
     def refined(self, columns: ArrayLike | None = None) -> Grid:
         """The same grid with bins an eighth as wide, in the given columns (indices or mask; default: all).
 
@@ -426,8 +436,8 @@ class Sketch:
     @property
     def n_obs(self) -> FloatArray:
         """Total weight of the values of each column."""
-        counts = np.concatenate([[0], np.cumsum(self.sums[:, 0])])
-        starts = starts_of(self.grid._table)
+        counts, starts = np.zeros(len(self.sums) + 1, dtype=np.int64), self.grid._starts
+        self.sums[:, 0].cumsum(out=counts[1:])
         total: FloatArray = np.ldexp((counts[starts[1:]] - counts[starts[:-1]]).astype(np.float64), self.grid.quantum)
         return total
 
@@ -437,7 +447,7 @@ class Sketch:
 
     def part(self, columns: ArrayLike) -> Sketch:
         """The sketch of some of the columns (indices or mask)."""
-        starts = starts_of(self.grid._table)
+        starts = self.grid._starts
         chosen = np.arange(self.grid.n_features)[np.asarray(columns)]
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
         return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
@@ -485,7 +495,7 @@ class Sketch:
     def is_sound(self) -> bool:
         """Whether the sums can be those of some rows."""
         sums = self.sums.astype(np.float64)
-        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[starts_of(self.grid._table)])
+        totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid._starts])
         return bool(
             (np.abs(sums) <= 1.001 * sums[:, :1]).all()  # |t| <= 1, but for rounding
             and (totals < math.ldexp(1.0, ROOM)).all()
@@ -656,7 +666,7 @@ def regridded(old: Sketch, grid: Grid) -> Sketch:
     if old.grid == grid:
         return old
     sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old.roundings.copy()
-    starts, old_starts = starts_of(grid._table), starts_of(old.grid._table)
+    starts, old_starts = grid._starts, old.grid._starts
     moved = (old.grid._column(G_REF) != grid._column(G_REF)) & (old.grid.n_bins > 0)
     distance = np.zeros(grid.n_features)
     distance[moved] = _ladder(old.grid._table[moved])[0] - _ladder(grid._table[moved])[0]
@@ -721,15 +731,9 @@ def _folded(sums: FloatArray) -> FloatArray:
     return joined
 
 
-def has_room(grid: Grid, weight: FloatArray) -> BoolArray:
-    """Whether the sums of each column's weight fit into 64 bits: four times that which the grid was made for do."""
-    room: BoolArray = (grid.n_bins == 0) | (weight < np.ldexp(1.0, grid.quantum + ROOM))
-    return room
-
-
 def added(a: Sketch, b: Sketch) -> Sketch:
     """The sum of two sketches, on a grid that has room for it."""
-    same = a.grid == b.grid and bool(has_room(a.grid, a.n_obs + b.n_obs).all())
+    same = a.grid == b.grid and bool((a.n_obs + b.n_obs < a.grid._room).all())
     grid = a.grid if same else common_grid(a, b)
     a, b = regridded(a, grid), regridded(b, grid)
     return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings)

@@ -70,10 +70,14 @@ def test_several_threads_fit_one_column_to_the_same_bits(family, p, weighted):
     x[::1000] = np.nan
     weight = rng.exponential(size=n) if weighted else None
     expected = pk.fit(x, family, sample_weight=weight, n_threads=1)._results
-    for given in (x, np.asfortranarray(x), x.astype(">f8")):
+    for given in (x, np.asfortranarray(x), x.astype(">f8"), np.repeat(x, 2, axis=0)[::2]):
         for n_threads in (2, 4):
             fit = pk.fit(given, family, sample_weight=weight, n_threads=n_threads)
             np.testing.assert_array_equal(fit._results, expected)
+    single = [pk.fit(x.astype(np.float32), family, sample_weight=weight, n_threads=k)._results for k in (1, 2)]
+    np.testing.assert_array_equal(*single)
+    shifted = [pk.fit(x, "box-cox", sample_weight=weight, shift=0.5, n_threads=k)._results for k in (1, 2)]
+    np.testing.assert_array_equal(*shifted)
     assert not driver_threads()
 
 
@@ -274,6 +278,35 @@ def test_assistants_come_while_there_is_a_lead(n):
     threads.with_assistants(lead, assist, n)
     assert over.is_set()
     assert not driver_threads()
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_what_comes_first_is_done_once_before_the_lead_begins(n):
+    done = []
+
+    def slowly(k):
+        time.sleep(0.001)
+        done.append(k)
+
+    def lead():
+        assert sorted(done) == [*range(10)]
+        done.append("lead")
+
+    threads.with_assistants(lead, lambda: None, n, [functools.partial(slowly, k) for k in range(10)])
+    assert done[-1] == "lead"
+
+
+def test_what_comes_first_fails():
+    """On another thread: the lead does not wait for it for ever."""
+
+    def fail():
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(0.01)
+        else:
+            raise MemoryError("in an assistant")
+
+    with pytest.raises(MemoryError, match="in an assistant"):
+        threads.with_assistants(lambda: None, lambda: None, 1, [fail] * 100)
 
 
 def test_what_an_assistant_raises_is_passed_on():

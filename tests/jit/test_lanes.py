@@ -1,4 +1,4 @@
-"""Vectors of eight: jitted code does lane by lane what NumPy does with arrays of eight."""
+"""Vectors: jitted code does lane by lane what NumPy does with arrays of eight float64, or sixteen float32."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ import pytest
 from powerkern._jit import (
     JIT_DISABLED,
     LANES,
+    LANES32,
     any_lane,
+    bits32_of,
     bits_of,
     first_lanes,
+    float32_of,
     float_of,
     in_all_lanes,
+    in_lanes_of,
     load,
     select,
     square_root,
     store,
     sum_of_lanes,
+    width_of,
 )
 from powerkern.kernels.elementary import exp_less, expm1_excess, log_normal, rounder_of
 
@@ -59,6 +64,27 @@ def bits(x, y, out):
     store(out, (5, 0), select(first_lanes(-1) | ~first_lanes(9), x, y))
 
 
+def alike(x, y, out):
+    """For vectors of either width."""
+    total = in_lanes_of(x, 1.5)
+    total += y
+    store(out, (0, 0), total - x * 3)
+    store(out, (1, 0), 2.0 / x)
+    store(out, (2, 0), -abs(y))
+    store(out, (3, 0), square_root(x))
+    store(out, (4, 0), select((x < y) & ~(x <= 0.0) | (y >= 3.0), x, 7.0))
+    store(out, (5, 0), select(x > y, -1.0, y))
+    store(out, (6, 0), select(any_lane(x > 1e30) & (x == x), x, 0.0))
+    store(out, (7, 0), in_lanes_of(y, width_of(out)))
+
+
+def bits32(x, y, out):
+    store(out, (0, 0), float32_of(bits32_of(x) & 0x7FFFFFFF))
+    store(out, (1, 0), float32_of((bits32_of(x) >> 23) << 23))
+    store(out, (2, 0), float32_of((bits32_of(x) + 1) - 2))
+    store(out, (3, 0), float32_of(bits32_of(y) | 1))
+
+
 def elementary(x, y, out):
     store(out, (0, 0), expm1_excess(x))
     store(out, (1, 0), log_normal(abs(x) + 1.0))
@@ -69,7 +95,7 @@ JITTED = [arithmetic, comparisons, bits, elementary]
 
 
 def results(function, x, y):
-    out = np.zeros((8, LANES))
+    out = np.zeros((8, x.shape[1]), dtype=x.dtype)
     if JIT_DISABLED:
         with np.errstate(all="ignore"):
             function(load(x, (1, 0)), load(y, (0, 0)), out)
@@ -83,6 +109,18 @@ def results(function, x, y):
 def test_lane_by_lane(function):
     x, y = np.tile(VALUES, (2, 1)), VALUES[np.newaxis, ::-1].copy()
     expected = np.zeros((8, LANES))
+    with np.errstate(all="ignore"):
+        function(x[1], y[0], expected)
+    np.testing.assert_array_equal(results(function, x, y), expected)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"), [(alike, np.float64), (alike, np.float32), (bits32, np.float32)], ids=str
+)
+def test_either_width(function, dtype):
+    values = np.tile(VALUES, LANES32 // LANES)[: LANES if dtype is np.float64 else LANES32].astype(dtype)
+    x, y = np.tile(values, (2, 1)), np.roll(values, 3)[np.newaxis]
+    expected = np.zeros((8, values.size), dtype=dtype)
     with np.errstate(all="ignore"):
         function(x[1], y[0], expected)
     np.testing.assert_array_equal(results(function, x, y), expected)

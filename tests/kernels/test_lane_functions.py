@@ -1,4 +1,4 @@
-"""expm1 and erf of vectors of eight, beside the standard library's."""
+"""Functions of vectors, beside the standard library's."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from powerkern._jit import COLUMN, INTEGER, LANES, entry, load, store
-from powerkern.kernels.elementary import expm1_lanes
+from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES, LANES32, entry, load, store
+from powerkern.kernels.elementary import exp_lanes, expm1_lanes
 from powerkern.kernels.erf import erf_lanes
 
 
@@ -17,6 +17,38 @@ def _function_of(x: np.ndarray, which: int, out: np.ndarray) -> None:
     for i in range(0, x.size, LANES):
         at = load(x, (i,))
         store(out, (i,), erf_lanes(at) if which else expm1_lanes(at))
+
+
+@entry((COLUMN, COLUMN))
+def _exp_of(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(0, x.size, LANES):
+        store(out, (i,), exp_lanes(load(x, (i,))))
+
+
+@entry((COLUMN32, INTEGER, COLUMN32))
+def _function32_of(x: np.ndarray, which: int, out: np.ndarray) -> None:
+    for i in range(0, x.size, LANES32):
+        at = load(x, (i,))
+        store(out, (i,), exp_lanes(at) if which else expm1_lanes(at))
+
+
+@pytest.mark.parametrize(("which", "function"), [(0, math.expm1), (1, math.exp)])
+def test_functions_of_float32(which, function):
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=400), 10.0 ** rng.uniform(-15, -1, 300), rng.uniform(-80, 80, 100)])
+    x, out = x.astype(np.float32), np.empty(800, dtype=np.float32)
+    _function32_of(x, which, out)
+    np.testing.assert_allclose(out, [function(v) for v in x.tolist()], rtol=6e-7)
+    _function32_of(np.full(16, 1e9, dtype=np.float32), which, out[:16])
+    np.testing.assert_allclose(out[:16], math.exp(80.0), rtol=3e-7)
+
+
+def test_exp():
+    x, out = np.linspace(-700.0, 700.0, 800), np.empty(800)
+    _exp_of(x, out)
+    np.testing.assert_allclose(out, [math.exp(v) for v in x], rtol=1e-15)
+    _exp_of(np.full(8, -1e9), out[:8])
+    np.testing.assert_allclose(out[:8], math.exp(-700.0), rtol=1e-15)
 
 
 @pytest.mark.parametrize(("which", "function"), [(0, math.expm1), (1, math.erf)])

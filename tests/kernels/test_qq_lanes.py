@@ -1,4 +1,4 @@
-"""The robust objective at eight lambdas at once, beside that of the oracles."""
+"""The robust objective at many lambdas at once, beside that of the oracles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _objectives(
     out: np.ndarray,
 ) -> None:
     column = SortedColumn(x, logs, x.size, n_negative, below, lower, upper)
-    qq_objectives(column, None, scores, rule, 1.5, c, lmbdas, np.empty(8 * x.size), out)
+    qq_objectives(column, (0.0, 0.0), None, scores, rule, 1.5, c, lmbdas, np.empty(8 * x.size), out)
 
 
 def objectives(
@@ -66,6 +66,13 @@ def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     expected = [oracles.qq_objective(family, np.sort(x), v, name, oracles.normal_scores(n), c, points) for v in LMBDAS]
     found = objectives(family, x, rule, c=c, points=points)
     np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=1e-12)
+
+
+def test_far_change_points():
+    """Where values beyond a change point are far, the slope there is small, and so is what rounding leaves of it."""
+    x = np.exp([-0.4, -0.3, -0.1, 0.1, 50.0, 120.0, 121.0, 122.0])
+    expected = [float(oracles.qq_objective("box-cox", x, v, "paper", oracles.normal_scores(8))) for v in LMBDAS]
+    np.testing.assert_allclose(objectives("box-cox", x, QUARTILES), expected, atol=1e-12)
 
 
 def test_a_lambda_depends_on_its_neighbors_by_rounding_only():

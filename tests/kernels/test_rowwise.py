@@ -9,7 +9,7 @@ from powerkern import Status
 from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels import columnwise, rowwise
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.results import CENTER, DIVISOR, STATUS
+from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, STATUS
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 DIRECTIONS = range(4)
@@ -116,15 +116,16 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
 
 
 @pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_more_columns_than_constants_are_held_of(family, upright):
-    results, values, expected, _ = cases(family, columnwise.FORWARD_STANDARDIZED, columns(family))
+def test_more_columns_than_constants_are_held_of(family, direction, upright):
+    results, values, expected, _ = cases(family, direction, columns(family))
     times = rowwise.BAND // len(results) + 20
     many = np.tile(values, (times, 1))
     lines = many if upright else np.ascontiguousarray(many.T)
     out = np.empty_like(lines)
     every = np.tile(results, (times, 1))
-    _, ordinary = along(family, columnwise.FORWARD_STANDARDIZED, lines, every, out, upright)
+    _, ordinary = along(family, direction, lines, every, out, upright)
     image = out if upright else out.T
     np.testing.assert_array_equal(image[ordinary], np.tile(expected, (times, 1))[ordinary])
     np.testing.assert_array_equal(ordinary, np.tile(ordinary[: len(results)], times))
@@ -132,10 +133,10 @@ def test_more_columns_than_constants_are_held_of(family, upright):
 
 @pytest.mark.parametrize("gap", [0, 3])
 @pytest.mark.parametrize("height", [1, 5, 20, 63, 64])
+@pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_short_columns(family, height, gap):
+def test_short_columns(family, direction, height, gap):
     """Those that lie side by side are joined, so that blocks begin and end within columns."""
-    direction = columnwise.INVERSE_STANDARDIZED
     results, values, expected, _ = cases(family, direction, columns(family, 80))
     times = 30
     lines = np.full((times * len(values), height + gap), -7.0)
@@ -184,10 +185,10 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
 
 
 @pytest.mark.parametrize("p", [1, 3, 100, 511])
+@pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_short_rows(family, p):
+def test_short_rows(family, direction, p):
     """They are joined; a value that is not ordinary is found in whichever row it is."""
-    direction = columnwise.FORWARD_STANDARDIZED
     results, values, expected, _ = cases(family, direction, columns(family, 700))
     some = np.arange(p) % len(results)
     x = np.ascontiguousarray(values[some].T)
@@ -201,6 +202,26 @@ def test_short_rows(family, p):
         at = x.copy()
         at[row, p // 2] = np.inf
         assert not along(family, direction, at, results[some], NOWHERE)[1][p // 2]
+
+
+@pytest.mark.parametrize("upright", [False, True])
+@pytest.mark.parametrize("n", [1, 15, 16, 129, 700])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_dear_exponents(family, n, upright):
+    """Inverses whose exponent is small need another logarithm; any number of such columns stand among others."""
+    rng = np.random.default_rng(11)
+    small = np.append(rng.uniform(-0.125, 0.125, 12), [0.0, 1e-300, np.nextafter(0.125, 0.0), 0.125, -0.125, 1e-17])
+    lmbdas = np.append(small, small + 2.0) if family == YEO_JOHNSON else small
+    lmbdas = rng.permutation(np.append(lmbdas, rng.uniform(0.2, 1.5, lmbdas.size)))
+    results = np.tile(fits(columns(family), family)[:1], (lmbdas.size, 1))
+    results[:, LMBDA] = lmbdas
+    values = rng.uniform(-3.0, 3.0, (lmbdas.size, n))
+    values[3, n // 2] = np.nan
+    expected, _ = by_column(family, columnwise.INVERSE, values, results)
+    lines = values.copy() if upright else np.ascontiguousarray(values.T)
+    _, ordinary = along(family, columnwise.INVERSE, lines, results, lines, upright)
+    assert ordinary[abs(lmbdas) < 0.125].mean() > 0.5
+    np.testing.assert_array_equal((lines if upright else lines.T)[ordinary], expected[ordinary])
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
