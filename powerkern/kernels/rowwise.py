@@ -123,7 +123,7 @@ def _by_bands(
     results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
-    room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))
+    room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     for left in range(0, p, BAND):
         right = min(left + BAND, p)
