@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -18,6 +19,10 @@ from powerkern.kernels import compilation
 from powerkern.kernels.compilation import JIT_DISABLED, runnable_cpus, writable_folder
 
 __all__ = ["JIT_DISABLED", "Compilation", "Kept", "instruction_sets", "runnable_cpus", "writable_folder"]
+
+
+#: Objects after which a compiling process looks for garbage, some 600 MB: a search takes long and frees little.
+_COLLECTED = 2_000_000
 
 
 class Kept(NamedTuple):
@@ -72,7 +77,7 @@ class Compilation:
         os.environ.update(self._environment)
         try:
             with ExitStack() as stack:
-                workers = (ProcessPoolExecutor(1, spawn, _end_at_ctrl_c) for _ in range(self._processes))
+                workers = (ProcessPoolExecutor(1, spawn, _prepare) for _ in range(self._processes))
                 yield [stack.enter_context(worker) for worker in workers]
         finally:
             os.environ.clear()
@@ -110,8 +115,10 @@ def _environment(to: Path | None, cpu: str | None) -> dict[str, str]:
     return folder | target
 
 
-def _end_at_ctrl_c() -> None:
+def _prepare() -> None:
+    """Make a new process one that compiles: it ends at Ctrl-C, and mostly before garbage is worth collecting."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.set_threshold(_COLLECTED)
 
 
 def _keep(name: str, folder: Path) -> Kept:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from powerkern._engine.blocks import column_groups, team_size
+from powerkern._engine.blocks import GROUP_VALUES, column_groups, team_size
 from powerkern._engine.gather import FitScratch, Scratch, as_float64, columns_to_be_copied, contiguous_columns, gathered
 from powerkern._engine.shifted import Columns
-from powerkern._engine.threads import progress_bar, with_assistants, work_off
+from powerkern._engine.threads import progress_bar, share_out, with_assistants, work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels import derivatives, mle, partial_moments
 from powerkern.kernels.lockstep import LOCKSTEP_MAX, fit_in_lockstep
@@ -73,7 +73,10 @@ def fit_matrix(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain."""
+    """Fit every column; returns (p, N_RESULTS). A negative STATUS marks values outside the domain.
+
+    The calling thread takes part where that is a matter of milliseconds: Ctrl-C waits for it.
+    """
     out = np.empty((values.shape[1], N_RESULTS))
     scratch = FitScratch(values.shape[0])
     together = 1 if progress else team_size(values.shape, n_threads)
@@ -81,11 +84,14 @@ def fit_matrix(
     def job(group: slice) -> None:
         fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group], together)
 
+    n, p = values.shape
     if together > 1:
-        for group in column_groups(values.shape, 1):
+        for group in column_groups((n, p), 1):
             job(group)
+    elif n * p <= GROUP_VALUES and not progress:
+        share_out(job, [(group,) for group in column_groups((n, p), n_threads)], (n, p), n_threads)
     else:
-        for_each_group(job, values.shape, n_threads, progress)
+        for_each_group(job, (n, p), n_threads, progress)
     return out
 
 

@@ -108,7 +108,18 @@ def parsed(ir_module: Any) -> Any:
     """The code of a kernel or an entry, as it is taken in: how it counts references, and how wide its vectors are."""
     for function in ir_module.functions:
         prefer_widest_vectors(function)
-    return counting(ir_module)
+    module = counting(ir_module)
+    _clear(ir_module)
+    return module
+
+
+def _clear(ir_module: Any) -> None:
+    """Give back what was written down: instructions and their blocks refer to each other, for a collector to find."""
+    for function in ir_module.functions:
+        for block in function.blocks:
+            block.instructions.clear()
+            block.terminator = None
+        function.blocks.clear()
 
 
 def _simplify(module: Any, codegen: Any) -> None:

@@ -65,8 +65,9 @@ N_FOUND = 3
 ROW_BLOCK = 128
 #: Columns of which constants are held at once: they stay in the second-level cache.
 BAND = 1024
-# numbers from one constant of a block to the next: one stride for all, and room for `_spread`
-_WIDTH = ROW_BLOCK + LANES
+# Numbers from one constant of a block to the next: one stride for all, with room for `_spread`. A load waits for stores
+# a little before it, give or take multiples of 4 KB; no two rows lie so.
+_WIDTH = 192
 #: Shorter rows, and shorter columns, are joined where no memory is between them: the last block of each would be too
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
@@ -122,7 +123,8 @@ def _by_bands(
     results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
     p, upright = results.shape[0], lines.upright
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
-    c = aligned(np.empty((blocks + 1, n_constants, _WIDTH)))
+    room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
+    c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     for left in range(0, p, BAND):
         right = min(left + BAND, p)
         for k in range(-(-(right - left) // ROW_BLOCK)):
@@ -136,7 +138,8 @@ def _by_bands(
         of = lines.begin + left * (lines.stride if upright else lines.within)
         to = out[left * (lines.out_stride if upright else 1) :]
         band = _Lines(lines.x, of, lines.stride, lines.within, lines.height, to, lines.out_stride, upright)
-        _along_lines(transform, is_dear, dear, band, c, results[left:right, LMBDA], found[EXTREME, left:right])
+        lmbdas, extreme = results[left:right, LMBDA], found[EXTREME, left:right]
+        _along_lines(transform, is_dear, dear, band, c, spare, column, lmbdas, extreme)
 
 
 @inlined
@@ -228,18 +231,22 @@ def _along_lines(
     dear: _Dear,
     lines: _Lines,
     c: FloatArray,
+    spare: FloatArray,
+    column: FloatArray,
     lmbdas: FloatArray,
     extreme: FloatArray,
 ) -> None:
-    """`transform` every block of every line, fetching what comes after it."""
+    """`transform` every block of every line, fetching what comes after it.
+
+    In `spare` is room for a block's transform and for its values, in `column` for constants of upright lines.
+    """
     widest_vectors()
     x, out, upright, height, p = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height, lmbdas.size
     course = _course_of(lines, p)
     total = height * p
     if course.joined and not upright:
         _repeat(c, p, min(course.width, total))
-    spare, column = aligned(np.empty((_N_SPARE + 1, _WIDTH))), aligned(np.empty((c.shape[1] + 1, _WIDTH)))
-    packed = borrowed(spare[_N_SPARE].view(x.dtype))  # where it lies beside them matters: stores delay loads 4 KB away
+    packed = borrowed(spare[_N_SPARE].view(x.dtype))
     numbers, lots = np.empty((2, BAND), np.int64), np.empty((3, BAND))
     apart = _Apart(numbers[0], lots[0], lots[1], lots[2], numbers[1])
     n_dear = waiting = at = 0
