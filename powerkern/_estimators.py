@@ -10,7 +10,6 @@ import inspect
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -129,20 +128,26 @@ class Robust(NamedTuple):
 
 
 class _RobustScratch(threading.local):
-    """Each thread's arrays of `kernels.robust_search.RobustWork`."""
+    """Each thread's arrays of `kernels.robust_search.RobustWork`, made when they are needed (see `FitScratch`)."""
 
     def __init__(self, n: int) -> None:
         self._n = n
+        self._plain: RobustWork | None = None
+        self._weighted: RobustWork | None = None
 
-    @cached_property
+    @property
     def plain(self) -> RobustWork:
         """For columns without weights."""
-        return new_robust_work(self._n)
+        if self._plain is None:
+            self._plain = new_robust_work(self._n)
+        return self._plain
 
-    @cached_property
+    @property
     def weighted(self) -> RobustWork:
         """For columns with weights."""
-        return new_robust_work(self._n, weighted=True)
+        if self._weighted is None:
+            self._weighted = new_robust_work(self._n, weighted=True)
+        return self._weighted
 
 
 class NearestNormal(NamedTuple):

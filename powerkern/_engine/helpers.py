@@ -16,7 +16,9 @@ _PATIENCE = 1.0
 
 #: Where helpers put what ended their work: what it raised, or None.
 Endings = SimpleQueue[BaseException | None]
-_Order = tuple[Callable[[], object], Endings]
+_Order = tuple["Helper", Callable[[], object], Endings]
+#: What a helper was asked to do, which it takes out as it begins; whoever asked takes it out to call it off.
+Ticket = list[_Order]
 
 #: Helpers without an order. Whoever takes one off gives it one; there is no lock, so that signal handlers, which run
 #: anywhere, may ask for help too.
@@ -28,20 +30,21 @@ class Helper(threading.Thread):
 
     def __init__(self) -> None:
         super().__init__(name="powerkern", daemon=True)
-        self.orders: SimpleQueue[_Order | None] = SimpleQueue()
+        self.tickets: SimpleQueue[Ticket | None] = SimpleQueue()
 
     def run(self) -> None:
         while True:
             try:
-                order = self.orders.get(timeout=_PATIENCE)
+                ticket = self.tickets.get(timeout=_PATIENCE)
             except Empty:
                 if _taken_off(self):
                     return
                 continue  # an order is on its way
-            if order is None:
+            if ticket is None:
                 return
-            self._carry_out(*order)
-            del order  # it refers to arrays
+            for _, work, endings in _taken_out(ticket):
+                self._carry_out(work, endings)
+                del work  # it refers to arrays
 
     def _carry_out(self, work: Callable[[], object], endings: Endings) -> None:
         error = None
@@ -63,57 +66,55 @@ def _taken_off(helper: Helper) -> bool:
     return True
 
 
-def ask(n: int, work: Callable[[], object], endings: Endings) -> list[Helper]:
-    """Call `work` on n other threads, these; they are fewer where the system grants no more.
+def _taken_out(ticket: Ticket) -> list[_Order]:
+    """Take the order out, if it is still there."""
+    try:
+        return [ticket.pop()]
+    except IndexError:
+        return []
+
+
+def ask(n: int, work: Callable[[], object], endings: Endings) -> list[Ticket]:
+    """Call `work` on n other threads; returns their tickets, fewer where the system grants no more threads.
 
     None where the interpreter ends: no other thread runs any more.
     """
-    asked: list[Helper] = []
+    tickets: list[Ticket] = []
     if sys.is_finalizing():
-        return asked
+        return tickets
     for _ in range(n):
         try:
-            asked.append(_asked((work, endings)))
+            tickets.append(_asked(work, endings))
         except RuntimeError:  # a limit on processes or on memory
             break
-    return asked
+    return tickets
 
 
-def _asked(order: _Order) -> Helper:
-    """An idle helper that has been given the order, or a new one if there is none."""
+def _asked(work: Callable[[], object], endings: Endings) -> Ticket:
+    """The ticket of an idle helper that has been given the order, or of a new one if there is none."""
     try:
-        helper = _idle.pop()
+        helper, is_new = _idle.pop(), False
     except IndexError:
-        helper = Helper()
-        helper.orders.put(order)
+        helper, is_new = Helper(), True
+    ticket: Ticket = [(helper, work, endings)]
+    helper.tickets.put(ticket)
+    if is_new:
         helper.start()
-    else:
-        helper.orders.put(order)
-    return helper
+    return ticket
 
 
-def called_off(asked: list[Helper], endings: Endings) -> int:
-    """Take back what the asked have not begun; returns how many of them have, and will tell their end."""
-    return sum(not _called_off(helper, endings) for helper in asked)
-
-
-def _called_off(helper: Helper, endings: Endings) -> bool:
-    try:
-        order = helper.orders.get_nowait()
-    except Empty:
-        return False
-    if order is None or order[1] is not endings:  # of somebody else, who found the helper idle
-        helper.orders.put(order)
-        return False
-    _idle.append(helper)
-    return True
+def called_off(tickets: list[Ticket]) -> int:
+    """Call off what helpers have not begun; returns how many of them have, and will tell their end."""
+    waiting = [helper for ticket in tickets for helper, _, _ in _taken_out(ticket)]
+    _idle.extend(waiting)
+    return len(tickets) - len(waiting)
 
 
 def dismiss() -> None:
     """End idle helpers."""
     leaving = [helper for helper in _idle.copy() if _taken_off(helper)]
     for helper in leaving:
-        helper.orders.put(None)
+        helper.tickets.put(None)
     for helper in leaving:
         helper.join()
 

@@ -16,7 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from powerkern._engine.cpus import usable_cpus
-from powerkern._engine.helpers import Endings, Helper, ask, called_off
+from powerkern._engine.helpers import Endings, Ticket, ask, called_off
 from powerkern._validate import is_whole
 
 #: Fewer values than this are not worth a thread.
@@ -130,12 +130,12 @@ def share_out(
 
     few = shape[0] * shape[1] < SERIAL_VALUES
     try:
-        helpers = ask(0 if few else min(n_threads, len(waiting)) - 1, help_out, endings)
+        tickets = ask(0 if few else min(n_threads, len(waiting)) - 1, help_out, endings)
         work()
     except BaseException:
         waiting.clear()  # what helpers are at ends by itself; nobody waits for it
         raise
-    _end(helpers, endings)
+    _end(tickets, endings)
 
 
 def with_assistants(
@@ -159,17 +159,17 @@ def with_assistants(
         prepare()
         assist()
 
-    helpers = ask(n, help_out, endings)
+    tickets = ask(n, help_out, endings)
     prepare()
     for _ in range(n_first):
         done.get()
     lead()
-    _end(helpers, endings)
+    _end(tickets, endings)
 
 
-def _end(helpers: list[Helper], endings: Endings) -> None:
+def _end(tickets: list[Ticket], endings: Endings) -> None:
     """Wait for helpers that have begun, and raise what one of them raised."""
-    failures = _failures(endings, called_off(helpers, endings)) if helpers else []
+    failures = _failures(endings, called_off(tickets)) if tickets else []
     if failures:
         raise failures.pop()
 

@@ -263,16 +263,18 @@ def test_what_nobody_has_begun_is_called_off(monkeypatch):
     """Nobody waits for a thread that the system has not woken yet; it may be asked again."""
     monkeypatch.setattr(threading.Thread, "start", lambda thread: None)
     helpers.dismiss()
-    endings, others = helpers.Endings(), helpers.Endings()
-    asked = helpers.ask(3, lambda: None, endings)
-    begun, elsewhere, waiting = asked
-    begun.orders.get()
-    elsewhere.orders.get()
-    elsewhere.orders.put((lambda: None, others))  # it has ended, and somebody else has found it
-    assert helpers.called_off(asked, endings) == 2
-    assert helpers._idle == [waiting]
-    assert waiting.orders.empty()
-    assert elsewhere.orders.get()[1] is others
+    done = []
+    tickets = helpers.ask(2, lambda: done.append("first"), helpers.Endings())
+    begun, waiting = (ticket[0][0] for ticket in tickets)
+    begun.tickets.put(None)
+    begun.run()
+    assert helpers.called_off(tickets) == 1
+    assert helpers._idle == [begun, waiting]
+    helpers.ask(1, lambda: done.append("second"), helpers.Endings())
+    waiting.tickets.put(None)
+    waiting.run()  # what was called off, and what was not
+    assert done == ["first", "second"]
+    assert helpers._idle == [begun, waiting]
     helpers._idle.clear()
 
 
