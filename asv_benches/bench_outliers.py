@@ -215,7 +215,7 @@ class Distances(InTurns):
         return {
             "zscore": (lambda: scipy.stats.zscore(x, ddof=1), lambda: zscore(x)),
             "ks_distance": (
-                lambda: [scipy.stats.kstest(c, "norm", args=(c.mean(), c.std(ddof=1))) for c in x.T],
+                lambda: [scipy.stats.kstest(c, scipy.stats.norm(c.mean(), c.std(ddof=1)).cdf) for c in x.T],
                 lambda: ks_distance(x),
             ),
             "mahalanobis": (lambda: EmpiricalCovariance().fit(x).mahalanobis(x), lambda: mahalanobis(x)),

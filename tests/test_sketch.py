@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import pickle
 import struct
+import threading
 import warnings
 import zlib
 
@@ -510,3 +511,16 @@ def test_a_number_of_columns_that_is_none(columns):
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="damaged or truncated"):
         Range.from_bytes(_pack(1, described, made._table))
+
+
+def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):
+    """A child, forked while one does, would wait for a thread that it does not have."""
+    grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
+    both, found = threading.Barrier(2, timeout=5), []
+    monkeypatch.setattr("powerkern.sketch.summaries.starts_of", lambda cells: both.wait())
+    lookers = [threading.Thread(target=lambda grid: found.append(grid._starts), args=(grid,)) for grid in grids]
+    for thread in lookers:
+        thread.start()
+    for thread in lookers:
+        thread.join()
+    assert sorted(found) == [0, 1]

@@ -531,7 +531,7 @@ def test_missing_values_may_be_imputed_afterwards():
 
 
 class CountsThreads(PowerTransformer):
-    """Knows how many threads its fit asked for, and how many BLAS and OpenMP may use."""
+    """Knows how many threads its fit used, with the one that calls, and how many BLAS and OpenMP may use."""
 
     def fit(self, X, y=None):
         from threadpoolctl import threadpool_info
@@ -544,7 +544,7 @@ class CountsThreads(PowerTransformer):
             super().fit(X)
         finally:
             threads.ask = ask
-        self.n_own_ = max(asked)
+        self.n_own_ = 1 + max(asked, default=0)
         self.n_pooled_ = max(library["num_threads"] for library in threadpool_info())
         return self
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -36,21 +36,31 @@ class Scratch(threading.local):
 
 
 class FitScratch(Scratch):
-    """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed."""
+    """A thread's block, and the arrays that fits of columns of `n` values work in, made when they are needed.
+
+    Not by `functools.cached_property`: Python 3.11 has one lock for all instances, which a child that is forked
+    meanwhile finds taken for ever.
+    """
 
     def __init__(self, n: int) -> None:
         super().__init__()
         self._n = n
+        self._work: Work | None = None
+        self._lockstep: LockstepWork | None = None
 
-    @cached_property
+    @property
     def work(self) -> Work:
         """For columns one by one."""
-        return new_work(self._n)
+        if self._work is None:
+            self._work = new_work(self._n)
+        return self._work
 
-    @cached_property
+    @property
     def lockstep(self) -> LockstepWork:
         """For columns in lockstep."""
-        return new_lockstep_work(self._n)
+        if self._lockstep is None:
+            self._lockstep = new_lockstep_work(self._n)
+        return self._lockstep
 
 
 def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:

@@ -8,7 +8,6 @@ import struct
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Any, Self, TypeVar, final
 
 import numpy as np
@@ -304,6 +303,10 @@ class Grid(_Summary):
         Number of columns.
     """
 
+    # kept without a lock, which a forked child could find taken (see `powerkern._engine.gather.FitScratch`)
+    _kept_starts: IntArray | None = None
+    _kept_room: FloatArray | None = None
+
     @property
     def n_bins(self) -> IntArray:
         """Number of bins of each column."""
@@ -332,14 +335,18 @@ class Grid(_Summary):
     def __repr__(self) -> str:
         return f"Grid(family={self.family!r}, {self.n_features} columns, {int(self.n_bins.sum())} bins)"
 
-    @cached_property
+    @property
     def _starts(self) -> IntArray:
-        return starts_of(self._table)
+        if self._kept_starts is None:
+            self._kept_starts = starts_of(self._table)
+        return self._kept_starts
 
-    @cached_property
+    @property
     def _room(self) -> FloatArray:
         """Sums of each column fit into 64 bits while their weight is less: four times that it was made for does."""
-        return np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))
+        if self._kept_room is None:
+            self._kept_room = np.where(self.n_bins == 0, np.inf, np.ldexp(1.0, self.quantum + ROOM))
+        return self._kept_room
 
     def refined(self, columns: ArrayLike | None = None) -> Grid:
         """The same grid with bins an eighth as wide, in the given columns (indices or mask; default: all).

@@ -21,8 +21,9 @@ import processes
 import pytest
 
 import powerkern as pk
-from powerkern._engine import blocks, helpers, threads
+from powerkern._engine import blocks, gather, helpers, threads
 from powerkern._engine.by_column import for_each_group
+from powerkern._engine.gather import FitScratch
 from powerkern.kernels.family import FAMILIES
 
 N_THREADS = [1, 2, 8]
@@ -86,6 +87,19 @@ def test_when_threads_work_together():
     assert [blocks.team_size((n, 1), 8) for n in (1000, 30_000, 40_000, 200_000)] == [1, 1, 2, 8]
     assert blocks.team_size((10**6, 1), 1) == 1
     assert blocks.team_size((10**6, 1000), 64) == 1
+
+
+@pytest.mark.parametrize("kind, maker", [("work", "new_work"), ("lockstep", "new_lockstep_work")])
+def test_no_thread_waits_for_another_that_makes_scratch_space(kind, maker, monkeypatch):
+    """A child, forked while one does, would wait for a thread that it does not have."""
+    both, found = threading.Barrier(2, timeout=5), []
+    monkeypatch.setattr(gather, maker, lambda n: both.wait())
+    makers = [threading.Thread(target=lambda: found.append(getattr(FitScratch(10), kind))) for _ in range(2)]
+    for thread in makers:
+        thread.start()
+    for thread in makers:
+        thread.join()
+    assert sorted(found) == [0, 1]
 
 
 def test_eight_python_threads_fit_at_once():
