@@ -100,6 +100,13 @@ def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator
     assert (grid.min(axis=1) >= fit.objective - 1e-9).all()
 
 
+def test_start_is_not_above_what_the_search_saw():
+    """A narrow minimum beside a kink."""
+    x = np.random.default_rng(0).random((50, 300))[:, 181] ** 4
+    fit = fitted(x[:, None], "yeo-johnson", "rewml")
+    assert fit.objective[0] <= fit.objective_curve(-0.24)[0]
+
+
 @every
 def test_data_may_be_passed_again(estimator):
     X = data() + 1.0

@@ -102,10 +102,11 @@ def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda:
         _rectify_low_tail(column, lmbda, y)
     for side in range(1 if in_logs else 0, 2):
         k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
-        at, slope = _at(y, k), exp_lanes((lmbda - 1.0) * column.logs[k] + rises[side])
+        at, root = _at(y, k), exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
         flattened = lmbda < 1.0 if side else lmbda > 1.0
         for i in range(first, last):
-            store(y, (width_of(y) * i,), select(flattened, at + slope * (column.x[i] - column.x[k]), _at(y, i)))
+            tangent = at + root * (column.x[i] - column.x[k]) * root
+            store(y, (width_of(y) * i,), select(flattened, tangent, _at(y, i)))
 
 
 @kernel

@@ -32,7 +32,8 @@ from powerkern._jit import (
     store,
 )
 from powerkern._typing import Float32Array, FloatArray
-from powerkern.kernels.elementary import exp
+from powerkern.kernels.elementary import exp, log
+from powerkern.kernels.floats import LARGEST
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.rectified import SortedColumn
 
@@ -44,8 +45,11 @@ _FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54
 _RESOLVED, _CLOSE = 0.13, 0.02
 #: Cells that are divided at once, and points at most.
 _AT_ONCE, MOST_POINTS = 4, 256
-#: Larger values count as this.
-_LARGEST = 1e38
+#: Larger values count as this; logs of values beyond a change point, in the unit that they get: not above the first if
+#: the unit need not be larger by more than the second, lest values close to the change point lose digits.
+_LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
+#: The log of the largest float64.
+_LOG_LARGEST = 709.7
 
 # rows of `CellWork.points`: lambda, the objective, and what that is at least between it and the following point
 LMBDA, VALUE, FLOOR = range(3)
@@ -102,7 +106,7 @@ def qq_objective(
 
     Logs of one sign are taken relative to the middle one: the transform then differs only by its location and scale,
     and does not lose the digits in which close values differ. Values beyond the change points may be out of the range
-    of float32: they are taken relative to these, in units of what the slope there is divided by.
+    of float32: they are taken relative to these, in units of what the slope there is divided by, or larger ones.
     """
     n = column.n
     arrays: Any = work.column
@@ -122,11 +126,13 @@ def qq_objective(
 @kernel
 def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
     """Values from number `first` on relative to number k; returns the log of what the slope there is to be times."""
-    side = -1.0 if k < column.n_negative else 1.0
-    per_unit = exp(-side * column.logs[k])
+    side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
+    log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
+    log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)
+    per_unit = min(exp(-log_unit), LARGEST)  # of values that are 0, too
     for i in range(x.size):
         x[i] = min(max((column.x[first + i] - column.x[k]) * per_unit, -_LARGEST), _LARGEST)
-    return float(side * (column.logs[k] - middle))
+    return float(log_unit - side * middle)
 
 
 @kernel

@@ -698,7 +698,7 @@ def _narrowed(
 
     The search ends where these are `xtol` from it, or the objective there is higher by no more than `level`.
     Where the parabola misleads, as at a kink, it is taken every other time only. What the scan found in a cell says
-    where to look, but is not compared with what is found here: it may be in float32.
+    where to look, and is looked at again: it may be in float32.
     """
     points, values, floors = grid[0, :LANES], grid[1, :LANES], grid[2, :LANES]
     around, n_eval, is_new = _bracket_of(cell), 0, cell[MINIMISER] != cell[MINIMISER]
@@ -710,6 +710,8 @@ def _narrowed(
         else:
             for k in range(LANES):
                 points[k] = around.low + width * (k + 1.0) / (LANES + 1.0)
+        if is_new:
+            _put_nearest(points, around.x)
         best = _evaluate(at, points, values, floors, options)
         n_eval += LANES
         if is_new:
@@ -720,6 +722,16 @@ def _narrowed(
     cell[LOW], cell[LOWEST], cell[HIGH] = around.low, around.x, around.high
     cell[AT_LOW], cell[VALUE], cell[AT_HIGH] = around.at_low, around.value, around.at_high
     return LocalMinimum(around.x, around.value, n_eval)
+
+
+@kernel
+def _put_nearest(points: FloatArray, x: float) -> None:
+    """Let the point nearest to x be x."""
+    nearest = 0
+    for k in range(points.size):
+        if abs(points[k] - x) < abs(points[nearest] - x):
+            nearest = k
+    points[nearest] = x
 
 
 @kernel
