@@ -8,14 +8,15 @@ import numpy as np
 from powerkern._engine.one_column import nll_vector
 from powerkern.kernels import one_pass_sums
 from powerkern.kernels.family import FAMILIES as FAMILY_CODES
+from powerkern.kernels.scratch import CHUNK
 
 from ._measure import FAMILIES, InTurns, matrix
 
 
 @numba.njit(error_model="numpy")
 def _evaluate(d: np.ndarray, exponent: float, both_signs: bool, sums: np.ndarray) -> None:
-    for start in range(0, d.size, one_pass_sums.CHUNK):
-        one_pass_sums.add_sums(d[start : start + one_pass_sums.CHUNK], None, exponent, both_signs, sums)
+    for start in range(0, d.size, CHUNK):
+        one_pass_sums.add_sums(d[start : start + CHUNK], None, exponent, both_signs, sums)
 
 
 class PlainSums(InTurns):
