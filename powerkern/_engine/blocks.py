@@ -85,7 +85,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
         width = min(p, size // n if size // n >= _LEAST_COLUMNS else _LINE_COLUMNS)
         height = min(n, max(1, size // width))
     columns_first = height == n
-    height, width = (-(-whole // -(-whole // part)) for whole, part in ((n, height), (p, width)))  # the last not short
+    height, width = (-(-whole // round(whole / part)) for whole, part in ((n, height), (p, width)))  # about even
     rows, groups = slices(slice(0, n), height), slices(slice(0, p), width)
     blocks = [(some, group) for some in rows for group in groups]
     return _kept_apart(blocks, n_threads) if not columns_first else blocks
