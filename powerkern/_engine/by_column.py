@@ -82,12 +82,12 @@ def fit_matrix(
     together = 1 if progress else team_size(values.shape, n_threads)
 
     def job(group: slice) -> None:
-        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group], together)
+        fit_part(values[:, group], family, lmbda[group], weight, scratch, out[group])
 
     n, p = values.shape
     if together > 1:
         for group in column_groups((n, p), 1):
-            job(group)
+            _fit_together(values[:, group], family, lmbda[group], weight, scratch, out[group], together)
     elif n * p <= GROUP_VALUES and not progress:
         share_out(job, [(group,) for group in column_groups((n, p), n_threads)], (n, p), n_threads)
     else:
@@ -96,21 +96,9 @@ def fit_matrix(
 
 
 def fit_part(
-    part: Columns,
-    family: int,
-    lmbda: FloatArray,
-    weight: FloatArray,
-    scratch: FitScratch,
-    out: FloatArray,
-    together: int = 1,
+    part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
 ) -> None:
-    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are.
-
-    Long ones perhaps with several threads `together` on each.
-    """
-    if together > 1:
-        _fit_together(part, family, lmbda, weight, scratch, out, together)
-        return
+    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are."""
     if part.shape[0] > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
         mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
