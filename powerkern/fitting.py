@@ -25,7 +25,7 @@ from powerkern._robust_bound import moved_to
 from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._summary import Summary
 from powerkern._typing import Bounds, FloatArray
-from powerkern._validate import as_choice, as_flag, as_matrix
+from powerkern._validate import Matrix, as_choice, as_flag, as_matrix
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
 
@@ -265,10 +265,7 @@ def fit(
         results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), criterion, threads)
     else:
         results = fitted_as(FAMILIES[family])
-    outside = np.flatnonzero(results[:, STATUS] < 0)
-    if outside.size:
-        j = int(outside[0])
-        raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
+    _check_domain(matrix, results, weight, shift)
     if shift.any():
         to_own_units(results, shift)
         results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
@@ -289,6 +286,14 @@ def fit(
     if (lmbda is not None or other is not None) and not standardize:
         warn_overflow(fitted)
     return fitted
+
+
+def _check_domain(matrix: Matrix, results: FloatArray, weight: FloatArray, shift: FloatArray) -> None:
+    """Raise for the first column with values outside the family's domain."""
+    outside = np.flatnonzero(results[:, STATUS] < 0)
+    if outside.size:
+        j = int(outside[0])
+        raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
 
 
 def check_together(

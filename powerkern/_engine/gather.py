@@ -17,8 +17,8 @@ from powerkern.kernels import columnwise
 from powerkern.kernels.lockstep import LockstepWork, new_lockstep_work
 from powerkern.kernels.scratch import Work, new_work
 
-#: Rows of a column that a thread copies at a time where several do.
-_COPIED_ROWS = 16_384
+#: Rows of a column that a thread copies at a time where several do: each time, it may wait for the interpreter's lock.
+_COPIED_ROWS = 131_072
 
 
 class Scratch(threading.local):

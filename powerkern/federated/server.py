@@ -154,27 +154,11 @@ class Server:
             _check_private(secure and bounds is not None and not settled, self._shift)
         coarse = secure and privacy is None
         limits = None if bounds is None else _limits(bounds, self._family, self._shift, coarse)
-        self._columns: list[str] | None = None if column_names is None else as_names(column_names, len(column_names))
-        self._n_columns: int | None = None if self._columns is None else len(self._columns)
-        self._n_columns = _number_of_columns(limits, self._n_columns, self._shift)
-        n_bounded = self._n_columns or _length_of(lmbda_bounds)
-        lambda_limit(ymax, lmbda_bounds, n_bounded, standardize, name="lmbda_bounds")  # refuses what makes no sense
-        if lmbda is not None:
-            given_lambdas(lmbda, self._n_columns or np.size(lmbda))
+        self._columns, self._n_columns = _given_columns(column_names, limits, self._shift)
+        _check_lambda(lmbda, ymax, lmbda_bounds, self._n_columns, standardize)
         self._is_given = lmbda is not None
-        self._session = secrets.token_hex(16)
-        self._descriptions: dict[str, dict[str, Any]] = {}
-        self._read: dict[str, Any] = {}
-        self._sizes: dict[str, int] = {}
-        self._fit: PowerFit | None = None
-        self._failure = ""
-        self._limits = Limits()
-        self._openings: dict[str, str] = {}
-        self._every = list(self._names)
         self._recovery = _Recovery({}, b"") if recover else None
-        self.unresolved: list[int] = []
-        self.round = 0
-        self.bytes_sent = self.bytes_received = 0
+        self._limits = Limits()
         plan = Plan(
             self._family,
             self._shift,
@@ -193,6 +177,21 @@ class Server:
             privacy,
             self._limits,
         )
+        self._begin(plan)
+
+    def _begin(self, plan: Plan) -> None:
+        """Open the first round of a new session."""
+        self._session = secrets.token_hex(16)
+        self._every = list(self._names)
+        self._descriptions: dict[str, dict[str, Any]] = {}
+        self._read: dict[str, Any] = {}
+        self._sizes: dict[str, int] = {}
+        self._openings: dict[str, str] = {}
+        self._fit: PowerFit | None = None
+        self._failure = ""
+        self.unresolved: list[int] = []
+        self.round = 0
+        self.bytes_sent = self.bytes_received = 0
         self._talk = conversation(plan)
         self._open(next(self._talk))
 
@@ -437,14 +436,28 @@ def _check_counts(grid: int, max_rounds: int) -> None:
         raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
 
 
-def _number_of_columns(limits: FloatArray | None, named: int | None, shift: FloatArray) -> int | None:
-    """How many columns the fit has, as bounds, names or a shift for each say."""
-    if limits is not None and named not in (None, limits.shape[1]):
-        raise ValueError(f"bounds are of {limits.shape[1]} columns, column_names are {named}")
-    known = named if limits is None else int(limits.shape[1])
+def _given_columns(
+    names: Sequence[str] | None, limits: FloatArray | None, shift: FloatArray
+) -> tuple[list[str] | None, int | None]:
+    """Names of the columns, and how many the fit has, as bounds, names or a shift for each say."""
+    named = None if names is None else as_names(names, len(names))
+    known = None if named is None else len(named)
+    if limits is not None:
+        if known not in (None, limits.shape[1]):
+            raise ValueError(f"bounds are of {limits.shape[1]} columns, column_names are {known}")
+        known = int(limits.shape[1])
     if known is not None:
         given_shift(shift, "box-cox", known)
-    return shift.size if known is None and shift.ndim else known
+    return named, shift.size if known is None and shift.ndim else known
+
+
+def _check_lambda(
+    lmbda: ArrayLike | None, ymax: float | None, bounds: Bounds | None, n_columns: int | None, standardize: bool
+) -> None:
+    """Refuse what makes no sense, before anybody is asked."""
+    lambda_limit(ymax, bounds, n_columns or _length_of(bounds), standardize, name="lmbda_bounds")
+    if lmbda is not None:
+        given_lambdas(lmbda, n_columns or np.size(lmbda))
 
 
 def _checked_max_weight(max_weight: object, usual: float) -> float:

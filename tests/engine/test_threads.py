@@ -64,8 +64,9 @@ def test_results_do_not_depend_on_the_number_of_threads(family):
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("p", [1, 3])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_several_threads_fit_one_column_to_the_same_bits(family, p, weighted):
+def test_several_threads_fit_one_column_to_the_same_bits(family, p, weighted, monkeypatch):
     """Columns that are fewer than threads, and long, are fitted by all threads together."""
+    monkeypatch.setattr(gather, "_COPIED_ROWS", 20_000)  # each copies a part of every column
     rng, n = np.random.default_rng(5), 70_001
     x = rng.lognormal(size=(n, p))
     x[::1000] = np.nan
