@@ -77,8 +77,8 @@ _WIDTH = 192
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
-# Values of a part at the end, so that threads end together, of one before, for which its columns' constants may have to be
-# made, and of a call.
+# Values of a part at the end, so that threads end together; of one before, as constants may have to be made for it; and
+# of a call.
 _FINE_VALUES, _COARSE_VALUES, _CALL_VALUES = 32_768, 524_288, 524_288
 # blocks of scratch space that transforms need
 _N_SPARE = 3
