@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._engine.blocks import cache_blocks, cache_shape, column_groups, line_blocks, slices
+from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, column_groups, line_blocks, slices
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
-from powerkern._engine.lines import Layout, along_lines, layout_of
+from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
 from powerkern._engine.threads import share_out
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import output_type
@@ -47,8 +47,7 @@ def transform_matrix(
     """
     transform = _Transform(values, out, family, direction, results, repair)
     if values.size:
-        copied = layout_of(values, out) == Layout.APART
-        share_out(transform, line_blocks(values, n_threads, copied), values.shape, n_threads)
+        transform.run(n_threads)
     return transform.failures()
 
 
@@ -68,8 +67,11 @@ class _Patch(NamedTuple):
             target[:, self.columns] = values
 
 
+_NO_PATCH = _Patch(np.empty(0, dtype=np.intp), np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
+
+
 class _Transform:
-    """The transform of a matrix, to be called for its parts."""
+    """The transform of a matrix, as a whole or part by part."""
 
     def __init__(
         self,
@@ -89,7 +91,27 @@ class _Transform:
         self._scratch, self._copies = Scratch(), Scratch()
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
 
-    def __call__(self, rows: slice, columns: slice) -> None:
+    def run(self, n_threads: int) -> None:
+        """Transform all of it: where it lies, if it can be, else in parts."""
+        values, out, layout = self._values, self._out, layout_of(self._values, self._out)
+        apart = layout == Layout.APART
+        if apart or out is None or self._code in (None, _GATHERED) or np.may_share_memory(values, out):
+            share_out(self._transform_part, line_blocks(values, n_threads, apart), values.shape, n_threads)
+            return
+        lines = Lines(self._entry(self._code), values, out, layout, self._results, n_threads)
+        try:
+            share_out(lines.work, [()] * min(n_threads, -(-values.size // SMALLEST_PART)), values.shape, n_threads)
+        except BaseException:
+            lines.stop()
+            raise
+        if lines.found[rowwise.EXTREME].any():
+
+            def patch(rows: slice, columns: slice) -> None:
+                self._patch(values[rows, columns], columns, lines.found[:, columns]).put(out[rows, columns])
+
+            share_out(patch, line_blocks(values, n_threads, True), values.shape, n_threads)
+
+    def _transform_part(self, rows: slice, columns: slice) -> None:
         code = self._code_of(columns)
         if code is not None:
             target = None if self._out is None else self._out[rows, columns]
@@ -176,11 +198,16 @@ class _Transform:
         """The images of values that are not ordinary."""
         extreme = np.flatnonzero(found[rowwise.EXTREME])
         if extreme.size == 0:
-            return _Patch(extreme, np.empty((0, 0)), np.empty((0, 0), dtype=np.bool_))
+            return _NO_PATCH
         low, high = found[: rowwise.EXTREME, extreme, np.newaxis]
         beside = source[:, extreme]
         block = gathered(beside, self._scratch)
         mask = (block < low) | (block > high) | (low > high)
+        here = np.flatnonzero(mask.any(axis=1))  # what was found may be of more rows
+        if here.size == 0:
+            return _NO_PATCH
+        if here.size < extreme.size:
+            extreme, block, beside, mask = extreme[here], block[here], beside[:, here], mask[here]
         every = np.arange(self._family.size)[numbers] if isinstance(numbers, slice) else numbers
         return _Patch(extreme, self._images(block, beside, every[extreme]), mask)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,39 @@ def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
     return memory, stride, 1
 
 
+class Lines:
+    """A matrix to be transformed where it lies, or only to be looked at, by so many threads together.
+
+    What the entry finds is in `found` once `work` has returned in all of them.
+    """
+
+    def __init__(
+        self,
+        entry: Callable[..., None],
+        source: NDArray[Any],
+        target: NDArray[Any] | None,
+        layout: Layout,
+        results: FloatArray,
+        n_threads: int = 1,
+    ) -> None:
+        upright = layout == Layout.COLUMNS
+        x, out = (source, target) if not upright else (source.T, None if target is None else target.T)
+        memory, begin, stride, within = _memory(x)
+        to, _, to_stride, _ = _memory(np.empty((0, 1), x.dtype) if out is None else out)
+        self.found = np.zeros((rowwise.N_FOUND, len(results)))
+        self._where = rowwise.shared_lines(begin, stride, within, source.shape[0], to_stride, n_threads)
+        self._call = partial(entry, memory, self._where, np.ascontiguousarray(results), self.found, to, upright)
+
+    def work(self) -> None:
+        """Take parts of the matrix until none is left."""
+        while not self._where[rowwise.DONE]:
+            self._call()
+
+    def stop(self) -> None:
+        """Let threads that are at work end soon."""
+        self._where[rowwise.DONE] = 1
+
+
 def along_lines(
     entry: Callable[..., None],
     source: NDArray[Any],
@@ -76,14 +110,9 @@ def along_lines(
     results: FloatArray,
 ) -> FloatArray:
     """Transform `source` into `target` where they lie, or only look at it; returns what the entry has `found`."""
-    upright = layout == Layout.COLUMNS
-    x, out = (source, target) if not upright else (source.T, None if target is None else target.T)
-    found = np.zeros((rowwise.N_FOUND, len(results)))
-    memory, begin, stride, within = _memory(x)
-    to, _, to_stride, _ = _memory(np.empty((0, 1), x.dtype) if out is None else out)
-    where = np.array([begin, stride, within, source.shape[0], to_stride], dtype=np.int64)
-    entry(memory, where, np.ascontiguousarray(results), found, to, upright)
-    return found
+    lines = Lines(entry, source, target, layout, results)
+    lines.work()
+    return lines.found
 
 
 def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:

@@ -131,7 +131,7 @@ class _Data(NamedTuple):
     high: Lanes
 
 
-class _Logs(NamedTuple):
+class LaneLogs(NamedTuple):
     """Of logs: weight, columns of both signs, and the value of offset + abs(x) whose log is 0; mean, rms and reach.
 
     `start` is one Halley step from lambda = 1, or from 0 for Box-Cox.
@@ -146,7 +146,7 @@ class _Logs(NamedTuple):
     start: Lanes
 
 
-class _Walk(NamedTuple):
+class LaneWalk(NamedTuple):
     """Where Halley steps led, and the point at which the last moments were taken."""
 
     x: Lanes
@@ -247,7 +247,7 @@ def _in_domain(data: _Data, family: int) -> Mask:
 
 
 @kernel
-def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> _Logs:
+def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
     """Logs in place of the values, about their mean in columns of one sign; with a first step, at no exponential.
 
     It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
@@ -271,7 +271,7 @@ def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> _
     step = _limited(_halley(d1, d2, d3), _LONGEST / spread)
     start = at + select(kept & (d2 > 0.0), step, 0.0)
     base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
-    return _Logs(data.weight, both, base, total / data.weight, spread, farthest, start)
+    return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
 
 
 @kernel
@@ -357,7 +357,7 @@ def _off_the_floor(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
 
 
 @kernel
-def _walk(d: FloatArray, weight: FloatArray, logs: _Logs, given: Lanes, ordinary: Mask) -> _Walk:
+def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask) -> LaneWalk:
     """Halley steps until those of all `ordinary` lanes are below the tolerance; one evaluation where m is `given`."""
     floor, longest = FINE.floor / logs.spread, _LONGEST / logs.spread
     search, going, k = ~(given == given), ordinary, 0
@@ -380,7 +380,7 @@ def _walk(d: FloatArray, weight: FloatArray, logs: _Logs, given: Lanes, ordinary
         x = select(going, x + _limited(step, longest), x)
     good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
     near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
-    return _Walk(x + step, at, n_eval, good & arrived & near, t)
+    return LaneWalk(x + step, at, n_eval, good & arrived & near, t)
 
 
 @kernel
@@ -392,22 +392,22 @@ def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray
     logs = _take_logs(x, weight, data, family)
     ordinary = ordinary & (logs.spread >= ONE_PASS_SPREAD) & (logs.farthest <= ONE_PASS_REACH)
     given = load(found, (_GIVEN, 0))
-    walk = _walk(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
-    _store_fits(found, data, logs, walk, log_offset(family))
+    best = walk(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
+    _store_fits(found, data, logs, best, log_offset(family))
 
 
 @kernel
-def _store_fits(found: FloatArray, data: _Data, logs: _Logs, walk: _Walk, offset: float) -> None:
+def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, offset: float) -> None:
     """The fields of results of all lanes, as `results.write_fit` makes them of one optimum."""
-    mean, variance, curvature = moments_at(walk.moments, walk.x - walk.evaluated_at)
-    m, sd, log_base = walk.x, square_root(variance), log_normal(logs.base)
+    mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
+    m, sd, log_base = best.x, square_root(variance), log_normal(logs.base)
     t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
-    good = walk.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
+    good = best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
     searched = select(side < 0.0, 2.0 - m, m)
     factor = exp_less(t, rounder_of(0.0), 0.0)
     ref = logs.base - offset
     store(found, (STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
-    store(found, (N_EVAL, 0), walk.n_eval)
+    store(found, (N_EVAL, 0), best.n_eval)
     store(found, (LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
     store(found, (LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
     store(found, (SCALE, 0), sd * factor)

@@ -467,11 +467,28 @@ def optimum_of_logs(
     mean, variance, curvature = moments_at(moments, walk.x - walk.evaluated_at)
     if not (walk.good and variance >= ONE_PASS_SD * ONE_PASS_SD):
         return _no_optimum(walk.n_eval)
-    sd, exponent = math.sqrt(variance) * unit, given if is_given else walk.x / unit
+    exponent, status = (given, _FIXED) if is_given else (walk.x / unit, _OK)
+    return optimum_in(units, exponent, mean, variance, curvature, jacobian, walk.n_eval, status)
+
+
+@kernel
+def optimum_in(
+    units: LogUnits,
+    exponent: float,
+    mean: float,
+    variance: float,
+    curvature: float,
+    jacobian: float,
+    n_eval: int,
+    status: int,
+) -> Optimum:
+    """The optimum at an exponent of the column, given what was found on logs in such units."""
+    unit = units.unit
+    sd = math.sqrt(variance) * unit
     nll = log(sd) + units.log_ref - (exponent - 1.0) * (jacobian * unit)
-    curvature *= unit * unit
-    status = _FIXED if is_given else _OK
-    return Optimum(exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature, walk.n_eval, status)
+    return Optimum(
+        exponent, mean * unit, sd, 0.0, units.ref, units.log_ref, nll, curvature * unit * unit, n_eval, status
+    )
 
 
 @reduction

@@ -235,7 +235,7 @@ def _mad(y: Floats, counts: Counts | None, n: int, point: Lanes) -> Lanes:
     The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
     """
     if counts is None:
-        return _plain_mad(y, n, point)
+        return plain_mad(y, n, point)
     return 0.5 * (_reach(y, counts.reach, point) + _reach(y, counts.beyond, point))
 
 
@@ -250,7 +250,8 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
 
 
 @kernel
-def _plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
+def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
+    """Median distance of n values, ascending in each lane, from a point."""
     rank = (n + 1) >> 1
     nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
     last = _at(y, rank - 1)

@@ -7,6 +7,8 @@ How a column, sorted and without missing values, is fitted (`fit_sorted`):
 2. `powerkern.kernels.robust_search` minimises the estimator's objective over lambda.
 3. `_refitted` fits the values within the cut-off by maximum likelihood (`powerkern.kernels.mle`), as often as asked.
 
+Short columns go this way until they have a start, and then on with seven others as long (`powerkern.kernels.refits`).
+
 References
 ----------
 .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
@@ -35,6 +37,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
+from powerkern.kernels import refits
 from powerkern.kernels.counts import (
     COUNTS_WORK,
     Counts,
@@ -54,7 +57,7 @@ from powerkern.kernels.floats import EPS
 from powerkern.kernels.huber import sd_within
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column, fit_weighted_column
-from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_of_logs
+from powerkern.kernels.one_pass import ONE_PASS_MIN, LogUnits, optimum_in, optimum_of_logs
 from powerkern.kernels.order_statistics import position_of
 from powerkern.kernels.qq import (
     CLOSE,
@@ -86,6 +89,7 @@ from powerkern.kernels.results import (
     INTERCEPT,
     KEPT_HIGH,
     KEPT_LOW,
+    LEFT,
     LMBDA,
     LMBDA0,
     LOC,
@@ -105,7 +109,9 @@ from powerkern.kernels.results import (
     write_range,
 )
 from powerkern.kernels.robust_search import (
+    ALL,
     CARROLL,
+    HUBER_K,
     MAD,
     QQ,
     RAW,
@@ -142,8 +148,6 @@ _MAX_FITS, _MAX_TURNS = 20, 50
 #: By how much the share of values at their quantiles is to be larger for the start that rectifies both sides; and what
 #: a value left out counts.
 _BETTER, _LEFT_OUT = 0.02, 0.5
-#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
-_FAR_SHARE, _FAR_NUMBER, _FAR = 0.1, 5, 3.0
 #: R widens the interval where lambda is that near to an end, as a fraction of its length.
 _END = 0.05
 
@@ -359,18 +363,23 @@ def _fit_logs(
 
     False where their sums would lose digits, or were not meant for so many values: they are to be fitted otherwise.
     """
-    mirrored, power, first, last = column.below > 0.0, prescaling.power, kept.start, kept.stop
+    mirrored, first, last, units = column.below > 0.0, kept.start, kept.stop, _units(column.below, prescaling)
     if last - first >= ONE_PASS_MIN or (mirrored and not first < column.n_negative < last):
         return False
-    units = LogUnits(1.0, 0.0, 0.0)
-    if not mirrored:
-        units = LogUnits(power, prescaling.divisor, log(prescaling.divisor))
-    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / power, given, moments)
+    best = optimum_of_logs(column.logs[first:last], weight, mirrored, units, start / units.unit, given, moments)
     if best.status == _NOT_CERTIFIED:
         return False
     write_range(row, float(last - first), column.x[first], column.x[last - 1])
     write_fit(row, best, 0.0 if mirrored else 1.0, _ONE_PASS)
     return True
+
+
+@kernel
+def _units(below: float, prescaling: _Prescaling) -> LogUnits:
+    """What the logs of a prestandardised column stand for."""
+    if below > 0.0:
+        return LogUnits(1.0, 0.0, 0.0)
+    return LogUnits(prescaling.power, prescaling.divisor, log(prescaling.divisor))
 
 
 @kernel
@@ -405,36 +414,44 @@ def _restandardize(row: FloatArray, y: FloatArray, weight: FloatArray | None, lo
 
 @kernel
 def fit_sorted(
-    x: FloatArray, weight: FloatArray | None, family: int, options: Options, work: RobustWork, row: FloatArray
-) -> None:
-    """Fit one sorted column, NaN last, into a row of results; None, or positive weights of its values."""
-    n = _count(x)
-    x = x[:n]
+    x: FloatArray,
+    weight: FloatArray | None,
+    family: int,
+    options: Options,
+    work: RobustWork,
+    row: FloatArray,
+    lane: int,
+) -> bool:
+    """Fit one sorted column without NaN into a row of results; None, or positive weights of its values.
+
+    Or put it aside in that lane of `work.eight`, if it can be fitted there, and return True; -1 for no lane.
+    """
+    n, aside = x.size, lane >= 0 and _suits_lanes(x.size, options)
     status = _refusal(x, family)
     if status != _OK:
         _write_unfitted(x, _total_weight(weight, n), status, row)
-        return
+        return False
     prescaling, every = _prepared(x, weight, family, options, work)
     if prescaling.status != _OK:
         _write_unfitted(x, _total_weight(weight, n), prescaling.status, row)
-        return
+        return False
     values = every.column.x[:n] if is_mirrored(family) else x
-    chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
-    found, kept = _fitted(every, values, family, prescaling, chosen, work, row)
-    if options.rule == BOTH and not is_mirrored(family) and found.lmbda > 0.0 and not _is_unfitted(row, kept):
-        better, n_eval = _is_better(every, found.lmbda, family, chosen, options, work)
-        n_eval += row[N_EVAL]
-        if better:
-            chosen = options
-            found, kept = _fitted(every, values, family, prescaling, chosen, work, row)
-            n_eval += row[N_EVAL]
-        row[N_EVAL] = n_eval
+    found, chosen, kept = _fitted(every, values, family, prescaling, options, work, row, aside)
+    if aside:
+        _put_aside(every.column, prescaling, found, chosen, lane, work.eight)
+        return True
     if _is_unfitted(row, kept):  # overflowed when prestandardised
         _write_unfitted(x, _total_weight(weight, n), _UNREPRESENTABLE, row)
-        return
+        return False
+    looked_at = options.criterion == QQ and not options.cellwise
+    tail_kept = looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options)
     if options.criterion == CARROLL:
         _likelihood_of_all(values, part_of(every.counts, 0, n), family, work, row)
-    _finish(x, weight, every, prescaling, found, kept, chosen, row)
+    _finish(x, weight, every.counts, every.column.below, prescaling, found, kept, tail_kept, chosen, row)
+    if options.criterion == CARROLL:
+        part = part_of(every.counts, kept.start, kept.stop)
+        _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
+    return False
 
 
 @kernel
@@ -446,13 +463,16 @@ def _fitted(
     options: Options,
     work: RobustWork,
     row: FloatArray,
-) -> tuple[Start, Kept]:
-    """A start, and the fit from it; by R's conventions again in a wider interval."""
+    aside: bool,
+) -> tuple[Start, Options, Kept]:
+    """A start, its rule, and unless it is put aside the fit from it; again in a wider interval, as R does."""
     low, high, n_eval = options.low, options.high, 0.0
-    found, kept, widened = Start(math.nan, 0, 0, False, math.nan), _nothing_kept(), True
+    found, chosen, kept, widened = Start(math.nan, 0, 0, False, math.nan), options, _nothing_kept(), True
     for _ in range(_MAX_FITS):
-        found = find_start(every, low, high, options, work)
-        kept = _refitted(every, values, family, prescaling, found.lmbda, options, work, row)
+        found, chosen = _started(every, low, high, family, options, work)
+        if aside:
+            return found, chosen, kept
+        kept = _refitted(every, values, family, prescaling, found.lmbda, chosen, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if _is_unfitted(row, kept) or not (options.cellwise and widened):
@@ -460,7 +480,24 @@ def _fitted(
     row[N_EVAL] = n_eval
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
         row[STATUS] = _NOT_CERTIFIED
-    return found, kept
+    return found, chosen, kept
+
+
+@kernel
+def _started(
+    every: Sorted, low: float, high: float, family: int, options: Options, work: RobustWork
+) -> tuple[Start, Options]:
+    """Where a fit begins, and by which rule: BOTH only where its start, if lower, is the better one."""
+    chosen = with_rule(options, QUARTILES) if options.rule == BOTH else options
+    found = find_start(every, low, high, chosen, work)
+    if options.rule != BOTH or is_mirrored(family) or not found.lmbda > 0.0:
+        return found, chosen
+    better, n_eval = _is_better(every, found.lmbda, family, chosen, options, work)
+    n_eval += found.n_eval
+    if better:
+        found, chosen = find_start(every, low, high, options, work), options
+        n_eval += found.n_eval
+    return Start(found.lmbda, int(n_eval), found.n_rivals, found.inside, found.value), chosen
 
 
 @kernel
@@ -615,37 +652,36 @@ def _write_unfitted(x: FloatArray, n_obs: float, status: int, row: FloatArray) -
 def _finish(
     x: FloatArray,
     weight: FloatArray | None,
-    every: Sorted,
+    counts: Counts | None,
+    below: float,
     prescaling: _Prescaling,
     found: Start,
     kept: Kept,
+    tail_kept: bool,
     options: Options,
     row: FloatArray,
 ) -> None:
     """Complete a row: what concerns the column as a whole, and its location and scale by the estimator's rule."""
-    part = part_of(every.counts, kept.start, kept.stop)
-    nll = row[NLL] + log(prescaling.divisor) if every.column.below > 0.0 else row[NLL]
+    nll = row[NLL] + log(prescaling.divisor) if below > 0.0 else row[NLL]
     write_range(row, _total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
-    row[DIVISOR] = prescaling.divisor if every.column.below > 0.0 else 1.0
+    row[DIVISOR] = prescaling.divisor if below > 0.0 else 1.0
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
-        _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
         return
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
-    row[N_KEPT] = _weight_kept(every.counts, kept)
+    row[N_KEPT] = _weight_kept(counts, kept)
     row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
-    looked_at = options.criterion == QQ and not options.cellwise and row[STATUS] != _NOT_CERTIFIED
-    if looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options):
+    if tail_kept and row[STATUS] != _NOT_CERTIFIED:
         row[STATUS] = _TAIL_KEPT
-    correction = scale_correction(row[N_KEPT] / _value_weight(every.counts), row[N_KEPT] / row[N_OBS], options)
+    correction = scale_correction(row[N_KEPT] / _value_weight(counts), row[N_KEPT] / row[N_OBS], options)
     row[SCALE] *= correction
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
     if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
-        reach, below = options.cutoff * kept.scale, every.column.below
+        reach = options.cutoff * kept.scale
         low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
@@ -670,12 +706,12 @@ def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> b
     transform_sorted(at.column, lmbda, BOTH, at.y)
     y = at.y[:n]
     estimate = huber_of(y, at.counts, options.criterion)
-    reach = _FAR * estimate.scale
+    reach = refits.FAR * estimate.scale
     if not 0.0 < reach < math.inf:
         return False
     low = inside_of(at.counts, 0, position_of(y, estimate.loc, -reach, 0)) if kept.start == 0 else 0.0
     high = inside_of(at.counts, position_of(y, estimate.loc, reach, n), n) if kept.stop == n else 0.0
-    return max(low, high) >= max(_FAR_NUMBER * unit_of(at.counts), _FAR_SHARE * inside_of(at.counts, 0, n))
+    return max(low, high) >= max(refits.FAR_NUMBER * unit_of(at.counts), refits.FAR_SHARE * inside_of(at.counts, 0, n))
 
 
 @kernel
@@ -719,6 +755,113 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
     return bound
 
 
+# --- short columns, side by side ------------------------------------------------------------------------
+
+
+@kernel
+def _suits_lanes(n: int, options: Options) -> bool:
+    """Whether columns of n values are fitted side by side."""
+    return n <= ALL and options.criterion == QQ and not options.cellwise and options.n_reweight != 0
+
+
+@kernel
+def _put_aside(
+    column: SortedColumn, prescaling: _Prescaling, found: Start, options: Options, lane: int, eight: refits.Eight
+) -> None:
+    """What is needed to go on with a column later."""
+    refits.copy_to_lane(column, lane, eight)
+    fields = eight.fields
+    fields[refits.START, lane], fields[refits.VALUE, lane] = found.lmbda, found.value
+    fields[refits.INSIDE, lane] = int(found.inside)
+    fields[refits.N_SEARCHED, lane], fields[refits.N_RIVALS, lane] = found.n_eval, found.n_rivals
+    fields[refits.CENTER, lane], fields[refits.DIVISOR, lane] = prescaling.center, prescaling.divisor
+    fields[refits.POWER, lane], fields[refits.BOTH_SIDES, lane] = prescaling.power, int(options.rule == BOTH)
+
+
+@kernel
+def _fit_rows(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
+    """Fit short columns side by side, with others as long, and one by one those that need more care, and long ones."""
+    for j in range(columns.shape[0]):
+        out[j, STATUS], out[j, N_OBS] = LEFT, _count(columns[j])
+    for alone in range(2):
+        n = _next_length(out, columns.shape[1] + 1)
+        while n >= 0:
+            _fit_equally_long(columns, n, alone > 0, family, options, work, out)
+            n = _next_length(out, n)
+
+
+@kernel
+def _next_length(out: FloatArray, n: int) -> int:
+    """The largest number of values, less than n, of columns that are left; -1 if there are none."""
+    longest = -1.0
+    for j in range(out.shape[0]):
+        if out[j, STATUS] == LEFT and longest < out[j, N_OBS] < n:
+            longest = out[j, N_OBS]
+    return int(longest)
+
+
+@kernel
+def _fit_equally_long(
+    columns: FloatArray, n: int, alone: bool, family: int, options: Options, work: RobustWork, out: FloatArray
+) -> None:
+    """Fit those columns that are left and have n values."""
+    n_aside = 0
+    for j in range(columns.shape[0]):
+        if out[j, STATUS] == LEFT and out[j, N_OBS] == n:
+            lane = -1 if alone else n_aside
+            if fit_sorted(columns[j, :n], None, family, options, work, out[j], lane):
+                work.eight.fields[refits.ROW, lane] = j
+                n_aside += 1
+        if n_aside == LANES or (n_aside > 0 and j == columns.shape[0] - 1):
+            _fit_aside(columns, n, n_aside, family, options, work.eight, out)
+            n_aside = 0
+
+
+@kernel
+def _fit_aside(
+    columns: FloatArray, n: int, n_aside: int, family: int, options: Options, eight: refits.Eight, out: FloatArray
+) -> None:
+    """Fit the columns put aside, of n values, or leave them."""
+    below = 2.0 if is_mirrored(family) else 0.0
+    lower, upper = change_ranks(None, n, options)
+    n_turns = _MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
+    rectified = options.first_rule != NOT_RECTIFIED
+    refits.refit(eight, n_aside, refits.Shape(n, lower, upper, below), HUBER_K, options.cutoff, n_turns, rectified)
+    for lane in range(n_aside):
+        j = int(eight.fields[refits.ROW, lane])
+        if eight.fields[refits.FITTED, lane] > 0.0:
+            _write_lane(columns[j, :n], eight.fields[:, lane], below, options, out[j])
+
+
+@kernel
+def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Options, row: FloatArray) -> None:
+    """The row of a column from the fields of its lane; its status is LEFT where these are beyond float64."""
+    prescaling = _Prescaling(fields[refits.CENTER], fields[refits.DIVISOR], fields[refits.POWER], _OK)
+    start = Start(
+        fields[refits.START],
+        int(fields[refits.N_SEARCHED]),
+        int(fields[refits.N_RIVALS]),
+        fields[refits.INSIDE] > 0.0,
+        fields[refits.VALUE],
+    )
+    rule, units = QUARTILES if fields[refits.CUT_RECTIFIED] > 0.0 else NOT_RECTIFIED, _units(below, prescaling)
+    first, last = int(fields[refits.FIRST]), int(fields[refits.LAST])
+    kept = Kept(first, last, fields[refits.CUT_LOC], fields[refits.CUT_SCALE], fields[refits.CUT_AT], rule, 0.0, 0.0)
+    exponent, n_eval = fields[refits.EXPONENT] / units.unit, int(fields[refits.N_SEARCHED] + fields[refits.N_REFIT])
+    mean, variance, curvature = fields[refits.MEAN], fields[refits.VARIANCE], fields[refits.CURVATURE]
+    best = optimum_in(units, exponent, mean, variance, curvature, fields[refits.JACOBIAN], n_eval, _OK)
+    write_fit(row, best, 0.0 if below > 0.0 else 1.0, _ONE_PASS)
+    if is_identity(row):
+        row[STATUS] = LEFT
+        return
+    if options.n_reweight == UNTIL_SETTLED and not fields[refits.SETTLED] > 0.0:
+        row[STATUS] = _NOT_SETTLED
+    elif not start.inside:
+        row[STATUS] = _NOT_CERTIFIED
+    chosen = options if fields[refits.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
+    _finish(x, None, None, below, prescaling, start, kept, fields[refits.TAIL] > 0.0, chosen, row)
+
+
 # --- the objective on a grid --------------------------------------------------------------------------
 
 
@@ -752,7 +895,7 @@ def _objectives(
 
 _ROBUST_WORK = named_tuple(
     RobustWork, WORK, COLUMN, COLUMN, COLUMN, COLUMN, COUNTS, ROWS, ROWS, ROWS, COLUMN, COLUMN,
-    COUNTS_WORK, COUNTS_WORK, CELL_WORK,
+    COUNTS_WORK, COUNTS_WORK, CELL_WORK, refits.EIGHT,
 )  # fmt: skip
 
 
@@ -763,6 +906,7 @@ def _borrowed(w: RobustWork) -> RobustWork:
         borrowed_work(w.mle), borrowed(w.values), borrowed(w.logs), borrowed(w.y), borrowed(w.scores), w.scores_of,
         borrowed(w.sample), borrowed(w.grid), borrowed(w.cells), borrowed(w.lanes), borrowed(w.trial),
         borrowed_counts(w.counts), borrowed_counts(w.sample_counts), borrowed_cells(w.search),
+        refits.borrowed_eight(w.eight),
     )  # fmt: skip
 
 
@@ -770,8 +914,7 @@ def _borrowed(w: RobustWork) -> RobustWork:
 def fit_sorted_columns(columns: FloatArray, family: int, options: Options, work: RobustWork, out: FloatArray) -> None:
     """Fit the rows of `columns`, each a sorted column of the user's matrix."""
     each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
-    for j in range(columns.shape[0]):
-        fit_sorted(columns[j], None, family, options, each, out[j])
+    _fit_rows(columns, family, options, each, out)
 
 
 @entry((ROWS, ROWS, INTEGER, numbers_of(Options), _ROBUST_WORK, ROWS))
@@ -781,7 +924,7 @@ def fit_weighted_columns(
     """`fit_sorted_columns` with the weights of the values, positive (those of NaN, which come last, are not read)."""
     each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
-        fit_sorted(columns[j], weights[j], family, options, each, out[j])
+        fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, each, out[j], -1)
 
 
 @entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))

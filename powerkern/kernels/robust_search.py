@@ -38,6 +38,7 @@ from powerkern.kernels.qq import bisquare_objective_of, sampled_score, weighted_
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.qq_search import MOST_POINTS, CellWork, new_cell_work, qq_objective, search_cells
 from powerkern.kernels.rectified import CELLWISE, NOT_RECTIFIED, ROOM, SortedColumn, rank_of, transform_sorted
+from powerkern.kernels.refits import Eight, new_eight
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.scratch import Work, new_work
 
@@ -129,6 +130,7 @@ class RobustWork(NamedTuple):
     counts: CountsWork  #: of a column with weights
     sample_counts: CountsWork
     search: CellWork  #: for columns of up to ALL values
+    eight: Eight  #: the same
 
 
 class Sorted(NamedTuple):
@@ -183,7 +185,7 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
     return RobustWork(
         new_work(n), values, logs, y, scores, np.full(1, -1), sample, grid, cells, np.ones(LANES * ALL),
-        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL),
+        np.empty(N_RESULTS), counts, sample_counts, new_cell_work(ALL), new_eight(min(n, ALL)),
     )  # fmt: skip
 
 

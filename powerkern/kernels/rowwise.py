@@ -4,8 +4,7 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `powerkern.kernels.columnwise` give, and float32
 those of `powerkern.kernels.single`.
 
-The entries of `APPLY` take (x, where, results, found, out, upright), with `where` five whole numbers, (begin, stride,
-within, height, out_stride):
+The entries of `APPLY` take (x, where, results, found, out, upright), with `where` of `shared_lines`:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
@@ -14,6 +13,9 @@ within, height, out_stride):
   has one of each, in their order, and there are `height` lines;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
   none is; found[EXTREME, j] > 0 where a value is not.
+
+Threads that call an entry with the same arguments share the work: ``where[NEXT]`` counts the parts that are taken. A
+call returns after some `_CALL_VALUES`, for Ctrl-C to be prompt, and is to be repeated until ``where[DONE]`` is not 0.
 
 The entries of `APPLY_SINGLE`, for float32, also take whether values are `standardized`.
 """
@@ -38,6 +40,7 @@ from powerkern._jit import (
     aligned,
     borrowed,
     entry,
+    fetch_add,
     first_lanes,
     in_all_lanes,
     inlined,
@@ -60,6 +63,8 @@ from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, R
 #: The rows of what is found, after LOW and HIGH.
 EXTREME = 2
 N_FOUND = 3
+#: Where the number of parts that are taken is in `where`, and what tells that none is left.
+NEXT, DONE = 6, 7
 
 #: Values of a line that are transformed together. Sixteen cache lines: as many as a core can have in flight.
 ROW_BLOCK = 128
@@ -72,6 +77,9 @@ _WIDTH = 192
 #: short, and of columns constants would be copied as many times as there are values.
 SHORTEST_ROW, SHORTEST_COLUMN = 512, 64
 _LINE_BYTES = 64
+# Values of a part at the end, so that threads end together; of one before, as constants may have to be made for it; and
+# of a call.
+_FINE_VALUES, _COARSE_VALUES, _CALL_VALUES = 32_768, 524_288, 524_288
 # blocks of scratch space that transforms need
 _N_SPARE = 3
 # a multiple of all vectors' lengths
@@ -88,6 +96,11 @@ _IsDear = Callable[[float], bool]
 _Dear = Callable[[FloatArray, FloatArray], None]
 
 
+def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: int, n_threads: int = 1) -> IntArray:
+    """The argument `where` of the entries, for so many threads."""
+    return np.array([begin, stride, within, height, out_stride, n_threads, 0, 0], dtype=np.int64)
+
+
 class _Lines(NamedTuple):
     """Where values are, and where their images go: see above."""
 
@@ -99,11 +112,67 @@ class _Lines(NamedTuple):
     out: FloatArray
     out_stride: int
     upright: bool
+    where: IntArray
 
 
 @inlined
 def _lines_at(x: FloatArray, where: IntArray, out: FloatArray, upright: bool) -> _Lines:
-    return _Lines(x, where[0], where[1], where[2], where[3], out, where[4], upright)
+    return _Lines(x, where[0], where[1], where[2], where[3], out, where[4], upright, where)
+
+
+@inlined
+def _part_of(lines: _Lines, left: int, top: int, bottom: int) -> _Lines:
+    """The columns from `left` on, in the rows from `top` to `bottom`."""
+    stride, within, upright = lines.stride, lines.within, lines.upright
+    begin = lines.begin + (left * stride + top * within if upright else top * stride + left * within)
+    to = left * lines.out_stride + top if upright else top * lines.out_stride + left
+    return _Lines(
+        borrowed(lines.x),
+        begin,
+        stride,
+        within,
+        bottom - top,
+        borrowed(lines.out)[to:],
+        lines.out_stride,
+        upright,
+        borrowed(lines.where),
+    )
+
+
+class _Grid(NamedTuple):
+    """Bands of `width` columns: the first `n_whole` in `coarse` parts of their rows, the others in `fine` ones."""
+
+    width: int
+    n_whole: int
+    coarse: int
+    fine: int
+    n_parts: int
+
+
+@inlined
+def _grid_of(lines: _Lines, p: int) -> _Grid:
+    """Bands of about the same width, whose constants are held at once; the last are for all threads to end together."""
+    height, n_threads = max(1, lines.height), lines.where[5]
+    most = min(BAND, max(1, _FINE_VALUES // height)) if lines.upright else BAND
+    width = -(-p // -(-p // most))
+    if ROW_BLOCK < width < p:
+        width = -(-width // ROW_BLOCK) * ROW_BLOCK
+    n_bands, values = -(-p // width), height * width
+    coarse = max(1, (values + _COARSE_VALUES // 2) // _COARSE_VALUES)
+    fine = max(1, (values + _FINE_VALUES // 2) // _FINE_VALUES)
+    n_whole = max(0, n_bands - n_threads) if n_threads > 1 else n_bands
+    return _Grid(width, n_whole, coarse, fine, n_whole * coarse + (n_bands - n_whole) * fine)
+
+
+@inlined
+def _part_at(grid: _Grid, part: int, height: int, times: int) -> tuple[int, int, int]:
+    """The first column of a part, and the rows that it is between: as many `times` over."""
+    beyond = part - grid.n_whole * grid.coarse
+    pieces = grid.coarse if beyond < 0 else grid.fine
+    band = part // pieces if beyond < 0 else grid.n_whole + beyond // pieces
+    tall = -(-height // (pieces * times)) * times
+    top = min(height, (part if beyond < 0 else beyond) % pieces * tall)
+    return band * grid.width, top, min(height, top + tall)
 
 
 @inlined
@@ -119,27 +188,54 @@ def _by_bands(
     found: FloatArray,
     raw_ref: float,
 ) -> None:
-    """BAND columns after BAND columns: constants, then values. For `raw_ref` see `_fill`."""
-    results, found, out = borrowed(results), borrowed(found), borrowed(lines.out)
-    p, upright = results.shape[0], lines.upright
+    """Take parts until none is left, or enough are done: constants if its columns are others, then values.
+
+    For `raw_ref` see `_fill`.
+    """
+    results, found, where, p = borrowed(results), borrowed(found), borrowed(lines.where), results.shape[0]
+    grid = _grid_of(lines, p)
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
     room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
-    for left in range(0, p, BAND):
-        right = min(left + BAND, p)
-        for k in range(-(-(right - left) // ROW_BLOCK)):
-            first = left + k * ROW_BLOCK
-            last = min(first + ROW_BLOCK, right)
-            _fill(begin, prepare, results[first:last], raw_ref, c[k])
-            for j in range(last - first):
-                found[LOW, first + j] = c[k, LOW, j]
-            for j in range(last - first):
-                found[HIGH, first + j] = c[k, HIGH, j]
-        of = lines.begin + left * (lines.stride if upright else lines.within)
-        to = out[left * (lines.out_stride if upright else 1) :]
-        band = _Lines(lines.x, of, lines.stride, lines.within, lines.height, to, lines.out_stride, upright)
-        lmbdas, extreme = results[left:right, LMBDA], found[EXTREME, left:right]
-        _along_lines(transform, is_dear, dear, band, c, spare, column, lmbdas, extreme)
+    numbers, lots = np.empty((2, BAND), np.int64), np.empty((3, BAND))
+    apart = _Apart(numbers[0], lots[0], lots[1], lots[2], numbers[1])
+    times = 1 if lines.upright else _course_of(lines, grid.width).times
+    n_dear, of, values = 0, -1, 0
+    while values < _CALL_VALUES:
+        k = fetch_add(where, NEXT, 1)
+        if k >= grid.n_parts:
+            where[DONE] = 1
+            break
+        left, top, bottom = _part_at(grid, k, lines.height, times)
+        right = min(left + grid.width, p)
+        part = _part_of(lines, left, top, bottom)
+        course = _course_of(part, right - left)
+        if left != of:
+            of = left
+            _fill_band(begin, prepare, results[left:right], found[:, left:right], raw_ref, c)
+            if course.joined and not part.upright:
+                _repeat(c, p, course.width)
+            if is_dear(0.0):  # so for any transform with dear columns; for others the compiler leaves all of it out
+                n_dear = _find_dear(is_dear, results[left:right, LMBDA], times, apart)
+        _along_lines(transform, dear, part, course, c, spare, column, found[EXTREME, left:right], apart, n_dear)
+        values += max(1, bottom - top) * (right - left)
+
+
+@inlined
+def _fill_band(
+    begin: _Begin, prepare: _Prepare, results: FloatArray, found: FloatArray, raw_ref: float, c: FloatArray
+) -> None:
+    """The constants of a band, and the bounds of its ordinary values."""
+    results, found = borrowed(results), borrowed(found)
+    p = results.shape[0]
+    for k in range(-(-p // ROW_BLOCK)):
+        first = k * ROW_BLOCK
+        last = min(first + ROW_BLOCK, p)
+        _fill(begin, prepare, results[first:last], raw_ref, c[k])
+        for j in range(last - first):
+            found[LOW, first + j] = c[k, LOW, j]
+        for j in range(last - first):
+            found[HIGH, first + j] = c[k, HIGH, j]
 
 
 @inlined
@@ -211,12 +307,13 @@ class _Apart(NamedTuple):
 
 
 class _Course(NamedTuple):
-    """How values are taken: `n_lines` of `width`, which are lines of `length` of the matrix or several joined."""
+    """How values are taken: `n_lines` of `width`, each of which is `times` lines of `length` of the matrix, joined."""
 
     joined: bool
     n_lines: int
     width: int
     length: int
+    times: int
     #: whether they are looked at where they are; else they are packed
     dense: bool
     #: from values to those to be fetched beforehand, and how many of them are in a cache line
@@ -227,42 +324,33 @@ class _Course(NamedTuple):
 @inlined
 def _along_lines(
     transform: _Transform,
-    is_dear: _IsDear,
     dear: _Dear,
     lines: _Lines,
+    course: _Course,
     c: FloatArray,
     spare: FloatArray,
     column: FloatArray,
-    lmbdas: FloatArray,
     extreme: FloatArray,
+    apart: _Apart,
+    n_dear: int,
 ) -> None:
     """`transform` every block of every line, fetching what comes after it.
 
     In `spare` is room for a block's transform and for its values, in `column` for constants of upright lines.
     """
     widest_vectors()
-    x, out, upright, height, p = borrowed(lines.x), borrowed(lines.out), lines.upright, lines.height, lmbdas.size
-    course = _course_of(lines, p)
-    total = height * p
-    if course.joined and not upright:
-        _repeat(c, p, min(course.width, total))
-    packed = borrowed(spare[_N_SPARE].view(x.dtype))
-    numbers, lots = np.empty((2, BAND), np.int64), np.empty((3, BAND))
-    apart = _Apart(numbers[0], lots[0], lots[1], lots[2], numbers[1])
-    n_dear = waiting = at = 0
-    if is_dear(0.0):  # so for any transform with dear columns; for others the compiler leaves all of it out
-        n_dear = _find_dear(is_dear, lmbdas, 1 if upright else course.width // p, apart)
+    out, upright, height = borrowed(lines.out), lines.upright, lines.height
+    total = height * extreme.size
+    packed = borrowed(spare[_N_SPARE].view(lines.x.dtype))
+    waiting = at = 0
     for line in range(course.n_lines):
         stop = min(course.width, total - line * course.width)
-        source, begin = line * (course.width // course.length), 0  # of values that are packed
+        source, begin = line * course.times, 0  # of values that are packed
         for k in range(-(-stop // ROW_BLOCK)):
             place = k * ROW_BLOCK
             n = min(ROW_BLOCK, stop - place)
             if course.dense:
-                first = lines.begin + line * (course.width if course.joined else lines.stride) + place
-                for j in range(0, n, _LINE_BYTES // x.itemsize):
-                    prefetch(x, (first + course.ahead + j,))
-                block = x[first : first + n]
+                block = _where_it_lies(lines, course, line, place, n)
             else:
                 source, begin = _pack(lines, course, source, begin, packed[:n])
                 block = packed[:n]
@@ -283,6 +371,16 @@ def _along_lines(
                     waiting = _finish(dear, apart, waiting, out)
     if waiting > 0:
         _finish(dear, apart, waiting, out)
+
+
+@inlined
+def _where_it_lies(lines: _Lines, course: _Course, line: int, place: int, n: int) -> FloatArray:
+    """A block of values that are side by side; those to come are fetched."""
+    x = borrowed(lines.x)
+    first = lines.begin + line * (course.width if course.joined else lines.stride) + place
+    for j in range(0, n, _LINE_BYTES // x.itemsize):
+        prefetch(x, (first + course.ahead + j,))
+    return x[first : first + n]
 
 
 @inlined
@@ -344,7 +442,7 @@ def _course_of(lines: _Lines, p: int) -> _Course:
     else:
         ahead = times * lines.stride
     step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
-    return _Course(joined, -(-count // times), length * times, length, dense, ahead, step)
+    return _Course(joined, -(-count // times), length * times, length, times, dense, ahead, step)
 
 
 @inlined

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
+from powerkern._engine.lines import Layout, Lines
 from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import CENTER, DIVISOR
 
@@ -51,6 +52,34 @@ def layouts(x):
         "unaligned": unaligned,
         "read-only": read_only,
     }
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("family, extreme", [("box-cox", 1e-300), ("yeo-johnson", 1e250)])
+@pytest.mark.parametrize("n, p", [(1_200_000, 1), (8_000, 150), (400, 3_000), (7, 170_000)])
+def test_threads_share_a_large_matrix_to_the_same_bits(n, p, family, extreme, dtype, order):
+    """More parts than one for each thread, some with a value that is patched afterwards; nothing is left out."""
+    rng = np.random.default_rng(p)
+    x = rng.standard_gamma(3.0, (n, p))
+    fit = pk.fit(x[:200, :1] if n > 7 else x[:, :200].T[:, :1], family)
+    fit = pk.PowerFit(family, np.repeat(fit._results, p, axis=0))
+    x = x.astype(dtype, order=order)
+    x[rng.integers(n, size=5), rng.integers(p, size=5)] = extreme if dtype is np.float64 else 1e-30
+    z = np.vstack([fit.transform(part) for part in np.array_split(x, max(1, n // 50_000))])
+    for n_threads in (1, 2, 5):
+        out = np.full_like(x, np.nan)
+        fit.transform(x, out=out, n_threads=n_threads)
+        np.testing.assert_array_equal(out, z)
+
+
+def test_nobody_takes_parts_once_told_to_stop():
+    calls = []
+    x = np.ones((4, 3))
+    lines = Lines(lambda *arguments: (calls.append(arguments), lines.stop()), x, x.copy(), Layout.ROWS, np.ones((3, 2)))
+    lines.work()
+    lines.work()
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -47,7 +47,7 @@ def results_of(lmbda, ref=0.0, slope=1.0, intercept=0.0, log_factor=0.0):
 def applied(family, direction, x, results, standardized):
     """The images of the ordinary values among x, and which those are."""
     out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, 1))
-    where = np.array([0, x.size, 1, x.size, x.size])
+    where = rowwise.shared_lines(0, x.size, 1, x.size, x.size)
     rowwise.APPLY_SINGLE[family, direction](x, where, results, found, out, True, standardized)
     low, high = found[: rowwise.EXTREME, 0]
     return out, (x >= low) & (x <= high)

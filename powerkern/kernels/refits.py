@@ -1,0 +1,314 @@
+"""Reweighted maximum likelihood of short columns, eight at a time, one in each lane of vectors.
+
+What follows the search of a robust fit: transform, one step of Huber's estimators from median and MAD, the values
+within the cut-off, and their maximum likelihood by the Halley steps of `powerkern.kernels.lockstep`; and once more from
+there. The columns are sorted and equally long, so that their order statistics lie side by side. Each lane does what it
+would do alone: a result depends on its own column only. Columns that need more care are left to
+`powerkern.kernels.robust`, which does the same with one: those in which transforms might overflow, of whose values
+hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import (
+    LANES,
+    ROWS,
+    Lanes,
+    Mask,
+    any_lane,
+    borrowed,
+    first_lanes,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    named_tuple,
+    select,
+    square_root,
+    store,
+    widest_vectors,
+)
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary import exp_lanes, expm1_lanes
+from powerkern.kernels.floats import EPS
+from powerkern.kernels.huber import CELLWISE_BETA
+from powerkern.kernels.loc_scale import MAD_FACTOR
+from powerkern.kernels.lockstep import LaneLogs, LaneWalk, walk
+from powerkern.kernels.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
+from powerkern.kernels.one_pass_sums import moments_at
+from powerkern.kernels.qq_lanes import plain_mad
+from powerkern.kernels.rectified import SortedColumn
+
+#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
+FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
+#: Fewer values kept than this have an optimum at the edge of what is certified.
+_FEWEST = 3.0
+#: An exponent closer to 0 counts as this: it can be divided by.
+_FLAT = 1e-16
+#: The exponentials of `powerkern.kernels.elementary` for lanes are exact in this range.
+_LARGEST_LOG = 690.0
+
+# what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
+# prestandardised, and whether it is rectified on both sides (1 or 0)
+ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
+# what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
+# values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
+FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
+FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, TAIL, N_FIELDS = range(18, 26)
+
+
+class Eight(NamedTuple):
+    """Scratch: columns of up to some number of values side by side, and figures of each."""
+
+    x: FloatArray  #: as prestandardised
+    logs: FloatArray
+    kept: FloatArray  #: the logs of values kept, 0 for others
+    y: FloatArray  #: transforms, (1, LANES n)
+    ones: FloatArray  #: (1, n)
+    fields: FloatArray  #: (N_FIELDS, LANES)
+
+
+EIGHT = named_tuple(Eight, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
+
+
+class Shape(NamedTuple):
+    """What columns side by side have in common: length, ranks of the change points, and as in `SortedColumn`."""
+
+    n: int
+    lower: int
+    upper: int
+    below: float
+
+
+class _Cut(NamedTuple):
+    """How many values come before those kept, and up to their last; the location and scale that say so."""
+
+    first: Lanes
+    last: Lanes
+    loc: Lanes
+    scale: Lanes
+
+
+def new_eight(n: int) -> Eight:
+    """The arrays of `Eight` for columns of up to `n` values."""
+    x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
+    return Eight(x, logs, kept, np.empty((1, LANES * n)), np.ones((1, n)), np.ones((N_FIELDS, LANES)))
+
+
+@kernel
+def borrowed_eight(eight: Eight) -> Eight:
+    """The same arrays, parts of which cost no atomic operations."""
+    x, logs, kept, y, ones, fields = eight
+    return Eight(borrowed(x), borrowed(logs), borrowed(kept), borrowed(y), borrowed(ones), borrowed(fields))
+
+
+@kernel
+def copy_to_lane(column: SortedColumn, lane: int, eight: Eight) -> None:
+    """Put a column beside others."""
+    for i in range(column.n):
+        eight.x[i, lane], eight.logs[i, lane] = column.x[i], column.logs[i]
+
+
+# --- transforms -----------------------------------------------------------------------------------------
+
+
+@inlined
+def _at(y: FloatArray, i: int) -> Lanes:
+    """Order statistic number i, from 0."""
+    return load(y, (LANES * i,))
+
+
+@inlined
+def _off_0(m: Lanes) -> Lanes:
+    return select(abs(m) < _FLAT, _FLAT, m)
+
+
+@inlined
+def _lesser(x: Lanes, y: Lanes) -> Lanes:
+    return select(x < y, x, y)
+
+
+@inlined
+def _greater(x: Lanes, y: Lanes) -> Lanes:
+    return select(x > y, x, y)
+
+
+@kernel
+def _transform(eight: Eight, shape: Shape, lmbda: Lanes, rectified: bool, by_logs: Mask) -> None:
+    """Transforms of all values, to `eight.y`; `by_logs`: where tangents to small values are in their logs."""
+    widest_vectors()
+    y, m, m_below = eight.y[0], _off_0(lmbda), _off_0(lmbda - shape.below)
+    r, r_below = 1.0 / m, 1.0 / m_below
+    for i in range(shape.n):
+        a = load(eight.logs, (i, 0))
+        negative = a < 0.0
+        store(y, (LANES * i,), expm1_lanes(select(negative, m_below, m) * a) * select(negative, r_below, r))
+    if rectified:
+        flattened = (by_logs & (lmbda > 0.0)) | (~by_logs & (lmbda > 1.0))
+        _tangents(eight, shape.lower, 0, shape.lower, lmbda, flattened, by_logs)
+        _tangents(eight, shape.upper, shape.upper + 1, shape.n, lmbda, lmbda < 1.0, first_lanes(0))
+
+
+@kernel
+def _tangents(eight: Eight, k: int, first: int, stop: int, lmbda: Lanes, flattened: Mask, by_logs: Mask) -> None:
+    """Tangents at value number k, in x or in its log, in place of transforms that flatten."""
+    y, x, a = eight.y[0], load(eight.x, (k, 0)), load(eight.logs, (k, 0))
+    at, from_k = _at(y, k), select(by_logs, a, x)
+    slope = exp_lanes(select(by_logs, lmbda, lmbda - 1.0) * a)
+    for i in range(first, stop):
+        distance = select(by_logs, load(eight.logs, (i, 0)), load(eight.x, (i, 0))) - from_k
+        store(y, (LANES * i,), select(flattened, at + distance * slope, _at(y, i)))
+
+
+# --- what is kept ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
+    """One step of Huber's location and scale (`powerkern.kernels.huber.one_step_of`)."""
+    center = _at(y, (n - 1) >> 1)
+    median = center + 0.5 * (_at(y, n >> 1) - center)
+    reach = (k * MAD_FACTOR) * plain_mad(y, n, median)
+    loc = median + _pull(y, n, median, reach)
+    reach = (k * MAD_FACTOR) * plain_mad(y, n, loc)
+    squares = in_all_lanes(0.0)
+    for i in range(n):
+        d = _lesser(abs(_at(y, i) - loc), reach)
+        squares = squares + d * d
+    return loc, square_root(squares * (1.0 / (n * CELLWISE_BETA)))
+
+
+@kernel
+def _pull(y: FloatArray, n: int, median: Lanes, reach: Lanes) -> Lanes:
+    """How far the step goes from the median. What other lanes need leaves a lane's bits as they are."""
+    total = weight = in_all_lanes(0.0)
+    for i in range(n):
+        d, w = _at(y, i) - median, in_all_lanes(1.0)
+        far = abs(d) > reach
+        if any_lane(far):
+            w = select(far, reach / abs(d), 1.0)
+            d = select(far, select(d < 0.0, -reach, reach), d)
+        total, weight = total + d, weight + w
+    return total / weight
+
+
+@kernel
+def _cut(eight: Eight, shape: Shape, k: float, cutoff: float) -> tuple[_Cut, LaneLogs, Mask]:
+    """The values with ``|psi - loc| <= cutoff scale``; their logs, to `eight.kept`; and where they can be fitted."""
+    widest_vectors()
+    n, y = shape.n, eight.y[0]
+    loc, scale = _huber(y, n, k)
+    reach = cutoff * scale
+    beyond = reach * (1.0 + EPS)  # those at the cut-off itself are kept
+    first = last = total = squares = farthest = n_negative = in_all_lanes(0.0)
+    for i in range(n):
+        d, a = _at(y, i) - loc, load(eight.logs, (i, 0))
+        before, up_to = d < -reach, d < beyond
+        first, last = first + select(before, 1.0, 0.0), last + select(up_to, 1.0, 0.0)
+        a = select(up_to & ~before, a, 0.0)
+        store(eight.kept, (i, 0), a)
+        total, squares, farthest = total + a, squares + a * a, _greater(abs(a), farthest)
+        n_negative = n_negative + select(a < 0.0, 1.0, 0.0)
+    number, both = last - first, in_all_lanes(shape.below) > 0.0
+    mean = total / number
+    spread = square_root(squares / number - select(both, 0.0, mean * mean))
+    usable = (number >= _FEWEST) & (spread >= ONE_PASS_SPREAD) & (farthest <= ONE_PASS_REACH)
+    usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both)
+    logs = LaneLogs(number, both, in_all_lanes(0.0), mean, spread, farthest, in_all_lanes(0.0))
+    return _Cut(first, last, loc, scale), logs, usable & (reach > 0.0) & (reach < math.inf)
+
+
+@kernel
+def _is_tame(eight: Eight, shape: Shape, lmbda: Lanes) -> Mask:
+    """Whether no transform or slope comes near the ends of float64."""
+    farthest = _greater(-load(eight.logs, (0, 0)), load(eight.logs, (shape.n - 1, 0)))
+    return (_greater(abs(lmbda), abs(lmbda - shape.below)) + 1.0) * farthest <= _LARGEST_LOG
+
+
+@kernel
+def _keeps_far_tail(eight: Eight, shape: Shape, k: float, lmbda: Lanes, first: Lanes, last: Lanes) -> Mask:
+    """See `powerkern.kernels.robust`."""
+    widest_vectors()
+    n, y = shape.n, eight.y[0]
+    _transform(eight, shape, lmbda, True, first_lanes(LANES if shape.below == 0.0 else 0))
+    loc, scale = _huber(y, n, k)
+    reach = FAR * scale
+    low = high = in_all_lanes(0.0)
+    for i in range(n):
+        d = _at(y, i) - loc
+        low, high = low + select(d < -reach, 1.0, 0.0), high + select(d < reach, 0.0, 1.0)
+    number = _greater(select(first > 0.0, 0.0, low), select(last < n, 0.0, high))
+    return (number >= max(FAR_NUMBER, FAR_SHARE * n)) & (reach > 0.0) & (reach < math.inf)
+
+
+# --- eight columns --------------------------------------------------------------------------------------
+
+
+@kernel
+def refit(eight: Eight, n_columns: int, shape: Shape, k: float, cutoff: float, n_turns: int, rectified: bool) -> None:
+    """Fit the columns put aside, from their starts, `n_turns` times unless the values kept settle before.
+
+    `k` is Huber's constant. The first values kept are those within the cut-off of the `rectified` transform.
+    """
+    widest_vectors()
+    fields, none = eight.fields, in_all_lanes(math.nan)
+    lmbda, by_logs, zero = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, in_all_lanes(0.0)
+    first, last, fitted, settled = zero - 1.0, zero - 1.0, first_lanes(0), first_lanes(0)
+    open_, n_eval = first_lanes(n_columns), zero
+    for turn in range(n_turns):
+        open_ = open_ & _is_tame(eight, shape, lmbda)
+        fitted = fitted & (open_ | settled)
+        _transform(eight, shape, lmbda, rectified and turn == 0, by_logs)
+        cut, logs, usable = _cut(eight, shape, k, cutoff)
+        _keep(fields, CUT_LOC, open_, cut.loc)
+        _keep(fields, CUT_SCALE, open_, cut.scale)
+        _keep(fields, CUT_AT, open_, lmbda)
+        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if rectified and turn == 0 else 0.0))
+        settled = settled | (open_ & (cut.first == first) & (cut.last == last))
+        open_ = open_ & ~settled
+        if not any_lane(open_):
+            break
+        first, last = select(open_, cut.first, first), select(open_, cut.last, last)
+        best = walk(eight.kept, eight.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
+        open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
+        fitted = settled | open_
+        lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
+    fitted = fitted & _is_tame(eight, shape, lmbda)
+    store(fields, (FITTED, 0), select(fitted, 1.0, 0.0))
+    store(fields, (SETTLED, 0), select(settled, 1.0, 0.0))
+    store(fields, (N_REFIT, 0), n_eval)
+    store(fields, (FIRST, 0), first)
+    store(fields, (LAST, 0), last)
+    tail = fitted & ~((first > 0.0) & (last < shape.n))
+    if any_lane(tail):
+        tail = tail & _keeps_far_tail(eight, shape, k, lmbda, first, last)
+    store(fields, (TAIL, 0), select(tail, 1.0, 0.0))
+
+
+@inlined
+def _from(logs: LaneLogs, start: Lanes) -> LaneLogs:
+    return LaneLogs(logs.weight, logs.both, logs.base, logs.jacobian, logs.spread, logs.farthest, start)
+
+
+@inlined
+def _keep(fields: FloatArray, field: int, where: Mask, value: Lanes) -> None:
+    """Write a field in some lanes."""
+    store(fields, (field, 0), select(where, value, load(fields, (field, 0))))
+
+
+@kernel
+def _keep_fit(fields: FloatArray, best: LaneWalk, jacobian: Lanes, where: Mask) -> Mask:
+    """Write the optima of some lanes, where they are certified; returns where they are."""
+    mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
+    where = where & best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD)
+    _keep(fields, EXPONENT, where, best.x)
+    _keep(fields, MEAN, where, mean)
+    _keep(fields, VARIANCE, where, variance)
+    _keep(fields, CURVATURE, where, curvature)
+    _keep(fields, JACOBIAN, where, jacobian)
+    return where
