@@ -21,13 +21,13 @@ from numba.core import ir, typed_passes, untyped_passes
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.ir_utils import build_definitions
-from numba.core.lowering import Lower
 from numba.core.rewrites import rewrite_registry
 from numba.core.ssa import reconstruct_ssa
 from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import BaseNativeLowering
 
 from powerkern._jit.builtins import TakeTwins
+from powerkern._jit.lowering import KernelLower, drop_unused, is_counted
 from powerkern._jit.references import counters, counting
 from powerkern._jit.vectors import prefer_widest_vectors
 
@@ -108,6 +108,7 @@ def parsed(ir_module: Any) -> Any:
     """The code of a kernel or an entry, as it is taken in: how it counts references, and how wide its vectors are."""
     for function in ir_module.functions:
         prefer_widest_vectors(function)
+        drop_unused(function)
     module = counting(ir_module)
     _clear(ir_module)
     return module
@@ -137,47 +138,9 @@ def _check_complete(module: Any) -> None:
         raise RuntimeError(f"numba {numba.__version__} left out of the compiled code: {', '.join(sorted(missing))}")
 
 
-@functools.cache
-def is_counted(models: Any, kind: Any) -> bool:
-    """Whether values of a type hold references to memory."""
-    return models[kind].contains_nrt_meminfo()  # type: ignore[no-any-return]
-
-
-class _Lower(Lower):  # type: ignore[misc]
-    """Writes LLVM's code, without a note for each statement of where it is and how it reads."""
-
-    def lower_block(self, block: Any) -> None:
-        """Statement by statement."""
-        self.pre_block(block)
-        for statement in block.body:
-            self.loc = statement.loc
-            self.lower_inst(statement)
-        self.post_block(block)
-
-    def lower_inst(self, inst: Any) -> None:
-        """The statements that are most of all by themselves: numba writes each out as text, for its log."""
-        if isinstance(inst, ir.Del):
-            self.delvar(inst.value)
-        elif isinstance(inst, ir.Assign) and not isinstance(inst.value, ir.Arg):
-            name = inst.target.name
-            self.storevar(self.lower_assign(self.typeof(name), inst), name)
-        else:
-            super().lower_inst(inst)
-
-    def incref(self, typ: Any, val: Any) -> None:
-        """Count a reference, if it is one."""
-        if is_counted(self.context.data_model_manager, typ):
-            super().incref(typ, val)
-
-    def decref(self, typ: Any, val: Any) -> None:
-        """Count a reference less, if it is one."""
-        if is_counted(self.context.data_model_manager, typ):
-            super().decref(typ, val)
-
-
 class _Lowering(BaseNativeLowering):  # type: ignore[misc]
     _name = "powerkern_lowering"
-    lowering_class = _Lower
+    lowering_class = KernelLower
 
 
 class _Processing:
@@ -260,29 +223,30 @@ _PASSES = (
 )
 
 
-class _Passes:
-    """A pipeline without the bookkeeping of numba's."""
+class Passes:
+    """Passes without the bookkeeping of numba's, to a library of one kind; `counting` is the one for references."""
 
     pipeline_name = "powerkern"
 
-    def __init__(self) -> None:
+    def __init__(self, library: type[JITCodeLibrary], counting: type = _Counting) -> None:
         self.exec_times: dict[str, Any] = {}
+        self._library = library
+        self._passes = [_instance(counting if kind is _Counting else kind) for kind in _PASSES]
 
     def run(self, state: Any) -> None:
         """Compile."""
-        state.library = KernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = self._library(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
-        for each in _instances():
+        for each in self._passes:
             each.run_pass(state)
 
 
 @functools.cache
-def _instances() -> list[Any]:
-    """One of each pass: they keep nothing of what they work on. None of them looks at the analysis."""
-    passes: list[Any] = [kind() for kind in _PASSES]
-    for each in passes:
-        each.analysis = {kind: set() for kind in _PASSES}
-    return passes
+def _instance(kind: Any) -> Any:
+    """A pass, which keeps nothing of what it works on. None of them looks at the analysis."""
+    each = kind()
+    each.analysis = {other: set() for other in _PASSES}
+    return each
 
 
 class KernelCompiler(CompilerBase):  # type: ignore[misc]
@@ -290,7 +254,7 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]
 
     def define_pipelines(self) -> list[Any]:
         """The one pipeline, without Python objects."""
-        return [_Passes()]
+        return [Passes(KernelLibrary)]
 
 
 def compiler_options() -> dict[str, Any]:

@@ -13,12 +13,11 @@ from typing import Any
 
 import numba
 from llvmlite.binding import Linkage
-from numba.core import typed_passes
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import LoweringPass, register_pass
+from numba.core.compiler import CompilerBase
 
-from powerkern._jit.compiler import KNOWN, MANGLED, is_counted, parsed
+from powerkern._jit.compiler import KNOWN, MANGLED, Passes, parsed
+from powerkern._jit.lowering import is_counted
 from powerkern._jit.references import count_no_more, counters
 
 
@@ -44,29 +43,19 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
         super()._optimize_final_module()
 
 
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _WithKernels(LoweringPass):  # type: ignore[misc]
-    _name = "powerkern_with_kernels"
+class _Returning:
+    """The library is told whether the entry returns memory."""
 
-    def __init__(self) -> None:
-        LoweringPass.__init__(self)
-
-    def run_pass(self, state: Any) -> bool:
-        state.library = EntryLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
-        state.library.enable_object_caching()
+    def run_pass(self, state: Any) -> None:
         state.library.returns_memory = is_counted(state.targetctx.data_model_manager, state.return_type)
-        return False
 
 
 class EntryCompiler(CompilerBase):  # type: ignore[misc]
-    """numba's compiler, for another library."""
+    """numba's compiler, with the passes of kernels, for another library."""
 
     def define_pipelines(self) -> list[Any]:
         """The one pipeline, without Python objects."""
-        pipeline = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        pipeline.add_pass_after(_WithKernels, typed_passes.IRLegalization)
-        pipeline.finalize()
-        return [pipeline]
+        return [Passes(EntryLibrary, _Returning)]
 
 
 def entry_compiler() -> dict[str, Any]:
