@@ -33,7 +33,7 @@ class _Builder(IRBuilder):  # type: ignore[misc]
         """A part of a tuple."""
         path = list(idx) if isinstance(idx, list | tuple) else [idx]
         while isinstance(agg, InsertValue):
-            other = agg.indices
+            other = list(agg.indices)
             if path[: len(other)] == other:
                 agg, path = agg.value, path[len(other) :]
                 if not path:

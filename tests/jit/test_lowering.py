@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from powerkern._jit import JIT_DISABLED, compiler, kernel
-from powerkern._jit.lowering import drop_unused
+from powerkern._jit.lowering import _Builder, drop_unused
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -53,6 +53,19 @@ def test_a_part_of_a_tuple_is_taken_as_it_was_passed(written):
     for name in ("last_of", "through"):
         assert "extractvalue" not in written[name]
         assert "insertvalue" not in written[name]
+
+
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_part_of_a_part_is_found_however_it_was_put_there(kind):
+    real = llvm.DoubleType()
+    function = _function(real)
+    nest = llvm.LiteralStructType((llvm.LiteralStructType((real, real)), real))
+    builder = _Builder(function.append_basic_block())
+    made = builder.insert_value(llvm.Constant(nest, llvm.Undefined), function.args[0], kind((0, 1)))
+    made = builder.insert_value(made, real(2.0), kind((1,)))
+    assert builder.extract_value(made, (0, 1)) is function.args[0]
+    assert builder.extract_value(made, 1) == real(2.0)
+    assert builder.extract_value(made, 0).aggregate is made.aggregate
 
 
 def test_a_variable_of_several_blocks_is_a_value(written):
