@@ -868,7 +868,7 @@ def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Option
 @kernel
 def _objectives(
     x: FloatArray,
-    weight: FloatArray | None,
+    weight: FloatArray,
     family: int,
     options: Options,
     route: float,
@@ -927,27 +927,8 @@ def fit_weighted_columns(
         fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, each, out[j], -1)
 
 
-@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
-def objective_columns(
-    columns: FloatArray,
-    family: int,
-    options: Options,
-    routes: FloatArray,
-    lmbdas: FloatArray,
-    work: RobustWork,
-    out: FloatArray,
-) -> None:
-    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
-
-    Routes of their fits tell from which of two starts these came.
-    """
-    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
-    for j in range(columns.shape[0]):
-        _objectives(columns[j], None, family, options, routes[j], lmbdas, each, out[j])
-
-
 @entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
-def weighted_objective_columns(
+def objective_columns(
     columns: FloatArray,
     weights: FloatArray,
     family: int,
@@ -957,7 +938,11 @@ def weighted_objective_columns(
     work: RobustWork,
     out: FloatArray,
 ) -> None:
-    """`objective_columns` with the weights of the values, as for `fit_weighted_columns`."""
+    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
+
+    With the weights of the values, as for `fit_weighted_columns`. Routes of their fits tell from which of two starts
+    these came.
+    """
     each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
         _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, each, out[j])
@@ -985,8 +970,8 @@ def cut_column(
     out: FloatArray,
 ) -> None:
     """What of a sorted column with weights is kept at a lambda of the data, and its transform, rectified by `rule`."""
-    work, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
-    prescaling, every = _prepared(x, weight, family, options, work)
+    each, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
+    prescaling, every = _prepared(x, weight, family, options, each)
     at = lmbda * prescaling.power
     kept = _kept(every, at, rule, options)
     y[:] = every.y[: x.size]
