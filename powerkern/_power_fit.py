@@ -237,7 +237,7 @@ class PowerFit(Inference):
                 counts = count_outside(matrix.values, self._families, self._results, n_threads)
                 self._refuse(matrix, counts)
             self._forget(target)
-        counts = transform_matrix(matrix.values, target, self._families, direction, self._results, n_threads)
+        counts = self._transform(matrix.values, target, direction, n_threads)
         self._refuse(matrix, counts)
         return result if out is not None else _frames.restored(X, part, result)
 
@@ -290,10 +290,7 @@ class PowerFit(Inference):
         repair = self._repair(out_of_range == "clip", np.finfo(target.dtype).eps)
 
         def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
-            lost = transform_matrix(
-                matrix.values, to, self._families, direction, self._results, thread_count(n_threads), repair
-            )
-            return np.flatnonzero(lost)
+            return np.flatnonzero(self._transform(matrix.values, to, direction, thread_count(n_threads), repair))
 
         if out is not None:
             if out_of_range == "raise" and np.shares_memory(target, matrix.values):
@@ -388,6 +385,18 @@ class PowerFit(Inference):
         array([1.02 , 2.718, 7.243])
         """
         return quantile_of(self, mean, sd, quantile, thread_count(n_threads))
+
+    def _transform(
+        self,
+        values: NDArray[Any],
+        out: NDArray[Any] | None,
+        direction: int,
+        n_threads: int,
+        repair: Repair | None = None,
+    ) -> IntArray:
+        return transform_matrix(
+            values, out, self._families, direction, self._results, n_threads, repair, self._fields()
+        )
 
     def _repair(self, clip: bool, eps: float) -> Repair:
         """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.

@@ -39,13 +39,16 @@ def transform_matrix(
     results: FloatArray,
     n_threads: int,
     repair: Repair | None = None,
+    fields: FloatArray | None = None,
 ) -> IntArray:
     """Transform every column in a `direction` (see `columnwise`); returns how many values of each have no image.
 
-    `out` may be `values`, or None to count only. `family` has one entry per column. Ordinary values of float32 are
-    transformed as `powerkern.kernels.single` says, everything else in float64.
+    `out` may be `values`, or None to count only. `family` has one entry per column. `fields` of the results (see
+    `rowwise.fields_of`) may have been made before. Ordinary values of float32 are transformed as
+    `powerkern.kernels.single` says, everything else in float64.
     """
-    transform = _Transform(values, out, family, direction, results, repair)
+    fields = rowwise.fields_of(results) if fields is None else fields
+    transform = _Transform(values, out, family, direction, results, fields, repair)
     if values.size:
         transform.run(n_threads)
     return transform.failures()
@@ -80,13 +83,14 @@ class _Transform:
         family: IntArray,
         direction: int,
         results: FloatArray,
+        fields: FloatArray,
         repair: Repair | None,
     ) -> None:
         self._values, self._out, self._repair = values, out, repair
-        self._family, self._direction, self._results = family, direction, results
+        self._family, self._direction, self._results, self._fields = family, direction, results, fields
         self._single = output_type(values.dtype) is np.float32
-        self._sample = results[:: -(-family.size // _SAMPLE) or 1]
-        self._some_rescaled = self._single and bool(_rescaled(self._sample).any())
+        self._every = -(-family.size // _SAMPLE) or 1
+        self._some_rescaled = self._single and bool(_rescaled(results[:: self._every]).any())
         self._code = self._code_of_all()
         self._scratch, self._copies = Scratch(), Scratch()
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
@@ -98,7 +102,7 @@ class _Transform:
         if apart or out is None or self._code in (None, _GATHERED) or np.may_share_memory(values, out):
             share_out(self._transform_part, line_blocks(values, n_threads, apart), values.shape, n_threads)
             return
-        lines = Lines(self._entry(self._code), values, out, layout, self._results, n_threads)
+        lines = Lines(self._entry(self._code), values, out, layout, self._fields, n_threads)
         try:
             share_out(lines.work, [()] * min(n_threads, -(-values.size // SMALLEST_PART)), values.shape, n_threads)
         except BaseException:
@@ -145,9 +149,10 @@ class _Transform:
             return None if self._single else _GATHERED
         if self._single:
             return code
-        found = along_lines(self._entry(code), np.empty((0, len(self._sample))), None, Layout.ROWS, self._sample)
+        sample = self._fields[:, :: self._every]
+        found = along_lines(self._entry(code), np.empty((0, sample.shape[1])), None, Layout.ROWS, sample)
         ordinary = np.count_nonzero(found[LOW] <= found[HIGH])
-        return code if ordinary >= _ORDINARY * len(self._sample) else _GATHERED
+        return code if ordinary >= _ORDINARY * sample.shape[1] else _GATHERED
 
     def _code_of(self, columns: slice) -> int | None:
         """The code of these columns; None where it differs."""
@@ -177,21 +182,21 @@ class _Transform:
         if code == _GATHERED:
             self._by_column(source, target, numbers)
             return
-        entry, results = self._entry(code), self._results[numbers]
+        entry, fields = self._entry(code), self._fields[:, numbers]
         layout = layout_of(source, target)
         before = target is None or np.may_share_memory(source, target)  # later, extreme values would be overwritten
         given, to = source, None if before else target
         if layout == Layout.APART:
             given, layout = copied_rows(source, self._copies), Layout.ROWS
             to = given if to is None or layout_of(given, to) != layout else to
-        found = along_lines(entry, given, to, layout, results)
+        found = along_lines(entry, given, to, layout, fields)
         patch = self._patch(source, numbers, found)
         if target is None:
             return
         if to is given:
             write_rows(given, target)
         elif to is None:
-            along_lines(entry, source, target, layout, results)
+            along_lines(entry, source, target, layout, fields)
         patch.put(target)
 
     def _patch(self, source: NDArray[Any], numbers: Numbers, found: FloatArray) -> _Patch:

@@ -81,16 +81,16 @@ class Lines:
         source: NDArray[Any],
         target: NDArray[Any] | None,
         layout: Layout,
-        results: FloatArray,
+        fields: FloatArray,
         n_threads: int = 1,
     ) -> None:
         upright = layout == Layout.COLUMNS
         x, out = (source, target) if not upright else (source.T, None if target is None else target.T)
         memory, begin, stride, within = _memory(x)
         to, _, to_stride, _ = _memory(np.empty((0, 1), x.dtype) if out is None else out)
-        self.found = np.zeros((rowwise.N_FOUND, len(results)))
+        self.found = np.zeros((rowwise.N_FOUND, fields.shape[1]))
         self._where = rowwise.shared_lines(begin, stride, within, source.shape[0], to_stride, n_threads)
-        self._call = partial(entry, memory, self._where, np.ascontiguousarray(results), self.found, to, upright)
+        self._call = partial(entry, memory, self._where, np.ascontiguousarray(fields), self.found, to, upright)
 
     def work(self) -> None:
         """Take parts of the matrix until none is left."""
@@ -107,10 +107,10 @@ def along_lines(
     source: NDArray[Any],
     target: NDArray[Any] | None,
     layout: Layout,
-    results: FloatArray,
+    fields: FloatArray,
 ) -> FloatArray:
     """Transform `source` into `target` where they lie, or only look at it; returns what the entry has `found`."""
-    lines = Lines(entry, source, target, layout, results)
+    lines = Lines(entry, source, target, layout, fields)
     lines.work()
     return lines.found
 

@@ -400,25 +400,25 @@ def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArra
 
 
 @inlined
-def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """`inv_boxcox` of a block."""
+def _inverse_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray, extended: bool) -> None:
     widest_vectors()
     a, a_lo = spare[0], spare[1]
     for j in range(out.size):
-        a[j], a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), False, True)
+        a[j], a_lo[j] = inverse_branch_parts(y[j], c[_LMBDA, j], 0.0, _exponent_of(c, j), extended, True)
     for j in range(out.size):
         out[j] = exp_parts(a[j], a_lo[j], True)
 
 
 @inlined
-def inv_boxcox_dear(y: FloatArray, lmbda: FloatArray) -> None:
-    """Replace ordinary values by their `inv_boxcox`, each with a lambda of its own; these are overwritten."""
-    widest_vectors()
-    for j in range(y.size):
-        e = exponent(lmbda[j])
-        y[j], lmbda[j] = inverse_branch_parts(y[j], lmbda[j], 0.0, e, True, True)
-    for j in range(y.size):
-        y[j] = exp_parts(y[j], lmbda[j], True)
+def inv_boxcox_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_boxcox` of a block."""
+    _inverse_block(y, c, out, spare, False)
+
+
+@inlined
+def inv_boxcox_dear(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_boxcox` of values whose exponents need the extended logarithm."""
+    _inverse_block(y, c, out, spare, True)
 
 
 @inlined

@@ -321,6 +321,16 @@ def exp_lanes(t: Lanes) -> Lanes:
     return s * p + s
 
 
+@inlined
+def expm1_excess_lanes(t: Lanes) -> Lanes:
+    """`expm1_excess` of every lane, of which fewer operations wait for another."""
+    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    k = shifted - (_ROUND + _EXPONENT_BIAS)
+    r = (t - k * _LN2_HI) - k * _LN2_LO
+    s = float_of(bits_of(shifted) << 52)
+    return s * (r * r * _exp_tail_lanes(r)) + (s * r + ((s - 1.0) - t))
+
+
 # --- logarithms -------------------------------------------------------------------------------------
 
 

@@ -42,7 +42,7 @@ from powerkern._jit import (
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
 from powerkern.kernels.branch import LINEAR
-from powerkern.kernels.elementary import exp_less, exp_minus, log_normal, rounder_of
+from powerkern.kernels.elementary import exp_less, exp_minus, expm1_excess_lanes, log_normal, rounder_of
 from powerkern.kernels.family import is_mirrored, log_offset
 from powerkern.kernels.floats import SMALLEST_NORMAL
 from powerkern.kernels.likelihood import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
@@ -53,7 +53,6 @@ from powerkern.kernels.one_pass_sums import (
     growth,
     moments_at,
     shifted_score,
-    terms,
 )
 from powerkern.kernels.results import (
     CURVATURE,
@@ -207,7 +206,8 @@ def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Sums:
         a = load(d, (i, 0))
         negative = a < 0.0
         r = select(negative, r_neg, r_pos)
-        y0, y1, y2, y3 = terms(select(negative, m_neg, m) * abs(a), 1.0)
+        t_row = select(negative, m_neg, m) * abs(a)
+        y0, y1, y2, y3 = derivatives(t_row, expm1_excess_lanes(t_row), 1.0)
         r2 = r * r
         t = _added(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
     return t

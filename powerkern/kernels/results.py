@@ -63,6 +63,8 @@ LEFT = -3
 
 _OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD)
+#: Statuses of columns that could not be fitted, and pass through transforms unchanged.
+UNFITTED = (_CONSTANT, _EMPTY, _UNREPRESENTABLE, _NO_SPREAD)
 _NO_ROUTE = int(Route.NONE)
 
 #: Exponents above this are kept separately, in LOG_FACTOR.
@@ -130,7 +132,7 @@ def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
 @kernel
 def is_identity(row: FloatArray) -> bool:
     """Whether the column could not be fitted and passes through unchanged."""
-    return bool(row[STATUS] in (_CONSTANT, _EMPTY, _UNREPRESENTABLE, _NO_SPREAD))
+    return bool(row[STATUS] in UNFITTED)
 
 
 @kernel

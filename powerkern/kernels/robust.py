@@ -447,7 +447,9 @@ def fit_sorted(
     tail_kept = looked_at and _keeps_far_tail(every, row[LMBDA] * prescaling.power, kept, options)
     if options.criterion == CARROLL:
         _likelihood_of_all(values, part_of(every.counts, 0, n), family, work, row)
-    _finish(x, weight, every.counts, every.column.below, prescaling, found, kept, tail_kept, chosen, row)
+    n_kept = _weight_kept(every.counts, kept)
+    correction = scale_correction(n_kept / _value_weight(every.counts), n_kept / _total_weight(weight, n), options)
+    _finish(x, weight, every.counts, every.column.below, prescaling, found, kept, tail_kept, correction, chosen, row)
     if options.criterion == CARROLL:
         part = part_of(every.counts, kept.start, kept.stop)
         _restandardize(row, every.y[kept.start : kept.stop], part, kept.loc, kept.scale)
@@ -599,7 +601,9 @@ def _prepared(
     n = x.size
     counts = _counts(weight, n, work.counts)
     prescaling, column = _prestandardized(x, counts, family, options, work)
-    scores, jacobian = _scores(counts, n, options, work), mean_of(column.logs[:n], part_of(counts, 0, n))
+    scores, jacobian = _scores(counts, n, options, work), math.nan
+    if options.criterion == CARROLL:
+        jacobian = mean_of(column.logs[:n], part_of(counts, 0, n))
     outward = (work.mle.spare, work.mle.split, work.mle.weight)
     return prescaling, Sorted(column, counts, scores, jacobian, work.y[: n + ROOM], work.lanes, outward)
 
@@ -658,6 +662,7 @@ def _finish(
     found: Start,
     kept: Kept,
     tail_kept: bool,
+    correction: float,
     options: Options,
     row: FloatArray,
 ) -> None:
@@ -676,7 +681,6 @@ def _finish(
     row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
     if tail_kept and row[STATUS] != _NOT_CERTIFIED:
         row[STATUS] = _TAIL_KEPT
-    correction = scale_correction(row[N_KEPT] / _value_weight(counts), row[N_KEPT] / row[N_OBS], options)
     row[SCALE] *= correction
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
@@ -827,14 +831,17 @@ def _fit_aside(
     n_turns = _MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
     rectified = options.first_rule != NOT_RECTIFIED
     refits.refit(eight, n_aside, refits.Shape(n, lower, upper, below), HUBER_K, options.cutoff, n_turns, rectified)
+    correction = 1.0 / sd_within(options.cutoff)
     for lane in range(n_aside):
         j = int(eight.fields[refits.ROW, lane])
         if eight.fields[refits.FITTED, lane] > 0.0:
-            _write_lane(columns[j, :n], eight.fields[:, lane], below, options, out[j])
+            _write_lane(columns[j, :n], eight.fields[:, lane], below, correction, options, out[j])
 
 
 @kernel
-def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Options, row: FloatArray) -> None:
+def _write_lane(
+    x: FloatArray, fields: FloatArray, below: float, correction: float, options: Options, row: FloatArray
+) -> None:
     """The row of a column from the fields of its lane; its status is LEFT where these are beyond float64."""
     prescaling = _Prescaling(fields[refits.CENTER], fields[refits.DIVISOR], fields[refits.POWER], _OK)
     start = Start(
@@ -859,7 +866,7 @@ def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Option
     elif not start.inside:
         row[STATUS] = _NOT_CERTIFIED
     chosen = options if fields[refits.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
-    _finish(x, None, None, below, prescaling, start, kept, fields[refits.TAIL] > 0.0, chosen, row)
+    _finish(x, None, None, below, prescaling, start, kept, fields[refits.TAIL] > 0.0, correction, chosen, row)
 
 
 # --- the objective on a grid --------------------------------------------------------------------------

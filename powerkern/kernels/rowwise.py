@@ -4,12 +4,13 @@ Each entry computes the constants of its columns, transforms every value and say
 not ordinary. Of ordinary ones, float64 gets the bits that the loops of `powerkern.kernels.columnwise` give, and float32
 those of `powerkern.kernels.single`.
 
-The entries of `APPLY` take (x, where, results, found, out, upright), with `where` of `shared_lines`:
+The entries of `APPLY` take (x, where, fields, found, out, upright), with `where` of `shared_lines`, `fields` of
+`fields_of`:
 
 * the lines of x begin at ``begin + k stride``, and their values are `within` apart (both may be negative); values that
   are not side by side are packed, a block at a time;
 * the lines of out begin `out_stride` apart, and are dense; an empty out: values are only looked at;
-* `upright`: a line has the values of one column, `height` of them, and there is one for each of the `results`; else it
+* `upright`: a line has the values of one column, `height` of them, and there is one for each of the `fields`; else it
   has one of each, in their order, and there are `height` lines;
 * found[LOW : HIGH + 1, j]: the bounds between which values of column j are ordinary, the first above the second where
   none is; found[EXTREME, j] > 0 where a value is not.
@@ -55,10 +56,20 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels import boxcox, single, yeojohnson
-from powerkern.kernels.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_PASSES, F_REF, F_SLOPE, HIGH, LOW
+from powerkern.kernels.branch import (
+    F_INTERCEPT,
+    F_LMBDA,
+    F_LOG_FACTOR,
+    F_PASSES,
+    F_REF,
+    F_SLOPE,
+    HIGH,
+    LOW,
+    N_FIELDS,
+)
 from powerkern.kernels.columnwise import FORWARD, FORWARD_STANDARDIZED, INVERSE, INVERSE_STANDARDIZED
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.results import INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE, is_identity, is_rescaled
+from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS, UNFITTED
 
 #: The rows of what is found, after LOW and HIGH.
 EXTREME = 2
@@ -91,14 +102,22 @@ _Begin = Callable[[FloatArray, int], None]
 _Prepare = Callable[[FloatArray, FloatArray, int], None]
 #: Transforms a block x by constants c: (x, c, out, spare).
 _Transform = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], None]
-#: Whether the values of a column with this lambda are to be transformed apart, and the transform: see `_Apart`.
+#: Whether the values of a column with this lambda are to be transformed apart, by another transform: see `_Apart`.
 _IsDear = Callable[[float], bool]
-_Dear = Callable[[FloatArray, FloatArray], None]
 
 
 def shared_lines(begin: int, stride: int, within: int, height: int, out_stride: int, n_threads: int = 1) -> IntArray:
     """The argument `where` of the entries, for so many threads."""
     return np.array([begin, stride, within, height, out_stride, n_threads, 0, 0], dtype=np.int64)
+
+
+def fields_of(results: FloatArray) -> FloatArray:
+    """What of the results of fits constants are made of, a row for each `F_LMBDA` to `F_PASSES`, a column for each fit.
+
+    Less than a third of them: of short columns, results would be a good part of what a transform reads.
+    """
+    passes = np.isin(results[:, STATUS], UNFITTED) | (results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0)
+    return np.array([*results.T[[LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR]], passes])
 
 
 class _Lines(NamedTuple):
@@ -181,10 +200,10 @@ def _by_bands(
     prepare: _Prepare,
     transform: _Transform,
     is_dear: _IsDear,
-    dear: _Dear,
+    dear: _Transform,
     n_constants: int,
     lines: _Lines,
-    results: FloatArray,
+    fields: FloatArray,
     found: FloatArray,
     raw_ref: float,
 ) -> None:
@@ -192,13 +211,13 @@ def _by_bands(
 
     For `raw_ref` see `_fill`.
     """
-    results, found, where, p = borrowed(results), borrowed(found), borrowed(lines.where), results.shape[0]
+    fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
     grid = _grid_of(lines, p)
     blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
     room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
-    numbers, lots = np.empty((2, BAND), np.int64), np.empty((3, BAND))
-    apart = _Apart(numbers[0], lots[0], lots[1], lots[2], numbers[1])
+    some_dear = is_dear(0.0)  # so for any transform with dear columns; for others the compiler leaves all of it out
+    apart = _room_apart(n_constants, some_dear)
     times = 1 if lines.upright else _course_of(lines, grid.width).times
     n_dear, of, values = 0, -1, 0
     while values < _CALL_VALUES:
@@ -212,26 +231,27 @@ def _by_bands(
         course = _course_of(part, right - left)
         if left != of:
             of = left
-            _fill_band(begin, prepare, results[left:right], found[:, left:right], raw_ref, c)
+            _fill_band(begin, prepare, fields[:, left:right], found[:, left:right], raw_ref, c)
             if course.joined and not part.upright:
                 _repeat(c, p, course.width)
-            if is_dear(0.0):  # so for any transform with dear columns; for others the compiler leaves all of it out
-                n_dear = _find_dear(is_dear, results[left:right, LMBDA], times, apart)
+            if some_dear:
+                n_dear = _find_dear(is_dear, fields[F_LMBDA, left:right], times, lines, c, apart)
         _along_lines(transform, dear, part, course, c, spare, column, found[EXTREME, left:right], apart, n_dear)
         values += max(1, bottom - top) * (right - left)
 
 
 @inlined
 def _fill_band(
-    begin: _Begin, prepare: _Prepare, results: FloatArray, found: FloatArray, raw_ref: float, c: FloatArray
+    begin: _Begin, prepare: _Prepare, fields: FloatArray, found: FloatArray, raw_ref: float, c: FloatArray
 ) -> None:
     """The constants of a band, and the bounds of its ordinary values."""
-    results, found = borrowed(results), borrowed(found)
-    p = results.shape[0]
+    fields, found = borrowed(fields), borrowed(found)
+    p = fields.shape[1]
+    work = np.empty((single.N_WORK_FIELDS, ROW_BLOCK))
     for k in range(-(-p // ROW_BLOCK)):
         first = k * ROW_BLOCK
         last = min(first + ROW_BLOCK, p)
-        _fill(begin, prepare, results[first:last], raw_ref, c[k])
+        _fill(begin, prepare, fields[:, first:last], raw_ref, work, c[k])
         for j in range(last - first):
             found[LOW, first + j] = c[k, LOW, j]
         for j in range(last - first):
@@ -245,12 +265,12 @@ def _all_alike(
     transform: _Transform,
     n_constants: int,
     lines: _Lines,
-    results: FloatArray,
+    fields: FloatArray,
     found: FloatArray,
     raw_ref: float,
 ) -> None:
     """`_by_bands` with one transform for all columns."""
-    _by_bands(begin, prepare, transform, _never, _nothing, n_constants, lines, results, found, raw_ref)
+    _by_bands(begin, prepare, transform, _never, _nothing, n_constants, lines, fields, found, raw_ref)
 
 
 @inlined
@@ -260,35 +280,33 @@ def _never(lmbda: float) -> bool:
 
 
 @inlined
-def _nothing(values: FloatArray, lmbdas: FloatArray) -> None:
+def _nothing(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
     """Nothing to do."""
 
 
 @inlined
-def _fill(begin: _Begin, prepare: _Prepare, results: FloatArray, raw_ref: float, c: FloatArray) -> None:
+def _fill(
+    begin: _Begin, prepare: _Prepare, fields: FloatArray, raw_ref: float, work: FloatArray, c: FloatArray
+) -> None:
     """The constants of up to ROW_BLOCK columns: standardised, or with the reference `raw_ref` where that is not NaN.
 
     Of columns that pass unchanged, or are to be rescaled first, no value is ordinary.
     """
     widest_vectors()
-    n, raw, results = results.shape[0], raw_ref == raw_ref, borrowed(results)
-    fields = np.empty((single.N_WORK_FIELDS, ROW_BLOCK))
+    n, raw, work = fields.shape[1], raw_ref == raw_ref, borrowed(work)
+    for k in range(N_FIELDS):
+        alike = raw and F_REF <= k <= F_LOG_FACTOR
+        value = raw_ref if k == F_REF else (1.0 if k == F_SLOPE else 0.0)
+        of, to = fields[k], work[k]
+        for j in range(n):
+            to[j] = value if alike else of[j]
+    begin(work, n)
     for j in range(n):
-        for k in range(0, N_RESULTS, LANES):
-            prefetch(results, (j + ROW_BLOCK // 8, k))
-        fit = results[j]
-        fields[F_LMBDA, j] = fit[LMBDA]
-        fields[F_REF, j], fields[F_SLOPE, j] = raw_ref if raw else fit[REF], 1.0 if raw else fit[SLOPE]
-        fields[F_INTERCEPT, j] = 0.0 if raw else fit[INTERCEPT]
-        fields[F_LOG_FACTOR, j] = 0.0 if raw else fit[LOG_FACTOR]
-        fields[F_PASSES, j] = 1.0 if is_identity(fit) or is_rescaled(fit) else 0.0
-    begin(fields, n)
+        prepare(work, c, j)
     for j in range(n):
-        prepare(fields, c, j)
+        c[LOW, j] = math.inf if work[F_PASSES, j] > 0.0 else c[LOW, j]
     for j in range(n):
-        c[LOW, j] = math.inf if fields[F_PASSES, j] > 0.0 else c[LOW, j]
-    for j in range(n):
-        c[HIGH, j] = -math.inf if fields[F_PASSES, j] > 0.0 else c[HIGH, j]
+        c[HIGH, j] = -math.inf if work[F_PASSES, j] > 0.0 else c[HIGH, j]
 
 
 class _Apart(NamedTuple):
@@ -297,13 +315,26 @@ class _Apart(NamedTuple):
     One by one, they would take as long as a vector full of them.
     """
 
-    #: numbers of the columns that they are of, in a line that may have columns more than once, and their lambdas
+    #: where in a line its columns, which may be there more than once, have such values, and where these are in memory
     columns: IntArray
-    column_lmbdas: FloatArray
+    offsets: IntArray
+    #: the constants of these columns
+    constants: FloatArray
     values: FloatArray
-    lmbdas: FloatArray
+    #: the constants of each of the values
+    lots: FloatArray
     #: where in `out` their images go
     places: IntArray
+    spare: FloatArray
+
+
+@inlined
+def _room_apart(n_constants: int, needed: bool) -> _Apart:
+    """Room for a line and what still waited before it, and a vector; none if it is not `needed`."""
+    most = BAND + ROW_BLOCK + LANES if needed else 0
+    whole, lots = np.empty((3, most), np.int64), np.empty((2, n_constants, most))
+    others = np.empty((_N_SPARE + 1, most))
+    return _Apart(whole[0], whole[1], lots[0], others[_N_SPARE], lots[1], whole[2], others)
 
 
 class _Course(NamedTuple):
@@ -324,7 +355,7 @@ class _Course(NamedTuple):
 @inlined
 def _along_lines(
     transform: _Transform,
-    dear: _Dear,
+    dear: _Transform,
     lines: _Lines,
     course: _Course,
     c: FloatArray,
@@ -363,14 +394,14 @@ def _along_lines(
             if out.size > 0:
                 to = line * (course.width if course.joined else lines.out_stride) + place
                 if n_dear > 0 and upright:
-                    waiting, at = _set_apart_of_columns(block, number, height, to, apart, n_dear, waiting, at)
-                elif n_dear > 0:
-                    waiting, at = _set_apart_of_row(block, place, to, apart, n_dear, waiting, at if k > 0 else 0)
+                    waiting, at = _set_apart_of_columns(block, number, height, to, column, apart, n_dear, waiting, at)
+                elif n_dear > 0 and k == 0:
+                    waiting = _set_apart_of_line(lines, course, line, stop, to, apart, n_dear, waiting)
                 transform(block, constants, out[to : to + n], spare)
-                if waiting >= ROW_BLOCK:
+                ends = place + n == stop
+                enough = waiting >= (1 if ends and line + 1 == course.n_lines else ROW_BLOCK)
+                if enough and (upright or ends):
                     waiting = _finish(dear, apart, waiting, out)
-    if waiting > 0:
-        _finish(dear, apart, waiting, out)
 
 
 @inlined
@@ -384,42 +415,75 @@ def _where_it_lies(lines: _Lines, course: _Course, line: int, place: int, n: int
 
 
 @inlined
-def _find_dear(is_dear: _IsDear, lmbdas: FloatArray, times: int, apart: _Apart) -> int:
+def _find_dear(is_dear: _IsDear, lmbdas: FloatArray, times: int, lines: _Lines, c: FloatArray, apart: _Apart) -> int:
     """List the dear columns of a line that has all columns so many times; returns how many there are."""
     n = 0
     for k in range(times):
         for j in range(lmbdas.size):
             if is_dear(lmbdas[j]):
-                apart.columns[n], apart.column_lmbdas[n] = k * lmbdas.size + j, lmbdas[j]
+                place = k * lmbdas.size + j
+                apart.columns[n], apart.offsets[n] = place, k * lines.stride + j * lines.within
+                for row in range(c.shape[1]):
+                    apart.constants[row, n] = c[place // ROW_BLOCK, row, place % ROW_BLOCK]
                 n += 1
     return n
 
 
 @inlined
-def _set_apart_of_row(
-    x: FloatArray, first: int, to: int, apart: _Apart, n_dear: int, waiting: int, k: int
-) -> tuple[int, int]:
-    """Let values of dear columns wait, from the k-th of these on; the block begins with a value of column `first`.
+def _copy_lots(of: FloatArray, first: int, apart: _Apart, waiting: int, n: int) -> None:
+    """Let the constants of n values wait with these; whole vectors are copied."""
+    lots = borrowed(apart.lots)
+    for k in range(0, n, LANES):
+        for row in range(lots.shape[0]):
+            store(lots, (row, waiting + k), load(of, (row, first + k)))
 
-    Their images go to places from `to` on. Returns how many wait, and which dear column is next.
+
+@inlined
+def _set_apart_of_line(
+    lines: _Lines, course: _Course, line: int, stop: int, to: int, apart: _Apart, n_dear: int, waiting: int
+) -> int:
+    """Let the values of dear columns in a line wait, of which there are `stop`; their images go to places from `to` on.
+
+    Returns how many wait.
     """
-    while k < n_dear and apart.columns[k] < first + x.size:
-        j = apart.columns[k] - first
-        apart.values[waiting], apart.lmbdas[waiting], apart.places[waiting] = x[j], apart.column_lmbdas[k], to + j
-        waiting, k = waiting + 1, k + 1
-    return waiting, k
+    widest_vectors()
+    x, columns, offsets, n = borrowed(lines.x), borrowed(apart.columns), borrowed(apart.offsets), n_dear
+    while n > 0 and columns[n - 1] >= stop:
+        n -= 1
+    first = lines.begin + line * course.times * lines.stride
+    values, places = borrowed(apart.values)[waiting : waiting + n], borrowed(apart.places)[waiting : waiting + n]
+    for k in range(n):
+        values[k] = x[np.uint64(first + offsets[k])]
+    for k in range(n):
+        places[k] = to + columns[k]
+    _copy_lots(borrowed(apart.constants), 0, apart, waiting, n)
+    return waiting + n
 
 
 @inlined
 def _set_apart_of_columns(
-    x: FloatArray, first: int, height: int, to: int, apart: _Apart, n_dear: int, waiting: int, k: int
+    x: FloatArray,
+    first: int,
+    height: int,
+    to: int,
+    column: FloatArray,
+    apart: _Apart,
+    n_dear: int,
+    waiting: int,
+    k: int,
 ) -> tuple[int, int]:
-    """The same where columns lie one after the other; the block begins with value number `first` of them all."""
+    """The same where columns lie one after the other; the block begins with value number `first` of them all.
+
+    Dear columns are looked for from the k-th on. Returns how many values wait, and which column is next.
+    """
     while k < n_dear and apart.columns[k] * height < first + x.size:
         begin = apart.columns[k] * height - first
-        for j in range(max(begin, 0), min(begin + height, x.size)):
-            apart.values[waiting], apart.lmbdas[waiting], apart.places[waiting] = x[j], apart.column_lmbdas[k], to + j
-            waiting += 1
+        here = max(begin, 0)
+        n = min(begin + height, x.size) - here
+        for j in range(n):
+            apart.values[waiting + j], apart.places[waiting + j] = x[here + j], to + here + j
+        _copy_lots(column, here, apart, waiting, n)
+        waiting += max(n, 0)
         if begin + height > x.size:
             break
         k += 1
@@ -529,15 +593,18 @@ def _note_extreme(x: FloatArray, c: FloatArray, first: int, height: int, extreme
 
 
 @inlined
-def _finish(dear: _Dear, apart: _Apart, waiting: int, out: FloatArray) -> int:
+def _finish(dear: _Transform, apart: _Apart, waiting: int, out: FloatArray) -> int:
     """Write the images of values that wait; returns how many still do."""
     widest_vectors()
-    values, lmbdas, whole = borrowed(apart.values), borrowed(apart.lmbdas), -(-waiting // _WHOLE) * _WHOLE
+    whole, lots, places = -(-waiting // _WHOLE) * _WHOLE, borrowed(apart.lots), borrowed(apart.places)
+    values = borrowed(apart.values)[:whole]
     for j in range(waiting, whole):
-        values[j], lmbdas[j] = values[j - 1], lmbdas[j - 1]
-    dear(values[:whole], lmbdas[:whole])
+        values[j] = values[j - 1]
+        for row in range(lots.shape[0]):
+            lots[row, j] = lots[row, j - 1]
+    dear(values, lots, values, borrowed(apart.spare))
     for j in range(waiting):
-        out[apart.places[j]] = values[j]
+        out[places[j]] = values[j]
     return 0
 
 
@@ -558,10 +625,10 @@ def _boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
 
 @entry(_ENTRY)
 def _boxcox(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
-    _all_alike(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, results, found, math.nan)
+    _all_alike(_at_once, _boxcox_constants, boxcox.boxcox_block, boxcox.CONSTANTS, lines, fields, found, math.nan)
 
 
 @inlined
@@ -571,7 +638,7 @@ def _inv_boxcox_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
 
 @entry(_ENTRY)
 def _inv_boxcox(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _by_bands(
@@ -582,7 +649,7 @@ def _inv_boxcox(
         boxcox.inv_boxcox_dear,
         boxcox.CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -597,7 +664,7 @@ def _boxcox_standardized_constants(fields: FloatArray, c: FloatArray, j: int) ->
 
 @entry(_ENTRY)
 def _boxcox_standardized(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _all_alike(
@@ -606,7 +673,7 @@ def _boxcox_standardized(
         boxcox.boxcox_standardized_block,
         boxcox.STANDARDIZED_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -621,7 +688,7 @@ def _boxcox_unstandardized_constants(fields: FloatArray, c: FloatArray, j: int) 
 
 @entry(_ENTRY)
 def _boxcox_unstandardized(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _all_alike(
@@ -630,7 +697,7 @@ def _boxcox_unstandardized(
         boxcox.boxcox_unstandardized_block,
         boxcox.UNSTANDARDIZED_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -643,7 +710,7 @@ def _yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None:
 
 @entry(_ENTRY)
 def _yeojohnson(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _all_alike(
@@ -652,7 +719,7 @@ def _yeojohnson(
         yeojohnson.yeojohnson_block,
         yeojohnson.CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -665,7 +732,7 @@ def _inv_yeojohnson_constants(fields: FloatArray, c: FloatArray, j: int) -> None
 
 @entry(_ENTRY)
 def _inv_yeojohnson(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _by_bands(
@@ -676,7 +743,7 @@ def _inv_yeojohnson(
         yeojohnson.inv_yeojohnson_dear,
         yeojohnson.CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -691,7 +758,7 @@ def _yeojohnson_standardized_constants(fields: FloatArray, c: FloatArray, j: int
 
 @entry(_ENTRY)
 def _yeojohnson_standardized(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _all_alike(
@@ -700,7 +767,7 @@ def _yeojohnson_standardized(
         yeojohnson.yeojohnson_standardized_block,
         yeojohnson.STANDARDIZED_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -715,7 +782,7 @@ def _yeojohnson_unstandardized_constants(fields: FloatArray, c: FloatArray, j: i
 
 @entry(_ENTRY)
 def _yeojohnson_unstandardized(
-    x: FloatArray, where: IntArray, results: FloatArray, found: FloatArray, out: FloatArray, upright: bool
+    x: FloatArray, where: IntArray, fields: FloatArray, found: FloatArray, out: FloatArray, upright: bool
 ) -> None:
     lines = _lines_at(x, where, out, upright)
     _all_alike(
@@ -724,7 +791,7 @@ def _yeojohnson_unstandardized(
         yeojohnson.yeojohnson_unstandardized_block,
         yeojohnson.UNSTANDARDIZED_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         math.nan,
     )
@@ -754,7 +821,7 @@ _ENTRY_SINGLE = (READ_COLUMN32, COUNTS, ROWS, ROWS, COLUMN32, BOOLEAN, BOOLEAN)
 def _boxcox_single(
     x: FloatArray,
     where: IntArray,
-    results: FloatArray,
+    fields: FloatArray,
     found: FloatArray,
     out: FloatArray,
     upright: bool,
@@ -767,7 +834,7 @@ def _boxcox_single(
         single.boxcox_block,
         single.BOXCOX_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         raw_ref,
     )
@@ -777,7 +844,7 @@ def _boxcox_single(
 def _inv_boxcox_single(
     x: FloatArray,
     where: IntArray,
-    results: FloatArray,
+    fields: FloatArray,
     found: FloatArray,
     out: FloatArray,
     upright: bool,
@@ -790,7 +857,7 @@ def _inv_boxcox_single(
         single.inv_boxcox_block,
         single.INV_BOXCOX_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         raw_ref,
     )
@@ -800,7 +867,7 @@ def _inv_boxcox_single(
 def _yeojohnson_single(
     x: FloatArray,
     where: IntArray,
-    results: FloatArray,
+    fields: FloatArray,
     found: FloatArray,
     out: FloatArray,
     upright: bool,
@@ -813,7 +880,7 @@ def _yeojohnson_single(
         single.yeojohnson_block,
         single.YEOJOHNSON_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         raw_ref,
     )
@@ -823,7 +890,7 @@ def _yeojohnson_single(
 def _inv_yeojohnson_single(
     x: FloatArray,
     where: IntArray,
-    results: FloatArray,
+    fields: FloatArray,
     found: FloatArray,
     out: FloatArray,
     upright: bool,
@@ -836,7 +903,7 @@ def _inv_yeojohnson_single(
         single.inv_yeojohnson_block,
         single.INV_YEOJOHNSON_CONSTANTS,
         lines,
-        results,
+        fields,
         found,
         raw_ref,
     )

@@ -717,28 +717,27 @@ def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: Float
 
 
 @inlined
-def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
-    """`inv_yeojohnson` of a block."""
+def _inverse_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray, extended: bool) -> None:
     widest_vectors()
     a, a_lo, kept = spare[0], spare[1], spare[2]
     for j in range(out.size):
         kept[j] = y[j]
         upper, lower = _exponents_of(c, j)
-        a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, False, True)
+        a[j], a_lo[j] = _inverse_log(y[j], c[_LMBDA, j], upper, lower, extended, True)
     for j in range(out.size):
         out[j] = _expm1_signed(a[j], a_lo[j], kept[j], True)
 
 
 @inlined
-def inv_yeojohnson_dear(y: FloatArray, lmbda: FloatArray) -> None:
-    """Replace ordinary values by their `inv_yeojohnson`, each with a lambda of its own; these are overwritten."""
-    widest_vectors()
-    for j in range(y.size):
-        upper, lower = exponent_pair(lmbda[j])
-        a, lmbda[j] = _inverse_log(y[j], lmbda[j], upper, lower, True, True)
-        y[j] = math.copysign(a, y[j])  # a >= 0
-    for j in range(y.size):
-        y[j] = _expm1_signed(abs(y[j]), lmbda[j], y[j], True)
+def inv_yeojohnson_block(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_yeojohnson` of a block."""
+    _inverse_block(y, c, out, spare, False)
+
+
+@inlined
+def inv_yeojohnson_dear(y: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """`inv_yeojohnson` of values whose exponents need the extended logarithm."""
+    _inverse_block(y, c, out, spare, True)
 
 
 @inlined

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import numpy as np
@@ -71,6 +72,17 @@ def test_threads_share_a_large_matrix_to_the_same_bits(n, p, family, extreme, dt
         out = np.full_like(x, np.nan)
         fit.transform(x, out=out, n_threads=n_threads)
         np.testing.assert_array_equal(out, z)
+
+
+def test_what_transforms_take_of_results_is_made_once_and_does_not_travel():
+    fit = pk.fit(np.exp(np.random.default_rng(0).normal(size=(50, 3))), "box-cox")
+    x = np.array([[1.0, 2.0, 3.0]])
+    z = fit.transform(x)
+    assert fit._fields() is fit._fields()
+    travelled = pickle.loads(pickle.dumps(fit))
+    assert travelled._made is None
+    np.testing.assert_array_equal(travelled.transform(x), z)
+    np.testing.assert_array_equal(fit.part(np.array([2, 0])).transform(x[:, [2, 0]]), z[:, [2, 0]])
 
 
 def test_nobody_takes_parts_once_told_to_stop():

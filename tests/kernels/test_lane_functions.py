@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES, LANES32, entry, load, store
-from powerkern.kernels.elementary import exp_lanes, expm1_lanes
+from powerkern.kernels.elementary import exp_lanes, expm1_excess_lanes, expm1_lanes
 from powerkern.kernels.erf import erf_lanes
 
 
@@ -23,6 +24,12 @@ def _function_of(x: np.ndarray, which: int, out: np.ndarray) -> None:
 def _exp_of(x: np.ndarray, out: np.ndarray) -> None:
     for i in range(0, x.size, LANES):
         store(out, (i,), exp_lanes(load(x, (i,))))
+
+
+@entry((COLUMN, COLUMN))
+def _excess_of(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(0, x.size, LANES):
+        store(out, (i,), expm1_excess_lanes(load(x, (i,))))
 
 
 @entry((COLUMN32, INTEGER, COLUMN32))
@@ -49,6 +56,16 @@ def test_exp():
     np.testing.assert_allclose(out, [math.exp(v) for v in x], rtol=1e-15)
     _exp_of(np.full(8, -1e9), out[:8])
     np.testing.assert_allclose(out[:8], math.exp(-700.0), rtol=1e-15)
+
+
+def test_expm1_excess():
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.normal(size=240), 10.0 ** rng.uniform(-150, -1, 80), rng.uniform(-700, 700, 80)])
+    out = np.empty_like(x)
+    _excess_of(x, out)
+    with mpmath.workdps(340):
+        expected = [float(mpmath.exp(v) - 1 - mpmath.mpf(v)) for v in x]
+    np.testing.assert_allclose(out, expected, rtol=2e-15)
 
 
 @pytest.mark.parametrize(("which", "function"), [(0, math.expm1), (1, math.erf)])

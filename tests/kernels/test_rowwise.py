@@ -56,7 +56,7 @@ def along(family, direction, x, results, out, upright=False):
     found = np.zeros((rowwise.N_FOUND, len(results)))
     stride, height = x.shape[1], x.shape[1 if upright else 0]
     where = rowwise.shared_lines(0, stride, 1, height, stride)
-    rowwise.APPLY[family, direction](x.ravel(), where, results, found, out.ravel(), upright)
+    rowwise.APPLY[family, direction](x.ravel(), where, rowwise.fields_of(results), found, out.ravel(), upright)
     return found[: rowwise.EXTREME], found[rowwise.EXTREME] == 0.0
 
 
@@ -99,7 +99,9 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
     out, found = np.full_like(x, -7.0), np.zeros((rowwise.N_FOUND, right - left))
     end = n * p - (p - right)
     part, where = np.ascontiguousarray(results[left:right]), rowwise.shared_lines(0, p, 1, n, p)
-    rowwise.APPLY[family, direction](x.ravel()[left:end], where, part, found, out.ravel()[left:end], False)
+    rowwise.APPLY[family, direction](
+        x.ravel()[left:end], where, rowwise.fields_of(part), found, out.ravel()[left:end], False
+    )
     inside = found[rowwise.EXTREME] == 0.0
     np.testing.assert_array_equal(inside, ordinary[left:right])
     np.testing.assert_array_equal(out.T[left:right][inside], expected[left:right][inside])
@@ -146,7 +148,7 @@ def test_short_columns(family, direction, height, gap):
     found = np.zeros((rowwise.N_FOUND, len(lines)))
     every = np.tile(results, (times, 1))
     where = rowwise.shared_lines(0, height + gap, 1, height, height + gap)
-    rowwise.APPLY[family, direction](x, where, every, found, out, True)
+    rowwise.APPLY[family, direction](x, where, rowwise.fields_of(every), found, out, True)
     within = lines[:, :height]
     with np.errstate(invalid="ignore"):
         outside = (within < found[:1].T) | (within > found[1:2].T)
@@ -179,7 +181,7 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
         memory[at] = x
         out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, p))
         where = rowwise.shared_lines(begin, stride, within, n, x.shape[1])
-        rowwise.APPLY[family, direction](memory, where, results[some], found, out.ravel(), upright)
+        rowwise.APPLY[family, direction](memory, where, rowwise.fields_of(results[some]), found, out.ravel(), upright)
         np.testing.assert_array_equal(found[rowwise.EXTREME] == 0.0, ordinary)
         np.testing.assert_array_equal(out, expected)
 

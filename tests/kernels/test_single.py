@@ -48,7 +48,7 @@ def applied(family, direction, x, results, standardized):
     """The images of the ordinary values among x, and which those are."""
     out, found = np.empty_like(x), np.zeros((rowwise.N_FOUND, 1))
     where = rowwise.shared_lines(0, x.size, 1, x.size, x.size)
-    rowwise.APPLY_SINGLE[family, direction](x, where, results, found, out, True, standardized)
+    rowwise.APPLY_SINGLE[family, direction](x, where, rowwise.fields_of(results), found, out, True, standardized)
     low, high = found[: rowwise.EXTREME, 0]
     return out, (x >= low) & (x <= high)
 
