@@ -671,7 +671,7 @@ def _finish(
     write_range(row, _total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
-    row[DIVISOR] = prescaling.divisor if below > 0.0 else 1.0
+    row[DIVISOR] = _divisor(below, prescaling)
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
@@ -705,7 +705,7 @@ def scale_correction(n_kept: float, share: float, options: Options) -> float:
 def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> bool:
     """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
     n = at.column.n
-    if kept.start > 0 and kept.stop < n:
+    if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):
         return False
     transform_sorted(at.column, lmbda, BOTH, at.y)
     y = at.y[:n]
@@ -732,6 +732,12 @@ def _value_weight(counts: Counts | None) -> float:
     if counts is None:
         return 1.0
     return counts.unit / counts.factor
+
+
+@kernel
+def _divisor(below: float, prescaling: _Prescaling) -> float:
+    """What values of the column are divided by; that of Box-Cox leaves lambda as it is."""
+    return prescaling.divisor if below > 0.0 else 1.0
 
 
 @kernel
@@ -981,7 +987,8 @@ def cut_column(
     prescaling, every = _prepared(x, weight, family, options, each)
     at = lmbda * prescaling.power
     kept = _kept(every, at, rule, options)
-    y[:] = every.y[: x.size]
+    for i in range(x.size):
+        y[i] = every.y[i]
     reach = options.cutoff * kept.scale
     column = every.column
     out[CUT_LOW] = _value_of(rectified_log_at(kept.loc - reach, column, at, rule), column.below, prescaling)
@@ -990,5 +997,5 @@ def cut_column(
     factor = unit_of(every.counts) / _value_weight(every.counts)
     out[CUT_BEFORE], out[CUT_AFTER] = (before + kept.below) / factor, (after + kept.above) / factor
     out[CUT_LOC], out[CUT_SCALE] = kept.loc, kept.scale
-    out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, prescaling.divisor if column.below > 0.0 else 1.0
-    out[CUT_TAIL] = 1.0 if kept.stop > kept.start and _keeps_far_tail(every, at, kept, options) else 0.0
+    out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, _divisor(column.below, prescaling)
+    out[CUT_TAIL] = _keeps_far_tail(every, at, kept, options)
