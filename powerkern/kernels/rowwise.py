@@ -345,6 +345,8 @@ class _Course(NamedTuple):
     width: int
     length: int
     times: int
+    #: how many are transformed together
+    block: int
     #: whether they are looked at where they are; else they are packed
     dense: bool
     #: from values to those to be fetched beforehand, and how many of them are in a cache line
@@ -377,16 +379,18 @@ def _along_lines(
     for line in range(course.n_lines):
         stop = min(course.width, total - line * course.width)
         source, begin = line * course.times, 0  # of values that are packed
-        for k in range(-(-stop // ROW_BLOCK)):
-            place = k * ROW_BLOCK
-            n = min(ROW_BLOCK, stop - place)
+        for k in range(-(-stop // course.block)):
+            place = k * course.block
+            n = min(course.block, stop - place)
             if course.dense:
                 block = _where_it_lies(lines, course, line, place, n)
             else:
                 source, begin = _pack(lines, course, source, begin, packed[:n])
                 block = packed[:n]
-            if upright and (course.joined or k == 0):
+            if upright and course.joined:
                 _spread(c, line * height + place, n, height, column)
+            elif upright and k == 0:
+                _spread_one(c, line, n, column)
             constants = borrowed(column) if upright else borrowed(c[k])
             number = (line * height if upright else 0) + place
             if _any_extreme(block, constants):
@@ -506,7 +510,10 @@ def _course_of(lines: _Lines, p: int) -> _Course:
     else:
         ahead = times * lines.stride
     step = max(1, _LINE_BYTES // (lines.x.itemsize * max(1, abs(lines.within))))
-    return _Course(joined, -(-count // times), length * times, length, times, dense, ahead, step)
+    # of a column by itself about even blocks: as little as can be is to be made of its constants
+    blocks = max(1, -(-length // ROW_BLOCK))
+    block = -(-length // (blocks * LANES)) * LANES if upright and not joined else ROW_BLOCK
+    return _Course(joined, -(-count // times), length * times, length, times, max(1, block), dense, ahead, step)
 
 
 @inlined
@@ -548,6 +555,15 @@ def _repeat(c: FloatArray, p: int, width: int) -> None:
         to, of = j, j - p
         for k in range(c.shape[1]):
             c[to // ROW_BLOCK, k, to % ROW_BLOCK] = c[of // ROW_BLOCK, k, of % ROW_BLOCK]
+
+
+@inlined
+def _spread_one(c: FloatArray, j: int, n: int, column: FloatArray) -> None:
+    """The constants of n values of column j; whole vectors are stored."""
+    for row in range(c.shape[1]):
+        constant = in_all_lanes(c[j // ROW_BLOCK, row, j % ROW_BLOCK])
+        for i in range(0, n, LANES):
+            store(column, (row, i), constant)
 
 
 @inlined
