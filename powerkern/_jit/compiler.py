@@ -115,7 +115,7 @@ def parsed(ir_module: Any) -> Any:
 
 
 def _clear(ir_module: Any) -> None:
-    """Give back what was written down: functions, instructions and names refer to each other, for a collector to find."""
+    """Give back what was written down: functions and instructions refer to each other, for a collector to find."""
     for function in ir_module.functions:
         for block in function.blocks:
             block.instructions.clear()

@@ -53,7 +53,7 @@ from powerkern.kernels.counts import (
 )
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
-from powerkern.kernels.floats import EPS
+from powerkern.kernels.floats import EPS, copy
 from powerkern.kernels.huber import sd_within
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column, fit_weighted_column
@@ -987,8 +987,7 @@ def cut_column(
     prescaling, every = _prepared(x, weight, family, options, each)
     at = lmbda * prescaling.power
     kept = _kept(every, at, rule, options)
-    for i in range(x.size):
-        y[i] = every.y[i]
+    copy(every.y[: x.size], y)
     reach = options.cutoff * kept.scale
     column = every.column
     out[CUT_LOW] = _value_of(rectified_log_at(kept.loc - reach, column, at, rule), column.below, prescaling)
