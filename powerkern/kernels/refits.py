@@ -85,15 +85,6 @@ class Shape(NamedTuple):
     below: float
 
 
-class _Cut(NamedTuple):
-    """How many values come before those kept, and up to their last; the location and scale that say so."""
-
-    first: Lanes
-    last: Lanes
-    loc: Lanes
-    scale: Lanes
-
-
 def new_eight(n: int) -> Eight:
     """The arrays of `Eight` for columns of up to `n` values."""
     x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
@@ -198,15 +189,15 @@ def _pull(y: FloatArray, n: int, median: Lanes, reach: Lanes) -> Lanes:
 
 
 @kernel
-def _cut(eight: Eight, shape: Shape, k: float, cutoff: float) -> tuple[_Cut, LaneLogs, Mask]:
-    """The values with ``|psi - loc| <= cutoff scale``; their logs, to `eight.kept`; and where they can be fitted."""
+def _cut(eight: Eight, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
+    """The values with ``|psi - loc| <= reach``: how many come before them, and up to their last; their logs.
+
+    These are written to `eight.kept`; and where they can be fitted.
+    """
     widest_vectors()
-    n, y = shape.n, eight.y[0]
-    loc, scale = _huber(y, n, k)
-    reach = cutoff * scale
-    beyond = reach * (1.0 + EPS)  # those at the cut-off itself are kept
+    y, beyond = eight.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
     first = last = total = squares = farthest = n_negative = in_all_lanes(0.0)
-    for i in range(n):
+    for i in range(shape.n):
         d, a = _at(y, i) - loc, load(eight.logs, (i, 0))
         before, up_to = d < -reach, d < beyond
         first, last = first + select(before, 1.0, 0.0), last + select(up_to, 1.0, 0.0)
@@ -218,9 +209,9 @@ def _cut(eight: Eight, shape: Shape, k: float, cutoff: float) -> tuple[_Cut, Lan
     mean = total / number
     spread = square_root(squares / number - select(both, 0.0, mean * mean))
     usable = (number >= _FEWEST) & (spread >= ONE_PASS_SPREAD) & (farthest <= ONE_PASS_REACH)
-    usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both)
-    logs = LaneLogs(number, both, in_all_lanes(0.0), mean, spread, farthest, in_all_lanes(0.0))
-    return _Cut(first, last, loc, scale), logs, usable & (reach > 0.0) & (reach < math.inf)
+    usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both) & (reach > 0.0) & (reach < math.inf)
+    none = in_all_lanes(0.0)
+    return first, last, LaneLogs(number, both, none, mean, spread, farthest, none), usable
 
 
 @kernel
@@ -231,12 +222,9 @@ def _is_tame(eight: Eight, shape: Shape, lmbda: Lanes) -> Mask:
 
 
 @kernel
-def _keeps_far_tail(eight: Eight, shape: Shape, k: float, lmbda: Lanes, first: Lanes, last: Lanes) -> Mask:
-    """See `powerkern.kernels.robust`."""
+def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
+    """Whether all values on one side were kept, and many of them are far out: see `powerkern.kernels.robust`."""
     widest_vectors()
-    n, y = shape.n, eight.y[0]
-    _transform(eight, shape, lmbda, True, first_lanes(LANES if shape.below == 0.0 else 0))
-    loc, scale = _huber(y, n, k)
     reach = FAR * scale
     low = high = in_all_lanes(0.0)
     for i in range(n):
@@ -256,37 +244,40 @@ def refit(eight: Eight, n_columns: int, shape: Shape, k: float, cutoff: float, n
     `k` is Huber's constant. The first values kept are those within the cut-off of the `rectified` transform.
     """
     widest_vectors()
-    fields, none = eight.fields, in_all_lanes(math.nan)
-    lmbda, by_logs, zero = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, in_all_lanes(0.0)
-    first, last, fitted, settled = zero - 1.0, zero - 1.0, first_lanes(0), first_lanes(0)
-    open_, n_eval = first_lanes(n_columns), zero
-    for turn in range(n_turns):
-        open_ = open_ & _is_tame(eight, shape, lmbda)
-        fitted = fitted & (open_ | settled)
-        _transform(eight, shape, lmbda, rectified and turn == 0, by_logs)
-        cut, logs, usable = _cut(eight, shape, k, cutoff)
-        _keep(fields, CUT_LOC, open_, cut.loc)
-        _keep(fields, CUT_SCALE, open_, cut.scale)
-        _keep(fields, CUT_AT, open_, lmbda)
-        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if rectified and turn == 0 else 0.0))
-        settled = settled | (open_ & (cut.first == first) & (cut.last == last))
-        open_ = open_ & ~settled
-        if not any_lane(open_):
+    fields, y, none, zero = eight.fields, eight.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
+    lmbda, by_logs, n_eval = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, zero
+    first, last, turn = zero - 1.0, zero - 1.0, 0
+    open_, fitted, settled = first_lanes(n_columns), first_lanes(0), first_lanes(0)
+    while True:
+        tame = _is_tame(eight, shape, lmbda)
+        open_, fitted = open_ & tame, fitted & tame
+        at_end, on_rectified = turn == n_turns or not any_lane(open_), rectified and turn == 0
+        if at_end:
+            by_logs = first_lanes(LANES if shape.below == 0.0 else 0)
+        _transform(eight, shape, lmbda, at_end or on_rectified, by_logs)
+        loc, scale = _huber(y, shape.n, k)
+        if at_end:
             break
-        first, last = select(open_, cut.first, first), select(open_, cut.last, last)
-        best = walk(eight.kept, eight.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
-        open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
-        fitted = settled | open_
-        lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
-    fitted = fitted & _is_tame(eight, shape, lmbda)
+        new_first, new_last, logs, usable = _cut(eight, shape, loc, cutoff * scale)
+        _keep(fields, CUT_LOC, open_, loc)
+        _keep(fields, CUT_SCALE, open_, scale)
+        _keep(fields, CUT_AT, open_, lmbda)
+        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
+        settled = settled | (open_ & (new_first == first) & (new_last == last))
+        open_ = open_ & ~settled
+        if any_lane(open_):
+            first, last = select(open_, new_first, first), select(open_, new_last, last)
+            best = walk(eight.kept, eight.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
+            open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
+            lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
+            fitted = settled | open_
+        turn += 1
+    tail = fitted & _keeps_far_tail(y, shape.n, loc, scale, first, last)
     store(fields, (FITTED, 0), select(fitted, 1.0, 0.0))
     store(fields, (SETTLED, 0), select(settled, 1.0, 0.0))
     store(fields, (N_REFIT, 0), n_eval)
     store(fields, (FIRST, 0), first)
     store(fields, (LAST, 0), last)
-    tail = fitted & ~((first > 0.0) & (last < shape.n))
-    if any_lane(tail):
-        tail = tail & _keeps_far_tail(eight, shape, k, lmbda, first, last)
     store(fields, (TAIL, 0), select(tail, 1.0, 0.0))
 
 
