@@ -21,8 +21,8 @@ from powerkern.kernels.compilation import JIT_DISABLED, runnable_cpus, writable_
 __all__ = ["JIT_DISABLED", "Compilation", "Kept", "instruction_sets", "runnable_cpus", "writable_folder"]
 
 
-#: Objects after which a compiling process looks for garbage, some 600 MB: a search takes long and frees little.
-_COLLECTED = 2_000_000
+#: Objects after which a compiling process looks for garbage, some GB: a search takes seconds and frees little.
+_COLLECTED = 8_000_000
 
 
 class Kept(NamedTuple):

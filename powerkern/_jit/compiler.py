@@ -115,12 +115,14 @@ def parsed(ir_module: Any) -> Any:
 
 
 def _clear(ir_module: Any) -> None:
-    """Give back what was written down: instructions and their blocks refer to each other, for a collector to find."""
+    """Give back what was written down: functions and instructions refer to each other, for a collector to find."""
     for function in ir_module.functions:
         for block in function.blocks:
             block.instructions.clear()
-            block.terminator = None
+            block.terminator = block.scope = None
         function.blocks.clear()
+        function.args, function.scope = (), None
+    ir_module.globals.clear()
 
 
 def _simplify(module: Any, codegen: Any) -> None:

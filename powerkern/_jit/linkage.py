@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import llvmlite.binding as ll
 import numba
 from llvmlite.binding import Linkage
+from numba.core import cgutils
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 
@@ -29,7 +31,7 @@ class EntryLibrary(JITCodeLibrary):  # type: ignore[misc]
     def add_ir_module(self, ir_module: Any) -> None:
         """Take in the code of the entry, or of what Python calls it by, which alone owns references."""
         if ir_module.name == "wrapper":
-            super().add_ir_module(ir_module)
+            self._final_module.link_in(ll.parse_assembly(cgutils.normalize_ir_text(str(ir_module))))
         else:
             self.add_llvm_module(parsed(ir_module))
             self._final_module.link_in(counters())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, kernel
 from powerkern._typing import FloatArray
+from powerkern.kernels.floats import copy
 from powerkern.kernels.likelihood import nll_at, score_with_derivatives
 from powerkern.kernels.logs import prepare
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
@@ -70,7 +71,7 @@ def _derivatives_of_column(
 def _in_order_of(x: FloatArray, factor: float, spare: FloatArray, values: FloatArray) -> None:
     """Undo `powerkern.kernels.logs.split_signs`, and multiply by a factor."""
     front, back = 0, x.size - 1
-    spare[: x.size] = values
+    copy(values, spare)
     for i in range(x.size):
         above = x[i] >= 0.0
         values[i] = factor * spare[front if above else back]

@@ -1,8 +1,9 @@
-"""float64: constants, as literals, which compiled code takes for what they are, and the order of bit patterns."""
+"""float64: constants, as literals, which compiled code takes for what they are; the order of bit patterns; copies."""
 
 from __future__ import annotations
 
 from powerkern._jit import kernel
+from powerkern._typing import FloatArray
 
 #: Distance from 1 to the next larger number, 2**-52, and its square root.
 EPS = 2.220446049250313e-16
@@ -20,3 +21,10 @@ def ordered(bits: int) -> int:
     Extremes by comparisons of integers are vectorised even with NaN, and ten times faster.
     """
     return bits ^ ((bits >> 63) & 0x7FFFFFFFFFFFFFFF)
+
+
+@kernel
+def copy(x: FloatArray, out: FloatArray) -> None:
+    """out = x, of the same length. NumPy's assignment compiles the sentence of its error, too, which takes a second."""
+    for i in range(x.size):
+        out[i] = x[i]

@@ -36,6 +36,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.elementary import exp, expm1, expm1_lanes
 from powerkern.kernels.erf import erf, erf_lanes
 from powerkern.kernels.family import log_offset
+from powerkern.kernels.floats import copy
 from powerkern.kernels.logs import centered_log, offset_log
 from powerkern.kernels.minimize import CONVERGED, RUNNING, brent_start, brent_step
 from powerkern.kernels.normality import (
@@ -504,12 +505,6 @@ def _divide(weighing: Weighing | None, task: _Task, low: float) -> _Point:
 
 
 @kernel
-def _copy(x: FloatArray, out: FloatArray) -> None:
-    for i in range(x.size):
-        out[i] = x[i]
-
-
-@kernel
 def _clear(floors: FloatArray) -> None:
     for i in range(floors.size):
         floors[i] = math.inf
@@ -531,10 +526,10 @@ def _kink(weighing: Weighing | None, task: _Task, low: float, high: float) -> _P
         k = _farthest(weighing, y, value)
         if n_eval == 2 or (n_eval > 2 and _rises(y[k], left[k], right[k], x - low, high - x)):
             high, j, side = x, k, min(side, 0) - 1
-            _copy(y, right)
+            copy(y, right)
         else:
             low, i, side = x, k, max(side, 0) + 1
-            _copy(y, left)
+            copy(y, left)
         x = high
         if n_eval > 1:
             step = _half_step(weighing, i, per_n) - _half_step(weighing, j, per_n)

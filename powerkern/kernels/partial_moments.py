@@ -12,6 +12,7 @@ from typing import NamedTuple
 from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
 from powerkern._typing import FloatArray
 from powerkern.kernels.family import log_offset
+from powerkern.kernels.floats import copy
 from powerkern.kernels.likelihood import N_MOMENTS, Logs, add_moments
 from powerkern.kernels.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
 from powerkern.kernels.scratch import WORK, Work, borrowed_work
@@ -75,7 +76,7 @@ def partial_moments_of_column(
         if at[k] == at[k]:
             add_moments(logs, scaling.both_signs, at[k], work.scratch)
             row = out[k * N_PARTIAL : (k + 1) * N_PARTIAL]
-            row[:N_MOMENTS] = work.scratch.moments[0]
+            copy(work.scratch.moments[0], row)
             row[JACOBIAN] = logs.jacobian
 
 

@@ -20,7 +20,6 @@ from powerkern._jit import (
     COLUMN32,
     COUNTS,
     LANES32,
-    ROWS,
     ROWS32,
     borrowed,
     in_lanes_of,
@@ -31,44 +30,51 @@ from powerkern._jit import (
     select,
     store,
 )
-from powerkern._typing import Float32Array, FloatArray
+from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary import exp, log
 from powerkern.kernels.floats import LARGEST
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.rectified import SortedColumn
 
-#: Mean width of the cells at first, and the width of those that are not divided any more.
-_WIDEST, _NARROWEST = 0.75, 0.045
+#: Mean width of the cells at first.
+_WIDEST = 0.75
+#: Cells as narrow as the first are divided only if the objective may be lower there than it is known to be by more than
+#: the second, and, unless it is that close to it at both ends, than the third times their width; the narrowest never.
+_NARROW, _HIDDEN, _STEEP, _LEVEL, _NARROWEST = 0.085, 0.003, 0.2, 1.5e-4, 0.01
 #: The first points as parts of a usual range: close where lambda of prestandardised columns mostly is.
 _FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54, 0.59, 0.66, 0.8, 1.0)
 #: Wider cells count as possibly lowest if they are as close to it as this: minima nearly as low are to be seen, too.
 _RESOLVED, _CLOSE = 0.13, 0.02
-#: Cells that are divided at once, and points at most.
-_AT_ONCE, MOST_POINTS = 4, 256
+#: Cells that are divided at once, points at most, and where the parts of a cell begin that is not divided.
+_AT_ONCE, MOST_POINTS, _WHOLE = 5, 384, -1
 #: Larger values count as this; logs of values beyond a change point, in the unit that they get: not above the first if
 #: the unit need not be larger by more than the second, lest values close to the change point lose digits.
 _LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
 #: The log of the largest float64.
 _LOG_LARGEST = 709.7
 
-# rows of `CellWork.points`: lambda, the objective, and what that is at least between it and the following point
+# rows of points: lambda, the objective, and what that is at least between it and the following point
 LMBDA, VALUE, FLOOR = range(3)
 # rows of `CellWork.column`
 _X, _LOGS, _SCORES = range(3)
 
 
 class CellWork(NamedTuple):
-    """Scratch: points, which point follows on which, and cells by the point below them."""
+    """Scratch of a search.
 
-    points: FloatArray  #: (3, MOST_POINTS)
-    following: npt.NDArray[np.int64]  #: (MOST_POINTS,)
-    queue: npt.NDArray[np.int64]  #: (2 MOST_POINTS,)
+    Each turn fills LANES32 lanes: the first ones with lambdas of the whole range, those after them with the parts of
+    cells that are divided. A cell, from one lambda to the next, goes by the lane that it begins in.
+    """
+
+    lanes: Float32Array  #: (3, MOST_POINTS): lambda, the objective, and what it is at least up to the following lane
+    begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): where the parts of a cell begin that was divided
+    end: npt.NDArray[np.int64]  #: and end
+    queue: npt.NDArray[np.int64]  #: (MOST_POINTS,): cells that may be divided
     column: Float32Array  #: (3, n): the column and its scores in float32
     y: Float32Array  #: LANES32 (n + 1): transforms, then residuals in units of the constant of the bisquare
-    lanes: Float32Array  #: (3, LANES32): like `points`, those that are evaluated
 
 
-CELL_WORK = named_tuple(CellWork, ROWS, COUNTS, COUNTS, ROWS32, COLUMN32, ROWS32)
+CELL_WORK = named_tuple(CellWork, ROWS32, COUNTS, COUNTS, COUNTS, ROWS32, COLUMN32)
 
 
 class QQObjective(NamedTuple):
@@ -84,18 +90,16 @@ class QQObjective(NamedTuple):
 
 def new_cell_work(n: int) -> CellWork:
     """The arrays of `CellWork` for columns of up to `n` values."""
-    following, queue = np.empty(MOST_POINTS, dtype=np.int64), np.empty(2 * MOST_POINTS, dtype=np.int64)
-    column, y = np.empty((3, n), dtype=np.float32), np.ones(LANES32 * (n + 1), dtype=np.float32)
-    return CellWork(np.empty((3, MOST_POINTS)), following, queue, column, y, np.empty((3, LANES32), dtype=np.float32))
+    lanes, column = np.empty((3, MOST_POINTS), dtype=np.float32), np.empty((3, n), dtype=np.float32)
+    begin, end, queue = (np.empty(MOST_POINTS, dtype=np.int64) for _ in range(3))
+    return CellWork(lanes, begin, end, queue, column, np.ones(LANES32 * (n + 1), dtype=np.float32))
 
 
 @kernel
 def borrowed_cells(work: CellWork) -> CellWork:
     """The same, for passing on."""
-    points, following, queue, column, y, lanes = work
-    return CellWork(
-        borrowed(points), borrowed(following), borrowed(queue), borrowed(column), borrowed(y), borrowed(lanes)
-    )
+    lanes, begin, end, queue, column, y = work
+    return CellWork(borrowed(lanes), borrowed(begin), borrowed(end), borrowed(queue), borrowed(column), borrowed(y))
 
 
 @kernel
@@ -136,109 +140,140 @@ def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, firs
 
 
 @kernel
-def search_cells(qq: QQObjective, low: float, high: float, work: CellWork) -> int:
+def search_cells(qq: QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
     """Evaluate the objective wherever it may be lowest from `low` to `high`; returns the number of points.
 
-    They are in `work.points`, in the order of `work.following`, from point 0 to the one that -1 follows on.
+    Rows of `points`, which has room for MOST_POINTS, are filled from low to high: lambda, the objective there, and what
+    it is at least up to the following point.
     """
     queue = work.queue
-    n_points, lowest = _first_points(qq, low, high, work)
-    first, last = 0, n_points - 1  # of the queue
-    while n_points + LANES32 <= MOST_POINTS:
+    n_first, lowest = _first_turns(qq, low, high, work)
+    n_lanes, first, last = n_first, 0, _add_open(0, n_first, lowest, 0, work)
+    while n_lanes + LANES32 <= MOST_POINTS:
         n_open = 0
         while first < last and n_open < _AT_ONCE:
-            cell = queue[first]
+            queue[n_open] = queue[first]  # where cells were taken from there is room
+            n_open += _is_open(queue[first], lowest, work)
             first += 1
-            if _is_open(work, cell, lowest):
-                queue[n_open] = cell  # where cells were taken from there is room
-                n_open += 1
         if n_open == 0:
             break
-        size = LANES32 // n_open
-        for k in range(LANES32):
-            _place(work, queue[min(k // size, n_open - 1)], k, (k % size) / (size - 1.0))
-        _evaluate(qq, work)
-        for k in range(n_open):
-            lowest = min(lowest, _link(queue[k], n_points, k * size, size - 2, last, work))
-            n_points += size - 2
-            last += size - 1
-    return n_points
-
-
-@inlined
-def _place(work: CellWork, cell: int, k: int, part: float) -> None:
-    """Let lane k be that part of the way through a cell."""
-    low, high = work.points[LMBDA, cell], work.points[LMBDA, work.following[cell]]
-    work.lanes[LMBDA, k] = low + part * (high - low)
+        _divide(queue[:n_open], n_lanes, work)
+        lowest = min(lowest, _evaluate(qq, n_lanes, work))
+        for i in range(n_open):
+            if i == n_open - 1 or queue[i + 1] != queue[i] + 1:
+                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # what follows is elsewhere
+        last = _add_open(n_lanes, n_lanes + LANES32, lowest, last, work)
+        n_lanes += LANES32
+    return _write_points(low, high, n_first, points, work)
 
 
 @kernel
-def _first_points(qq: QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
-    """The points at first, cells between them in the queue; returns how many points, and the lowest value."""
-    cells, points = LANES32 - 1, work.points
+def _first_turns(qq: QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
+    """Lanes that cover the whole range; returns how many, and the lowest value."""
+    cells, lowest = LANES32 - 1, math.inf
     n_blocks = min(int((high - low) / _WIDEST) // cells + 1, MOST_POINTS // (2 * LANES32))
-    lowest = math.inf
     for block in range(n_blocks):
         for k in range(LANES32):
             part = (block * cells + k) / (n_blocks * cells) if n_blocks > 1 else _FIRST[k]
-            work.lanes[LMBDA, k] = low + (high - low) * part
-        _evaluate(qq, work)
-        for k in range(LANES32):
-            p = block * cells + k
-            for row in range(3):
-                points[row, p] = work.lanes[row, k]
-            work.following[p], work.queue[p] = p + 1, p
-            lowest = min(lowest, points[VALUE, p])
-    n_points = n_blocks * cells + 1
-    points[LMBDA, 0], points[LMBDA, n_points - 1], work.following[n_points - 1] = low, high, -1
-    return n_points, lowest
+            work.lanes[LMBDA, block * LANES32 + k] = low + (high - low) * part
+        lowest = min(lowest, _evaluate(qq, block * LANES32, work))
+        work.lanes[FLOOR, block * LANES32 + cells] = math.inf
+    return n_blocks * LANES32, lowest
 
 
 @inlined
-def _is_open(work: CellWork, cell: int, lowest: float) -> bool:
-    """Whether the objective may be lowest inside a cell, and that is not narrow."""
-    width = work.points[LMBDA, work.following[cell]] - work.points[LMBDA, cell]
-    margin = _CLOSE if width > _RESOLVED else 0.0
-    return bool(width > _NARROWEST and work.points[FLOOR, cell] < lowest + margin)
+def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
+    """Whether the objective may be lowest inside a cell, and that is to be divided."""
+    lanes = work.lanes
+    width, rise = lanes[LMBDA, cell + 1] - lanes[LMBDA, cell], lanes[FLOOR, cell] - lowest
+    is_level = max(lanes[VALUE, cell], lanes[VALUE, cell + 1]) < lowest + _LEVEL
+    hidden = _HIDDEN if is_level else max(_HIDDEN, _STEEP * width)
+    limit = -hidden if width <= _NARROW else 0.0 if width <= _RESOLVED else _CLOSE
+    return bool((rise < limit) & (width > _NARROWEST))
 
 
-@inlined
-def _link(cell: int, new: int, lane: int, count: int, last: int, work: CellWork) -> float:
-    """Put `count` new points, after that lane, into a cell, and the cells between them at the end of the queue.
+@kernel
+def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
+    """Put cells from one lane to another that are open at the end of the queue; returns where that is then."""
+    for cell in range(start, stop - 1):
+        work.queue[last] = cell
+        last += _is_open(cell, lowest, work)
+    return last
 
-    Returns the lowest of their values.
+
+@kernel
+def _divide(cells: IntArray, start: int, work: CellWork) -> None:
+    """Divide cells into even parts, in lanes from `start` on; cells that follow on each other share one."""
+    lmbdas, n_runs = work.lanes[LMBDA], 1
+    for i in range(1, cells.size):
+        n_runs += cells[i] != cells[i - 1] + 1
+    each = (LANES32 - n_runs) // cells.size
+    more = LANES32 - n_runs - each * cells.size
+    lane = start - 1
+    for i in range(cells.size):
+        cell, n_parts = cells[i], each + (i < more)
+        low, high = lmbdas[cell], lmbdas[cell + 1]
+        if i == 0 or cell != cells[i - 1] + 1:
+            lane += 1
+            lmbdas[lane] = low
+        work.begin[cell], work.end[cell] = lane, lane + n_parts
+        for part in range(1, n_parts):
+            lmbdas[lane + part] = low + (high - low) * (part / n_parts)
+        lane += n_parts
+        lmbdas[lane] = high
+
+
+@kernel
+def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
+    """All lanes in ascending order, those of a cell divided in its place; returns how many."""
+    lanes, begin, pending = work.lanes, work.begin, work.queue
+    n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
+    while True:
+        points[LMBDA, n_points], points[VALUE, n_points] = lanes[LMBDA, lane], lanes[VALUE, lane]
+        while lane < stop and begin[lane] >= 0:
+            pending[n_pending], pending[n_pending + 1] = lane + 1, stop
+            n_pending += 2
+            lane, stop = begin[lane], work.end[lane]
+        points[FLOOR, n_points] = lanes[FLOOR, lane]
+        n_points += 1
+        if lane == stop:
+            break
+        lane += 1
+        while lane == stop and n_pending > 0:
+            n_pending -= 2
+            lane, stop = pending[n_pending], pending[n_pending + 1]
+        if lane == stop and stop + 1 < n_first:
+            lane, stop = stop + 1, stop + LANES32
+    points[LMBDA, 0], points[LMBDA, n_points - 1] = low, high
+    return n_points
+
+
+@kernel
+def _evaluate(qq: QQObjective, start: int, work: CellWork) -> float:
+    """The objective at all lanes of a turn, infinite where it is not defined, and what it is at least between them.
+
+    Returns the lowest.
     """
-    end, before, lowest = work.following[cell], cell, math.inf
-    for part in range(count + 1):
-        work.points[FLOOR, before] = work.lanes[FLOOR, lane + part]
-        work.queue[last + part] = before
-        after = new + part if part < count else end
-        work.following[before] = after
-        if part < count:
-            work.points[LMBDA, after] = work.lanes[LMBDA, lane + part + 1]
-            work.points[VALUE, after] = work.lanes[VALUE, lane + part + 1]
-            lowest = min(lowest, work.points[VALUE, after])
-        before = after
+    lanes, y, stop = work.lanes, work.y, start + LANES32
+    lmbdas, values = lanes[LMBDA, start:stop], lanes[VALUE, start:stop]
+    qq_objectives(qq.column, qq.rises, None, qq.scores, qq.rule, qq.huber_k, qq.c, lmbdas, y, values)
+    at = load(values, (0,))
+    store(values, (0,), select(at < math.inf, at, math.inf))
+    _write_floors(y, qq.column.n, lanes, start)
+    lowest = math.inf
+    for k in range(LANES32):
+        work.begin[start + k] = _WHOLE
+        lowest = min(lowest, values[k])
     return lowest
 
 
 @kernel
-def _evaluate(qq: QQObjective, work: CellWork) -> None:
-    """The objective at all lanes, infinite where it is not defined, and what it is at least between them."""
-    lanes, y = work.lanes, work.y
-    qq_objectives(qq.column, qq.rises, None, qq.scores, qq.rule, qq.huber_k, qq.c, lanes[LMBDA], y, lanes[VALUE])
-    values = load(lanes, (VALUE, 0))
-    store(lanes, (VALUE, 0), select(values < math.inf, values, math.inf))
-    _write_floors(y, qq.column.n, lanes)
-
-
-@kernel
-def _write_floors(y: Float32Array, n: int, lanes: Float32Array) -> None:
+def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
     """The objective if every residual is the one closest to 0 of those in two neighboring lanes; of a NaN, 0."""
-    near = in_lanes_of(load(lanes, (VALUE, 0)), 0.0)
+    near = in_lanes_of(load(lanes, (VALUE, start)), 0.0)
     for i in range(n):
         a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
         x, z = a * a, b * b
         u = 1.0 - select(a * b > 0.0, select(x < z, x, z), 0.0)
         near += select(u > 0.0, u * u * u, 0.0)
-    store(lanes, (FLOOR, 0), 1.0 - near * (1.0 / n))
+    store(lanes, (FLOOR, start), 1.0 - near * (1.0 / n))

@@ -53,7 +53,7 @@ from powerkern.kernels.counts import (
 )
 from powerkern.kernels.elementary import exp, log, log1p
 from powerkern.kernels.family import is_mirrored, lowest
-from powerkern.kernels.floats import EPS
+from powerkern.kernels.floats import EPS, copy
 from powerkern.kernels.huber import sd_within
 from powerkern.kernels.logs import centered_log
 from powerkern.kernels.mle import fit_column, fit_weighted_column
@@ -671,7 +671,7 @@ def _finish(
     write_range(row, _total_weight(weight, x.size), x[0], x[-1])
     row[NLL], row[LMBDA0], row[CENTER] = nll, found.lmbda / prescaling.power, prescaling.center
     row[OBJECTIVE] = found.value
-    row[DIVISOR] = prescaling.divisor if below > 0.0 else 1.0
+    row[DIVISOR] = _divisor(below, prescaling)
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
     if options.criterion == CARROLL:
@@ -705,7 +705,7 @@ def scale_correction(n_kept: float, share: float, options: Options) -> float:
 def _keeps_far_tail(at: Sorted, lmbda: float, kept: Kept, options: Options) -> bool:
     """Whether all values on one side were kept, and many of them are far out on the transform rectified there."""
     n = at.column.n
-    if kept.start > 0 and kept.stop < n:
+    if kept.stop <= kept.start or (kept.start > 0 and kept.stop < n):
         return False
     transform_sorted(at.column, lmbda, BOTH, at.y)
     y = at.y[:n]
@@ -732,6 +732,12 @@ def _value_weight(counts: Counts | None) -> float:
     if counts is None:
         return 1.0
     return counts.unit / counts.factor
+
+
+@kernel
+def _divisor(below: float, prescaling: _Prescaling) -> float:
+    """What values of the column are divided by; that of Box-Cox leaves lambda as it is."""
+    return prescaling.divisor if below > 0.0 else 1.0
 
 
 @kernel
@@ -875,7 +881,7 @@ def _write_lane(
 @kernel
 def _objectives(
     x: FloatArray,
-    weight: FloatArray | None,
+    weight: FloatArray,
     family: int,
     options: Options,
     route: float,
@@ -934,27 +940,8 @@ def fit_weighted_columns(
         fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, each, out[j], -1)
 
 
-@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
-def objective_columns(
-    columns: FloatArray,
-    family: int,
-    options: Options,
-    routes: FloatArray,
-    lmbdas: FloatArray,
-    work: RobustWork,
-    out: FloatArray,
-) -> None:
-    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
-
-    Routes of their fits tell from which of two starts these came.
-    """
-    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
-    for j in range(columns.shape[0]):
-        _objectives(columns[j], None, family, options, routes[j], lmbdas, each, out[j])
-
-
 @entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
-def weighted_objective_columns(
+def objective_columns(
     columns: FloatArray,
     weights: FloatArray,
     family: int,
@@ -964,7 +951,11 @@ def weighted_objective_columns(
     work: RobustWork,
     out: FloatArray,
 ) -> None:
-    """`objective_columns` with the weights of the values, as for `fit_weighted_columns`."""
+    """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
+
+    With the weights of the values, as for `fit_weighted_columns`. Routes of their fits tell from which of two starts
+    these came.
+    """
     each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
         _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, each, out[j])
@@ -992,11 +983,11 @@ def cut_column(
     out: FloatArray,
 ) -> None:
     """What of a sorted column with weights is kept at a lambda of the data, and its transform, rectified by `rule`."""
-    work, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
-    prescaling, every = _prepared(x, weight, family, options, work)
+    each, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
+    prescaling, every = _prepared(x, weight, family, options, each)
     at = lmbda * prescaling.power
     kept = _kept(every, at, rule, options)
-    y[:] = every.y[: x.size]
+    copy(every.y[: x.size], y)
     reach = options.cutoff * kept.scale
     column = every.column
     out[CUT_LOW] = _value_of(rectified_log_at(kept.loc - reach, column, at, rule), column.below, prescaling)
@@ -1005,5 +996,5 @@ def cut_column(
     factor = unit_of(every.counts) / _value_weight(every.counts)
     out[CUT_BEFORE], out[CUT_AFTER] = (before + kept.below) / factor, (after + kept.above) / factor
     out[CUT_LOC], out[CUT_SCALE] = kept.loc, kept.scale
-    out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, prescaling.divisor if column.below > 0.0 else 1.0
-    out[CUT_TAIL] = 1.0 if kept.stop > kept.start and _keeps_far_tail(every, at, kept, options) else 0.0
+    out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, _divisor(column.below, prescaling)
+    out[CUT_TAIL] = _keeps_far_tail(every, at, kept, options)

@@ -218,7 +218,7 @@ def _by_bands(
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     some_dear = is_dear(0.0)  # so for any transform with dear columns; for others the compiler leaves all of it out
     apart = _room_apart(n_constants, some_dear)
-    times = 1 if lines.upright else _course_of(lines, grid.width).times
+    times = 1 if lines.upright else max(1, SHORTEST_ROW // p)  # as many as may be joined
     n_dear, of, values = 0, -1, 0
     while values < _CALL_VALUES:
         k = fetch_add(where, NEXT, 1)
@@ -235,7 +235,7 @@ def _by_bands(
             if course.joined and not part.upright:
                 _repeat(c, p, course.width)
             if some_dear:
-                n_dear = _find_dear(is_dear, fields[F_LMBDA, left:right], times, lines, c, apart)
+                n_dear = _find_dear(is_dear, fields[F_LMBDA, left:right], course, lines, c, apart)
         _along_lines(transform, dear, part, course, c, spare, column, found[EXTREME, left:right], apart, n_dear)
         values += max(1, bottom - top) * (right - left)
 
@@ -332,9 +332,9 @@ class _Apart(NamedTuple):
 def _room_apart(n_constants: int, needed: bool) -> _Apart:
     """Room for a line and what still waited before it, and a vector; none if it is not `needed`."""
     most = BAND + ROW_BLOCK + LANES if needed else 0
-    whole, lots = np.empty((3, most), np.int64), np.empty((2, n_constants, most))
-    others = np.empty((_N_SPARE + 1, most))
-    return _Apart(whole[0], whole[1], lots[0], others[_N_SPARE], lots[1], whole[2], others)
+    whole, room = np.empty((3, most), np.int64), np.empty((2 * n_constants + _N_SPARE + 1, most))
+    lots, spare = room[n_constants:], room[2 * n_constants :]
+    return _Apart(whole[0], whole[1], room, spare[_N_SPARE], lots[:n_constants], whole[2], spare)
 
 
 class _Course(NamedTuple):
@@ -372,8 +372,7 @@ def _along_lines(
     In `spare` is room for a block's transform and for its values, in `column` for constants of upright lines.
     """
     widest_vectors()
-    out, upright, height = borrowed(lines.out), lines.upright, lines.height
-    total = height * extreme.size
+    out, upright, height, total = borrowed(lines.out), lines.upright, lines.height, lines.height * extreme.size
     packed = borrowed(spare[_N_SPARE].view(lines.x.dtype))
     waiting = at = 0
     for line in range(course.n_lines):
@@ -419,10 +418,12 @@ def _where_it_lies(lines: _Lines, course: _Course, line: int, place: int, n: int
 
 
 @inlined
-def _find_dear(is_dear: _IsDear, lmbdas: FloatArray, times: int, lines: _Lines, c: FloatArray, apart: _Apart) -> int:
-    """List the dear columns of a line that has all columns so many times; returns how many there are."""
+def _find_dear(
+    is_dear: _IsDear, lmbdas: FloatArray, course: _Course, lines: _Lines, c: FloatArray, apart: _Apart
+) -> int:
+    """List the dear columns of a line; returns how many there are."""
     n = 0
-    for k in range(times):
+    for k in range(1 if lines.upright else course.times):
         for j in range(lmbdas.size):
             if is_dear(lmbdas[j]):
                 place = k * lmbdas.size + j

@@ -46,7 +46,7 @@ from powerkern._status import Route, Status
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.elementary import exp, expm1, log, log1p, log_normal
 from powerkern.kernels.family import log_offset, lowest
-from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL, ordered
+from powerkern.kernels.floats import EPS, LARGEST, SMALLEST_NORMAL, copy, ordered
 from powerkern.kernels.interval import interval_of
 from powerkern.kernels.likelihood import BLOCK, Logs, Scratch
 from powerkern.kernels.logs import MAGNITUDE, SIGN, Scan, centered_log, offset_log, scan
@@ -437,7 +437,7 @@ def _weights_inside(x: FloatArray, weight: FloatArray, grid: FloatArray, out: Fl
     low, high, has_bins = grid[G_MIN], grid[G_MAX], grid[G_BINS] > 0.0
     out[:] = 1.0
     if weight.size > 0:
-        out[:] = weight
+        copy(weight, out)
     beyond = 0
     for i in range(x.size):
         inside = has_bins & (x[i] >= low) & (x[i] <= high)
