@@ -99,7 +99,7 @@ class ShortColumns(InTurns):
 
     params = ([*ESTIMATORS, "ks", "ppcc"], [20, 50, 300])
     param_names = ("estimator", "n")
-    values = 100_000
+    values = 1_000_000
 
     def setup(self, estimator: str, n: int) -> None:
         self.short, self.long = contaminated(n, self.values // n), contaminated(10_000, self.values // 10_000)
