@@ -95,7 +95,7 @@ def test_objective_is_the_curve_at_the_start_and_none_is_lower(family, estimator
     X = data(n=120, seed=4)
     fit = fitted(X, family, estimator)
     at_start = [fit.objective_curve(lmbda)[j] for j, lmbda in enumerate(fit.lmbda0)]
-    np.testing.assert_allclose(fit.objective, at_start, rtol=1e-12, atol=3e-9 if "rewml" in estimator else 1e-14)
+    np.testing.assert_allclose(fit.objective, at_start, rtol=1e-12, atol=1e-14)
     grid = fit.objective_curve(np.linspace(-3.0, 4.0, 141))
     assert (grid.min(axis=1) >= fit.objective - 1e-9).all()
 

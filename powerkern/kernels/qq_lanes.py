@@ -196,7 +196,8 @@ def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
 
 
 @kernel
-def _plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """The sum of ``1 - rho`` over all values, in whose places their residuals are put, in units of c."""
     near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
     per_c = in_lanes_of(loc, 1.0 / c)
     for i in range(1, n, 2):
@@ -216,7 +217,7 @@ def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, loc: Lanes, per_scale
     return u * u * u
 
 
-@for_none(_plain_nearness)
+@for_none(plain_nearness)
 def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """The sum of ``1 - rho`` over all values, see `powerkern.kernels.qq`."""
     near = in_lanes_of(loc, 0.0)

@@ -41,7 +41,7 @@ from powerkern.kernels.loc_scale import MAD_FACTOR
 from powerkern.kernels.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.one_pass_sums import moments_at
-from powerkern.kernels.qq_lanes import plain_mad
+from powerkern.kernels.qq_lanes import plain_mad, plain_nearness
 from powerkern.kernels.rectified import SortedColumn
 
 #: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
@@ -238,10 +238,21 @@ def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lane
 
 
 @kernel
-def refit(eight: Eight, n_columns: int, shape: Shape, k: float, cutoff: float, n_turns: int, rectified: bool) -> None:
+def refit(
+    eight: Eight,
+    n_columns: int,
+    shape: Shape,
+    scores: FloatArray,
+    k: float,
+    c: float,
+    cutoff: float,
+    n_turns: int,
+    rectified: bool,
+) -> None:
     """Fit the columns put aside, from their starts, `n_turns` times unless the values kept settle before.
 
-    `k` is Huber's constant. The first values kept are those within the cut-off of the `rectified` transform.
+    `k` is Huber's constant, `c` that of the bisquare. The first values kept are those within the cut-off of the
+    `rectified` transform, which is what the search has looked at: the objective at the start is that of its residuals.
     """
     widest_vectors()
     fields, y, none, zero = eight.fields, eight.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
@@ -263,6 +274,9 @@ def refit(eight: Eight, n_columns: int, shape: Shape, k: float, cutoff: float, n
         _keep(fields, CUT_SCALE, open_, scale)
         _keep(fields, CUT_AT, open_, lmbda)
         _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
+        if turn == 0:
+            near = plain_nearness(None, y, scores, c, loc, 1.0 / (c * scale))
+            store(fields, (VALUE, 0), 1.0 - near * (1.0 / shape.n))
         settled = settled | (open_ & (new_first == first) & (new_last == last))
         open_ = open_ & ~settled
         if any_lane(open_):

@@ -123,6 +123,7 @@ from powerkern.kernels.robust_search import (
     Sorted,
     Start,
     best_window,
+    by_lanes,
     change_ranks,
     find_start,
     huber_of,
@@ -480,6 +481,9 @@ def _fitted(
         if _is_unfitted(row, kept) or not (options.cellwise and widened):
             break
     row[N_EVAL] = n_eval
+    if by_lanes(every, chosen):  # what the search says is that of a cubic, or of a parabola
+        value = objective(every, found.lmbda, chosen)
+        found = Start(found.lmbda, found.n_eval, found.n_rivals, found.inside, value)
     if row[STATUS] == _OK and (not found.inside or (options.cellwise and widened)):
         row[STATUS] = _NOT_CERTIFIED
     return found, chosen, kept
@@ -771,7 +775,8 @@ def _limit(x: FloatArray, last: int, bound: float, side: float) -> float:
 @kernel
 def _suits_lanes(n: int, options: Options) -> bool:
     """Whether columns of n values are fitted side by side."""
-    return n <= ALL and options.criterion == QQ and not options.cellwise and options.n_reweight != 0
+    suited = n <= ALL and options.criterion == QQ and not options.cellwise and options.n_reweight != 0
+    return suited and (options.first_rule == NOT_RECTIFIED) == (options.rule == NOT_RECTIFIED)
 
 
 @kernel
@@ -823,20 +828,37 @@ def _fit_equally_long(
                 work.eight.fields[refits.ROW, lane] = j
                 n_aside += 1
         if n_aside == LANES or (n_aside > 0 and j == columns.shape[0] - 1):
-            _fit_aside(columns, n, n_aside, family, options, work.eight, out)
+            _fit_aside(columns, n, n_aside, family, options, work.scores, work.eight, out)
             n_aside = 0
 
 
 @kernel
 def _fit_aside(
-    columns: FloatArray, n: int, n_aside: int, family: int, options: Options, eight: refits.Eight, out: FloatArray
+    columns: FloatArray,
+    n: int,
+    n_aside: int,
+    family: int,
+    options: Options,
+    scores: FloatArray,
+    eight: refits.Eight,
+    out: FloatArray,
 ) -> None:
     """Fit the columns put aside, of n values, or leave them."""
     below = 2.0 if is_mirrored(family) else 0.0
     lower, upper = change_ranks(None, n, options)
     n_turns = _MAX_TURNS if options.n_reweight == UNTIL_SETTLED else options.n_reweight
     rectified = options.first_rule != NOT_RECTIFIED
-    refits.refit(eight, n_aside, refits.Shape(n, lower, upper, below), HUBER_K, options.cutoff, n_turns, rectified)
+    refits.refit(
+        eight,
+        n_aside,
+        refits.Shape(n, lower, upper, below),
+        scores[:n],
+        HUBER_K,
+        options.c,
+        options.cutoff,
+        n_turns,
+        rectified,
+    )
     correction = 1.0 / sd_within(options.cutoff)
     for lane in range(n_aside):
         j = int(eight.fields[refits.ROW, lane])

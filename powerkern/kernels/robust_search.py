@@ -455,8 +455,8 @@ def _scan(at: Sorted, low: float, high: float, options: Options, work: RobustWor
     That is finer, about the lowest point (where cells are divided there is no need of it); or it goes on outwards from
     the end of the interval where the lowest point is, in doubling steps: R's conventions take the interval as it is.
     """
-    by_lanes = _by_lanes(at, options)
-    if by_lanes:
+    side_by_side = by_lanes(at, options)
+    if side_by_side:
         n_points = _scan_points(at.counts, at.scores, at, low, high, options, work)
     else:
         n_points = _on_grid(at, low, high, 1, options, work)
@@ -465,13 +465,13 @@ def _scan(at: Sorted, low: float, high: float, options: Options, work: RobustWor
     n_cells = _add_minima(points, values, floors, options.cellwise, work.cells, 1)
     lowest, origin = values[best], points[best]
     outwards = not options.cellwise and best in (0, n_points - 1)
-    if by_lanes and not outwards:
+    if side_by_side and not outwards:
         return GridScan(n_cells, n_points, True)
     step = (high - low) / _n_steps(low, high) * (1.0 if best > 0 else -1.0)
-    n_second = _OUTWARD_LANES if by_lanes else _N_SECOND
+    n_second = _OUTWARD_LANES if side_by_side else _N_SECOND
     points, values, floors = work.grid[0, :n_second], work.grid[1, :n_second], work.grid[2, :n_second]
     for k in range(n_second):
-        if by_lanes:  # from inside on: the lowest may be between
+        if side_by_side:  # from inside on: the lowest may be between
             points[k] = origin + step * (2.0**k * 0.25 - 1.0 if k > 0 else -1.0)
         elif outwards:
             points[k] = origin + step * (2.0**k * 0.5 - 1.0)
@@ -501,7 +501,7 @@ def _n_steps(low: float, high: float) -> int:
 def _on_grid(at: Sorted, low: float, high: float, n_parts: int, options: Options, work: RobustWork) -> int:
     """Points of even steps, in `work.grid`, and how many."""
     last = _n_steps(low, high) * n_parts
-    n_points = (last // LANES + 1) * LANES if _by_lanes(at, options) else last + 1
+    n_points = (last // LANES + 1) * LANES if by_lanes(at, options) else last + 1
     for k in range(n_points):
         work.grid[0, k] = low + (high - low) / last * min(k, last)
     _evaluate(at, work.grid[0, :n_points], work.grid[1], work.grid[2], options)
@@ -525,7 +525,7 @@ def _scan_points(
 
 
 @kernel
-def _by_lanes(at: Sorted, options: Options) -> bool:
+def by_lanes(at: Sorted, options: Options) -> bool:
     """Whether the objective is evaluated at LANES lambdas at once."""
     return at.column.n <= ALL and options.search == GLOBAL and options.criterion == QQ and options.rule != CELLWISE
 
@@ -533,14 +533,14 @@ def _by_lanes(at: Sorted, options: Options) -> bool:
 @kernel
 def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatArray, options: Options) -> int:
     """The objective at all points, infinite where it is not defined, and what is likely near; returns the lowest."""
-    best, by_lanes = 0, _by_lanes(at, options)
-    if by_lanes:
+    best, side_by_side = 0, by_lanes(at, options)
+    if side_by_side:
         rises = 0.0, 0.0
         qq_objectives(
             at.column, rises, at.counts, at.scores, options.rule, HUBER_K, options.c, points, at.lanes, values
         )
     for k in range(points.size):
-        value = values[k] if by_lanes else objective(at, points[k], options)
+        value = values[k] if side_by_side else objective(at, points[k], options)
         values[k] = value if value == value else math.inf
         floors[k] = values[k] - _RIVAL
         if values[k] < values[best]:
@@ -592,9 +592,9 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = every if n <= SAMPLE or _by_lanes(every, options) else sampled(every, options, work)
+        sample = every if n <= SAMPLE or by_lanes(every, options) else sampled(every, options, work)
         scan = _scan(sample, low, high, options, work)
-        first = int(scan.n_cells > 1 and _by_lanes(sample, options))
+        first = int(scan.n_cells > 1 and by_lanes(sample, options))
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
         if n > ALL:
@@ -647,7 +647,7 @@ def _descend(
     for k in range(cells.shape[0]):
         bound = min(limit, best.value) + margin
         if cells[k, FLOOR] <= bound and not _is_known(cells, k):
-            if _by_lanes(at, options) and cells[k, VALUE] > -math.inf:
+            if by_lanes(at, options) and cells[k, VALUE] > -math.inf:
                 found = _narrowed(at, cells[k], xtol, bound, options, work.grid)
             else:
                 found = _minimum(at, cells[k, LOW], cells[k, HIGH], xtol, widest, options)
