@@ -171,7 +171,8 @@ def search_cells(qq: QQObjective, low: float, high: float, points: FloatArray, w
 def _first_turns(qq: QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
     """Lanes that cover the whole range; returns how many, and the lowest value."""
     cells, lowest = LANES32 - 1, math.inf
-    n_blocks = min(int((high - low) / _WIDEST) // cells + 1, MOST_POINTS // (2 * LANES32))
+    n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # more may be beyond integers
+    n_blocks = min(n_wide // cells + 1, MOST_POINTS // (2 * LANES32))
     for block in range(n_blocks):
         for k in range(LANES32):
             part = (block * cells + k) / (n_blocks * cells) if n_blocks > 1 else _FIRST[k]

@@ -95,6 +95,14 @@ def test_any_range(low, high):
     assert math.isfinite(points[VALUE].min())
 
 
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+@pytest.mark.parametrize("high", [1e19, 1e38, 1e308])
+def test_ranges_wider_than_integers(high):
+    points = searched("yeo-johnson", column("yeo-johnson", 9), QUARTILES, -high, high)
+    assert (points[LMBDA, 0], points[LMBDA, -1]) == (-high, high)
+    assert points.shape[1] > LANES32
+
+
 @pytest.mark.parametrize(
     "x",
     [
