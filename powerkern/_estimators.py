@@ -32,6 +32,7 @@ from powerkern.kernels.robust import (
     fit_sorted_columns,
     fit_weighted_columns,
     objective_columns,
+    weighted_objective_columns,
 )
 from powerkern.kernels.robust_search import (
     BRENT,
@@ -115,8 +116,12 @@ class Robust(NamedTuple):
 
         def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
             out = np.empty((len(columns), lmbdas.size))
-            every = np.ones(columns.shape) if weights is None else weights  # one entry serves both
-            objective_columns(columns, every, family, self.options, routes, lmbdas, scratch.weighted, out)
+            if weights is None:
+                objective_columns(columns, family, self.options, routes, lmbdas, scratch.plain, out)
+            else:
+                weighted_objective_columns(
+                    columns, weights, family, self.options, routes, lmbdas, scratch.weighted, out
+                )
             return out
 
         return column_figures(evaluate, values, lmbdas.size, n_threads)

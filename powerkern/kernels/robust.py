@@ -903,7 +903,7 @@ def _write_lane(
 @kernel
 def _objectives(
     x: FloatArray,
-    weight: FloatArray,
+    weight: FloatArray | None,
     family: int,
     options: Options,
     route: float,
@@ -962,10 +962,9 @@ def fit_weighted_columns(
         fit_sorted(columns[j, : _count(columns[j])], weights[j], family, options, each, out[j], -1)
 
 
-@entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
+@entry((ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
 def objective_columns(
     columns: FloatArray,
-    weights: FloatArray,
     family: int,
     options: Options,
     routes: FloatArray,
@@ -975,9 +974,25 @@ def objective_columns(
 ) -> None:
     """What the estimator minimises, of each sorted row of `columns` (as it is prestandardised) at each lambda.
 
-    With the weights of the values, as for `fit_weighted_columns`. Routes of their fits tell from which of two starts
-    these came.
+    Routes of their fits tell from which of two starts these came.
     """
+    each, columns, out = _borrowed(work), borrowed(columns), borrowed(out)
+    for j in range(columns.shape[0]):
+        _objectives(columns[j], None, family, options, routes[j], lmbdas, each, out[j])
+
+
+@entry((ROWS, ROWS, INTEGER, numbers_of(Options), COLUMN, COLUMN, _ROBUST_WORK, ROWS))
+def weighted_objective_columns(
+    columns: FloatArray,
+    weights: FloatArray,
+    family: int,
+    options: Options,
+    routes: FloatArray,
+    lmbdas: FloatArray,
+    work: RobustWork,
+    out: FloatArray,
+) -> None:
+    """`objective_columns` with the weights of the values, as for `fit_weighted_columns`."""
     each, columns, weights, out = _borrowed(work), borrowed(columns), borrowed(weights), borrowed(out)
     for j in range(columns.shape[0]):
         _objectives(columns[j], weights[j], family, options, routes[j], lmbdas, each, out[j])

@@ -19,7 +19,8 @@ OPTIONS = [
     {"n_reweight": 1},
     {"n_reweight": None},
     {"rectify": "one"},
-    {"first_weights": "plain", "n_reweight": 3},
+    {"n_reweight": 3},
+    {"estimator": "rewml-nr"},
     {"prestandardize": "median", "quantile": 0.9},
 ]
 
@@ -31,8 +32,8 @@ def one_by_one(columns, family, options, work, out):
         robust.fit_sorted(columns[j], None, family, options, each, out[j], -1)
 
 
-def rows(fit, columns, family, **options):
-    asked = ESTIMATORS["rewml"](**options).options
+def rows(fit, columns, family, estimator="rewml", **options):
+    asked = ESTIMATORS[estimator](**options).options
     out = np.full((len(columns), N_RESULTS), np.nan)
     fit(np.ascontiguousarray(columns), CODES[family], asked, robust_search.new_robust_work(columns.shape[1]), out)
     return out
