@@ -284,6 +284,18 @@ def _exp_tail_lanes(r: Lanes) -> Lanes:
 
 
 @inlined
+def lesser(x: Lanes, y: Lanes) -> Lanes:
+    """The smaller one in every lane; y if one of them is NaN."""
+    return select(x < y, x, y)
+
+
+@inlined
+def greater(x: Lanes, y: Lanes) -> Lanes:
+    """The larger one in every lane; y if one of them is NaN."""
+    return select(x > y, x, y)
+
+
+@inlined
 def _exp_lanes_parts32(t: Lanes) -> tuple[Lanes, Lanes]:
     t = select(t < _BOUND32, select(t > -_BOUND32, t, -_BOUND32), _BOUND32)
     shifted = t * _LOG2_E32 + _ROUND32

@@ -33,7 +33,7 @@ from powerkern._jit import (
 )
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import exp, expm1, expm1_lanes
+from powerkern.kernels.elementary import exp, expm1, expm1_lanes, greater
 from powerkern.kernels.erf import erf, erf_lanes
 from powerkern.kernels.family import log_offset
 from powerkern.kernels.floats import copy
@@ -235,11 +235,6 @@ class _Lanes(NamedTuple):
     parts: FloatArray
 
 
-@inlined
-def _greater(x: Lanes, y: Lanes) -> Lanes:
-    return select(x > y, x, y)
-
-
 @kernel
 def _transform_lanes(
     weighing: Weighing | None, logs: ScaledLogs, exponent: Lanes, y: FloatArray
@@ -250,7 +245,7 @@ def _transform_lanes(
     one_sign = border in (0, n)
     excess = nothing
     if not one_sign:
-        excess = _greater(exponent * d[n - 1], mirrored * d[0])
+        excess = greater(exponent * d[n - 1], mirrored * d[0])
         excess = select(excess > _MODERATE, excess, nothing)
     one, total = select(excess > 0.0, in_all_lanes(1.0), nothing), in_all_lanes(0.0)
     for side in range(2):
@@ -297,7 +292,7 @@ def _distance_lanes(weighing: Weighing | None, mean: Lanes, squares: Lanes, y: F
         z = (load(y, (_WIDTH * i + LANES,)) - mean) * per_scale
         departure = 0.5 + 0.5 * erf_lanes(z) - _middle(weighing, i, per_n)
         store(y, (_WIDTH * i + LANES,), departure)
-        worst = _greater(worst, abs(departure) + _half_step(weighing, i, per_n))
+        worst = greater(worst, abs(departure) + _half_step(weighing, i, per_n))
     return worst
 
 
@@ -340,8 +335,8 @@ def _floors_lanes(weighing: Weighing | None, y: FloatArray, n: int) -> tuple[Lan
     for i in range(n):
         last, this = load(y, (_WIDTH * i + LANES - 1,)), load(y, (_WIDTH * i + LANES,))
         least = select(abs(last) < abs(this), abs(last), abs(this)) + _half_step(weighing, i, per_n)
-        floor = _greater(floor, select(last * this > 0.0, least, in_all_lanes(0.0)))
-        change = _greater(change, abs(this - last))
+        floor = greater(floor, select(last * this > 0.0, least, in_all_lanes(0.0)))
+        change = greater(change, abs(this - last))
     for i in range(n):
         y[_WIDTH * i + LANES - 1] = y[_WIDTH * i + _WIDTH - 1]
     return floor, change

@@ -26,7 +26,7 @@ from powerkern._jit import (
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.counts import Counts, Nodes, inside_of, middle_positions, total_of
-from powerkern.kernels.elementary import exp_lanes, expm1_lanes
+from powerkern.kernels.elementary import exp_lanes, expm1_lanes, greater, lesser
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
 from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
@@ -39,18 +39,7 @@ _FLAT = 1e-16
 
 
 @inlined
-def _lesser(x: Lanes, y: Lanes) -> Lanes:
-    """The smaller one; y if one of them is NaN."""
-    return select(x < y, x, y)
-
-
-@inlined
-def _greater(x: Lanes, y: Lanes) -> Lanes:
-    return select(x > y, x, y)
-
-
-@inlined
-def _at(y: Floats, i: int) -> Lanes:
+def values_at(y: Floats, i: int) -> Lanes:
     """Order statistic number i, from 0."""
     return load(y, (width_of(y) * i,))
 
@@ -82,14 +71,14 @@ def qq_objectives(
 @kernel
 def _transform(column: SortedColumn, lmbda: Lanes, y: Floats) -> None:
     for side in range(2):
-        m = _off_0(lmbda if side else lmbda - column.below)
+        m = off_0(lmbda if side else lmbda - column.below)
         inverse = 1.0 / m
         for i in range(column.n_negative if side else 0, column.n if side else column.n_negative):
             store(y, (width_of(y) * i,), expm1_lanes(m * column.logs[i]) * inverse)
 
 
 @inlined
-def _off_0(m: Lanes) -> Lanes:
+def off_0(m: Lanes) -> Lanes:
     """An exponent that can be divided by."""
     return select(abs(m) < _FLAT, _FLAT, m)
 
@@ -102,21 +91,22 @@ def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda:
         _rectify_low_tail(column, lmbda, y)
     for side in range(1 if in_logs else 0, 2):
         k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
-        at, root = _at(y, k), exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
+        at = values_at(y, k)
+        root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
         flattened = lmbda < 1.0 if side else lmbda > 1.0
         for i in range(first, last):
             tangent = at + root * (column.x[i] - column.x[k]) * root
-            store(y, (width_of(y) * i,), select(flattened, tangent, _at(y, i)))
+            store(y, (width_of(y) * i,), select(flattened, tangent, values_at(y, i)))
 
 
 @kernel
 def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: Floats) -> None:
     """Tangents in the logs below the lower change point, for lambda > 0."""
     k = column.lower
-    at, slope = _at(y, k), exp_lanes(lmbda * column.logs[k])
+    at, slope = values_at(y, k), exp_lanes(lmbda * column.logs[k])
     flattened = lmbda > 0.0
     for i in range(k):
-        store(y, (width_of(y) * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), _at(y, i)))
+        store(y, (width_of(y) * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), values_at(y, i)))
 
 
 @kernel
@@ -135,8 +125,8 @@ def _objective(
         _rectify(column, rises, rule, lmbda, y)
     n = column.n
     lower, upper = middle_positions(counts, n)
-    center = _at(y, lower)
-    median = center + 0.5 * (_at(y, upper) - center)
+    center = values_at(y, lower)
+    median = center + 0.5 * (values_at(y, upper) - center)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
     loc = median + _pull(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
@@ -156,7 +146,7 @@ def _objective(
 @inlined
 def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
     """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
-    d = _lesser(abs(_at(y, i) - loc), reach)
+    d = lesser(abs(values_at(y, i) - loc), reach)
     return _times(counts, i, d * d)
 
 
@@ -164,19 +154,19 @@ def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) 
 def _pull(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
     """How far one step of Huber's location goes from the median."""
     total, weight, first, last = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), 0, n
-    while first < last and any_lane(median - _at(y, first) > reach):
-        pull, w = _clipped(_at(y, first) - median, reach)
+    while first < last and any_lane(median - values_at(y, first) > reach):
+        pull, w = _clipped(values_at(y, first) - median, reach)
         total, weight, first = total + _times(counts, first, pull), weight + _times(counts, first, w), first + 1
-    while first < last and any_lane(_at(y, last - 1) - median > reach):
+    while first < last and any_lane(values_at(y, last - 1) - median > reach):
         last -= 1
-        pull, w = _clipped(_at(y, last) - median, reach)
+        pull, w = _clipped(values_at(y, last) - median, reach)
         total, weight = total + _times(counts, last, pull), weight + _times(counts, last, w)
     others = in_lanes_of(median, 0.0)
     for i in range(first + 1, last, 2):
-        total += _times(counts, i - 1, _at(y, i - 1) - median)
-        others += _times(counts, i, _at(y, i) - median)
+        total += _times(counts, i - 1, values_at(y, i - 1) - median)
+        others += _times(counts, i, values_at(y, i) - median)
     if (last - first) & 1:
-        total += _times(counts, last - 1, _at(y, last - 1) - median)
+        total += _times(counts, last - 1, values_at(y, last - 1) - median)
     return (total + others) / (weight + inside_of(counts, first, last))
 
 
@@ -211,9 +201,9 @@ def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes
 @inlined
 def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """1 - rho of value number i, in whose place its residual is put."""
-    t = (_at(y, i) - loc) * per_scale_and_c - scores[i] * per_c
+    t = (values_at(y, i) - loc) * per_scale_and_c - scores[i] * per_c
     store(y, (width_of(y) * i,), t)
-    u = 1.0 - _lesser(t * t, 1.0)  # a NaN counts as infinitely far
+    u = 1.0 - lesser(t * t, 1.0)  # a NaN counts as infinitely far
     return u * u * u
 
 
@@ -223,8 +213,8 @@ def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per
     near = in_lanes_of(loc, 0.0)
     row, score, spread, weight = nodes
     for k in range(row.size):
-        t = (_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
-        u = 1.0 - _lesser(t * t, 1.0)
+        t = (values_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
+        u = 1.0 - lesser(t * t, 1.0)
         near += weight[k] * (u * (u * u + (3.0 / (c * c)) * spread[k] * (4.0 - 5.0 * u)))
     return near
 
@@ -245,7 +235,7 @@ def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
     """The least distance from the point within which there is a share of the weight, given by its partners."""
     nearest, low = in_lanes_of(point, math.inf), 0
     while low < partner.size and partner[low] < partner.size:
-        nearest = _lesser(_greater(point - _at(y, low), _at(y, partner[low]) - point), nearest)
+        nearest = lesser(greater(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
         low += 1
     return nearest
 
@@ -255,11 +245,11 @@ def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
     """Median distance of n values, ascending in each lane, from a point."""
     rank = (n + 1) >> 1
     nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
-    last = _at(y, rank - 1)
+    last = values_at(y, rank - 1)
     for low in range(n - rank):
-        below = point - _at(y, low)
-        nearest = _lesser(_greater(below, last - point), nearest)
-        last = _at(y, low + rank)
-        following = _lesser(_greater(below, last - point), following)
-    nearest = _lesser(_greater(point - _at(y, n - rank), last - point), nearest)
+        below = point - values_at(y, low)
+        nearest = lesser(greater(below, last - point), nearest)
+        last = values_at(y, low + rank)
+        following = lesser(greater(below, last - point), following)
+    nearest = lesser(greater(point - values_at(y, n - rank), last - point), nearest)
     return nearest if n & 1 else 0.5 * (nearest + following)

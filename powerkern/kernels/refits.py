@@ -34,22 +34,20 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import exp_lanes, expm1_lanes
+from powerkern.kernels.elementary import exp_lanes, expm1_lanes, greater, lesser
 from powerkern.kernels.floats import EPS
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
 from powerkern.kernels.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.one_pass_sums import moments_at
-from powerkern.kernels.qq_lanes import plain_mad, plain_nearness
+from powerkern.kernels.qq_lanes import off_0, plain_mad, plain_nearness, values_at
 from powerkern.kernels.rectified import SortedColumn
 
 #: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
 FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
 #: Fewer values kept than this have an optimum at the edge of what is certified.
 _FEWEST = 3.0
-#: An exponent closer to 0 counts as this: it can be divided by.
-_FLAT = 1e-16
 #: The exponentials of `powerkern.kernels.elementary` for lanes are exact in this range.
 _LARGEST_LOG = 690.0
 
@@ -108,32 +106,11 @@ def copy_to_lane(column: SortedColumn, lane: int, eight: Eight) -> None:
 # --- transforms -----------------------------------------------------------------------------------------
 
 
-@inlined
-def _at(y: FloatArray, i: int) -> Lanes:
-    """Order statistic number i, from 0."""
-    return load(y, (LANES * i,))
-
-
-@inlined
-def _off_0(m: Lanes) -> Lanes:
-    return select(abs(m) < _FLAT, _FLAT, m)
-
-
-@inlined
-def _lesser(x: Lanes, y: Lanes) -> Lanes:
-    return select(x < y, x, y)
-
-
-@inlined
-def _greater(x: Lanes, y: Lanes) -> Lanes:
-    return select(x > y, x, y)
-
-
 @kernel
 def _transform(eight: Eight, shape: Shape, lmbda: Lanes, rectified: bool, by_logs: Mask) -> None:
     """Transforms of all values, to `eight.y`; `by_logs`: where tangents to small values are in their logs."""
     widest_vectors()
-    y, m, m_below = eight.y[0], _off_0(lmbda), _off_0(lmbda - shape.below)
+    y, m, m_below = eight.y[0], off_0(lmbda), off_0(lmbda - shape.below)
     r, r_below = 1.0 / m, 1.0 / m_below
     for i in range(shape.n):
         a = load(eight.logs, (i, 0))
@@ -149,11 +126,11 @@ def _transform(eight: Eight, shape: Shape, lmbda: Lanes, rectified: bool, by_log
 def _tangents(eight: Eight, k: int, first: int, stop: int, lmbda: Lanes, flattened: Mask, by_logs: Mask) -> None:
     """Tangents at value number k, in x or in its log, in place of transforms that flatten."""
     y, x, a = eight.y[0], load(eight.x, (k, 0)), load(eight.logs, (k, 0))
-    at, from_k = _at(y, k), select(by_logs, a, x)
+    at, from_k = values_at(y, k), select(by_logs, a, x)
     slope = exp_lanes(select(by_logs, lmbda, lmbda - 1.0) * a)
     for i in range(first, stop):
         distance = select(by_logs, load(eight.logs, (i, 0)), load(eight.x, (i, 0))) - from_k
-        store(y, (LANES * i,), select(flattened, at + distance * slope, _at(y, i)))
+        store(y, (LANES * i,), select(flattened, at + distance * slope, values_at(y, i)))
 
 
 # --- what is kept ---------------------------------------------------------------------------------------
@@ -162,14 +139,14 @@ def _tangents(eight: Eight, k: int, first: int, stop: int, lmbda: Lanes, flatten
 @kernel
 def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
     """One step of Huber's location and scale (`powerkern.kernels.huber.one_step_of`)."""
-    center = _at(y, (n - 1) >> 1)
-    median = center + 0.5 * (_at(y, n >> 1) - center)
+    center = values_at(y, (n - 1) >> 1)
+    median = center + 0.5 * (values_at(y, n >> 1) - center)
     reach = (k * MAD_FACTOR) * plain_mad(y, n, median)
     loc = median + _pull(y, n, median, reach)
     reach = (k * MAD_FACTOR) * plain_mad(y, n, loc)
     squares = in_all_lanes(0.0)
     for i in range(n):
-        d = _lesser(abs(_at(y, i) - loc), reach)
+        d = lesser(abs(values_at(y, i) - loc), reach)
         squares = squares + d * d
     return loc, square_root(squares * (1.0 / (n * CELLWISE_BETA)))
 
@@ -179,7 +156,7 @@ def _pull(y: FloatArray, n: int, median: Lanes, reach: Lanes) -> Lanes:
     """How far the step goes from the median. What other lanes need leaves a lane's bits as they are."""
     total = weight = in_all_lanes(0.0)
     for i in range(n):
-        d, w = _at(y, i) - median, in_all_lanes(1.0)
+        d, w = values_at(y, i) - median, in_all_lanes(1.0)
         far = abs(d) > reach
         if any_lane(far):
             w = select(far, reach / abs(d), 1.0)
@@ -198,12 +175,12 @@ def _cut(eight: Eight, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, L
     y, beyond = eight.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
     first = last = total = squares = farthest = n_negative = in_all_lanes(0.0)
     for i in range(shape.n):
-        d, a = _at(y, i) - loc, load(eight.logs, (i, 0))
+        d, a = values_at(y, i) - loc, load(eight.logs, (i, 0))
         before, up_to = d < -reach, d < beyond
         first, last = first + select(before, 1.0, 0.0), last + select(up_to, 1.0, 0.0)
         a = select(up_to & ~before, a, 0.0)
         store(eight.kept, (i, 0), a)
-        total, squares, farthest = total + a, squares + a * a, _greater(abs(a), farthest)
+        total, squares, farthest = total + a, squares + a * a, greater(abs(a), farthest)
         n_negative = n_negative + select(a < 0.0, 1.0, 0.0)
     number, both = last - first, in_all_lanes(shape.below) > 0.0
     mean = total / number
@@ -217,8 +194,8 @@ def _cut(eight: Eight, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, L
 @kernel
 def _is_tame(eight: Eight, shape: Shape, lmbda: Lanes) -> Mask:
     """Whether no transform or slope comes near the ends of float64."""
-    farthest = _greater(-load(eight.logs, (0, 0)), load(eight.logs, (shape.n - 1, 0)))
-    return (_greater(abs(lmbda), abs(lmbda - shape.below)) + 1.0) * farthest <= _LARGEST_LOG
+    farthest = greater(-load(eight.logs, (0, 0)), load(eight.logs, (shape.n - 1, 0)))
+    return (greater(abs(lmbda), abs(lmbda - shape.below)) + 1.0) * farthest <= _LARGEST_LOG
 
 
 @kernel
@@ -228,9 +205,9 @@ def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lane
     reach = FAR * scale
     low = high = in_all_lanes(0.0)
     for i in range(n):
-        d = _at(y, i) - loc
+        d = values_at(y, i) - loc
         low, high = low + select(d < -reach, 1.0, 0.0), high + select(d < reach, 0.0, 1.0)
-    number = _greater(select(first > 0.0, 0.0, low), select(last < n, 0.0, high))
+    number = greater(select(first > 0.0, 0.0, low), select(last < n, 0.0, high))
     return (number >= max(FAR_NUMBER, FAR_SHARE * n)) & (reach > 0.0) & (reach < math.inf)
 
 
