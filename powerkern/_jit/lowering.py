@@ -1,9 +1,10 @@
-"""How kernels are written down for LLVM: with half of the instructions that numba writes, to the same machine code.
+"""How kernels are written down for LLVM: with fewer instructions than numba writes.
 
-numba keeps in memory every variable that more than one block uses, clears it where it is not used any more, and notes
-for each statement where it is and how it reads. What is passed to a function is taken apart into numbers, which the
-function puts together again: hundreds, for a tuple of scratch arrays, most of which it does not use. All of this is
-made in Python, printed, read and simplified by LLVM, which took a sixth of the time.
+numba clears variables where they are not used any more, and notes for each statement where it is and how it reads.
+Those that more than one block uses it keeps in memory, and so does this: as values they cost less to compile, but LLVM
+then left loops of Yeo-Johnson's raw transforms without vectors (five times the time). What is passed to a function is
+taken apart into numbers, which the function puts together again: hundreds, for a tuple of scratch arrays, most of which
+it does not use. All of this is made in Python, printed, read and simplified by LLVM.
 """
 
 from __future__ import annotations
@@ -54,21 +55,6 @@ class KernelLower(Lower):  # type: ignore[misc]
         self.builder = _Builder(self.entry_block)
         self.call_helper = self.call_conv.init_call_helper(self.builder)
 
-    def _find_singly_assigned_variable(self) -> None:
-        """Which variables are values, not memory: assigned once, on every way to where they are used.
-
-        Not those whose references are counted, unless one block has all: what is deleted twice must be cleared.
-        """
-        lifetime = self.func_ir.variable_lifetime
-        where = _assigned_once(self.func_ir.blocks)
-        for block, used in lifetime.usedefs.usemap.items():
-            for name in used & where.keys():
-                comes_before = where[name] < block and where[name] in lifetime.cfg.dominators()[block]
-                if not comes_before or self._counts(self.typeof(name)):
-                    del where[name]
-        self._singly_assigned_vars = set(where)
-        self._blk_local_varmap: dict[str, Any] = {}
-
     def lower_block(self, block: Any) -> None:
         """Statement by statement."""
         self.pre_block(block)
@@ -104,19 +90,6 @@ class KernelLower(Lower):  # type: ignore[misc]
 
     def _counts(self, kind: Any) -> bool:
         return self.context.enable_nrt and is_counted(self.context.data_model_manager, kind)
-
-
-def _assigned_once(blocks: dict[int, Any]) -> dict[str, int]:
-    """The variables that one statement assigns, and its block."""
-    where: dict[str, int] = {}
-    again = set()
-    for number, block in blocks.items():
-        for statement in block.find_insts(ir.Assign):
-            name = statement.target.name
-            if name in where:
-                again.add(name)
-            where[name] = number
-    return {name: number for name, number in where.items() if name not in again}
 
 
 def drop_unused(function: Any) -> None:

@@ -68,19 +68,6 @@ def test_a_part_of_a_part_is_found_however_it_was_put_there(kind):
     assert builder.extract_value(made, 0).aggregate is made.aggregate
 
 
-def test_a_variable_of_several_blocks_is_a_value(written):
-    @kernel
-    def several(x):
-        square = x * x
-        if x > 0.0:
-            return square + 1.0
-        return square - 1.0
-
-    assert numba.njit(lambda x: several(x))(-2.0) == 3.0
-    assert "square" not in written["several"]
-
-
-@kernel
 def perhaps_assigned(x):
     for i in range(x.size):
         if x[i] > 0.0:
