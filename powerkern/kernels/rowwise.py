@@ -213,12 +213,12 @@ def _by_bands(
     """
     fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
     grid = _grid_of(lines, p)
-    blocks = -(-max(min(p, BAND), SHORTEST_ROW) // ROW_BLOCK)
+    blocks = -(-BAND // ROW_BLOCK)
     room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     some_dear = is_dear(0.0)  # so for any transform with dear columns; for others the compiler leaves all of it out
     apart = _room_apart(n_constants, some_dear)
-    times = 1 if lines.upright else max(1, SHORTEST_ROW // p)  # as many as may be joined
+    times = 1 if lines.upright else _rows_joined(p)
     n_dear, of, values = 0, -1, 0
     while values < _CALL_VALUES:
         k = fetch_add(where, NEXT, 1)
@@ -496,13 +496,25 @@ def _set_apart_of_columns(
 
 
 @inlined
+def _rows_joined(p: int) -> int:
+    """As many as fill whole vectors: those beyond would be computed one by one.
+
+    About two blocks of them, if that can be: constants of more would leave the first-level cache.
+    """
+    step = LANES
+    while step > 1 and p * step // 2 % LANES == 0:
+        step //= 2
+    return max(1, 2 * ROW_BLOCK // (p * step)) * step if p * step <= BAND else max(1, SHORTEST_ROW // p)
+
+
+@inlined
 def _course_of(lines: _Lines, p: int) -> _Course:
     """Short lines are joined where their images are."""
     upright = lines.upright
     length, count = (lines.height, p) if upright else (p, lines.height)
     joined = length < (SHORTEST_COLUMN if upright else SHORTEST_ROW)
     joined = joined and (lines.out.size == 0 or lines.out_stride == length)
-    times = (count if upright else max(1, SHORTEST_ROW // length)) if joined else 1
+    times = (count if upright else _rows_joined(length)) if joined else 1
     dense = lines.within == 1 and (lines.stride == length or not joined)
     if dense:
         ahead = ROW_BLOCK if upright else (length * times if joined else lines.stride)

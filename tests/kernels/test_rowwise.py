@@ -186,7 +186,7 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
         np.testing.assert_array_equal(out, expected)
 
 
-@pytest.mark.parametrize("p", [1, 3, 100, 511])
+@pytest.mark.parametrize("p", [1, 3, 100, 250, 511])
 @pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_rows(family, direction, p):
