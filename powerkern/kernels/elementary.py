@@ -23,6 +23,7 @@ import numpy as np
 
 from powerkern._jit import (
     Lanes,
+    any_lane,
     bits32_of,
     bits_of,
     by_dtype,
@@ -37,7 +38,8 @@ from powerkern._jit import (
 from powerkern._typing import FloatArray
 from powerkern.kernels.floats import SMALLEST_NORMAL
 
-_LOG2_E = 1.4426950408889634
+#: Exponents of e times this are those of 2.
+LOG2_E = 1.4426950408889634
 # ln 2 in two parts; the first ends in 21 zero bits, so its product with any exponent is exact
 _LN2_HI = 6.93147180369123816490e-01
 _LN2_LO = 1.90821492927058770002e-10
@@ -114,7 +116,7 @@ def _reduce(x: float, x_lo: float, rounder: float) -> tuple[int, float, float]:
 
     The low 12 of the bits hold k + (rounder - _ROUND).
     """
-    shifted = (x + x_lo) * _LOG2_E + rounder
+    shifted = (x + x_lo) * LOG2_E + rounder
     k = shifted - rounder
     head = x - k * _LN2_HI
     tail = x_lo - k * _LN2_LO
@@ -156,7 +158,7 @@ def exp(x: float) -> float:
     """e**x."""
     bounded = _EXP_MAX if x > _EXP_MAX else x
     bounded = _EXP_MIN if bounded < _EXP_MIN else bounded
-    shifted = bounded * _LOG2_E + (_ROUND + 2.0 * _EXPONENT_BIAS)
+    shifted = bounded * LOG2_E + (_ROUND + 2.0 * _EXPONENT_BIAS)
     k = shifted - (_ROUND + 2.0 * _EXPONENT_BIAS)
     r = (bounded - k * _LN2_HI) - k * _LN2_LO
     return _scaled(1.0 + (r + r * r * _exp_tail(r)), bits_of(shifted))
@@ -167,7 +169,7 @@ def exp_scaled(x: float, scale_k: float, scale_m: float) -> float:
     """e**x * 2**scale_k * scale_m for a positive number given by `split`; finite wherever the result is."""
     bounded = _RATIO_MAX if x > _RATIO_MAX else x
     bounded = -_RATIO_MAX if bounded < -_RATIO_MAX else bounded
-    shifted = bounded * _LOG2_E + _ROUND
+    shifted = bounded * LOG2_E + _ROUND
     k = shifted - _ROUND
     r = (bounded - k * _LN2_HI) - k * _LN2_LO
     total = k + scale_k
@@ -212,7 +214,7 @@ def exp_minus(hi: float, lo: float, rounder: float, subtrahend: float) -> tuple[
 @inlined
 def exp_less(t: float, rounder: float, subtrahend: float) -> float:
     """s e**t - subtrahend, as in `exp_minus` but rounded, to 2 ulp, at two thirds of the cost."""
-    shifted = t * _LOG2_E + rounder
+    shifted = t * LOG2_E + rounder
     k = shifted - rounder
     r = (t - k * _LN2_HI) - k * _LN2_LO
     power = float_of(bits_of(shifted) << 52)
@@ -237,7 +239,7 @@ def expm1(x: float) -> float:
 # (e^r - 1 - r)/r**2 on |r| <= ln(2)/2, to 3e-9
 _Q32 = tuple(np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
 _ROUND32 = np.float32(12582912.0 + 127.0)
-_LOG2_E32 = np.float32(_LOG2_E)
+_LOG2_E32 = np.float32(LOG2_E)
 _LN2_HI32 = np.float32(0.693145751953125)
 _LN2_LO32 = np.float32(1.42860682030941723212e-6)
 _ONE32, _BOUND32 = np.float32(1.0), np.float32(80.0)
@@ -265,7 +267,7 @@ def expm1_excess(t: float) -> float:
     e**t - 1 is then t + h, and the derivatives of (e**(m a) - 1)/m in m follow from h without cancellation.
     Relative error about 1e-15, float32 about 5e-7.
     """
-    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    shifted = t * LOG2_E + (_ROUND + _EXPONENT_BIAS)
     k = shifted - (_ROUND + _EXPONENT_BIAS)
     r = (t - k * _LN2_HI) - k * _LN2_LO
     s = float_of(bits_of(shifted) << 52)
@@ -313,7 +315,7 @@ def _exp_lanes_parts(t: Lanes) -> tuple[Lanes, Lanes]:
     The first is exact, the second good to a few ulp.
     """
     t = select(t < 700.0, select(t > -700.0, t, -700.0), 700.0)
-    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    shifted = t * LOG2_E + (_ROUND + _EXPONENT_BIAS)
     k = shifted - (_ROUND + _EXPONENT_BIAS)
     r = (t - k * _LN2_HI) - k * _LN2_LO
     return float_of(bits_of(shifted) << 52), r + r * r * _exp_tail_lanes(r)
@@ -333,10 +335,69 @@ def exp_lanes(t: Lanes) -> Lanes:
     return s * p + s
 
 
+# (2**f - 1)/f on |f| <= 1/2, to 1.3e-15 and, of float32, to 5e-7
+_POWER2 = (
+    0.6931471805599462,
+    0.24022650695909856,
+    0.05550410866465328,
+    0.009618129107735967,
+    0.0013333558200472211,
+    0.00015403530255606783,
+    1.5252673131351466e-05,
+    1.321554195449859e-06,
+    1.020586408962929e-07,
+    7.054907749595819e-09,
+)
+_POWER2_32 = tuple(
+    np.float32(c)
+    for c in (0.6931471435061587, 0.24022351343132514, 0.05550500213429321, 0.009666245425790861, 0.0013333538732232045)
+)
+
+
+@inlined
+def _exp2m1_lanes32(t: Lanes) -> Lanes:
+    c = _POWER2_32
+    shifted = t + _ROUND32
+    f = t - (shifted - _ROUND32)
+    square = f * f
+    ratio = (c[4] * square + (c[3] * f + c[2])) * square + (c[1] * f + c[0])
+    s = float32_of(bits32_of(shifted) << 23)
+    return (s * f) * ratio + (s - _ONE32)
+
+
+@by_dtype(_exp2m1_lanes32)
+def exp2m1_lanes(t: Lanes) -> Lanes:
+    """2**t - 1, good to some ulp and those of t, for |t| <= 1010 (float32: 115); nothing is checked.
+
+    It takes three quarters of the time of `expm1_lanes`: nothing is lost where a fraction is taken off t.
+    """
+    c = _POWER2
+    shifted = t + (_ROUND + _EXPONENT_BIAS)
+    f = t - (shifted - (_ROUND + _EXPONENT_BIAS))
+    square = f * f
+    fourth = square * square
+    low = (c[3] * f + c[2]) * square + (c[1] * f + c[0])
+    middle = (c[7] * f + c[6]) * square + (c[5] * f + c[4])
+    ratio = ((c[9] * f + c[8]) * fourth + middle) * fourth + low
+    s = float_of(bits_of(shifted) << 52)
+    return (s * f) * ratio + (s - 1.0)
+
+
+@inlined
+def _are_moderate32(t: Lanes) -> bool:
+    return not any_lane(~(abs(t) <= _BOUND32))
+
+
+@by_dtype(_are_moderate32)
+def are_moderate(t: Lanes) -> bool:
+    """Whether `expm1_lanes` bounds none of them: |t| <= 700 (float32: 80) in every lane."""
+    return not any_lane(~(abs(t) <= 700.0))
+
+
 @inlined
 def expm1_excess_lanes(t: Lanes) -> Lanes:
     """`expm1_excess` of every lane, of which fewer operations wait for another."""
-    shifted = t * _LOG2_E + (_ROUND + _EXPONENT_BIAS)
+    shifted = t * LOG2_E + (_ROUND + _EXPONENT_BIAS)
     k = shifted - (_ROUND + _EXPONENT_BIAS)
     r = (t - k * _LN2_HI) - k * _LN2_LO
     s = float_of(bits_of(shifted) << 52)

@@ -9,10 +9,11 @@ sums stay in registers, and nothing depends on the length. The same figures as o
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from powerkern._jit import (
     Lanes,
+    Mask,
     any_lane,
     for_none,
     in_lanes_of,
@@ -26,7 +27,15 @@ from powerkern._jit import (
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
 from powerkern.kernels.counts import Counts, Nodes, inside_of, middle_positions, total_of
-from powerkern.kernels.elementary import exp_lanes, expm1_lanes, greater, lesser
+from powerkern.kernels.elementary import (
+    LOG2_E,
+    are_moderate,
+    exp2m1_lanes,
+    exp_lanes,
+    expm1_lanes,
+    greater,
+    lesser,
+)
 from powerkern.kernels.huber import CELLWISE_BETA
 from powerkern.kernels.loc_scale import MAD_FACTOR
 from powerkern.kernels.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
@@ -36,6 +45,8 @@ Floats: TypeAlias = FloatArray | Float32Array
 
 #: An exponent closer to 0 counts as this: it can be divided by, and in float32 squares are not yet subnormal.
 _FLAT = 1e-16
+#: Values further from the median than so many times the reach of Huber's psi are weighed as if they were that far.
+_FARTHEST = 1e15
 
 
 @inlined
@@ -64,17 +75,41 @@ def qq_objectives(
     the slopes of both tangents: 0, unless the values beyond the change points are in other units.
     """
     for i in range(0, lmbdas.size, width_of(lmbdas)):
-        _transform(column, load(lmbdas, (i,)), y)
-        store(out, (i,), _objective(column, rises, counts, scores, rule, k, c, load(lmbdas, (i,)), y))
+        _transform(column, rises, rule, load(lmbdas, (i,)), y)
+        store(out, (i,), _objective(counts, column.n, scores, k, c, load(lmbdas, (i,)), y))
+
+
+# --- transforms -----------------------------------------------------------------------------------------
 
 
 @kernel
-def _transform(column: SortedColumn, lmbda: Lanes, y: Floats) -> None:
-    for side in range(2):
-        m = off_0(lmbda if side else lmbda - column.below)
-        inverse = 1.0 / m
-        for i in range(column.n_negative if side else 0, column.n if side else column.n_negative):
-            store(y, (width_of(y) * i,), expm1_lanes(m * column.logs[i]) * inverse)
+def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
+    """Transforms of all values: tangents beyond the change points, powers wherever a lane has none."""
+    below, above, first, last = _flattened_below(column, rule, lmbda), lmbda < 1.0, 0, column.n
+    if rule != NOT_RECTIFIED:
+        first = 0 if any_lane(~below) else column.lower
+        last = column.n if any_lane(~above) else column.upper + 1
+    border = min(max(column.n_negative, first), last)
+    _powers(column.logs, lmbda - column.below, first, border, y)
+    _powers(column.logs, lmbda, border, last, y)
+    if rule != NOT_RECTIFIED:
+        _rectify(column, rises, rule, lmbda, y)
+
+
+@kernel
+def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
+    """``(exp(m log) - 1)/m`` of values from `first` up to `last`."""
+    if first >= last:
+        return
+    m = off_0(m)
+    inverse = 1.0 / m
+    if are_moderate(m * max(abs(logs[first]), abs(logs[last - 1]))):
+        of_2 = m * LOG2_E
+        for i in range(first, last):
+            store(y, (width_of(y) * i,), exp2m1_lanes(of_2 * logs[i]) * inverse)
+    else:
+        for i in range(first, last):
+            store(y, (width_of(y) * i,), expm1_lanes(m * logs[i]) * inverse)
 
 
 @inlined
@@ -83,52 +118,49 @@ def off_0(m: Lanes) -> Lanes:
     return select(abs(m) < _FLAT, _FLAT, m)
 
 
+@inlined
+def _flattened_below(column: SortedColumn, rule: int, lmbda: Lanes) -> Mask:
+    """Which lanes have tangents below the lower change point; above the upper one those of lambda < 1 have."""
+    return lmbda > (0.0 if is_low_tail_in_logs(column, rule) else 1.0)
+
+
 @kernel
 def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
     """Tangents beyond the change points on the sides that lambda flattens."""
-    n, in_logs = column.n, is_low_tail_in_logs(column, rule)
-    if in_logs:
-        _rectify_low_tail(column, lmbda, y)
-    for side in range(1 if in_logs else 0, 2):
-        k, first, last = (column.upper, column.upper + 1, n) if side else (column.lower, 0, column.lower)
-        at = values_at(y, k)
-        root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
-        flattened = lmbda < 1.0 if side else lmbda > 1.0
-        for i in range(first, last):
-            tangent = at + root * (column.x[i] - column.x[k]) * root
-            store(y, (width_of(y) * i,), select(flattened, tangent, values_at(y, i)))
+    for side in range(2):
+        where = lmbda < 1.0 if side else _flattened_below(column, rule, lmbda)
+        k = column.upper if side else column.lower
+        first, last = (k + 1, column.n) if side else (0, k)
+        if not any_lane(where):
+            continue
+        if side == 0 and is_low_tail_in_logs(column, rule):
+            _tangents(column.logs, k, first, last, exp_lanes(lmbda * column.logs[k]), 1.0, where, y)
+        else:
+            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
+            _tangents(column.x, k, first, last, root, root, where, y)
 
 
 @kernel
-def _rectify_low_tail(column: SortedColumn, lmbda: Lanes, y: Floats) -> None:
-    """Tangents in the logs below the lower change point, for lambda > 0."""
-    k = column.lower
-    at, slope = values_at(y, k), exp_lanes(lmbda * column.logs[k])
-    flattened = lmbda > 0.0
-    for i in range(k):
-        store(y, (width_of(y) * i,), select(flattened, at + slope * (column.logs[i] - column.logs[k]), values_at(y, i)))
+def _tangents(x: Floats, k: int, first: int, last: int, a: Lanes, b: Any, where: Mask, y: Floats) -> None:
+    """Tangents of slope `a` times `b` at value number k, in some lanes."""
+    at = values_at(y, k)
+    for i in range(first, last):
+        tangent = at + a * (x[i] - x[k]) * b
+        store(y, (width_of(y) * i,), select(where, tangent, values_at(y, i)))
+
+
+# --- location, scale and distance -----------------------------------------------------------------------
 
 
 @kernel
 def _objective(
-    column: SortedColumn,
-    rises: tuple[float, float],
-    counts: Counts | None,
-    scores: Floats | Nodes,
-    rule: int,
-    k: float,
-    c: float,
-    lmbda: Lanes,
-    y: Floats,
+    counts: Counts | None, n: int, scores: Floats | Nodes, k: float, c: float, lmbda: Lanes, y: Floats
 ) -> Lanes:
-    if rule != NOT_RECTIFIED:
-        _rectify(column, rises, rule, lmbda, y)
-    n = column.n
     lower, upper = middle_positions(counts, n)
     center = values_at(y, lower)
     median = center + 0.5 * (values_at(y, upper) - center)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
-    loc = median + _pull(y, counts, n, median, reach)
+    loc = median + pull_of(y, counts, n, median, reach)
     reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
     squares, others = in_lanes_of(lmbda, 0.0), in_lanes_of(lmbda, 0.0)
     for i in range(1, n, 2):  # two sums, neither of which waits for the other
@@ -151,23 +183,33 @@ def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) 
 
 
 @kernel
-def _pull(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
-    """How far one step of Huber's location goes from the median."""
-    total, weight, first, last = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), 0, n
-    while first < last and any_lane(median - values_at(y, first) > reach):
-        pull, w = _clipped(values_at(y, first) - median, reach)
-        total, weight, first = total + _times(counts, first, pull), weight + _times(counts, first, w), first + 1
-    while first < last and any_lane(values_at(y, last - 1) - median > reach):
-        last -= 1
-        pull, w = _clipped(values_at(y, last) - median, reach)
-        total, weight = total + _times(counts, last, pull), weight + _times(counts, last, w)
-    others = in_lanes_of(median, 0.0)
-    for i in range(first + 1, last, 2):
-        total += _times(counts, i - 1, values_at(y, i - 1) - median)
-        others += _times(counts, i, values_at(y, i) - median)
-    if (last - first) & 1:
-        total += _times(counts, last - 1, values_at(y, last - 1) - median)
-    return (total + others) / (weight + inside_of(counts, first, last))
+def pull_of(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+    """How far one step of Huber's location goes from the median.
+
+    Values go in pairs, from the ends inwards: only the first ones may be beyond `reach`. A lane in which they are not
+    gets the same bits as where no lane has such values: all are clipped, lest products are fused with sums here only.
+    """
+    below, above, weight = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), in_lanes_of(median, 0.0)
+    low, high, per_reach = 0, n - 1, 1.0 / reach
+    while low < high:
+        a, b = (median - values_at(y, low)) * per_reach, (values_at(y, high) - median) * per_reach
+        if not any_lane(greater(a, b) > 1.0):
+            break
+        below += _times(counts, low, _clipped(counts, a))
+        above += _times(counts, high, _clipped(counts, b))
+        a, b = _per_weight(counts, a), _per_weight(counts, b)
+        weight += (_times(counts, low, b) + _times(counts, high, a)) / (a * b)
+        low, high = low + 1, high - 1
+    while low < high:
+        below += _times(counts, low, _clipped(counts, (median - values_at(y, low)) * per_reach))
+        above += _times(counts, high, _clipped(counts, (values_at(y, high) - median) * per_reach))
+        weight += inside_of(counts, low, low + 1) + inside_of(counts, high, high + 1)
+        low, high = low + 1, high - 1
+    if low == high:
+        a = (values_at(y, low) - median) * per_reach
+        above += _times(counts, low, _clipped(counts, a))
+        weight += _times(counts, low, 1.0 / _per_weight(counts, a))
+    return reach * ((above - below) / weight)
 
 
 @inlined
@@ -179,31 +221,41 @@ def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
 
 
 @inlined
-def _clipped(d: Lanes, reach: Lanes) -> tuple[Lanes, Lanes]:
-    """d within +-reach, and Huber's weight of it."""
-    far = abs(d) > reach
-    return select(far, select(d < 0.0, 0.0 - reach, reach), d), select(far, reach / abs(d), 1.0)
+def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
+    """Huber's psi of a distance, in units of its reach: without counts, that of a value on its side of the median."""
+    if counts is None:
+        return lesser(d, 1.0)
+    return greater(lesser(d, 1.0), -1.0)
+
+
+@inlined
+def _per_weight(counts: Counts | None, d: Lanes) -> Lanes:
+    """One over Huber's weight at a distance, up to a bound whose square is in range."""
+    if counts is None:
+        return lesser(greater(d, 1.0), _FARTHEST)
+    return lesser(greater(abs(d), 1.0), _FARTHEST)
 
 
 @kernel
 def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
     """The sum of ``1 - rho`` over all values, in whose places their residuals are put, in units of c."""
     near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
-    per_c = in_lanes_of(loc, 1.0 / c)
+    per_c, center = in_lanes_of(loc, 1.0 / c), loc * per_scale_and_c
     for i in range(1, n, 2):
-        near += _near(y, scores, i - 1, per_c, loc, per_scale_and_c)
-        others += _near(y, scores, i, per_c, loc, per_scale_and_c)
+        near += _near(y, scores, i - 1, per_c, center, per_scale_and_c)
+        others += _near(y, scores, i, per_c, center, per_scale_and_c)
     if n & 1:
-        near += _near(y, scores, n - 1, per_c, loc, per_scale_and_c)
+        near += _near(y, scores, n - 1, per_c, center, per_scale_and_c)
     return near + others
 
 
 @inlined
-def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
-    """1 - rho of value number i, in whose place its residual is put."""
-    t = (values_at(y, i) - loc) * per_scale_and_c - scores[i] * per_c
+def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """1 - rho of value number i, in whose place its residual is put, or the bound beyond which rho is 1."""
+    t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
+    t = greater(lesser(t, 1.0), -1.0)  # a NaN counts as far
     store(y, (width_of(y) * i,), t)
-    u = 1.0 - lesser(t * t, 1.0)  # a NaN counts as infinitely far
+    u = 1.0 - t * t
     return u * u * u
 
 
@@ -245,11 +297,25 @@ def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
     """Median distance of n values, ascending in each lane, from a point."""
     rank = (n + 1) >> 1
     nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
-    last = values_at(y, rank - 1)
-    for low in range(n - rank):
+    first, last = _windows(y, n, rank, point)
+    farthest = values_at(y, first + rank - 1) - point
+    for low in range(first, last):
         below = point - values_at(y, low)
-        nearest = lesser(greater(below, last - point), nearest)
-        last = values_at(y, low + rank)
-        following = lesser(greater(below, last - point), following)
-    nearest = lesser(greater(point - values_at(y, n - rank), last - point), nearest)
+        nearest = lesser(greater(below, farthest), nearest)
+        farthest = values_at(y, low + rank) - point
+        following = lesser(greater(below, farthest), following)
+    nearest = lesser(greater(point - values_at(y, last), farthest), nearest)
     return nearest if n & 1 else 0.5 * (nearest + following)
+
+
+@kernel
+def _windows(y: Floats, n: int, rank: int, point: Lanes) -> tuple[int, int]:
+    """Where windows of `rank` values begin, first and last, among which the narrowest about a point is in all lanes.
+
+    And the narrowest of those with one value more. Ends of a quarter of all are left out where they can be.
+    """
+    last, quarter = n - rank, (n - rank) >> 2
+    low, high = quarter, last - quarter
+    is_above = not any_lane(~(point - values_at(y, low) >= values_at(y, low + rank) - point))
+    is_below = not any_lane(~(point - values_at(y, high - 1) <= values_at(y, high + rank - 1) - point))
+    return low if is_above else 0, high if is_below else last

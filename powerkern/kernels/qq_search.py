@@ -21,6 +21,7 @@ from powerkern._jit import (
     COUNTS,
     LANES32,
     ROWS32,
+    Lanes,
     borrowed,
     in_lanes_of,
     inlined,
@@ -31,7 +32,7 @@ from powerkern._jit import (
     store,
 )
 from powerkern._typing import Float32Array, FloatArray, IntArray
-from powerkern.kernels.elementary import exp, log
+from powerkern.kernels.elementary import exp, greater, lesser, log
 from powerkern.kernels.floats import LARGEST
 from powerkern.kernels.qq_lanes import qq_objectives
 from powerkern.kernels.rectified import SortedColumn
@@ -66,7 +67,7 @@ class CellWork(NamedTuple):
     cells that are divided. A cell, from one lambda to the next, goes by the lane that it begins in.
     """
 
-    lanes: Float32Array  #: (3, MOST_POINTS): lambda, the objective, and what it is at least up to the following lane
+    lanes: Float32Array  #: lambda, the objective, and what it is at least up to the following lane; a turn to spare
     begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): where the parts of a cell begin that was divided
     end: npt.NDArray[np.int64]  #: and end
     queue: npt.NDArray[np.int64]  #: (MOST_POINTS,): cells that may be divided
@@ -90,7 +91,7 @@ class QQObjective(NamedTuple):
 
 def new_cell_work(n: int) -> CellWork:
     """The arrays of `CellWork` for columns of up to `n` values."""
-    lanes, column = np.empty((3, MOST_POINTS), dtype=np.float32), np.empty((3, n), dtype=np.float32)
+    lanes, column = (np.empty((3, m), dtype=np.float32) for m in (MOST_POINTS + LANES32, n))
     begin, end, queue = (np.empty(MOST_POINTS, dtype=np.int64) for _ in range(3))
     return CellWork(lanes, begin, end, queue, column, np.ones(LANES32 * (n + 1), dtype=np.float32))
 
@@ -270,11 +271,25 @@ def _evaluate(qq: QQObjective, start: int, work: CellWork) -> float:
 
 @kernel
 def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
-    """The objective if every residual is the one closest to 0 of those in two neighboring lanes; of a NaN, 0."""
-    near = in_lanes_of(load(lanes, (VALUE, start)), 0.0)
-    for i in range(n):
-        a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
-        x, z = a * a, b * b
-        u = 1.0 - select(a * b > 0.0, select(x < z, x, z), 0.0)
-        near += select(u > 0.0, u * u * u, 0.0)
-    store(lanes, (FLOOR, start), 1.0 - near * (1.0 / n))
+    """The objective if every residual is the one closest to 0 of those between two neighboring lanes.
+
+    0 where it is not defined in one of them. Residuals are within +-1.
+    """
+    value, following = load(lanes, (VALUE, start)), load(lanes, (VALUE, start + 1))
+    near, others = in_lanes_of(value, 0.0), in_lanes_of(value, 0.0)
+    for i in range(1, n, 2):
+        near += _nearest_between(y, i - 1)
+        others += _nearest_between(y, i)
+    if n & 1:
+        near += _nearest_between(y, n - 1)
+    floor = 1.0 - (near + others) * (1.0 / n)
+    store(lanes, (FLOOR, start), select((value < math.inf) & (following < math.inf), floor, 0.0))
+
+
+@inlined
+def _nearest_between(y: Float32Array, i: int) -> Lanes:
+    """The largest 1 - rho of residual number i between neighboring lanes: that of the median of both and 0."""
+    a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
+    nearest = greater(lesser(a, b), lesser(greater(a, b), 0.0))
+    u = 1.0 - nearest * nearest
+    return u * u * u

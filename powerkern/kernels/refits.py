@@ -41,7 +41,7 @@ from powerkern.kernels.loc_scale import MAD_FACTOR
 from powerkern.kernels.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.one_pass_sums import moments_at
-from powerkern.kernels.qq_lanes import off_0, plain_mad, plain_nearness, values_at
+from powerkern.kernels.qq_lanes import off_0, plain_mad, plain_nearness, pull_of, values_at
 from powerkern.kernels.rectified import SortedColumn
 
 #: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
@@ -142,27 +142,13 @@ def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
     center = values_at(y, (n - 1) >> 1)
     median = center + 0.5 * (values_at(y, n >> 1) - center)
     reach = (k * MAD_FACTOR) * plain_mad(y, n, median)
-    loc = median + _pull(y, n, median, reach)
+    loc = median + pull_of(y, None, n, median, reach)
     reach = (k * MAD_FACTOR) * plain_mad(y, n, loc)
     squares = in_all_lanes(0.0)
     for i in range(n):
         d = lesser(abs(values_at(y, i) - loc), reach)
         squares = squares + d * d
     return loc, square_root(squares * (1.0 / (n * CELLWISE_BETA)))
-
-
-@kernel
-def _pull(y: FloatArray, n: int, median: Lanes, reach: Lanes) -> Lanes:
-    """How far the step goes from the median. What other lanes need leaves a lane's bits as they are."""
-    total = weight = in_all_lanes(0.0)
-    for i in range(n):
-        d, w = values_at(y, i) - median, in_all_lanes(1.0)
-        far = abs(d) > reach
-        if any_lane(far):
-            w = select(far, reach / abs(d), 1.0)
-            d = select(far, select(d < 0.0, -reach, reach), d)
-        total, weight = total + d, weight + w
-    return total / weight
 
 
 @kernel

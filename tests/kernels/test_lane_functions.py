@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES, LANES32, entry, load, store
-from powerkern.kernels.elementary import exp_lanes, expm1_excess_lanes, expm1_lanes
+from powerkern.kernels.elementary import (
+    are_moderate,
+    exp2m1_lanes,
+    exp_lanes,
+    expm1_excess_lanes,
+    expm1_lanes,
+)
 from powerkern.kernels.erf import erf_lanes
 
 
@@ -48,6 +54,50 @@ def test_functions_of_float32(which, function):
     np.testing.assert_allclose(out, [function(v) for v in x.tolist()], rtol=6e-7)
     _function32_of(np.full(16, 1e9, dtype=np.float32), which, out[:16])
     np.testing.assert_allclose(out[:16], math.exp(80.0), rtol=3e-7)
+
+
+@entry((COLUMN, COLUMN))
+def _exp2m1_of(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(0, x.size, LANES):
+        store(out, (i,), exp2m1_lanes(load(x, (i,))))
+
+
+@entry((COLUMN32, COLUMN32))
+def _exp2m1_of_float32(x: np.ndarray, out: np.ndarray) -> None:
+    for i in range(0, x.size, LANES32):
+        store(out, (i,), exp2m1_lanes(load(x, (i,))))
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "far", "rtol"),
+    [(_exp2m1_of, np.float64, 1010.0, 2e-15), (_exp2m1_of_float32, np.float32, 115.0, 8e-7)],
+)
+def test_exp2m1(function, dtype, far, rtol):
+    rng = np.random.default_rng(3)
+    x = np.concatenate([rng.normal(size=400), 10.0 ** rng.uniform(-15, -1, 200), rng.uniform(-far, far, 184)])
+    x = np.append(x, [0.0, -0.0, far, -far, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 10.0, -10.0, 0.25, 64.0, 2.0, 3.0])
+    x = x.astype(dtype)
+    out = np.empty_like(x)
+    function(x, out)
+    with mpmath.workdps(40):
+        expected = [float(mpmath.expm1(mpmath.mpf(v) * mpmath.log(2))) for v in x.tolist()]
+    np.testing.assert_allclose(out, expected, rtol=rtol)
+
+
+@entry((COLUMN, COLUMN32, COLUMN))
+def _are_moderate(x: np.ndarray, single: np.ndarray, out: np.ndarray) -> None:
+    out[0], out[1] = are_moderate(load(x, (0,))), are_moderate(load(single, (0,)))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(80.0, (1, 1)), (-80.1, (1, 0)), (700.0, (1, 0)), (-700.1, (0, 0)), (math.nan, (0, 0)), (math.inf, (0, 0))],
+)
+def test_bounds_of_all_lanes(value, expected):
+    x, single, out = np.zeros(LANES), np.zeros(LANES32, dtype=np.float32), np.empty(2)
+    x[LANES - 1] = single[3] = value
+    _are_moderate(x, single, out)
+    assert tuple(out) == expected
 
 
 def test_exp():

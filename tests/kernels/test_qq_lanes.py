@@ -8,10 +8,12 @@ import numpy as np
 import oracles
 import pytest
 
-from powerkern._jit import COLUMN, INTEGER, REAL, entry
-from powerkern.kernels.qq import C
-from powerkern.kernels.qq_lanes import qq_objectives
-from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
+from powerkern._jit import COLUMN, INTEGER, LANES, REAL, entry, load, store
+from powerkern.kernels.counts import COUNTS_WORK, counts_of, new_counts_work, position_at, position_from_above
+from powerkern.kernels.huber import CELLWISE_BETA, one_step_of
+from powerkern.kernels.qq import CLOSE, PAPER, C, normal_nodes, weighted_bisquare_of
+from powerkern.kernels.qq_lanes import plain_mad, qq_objectives
+from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES, ROOM, SortedColumn, rank_of, transform_sorted
 
 LMBDAS = np.array([-4.0, -1.3, 0.0, 0.4, 1.0, 1.7, 2.0, 6.0])
 
@@ -66,6 +68,56 @@ def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     expected = [oracles.qq_objective(family, np.sort(x), v, name, oracles.normal_scores(n), c, points) for v in LMBDAS]
     found = objectives(family, x, rule, c=c, points=points)
     np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=1e-12)
+
+
+@entry((COLUMN, COLUMN, COLUMN, INTEGER, INTEGER, COUNTS_WORK, COLUMN, COLUMN, COLUMN))
+def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, one_by_one):
+    n = x.size - ROOM
+    counts = counts_of(weight, work)
+    nodes = normal_nodes(counts, PAPER, CLOSE * C)
+    column = SortedColumn(x, logs, n, n_negative, 2.0, position_at(counts, 0.25), position_from_above(counts, 0.25))
+    qq_objectives(column, (0.0, 0.0), counts, nodes, rule, 1.5, C, lmbdas, np.empty(8 * n), out)
+    y = np.empty(x.size)
+    for k in range(lmbdas.size):
+        transform_sorted(column, lmbdas[k], rule, y)
+        huber = one_step_of(y[:n], counts, 1.5, CELLWISE_BETA)
+        one_by_one[k] = weighted_bisquare_of(y[:n], nodes, counts.total, huber.loc, huber.scale, C)
+
+
+@pytest.mark.parametrize("n", [4, 5, 11, 40])
+@pytest.mark.parametrize("heavy", [None, "first", "second", "last", "last but one"])
+def test_weights(n, heavy):
+    """Beside one lambda at a time: the weighted median may be anywhere, so that most values are far on one side."""
+    rng = np.random.default_rng(n)
+    x, weight = np.sort(rng.standard_t(2, size=n)), rng.uniform(0.5, 2.0, n)
+    if heavy is not None:
+        at = {"first": 0, "second": 1, "last": n - 1, "last but one": n - 2}[heavy]
+        weight[at] = 0.8 * weight.sum()
+    padded = np.append(x, np.ones(ROOM))
+    out, one_by_one = np.empty(8), np.empty(8)
+    logs = np.copysign(np.log1p(abs(padded)), padded)
+    n_negative = int((x < 0.0).sum())
+    _weighted_objectives(padded, logs, weight, n_negative, QUARTILES, new_counts_work(n), LMBDAS, out, one_by_one)
+    np.testing.assert_allclose(out, one_by_one, atol=1e-12)
+
+
+@entry((COLUMN, COLUMN, COLUMN))
+def _median_distances(y, points, out):
+    store(out, (0,), plain_mad(y, y.size // LANES, load(points, (0,))))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 10, 12, 20, 31, 64])
+@pytest.mark.parametrize("skewness", [0.0, 2.0, 15.0])
+def test_median_distance(n, skewness):
+    """The values nearest to a point may be at either end in one lane and in the middle of the column in others."""
+    rng, out = np.random.default_rng(n), np.empty(LANES)
+    for _ in range(40):
+        z = np.sort(rng.normal(size=(LANES, n)))
+        y = np.exp(rng.uniform(-skewness, skewness, LANES)[:, None] * z)
+        y = np.sort(y * rng.choice([-1.0, 1.0], LANES)[:, None])
+        points = y[np.arange(LANES), rng.integers(0, n, LANES)] * rng.choice([1.0, 1.1], LANES)
+        _median_distances(np.ascontiguousarray(y.T).ravel(), points, out)
+        np.testing.assert_allclose(out, np.median(abs(y - points[:, None]), axis=1), rtol=1e-15)
 
 
 def test_far_change_points():

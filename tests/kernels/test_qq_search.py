@@ -33,9 +33,10 @@ def _floors(y, n, lanes):
     qq_search._write_floors(y, n, lanes, 0)
 
 
-def floor_of(a: np.ndarray, b: np.ndarray) -> float:
-    y, lanes = np.zeros((a.size + 1, LANES32), dtype=np.float32), np.zeros((3, LANES32), dtype=np.float32)
-    y[:-1, 4], y[:-1, 5] = a, b
+def floor_of(a: np.ndarray, b: np.ndarray, values: tuple[float, float] = (0.5, 0.5)) -> float:
+    y, lanes = np.zeros((a.size + 1, LANES32), dtype=np.float32), np.zeros((3, LANES32 + 1), dtype=np.float32)
+    y[:-1, 4], y[:-1, 5] = np.clip(a, -1.0, 1.0), np.clip(b, -1.0, 1.0)
+    lanes[VALUE, 4:6] = values
     _floors(y.ravel(), a.size, lanes)
     return float(lanes[FLOOR, 4])
 
@@ -150,7 +151,8 @@ def test_floor_is_below_the_objective_of_all_residuals_between(pairs):
         assert floor_of(a, b) == pytest.approx(objectives[0], abs=2e-6)
 
 
-def test_floor_where_a_residual_is_unknown():
-    unknown, far = np.array([math.nan, 5.0]), np.array([5.0, math.inf])
-    assert floor_of(unknown, far) == 0.5
-    assert floor_of(far, unknown) == 0.5
+def test_floor_where_the_objective_is_not_defined():
+    a = np.array([math.inf, 0.9])
+    assert floor_of(a, a) > 0.9
+    assert floor_of(a, a, (math.inf, 0.5)) == 0.0
+    assert floor_of(a, a, (0.5, math.inf)) == 0.0
