@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -47,6 +48,7 @@ def exp_units(call: Callable[[], Any], n: int) -> float:
     return best_of(call) / best_of(lambda: np.exp(x, out=out))
 
 
+@functools.cache
 def own_exp() -> Callable[[FloatArray, FloatArray], object]:
     """A pass of the package's own exp, compiled: the unit that travels.
 
@@ -168,6 +170,22 @@ def passes_of_np_exp(pool: ThreadPoolExecutor) -> dict[str, Callable[[], Any]]:
 
     one, two = NP_EXP
     return {one: lambda: [*map(work, outs)], two: lambda: [*pool.map(work, outs)]}
+
+
+#: The name of the laps of the package's own exp.
+OWN_EXP = "powerkern's exp"
+
+
+def passes_of_own_exp() -> Callable[[], None]:
+    """The package's own exp of a million values, over a block in cache."""
+    x, out, own = np.linspace(-1.0, 1.0, _BLOCK), np.empty(_BLOCK), own_exp()
+    own(x, out)  # compiles
+
+    def work() -> None:
+        for _ in range(1_000_000 // _BLOCK):
+            own(x, out)
+
+    return work
 
 
 def lap_of(call: Callable[[], Any]) -> Lap:

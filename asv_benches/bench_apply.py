@@ -12,7 +12,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 
 import powerkern as pk
 
-from ._measure import FAMILIES, NP_EXP, ORDERS, InTurns, Lap, matrix
+from ._measure import FAMILIES, NP_EXP, ORDERS, OWN_EXP, InTurns, Lap, matrix, passes_of_own_exp
 
 #: A million values, as they lie: (n, p, order); a vector has one column. Others are held against the first.
 SHAPES = {
@@ -162,12 +162,13 @@ class _Regime(InTurns):
     _measured: ClassVar[tuple[tuple[object, ...], dict[Any, Lap]]] = ((), {})
 
     def laps_of(self, job: str, family: str, output: str, shape: str) -> dict[Any, Lap]:
-        """Laps of this shape and of the best one, of both types, on one thread, of this one on two, and of np.exp."""
+        """Laps of this shape and the best one, of both types, on one thread, of this one on two, and of both exps."""
         regime = (job, family, output, shape, self.seconds)
         if _Regime._measured[0] != regime:
             every = [(shape, dtype, k) for dtype in DTYPES for k in (1, 2)] + [(BEST, dtype, 1) for dtype in DTYPES]
             calls = {call: _call(job, family, output, call) for call in every}
-            _Regime._measured = regime, self.compare_on_free_cores(calls)
+            laps = self.compare_on_free_cores({**calls, OWN_EXP: passes_of_own_exp()})
+            _Regime._measured = regime, laps
         return _Regime._measured[1]
 
     def chosen(self, where: tuple[str, str, str, str], *calls: Call | str) -> list[Lap]:
@@ -187,6 +188,20 @@ class Shape(_Regime):
         lap, best = self.chosen((job, family, output, shape), (shape, dtype, 1), (BEST, dtype, 1))
         sizes = [SHAPES[name][0] * SHAPES[name][1] for name in (shape, BEST)]
         return (lap.cpu / sizes[0]) / (best.cpu / sizes[1])
+
+
+class OwnExp(_Regime):
+    """Cost of the best shape on one thread, in CPU time, in passes of the package's own exp over a block in cache.
+
+    What all shapes lose alike, vectors for instance, shows here only.
+    """
+
+    params = (JOBS, FAMILIES, OUTPUTS, DTYPES)
+    param_names = ("job", "family", "output", "dtype")
+
+    def track_passes(self, job: str, family: str, output: str, dtype: str) -> float:
+        lap, exponentials = self.chosen((job, family, output, BEST), (BEST, dtype, 1), OWN_EXP)
+        return lap.cpu / exponentials.cpu  # of a million values each
 
 
 class Float32(_Regime):
