@@ -222,10 +222,12 @@ def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
 
 @inlined
 def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
-    """Huber's psi of a distance, in units of its reach: without counts, that of a value on its side of the median."""
-    if counts is None:
-        return lesser(d, 1.0)
-    return greater(lesser(d, 1.0), -1.0)
+    """Huber's psi of a distance, in units of its reach: without counts, that of a value on its side of the median.
+
+    A NaN stays one: where a transform is not defined, the location is not either.
+    """
+    d = select(d > 1.0, 1.0, d)
+    return d if counts is None else select(d < -1.0, -1.0, d)
 
 
 @inlined
