@@ -139,6 +139,15 @@ def test_not_defined_without_scale():
     assert np.isnan(objectives("yeo-johnson", np.array([0.0, 1.0, 1.0, 1.0, 1.0, 2.0]), QUARTILES)).all()
 
 
+def test_not_defined_where_a_transform_is_not():
+    """A value that is not known is not a far one, which would be left out."""
+    logs = np.array([-1.2, -0.2, -0.1, 0.1, 900.0, 901.0])
+    with np.errstate(over="ignore"):
+        x, out = np.exp(logs), np.empty(LMBDAS.size)
+    _objectives(x, logs, 0, 0.0, oracles.normal_scores(6), QUARTILES, 1, 4, C, LMBDAS, out)
+    np.testing.assert_array_equal(np.isnan(out), LMBDAS < 1.0)
+
+
 def test_far_values_count_1():
     x = np.append(np.random.default_rng(2).normal(size=40), [1e150, -1e200])
     found = objectives("yeo-johnson", x, QUARTILES)
