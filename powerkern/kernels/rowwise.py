@@ -497,9 +497,9 @@ def _set_apart_of_columns(
 
 @inlined
 def _rows_joined(p: int) -> int:
-    """As many as fill whole vectors: those beyond would be computed one by one.
+    """As many as fill whole vectors, unless that is more than a band: values beyond would be computed one by one.
 
-    About two blocks of them, if that can be: constants of more would leave the first-level cache.
+    About two blocks of values, if that can be: constants of more would leave the first-level cache.
     """
     step = LANES
     while step > 1 and p * step // 2 % LANES == 0:

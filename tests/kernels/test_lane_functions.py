@@ -70,13 +70,13 @@ def _exp2m1_of_float32(x: np.ndarray, out: np.ndarray) -> None:
 
 @pytest.mark.parametrize(
     ("function", "dtype", "far", "rtol"),
-    [(_exp2m1_of, np.float64, 1010.0, 2e-15), (_exp2m1_of_float32, np.float32, 115.0, 8e-7)],
+    [(_exp2m1_of, np.float64, 1022.0, 2.3e-15), (_exp2m1_of_float32, np.float32, 126.0, 8e-7)],
 )
 def test_exp2m1(function, dtype, far, rtol):
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.normal(size=400), 10.0 ** rng.uniform(-15, -1, 200), rng.uniform(-far, far, 184)])
     x = np.append(x, [0.0, -0.0, far, -far, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 10.0, -10.0, 0.25, 64.0, 2.0, 3.0])
-    x = x.astype(dtype)
+    x = np.append(x, 0.5 + rng.uniform(0.0, 1e-6, 208)).astype(dtype)  # where it is least accurate
     out = np.empty_like(x)
     function(x, out)
     with mpmath.workdps(40):
