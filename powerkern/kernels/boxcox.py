@@ -232,21 +232,21 @@ def _reference(ref: float) -> _Reference:
 
 
 @inlined
-def _log_ratio(x: float, ref: _Reference, ordinary: bool) -> float:
-    """ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or from (x - ref)/ref where x is near ref.
-
-    `ordinary` (a compile-time constant): x is not small.
-    """
+def _log_ratio(x: float, ref: _Reference) -> float:
+    """ln(x/ref) for positive finite x: from exponent and mantissa of x/ref, or near ref from (x - ref)/ref."""
     # relative to the mantissa of ref: no overflow and, unless x is subnormal, no underflow
-    if ordinary:
-        k, m = split_normal(x * ref.m_inverse)
-    else:
-        small = x < _SMALL
-        k, m = split((x * 2.0**54 if small else x) * ref.m_inverse)
-        k = k - 54.0 if small else k
-    k = k - ref.k
+    small = x < _SMALL
+    k, m = split((x * 2.0**54 if small else x) * ref.m_inverse)
+    k = (k - 54.0 if small else k) - ref.k
     w = (x - ref.value) * ref.up * ref.inverse
     return log_sum(k, w if k == 0.0 else m - 1.0)
+
+
+@inlined
+def _ordinary_log_ratio(x: float, ref: float, inverse: float) -> float:
+    """The same, to the same bits, where neither `inverse` = 1/ref nor x/ref can overflow or be subnormal."""
+    k, m = split_normal(x * inverse)
+    return log_sum(k, (x - ref) * inverse if k == 0.0 else m - 1.0)
 
 
 @inlined
@@ -261,7 +261,7 @@ def _standardized_blocks(
     for start in range(0, x.size, BLOCK):
         block = own_block(x, out, start)
         for i in range(block.size):
-            d[i] = _log_ratio(block[i], ref, ordinary)
+            d[i] = _ordinary_log_ratio(block[i], ref.value, ref.inverse) if ordinary else _log_ratio(block[i], ref)
         for i in range(block.size):
             t = e.m * d[i]
             if ordinary:
@@ -276,10 +276,11 @@ def _standardized_blocks(
 
 @inlined
 def _ordinary_range_about(ref: float, lmbda: float, e: Exponent) -> tuple[float, float]:
-    """Bounds on x between which no operation of `boxcox_standardized` can overflow."""
+    """Bounds on x between which no operation of `boxcox_standardized` can overflow; none if 1/ref can."""
     span = reach(e, abs(lmbda))
     low, high = ref / span, ref * span
-    return low if low > _SMALL else _SMALL, high if high < LARGE else LARGE
+    low = low if low > _SMALL else _SMALL
+    return low if _SMALL <= ref <= LARGE else math.inf, high if high < LARGE else LARGE
 
 
 @kernel
@@ -338,9 +339,9 @@ def boxcox_unstandardized(z: FloatArray, lmbda: float, ref: float, a: float, b: 
 
 # rows of an array of constants, after those of the bounds
 _LMBDA, _M, _INVERSE, _INVERSE_LO = range(2, 6)
-_SLOPE, _OFFSET, _REF, _REF_K, _REF_M_INVERSE, _REF_UP, _REF_INVERSE = 2, *range(5, 11)
-_SLOPE_INVERSE, _REF_M = 3, 6
-CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 6, 11, 8
+_SLOPE, _OFFSET, _REF, _REF_INVERSE = 2, *range(5, 8)
+_SLOPE_INVERSE, _REF_K, _REF_M = 3, 6, 7
+CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 6, 8, 8
 
 
 # These are free of branches, as flags are compile-time constants: columns are computed as vectors.
@@ -363,12 +364,11 @@ def boxcox_constants(lmbda: float, inverse: bool, c: FloatArray, j: int) -> None
 @inlined
 def boxcox_standardized_constants(lmbda: float, ref: float, a: float, b: float, c: FloatArray, j: int) -> None:
     """The constants of column j for `boxcox_standardized`."""
-    e, reference = exponent(lmbda), _reference(ref)
+    e = exponent(lmbda)
     low, high = _ordinary_range_about(ref, lmbda, e)
     write_bounds(low, high, True, c, j)
     c[_M, j], c[_INVERSE, j], c[_SLOPE, j], c[_OFFSET, j] = e.m, e.inverse * e.unit, a, b
-    c[_REF, j], c[_REF_K, j], c[_REF_M_INVERSE, j] = reference.value, reference.k, reference.m_inverse
-    c[_REF_UP, j], c[_REF_INVERSE, j] = reference.up, reference.inverse
+    c[_REF, j], c[_REF_INVERSE, j] = ref, 1.0 / ref
 
 
 @inlined
@@ -427,8 +427,7 @@ def boxcox_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray, spa
     widest_vectors()
     d = spare[0]
     for j in range(out.size):
-        ref = _Reference(c[_REF, j], c[_REF_K, j], c[_REF_M_INVERSE, j], c[_REF_UP, j], c[_REF_INVERSE, j])
-        d[j] = _log_ratio(x[j], ref, True) + 0.0 * x[j]
+        d[j] = _ordinary_log_ratio(x[j], c[_REF, j], c[_REF_INVERSE, j]) + 0.0 * x[j]
     for j in range(out.size):
         value = exp_less(c[_M, j] * d[j], rounder_of(0.0), 1.0) * c[_INVERSE, j]
         out[j] = c[_SLOPE, j] * value + c[_OFFSET, j]

@@ -501,7 +501,8 @@ def log1p_ratio(x: float, center: float, inverse: float, base_k: float, base_m_i
     """Return ln((1 + x)/(1 + center)) for finite x, center >= 0: from (x - center)/(1 + center) near center.
 
     `inverse` = 1/(1 + center); (base_k, m) = split(1 + center), `base_m_inverse` = 1/(2 m), so that its product with
-    1 + x cannot overflow. The same bits as `log1p_finite` where center = 0.
+    1 + x cannot overflow; where no ratio is subnormal, 1 and `inverse` do for these two, to the same bits. The bits of
+    `log1p_finite` where center = 0.
     """
     larger = x if x > 1.0 else 1.0
     smaller = 1.0 if x > 1.0 else x

@@ -439,12 +439,16 @@ def _standardized_blocks(
 
 @inlined
 def _ordinary_range(lmbda: float, ref: float, shift: float, e: Exponent) -> tuple[float, float]:
-    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows."""
+    """Bounds between which x is on the side of `ref` (if that is not 0) and so near to it that nothing overflows.
+
+    None where 1/(1 + |ref|) might be subnormal.
+    """
     size = _ordinary_size(lmbda, e) if shift == 0.0 else -math.inf
     span = reach(e, abs(2.0 - lmbda) if ref < 0.0 else abs(lmbda))
     nearest = _SMALLEST if ref < 0.0 else 0.0
     low, high = (1.0 + abs(ref)) / span - 1.0, (1.0 + abs(ref)) * span - 1.0
     low, high = low if low > nearest else nearest, high if high < LARGE else LARGE
+    low = low if abs(ref) <= LARGE else math.inf
     first, last = (low, high) if ref > 0.0 else (-high, -low)
     return -size if ref == 0.0 else first, size if ref == 0.0 else last
 
@@ -604,10 +608,10 @@ def yeojohnson_unstandardized(
 # rows of an array of constants, after those of the bounds; of pairs, the first is for x >= 0
 _LMBDA, _LOWER_M_LO = 2, 3
 _M, _INVERSE, _INVERSE_LO = range(4, 10, 2)
-_REF, _OFFSET, _SLOPE, _SIZE_INVERSE, _BASE_K, _BASE_M_INVERSE = 2, 3, *range(8, 12)
+_REF, _OFFSET, _SLOPE, _SIZE_INVERSE = 2, 3, 8, 9
 _SLOPE_INVERSE, _ZERO = 4, 5
-_GROWTH, _CENTER, _LOG_BASE, _EXPONENT = range(8, 16, 2)
-CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 10, 12, 15
+_GROWTH, _EXPONENT, _LOG_BASE = 8, 10, 11
+CONSTANTS, STANDARDIZED_CONSTANTS, UNSTANDARDIZED_CONSTANTS = 10, 10, 12
 
 
 @inlined
@@ -645,9 +649,7 @@ def yeojohnson_standardized_constants(
     _write_pair(_M, e_lower.m if downwards else e.m, e.m if upwards else e_lower.m, c, j)
     first, second = e_lower.inverse if downwards else e.inverse, e.inverse if upwards else e_lower.inverse
     _write_pair(_INVERSE, first * e.unit, second * e.unit, c, j)
-    base_k, base_m = split(1.0 + abs(ref))
-    c[_REF, j], c[_SLOPE, j], c[_OFFSET, j] = ref, a, b
-    c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j] = 1.0 / (1.0 + abs(ref)), base_k, 0.5 / base_m
+    c[_REF, j], c[_SLOPE, j], c[_OFFSET, j], c[_SIZE_INVERSE, j] = ref, a, b, 1.0 / (1.0 + abs(ref))
 
 
 @inlined
@@ -667,8 +669,7 @@ def yeojohnson_unstandardized_constants(
     c[_EXPONENT, j], c[_REF, j], c[_ZERO, j], c[_OFFSET, j], c[_SLOPE_INVERSE, j] = lmbda, ref, zero, b, 1.0 / a
     _write_pair(_INVERSE, upper.inverse * e.unit, lower.inverse * e.unit, c, j)
     _write_pair(_GROWTH, growth, lower_growth, c, j)
-    _write_pair(_CENTER, upper.center, lower.center, c, j)
-    _write_pair(_LOG_BASE, upper.log_base, lower.log_base, c, j)
+    c[_LOG_BASE, j] = log1p(abs(ref))
 
 
 @inlined
@@ -747,7 +748,8 @@ def yeojohnson_standardized_block(x: FloatArray, c: FloatArray, out: FloatArray,
     d, kept = spare[0], spare[1]
     for j in range(out.size):
         kept[j] = x[j]
-        d[j] = log1p_ratio(abs(x[j]), abs(c[_REF, j]), c[_SIZE_INVERSE, j], c[_BASE_K, j], c[_BASE_M_INVERSE, j])
+        inverse = c[_SIZE_INVERSE, j]
+        d[j] = log1p_ratio(abs(x[j]), abs(c[_REF, j]), inverse, 1.0, inverse)
     for j in range(out.size):
         negative = kept[j] < 0.0
         t = _of_side(c, _M, j, negative) * d[j]
@@ -776,9 +778,9 @@ def yeojohnson_unstandardized_block(z: FloatArray, c: FloatArray, out: FloatArra
         d[j] = scaled if abs(v) < LINEAR else log_base
         signs[j] = -1.0 if negative else 1.0
     for j in range(out.size):
-        negative = signs[j] < 0.0
-        center, log_base = _of_side(c, _CENTER, j, negative), _of_side(c, _LOG_BASE, j, negative)
-        out[j] = signs[j] * _size_at(d[j], center, log_base)
+        ref, log_base = c[_REF, j], c[_LOG_BASE, j]
+        beside = (signs[j] < 0.0) == (ref < 0.0)
+        out[j] = signs[j] * _size_at(d[j], abs(ref) if beside else 0.0, log_base if beside else 0.0)
 
 
 # --- for Python -------------------------------------------------------------------------------------

@@ -239,6 +239,7 @@ def columns(n=25):
     yield "huge", 10.0 ** rng.uniform(290.0, 307.0, n)
     yield "subnormal", 10.0 ** rng.uniform(-320.0, -300.0, n)
     yield "all magnitudes", 10.0 ** rng.uniform(-300.0, 300.0, n)
+    yield "up to the largest", np.append(10.0 ** rng.uniform(-300.0, 300.0, n), [1e307, 1.7e308])
 
 
 STANDARDIZED_LMBDAS = [-361.0, 395285.0, -14426.0, 0.5, -0.5, 0.0, 1.0, 2.0, 1e-20, 1e-9, -20.0, 50.0, 1e5]

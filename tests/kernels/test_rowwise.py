@@ -9,7 +9,7 @@ from powerkern import Status
 from powerkern._engine.by_column import fit_matrix
 from powerkern.kernels import columnwise, rowwise
 from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, STATUS
+from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, REF, STATUS
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 DIRECTIONS = range(4)
@@ -86,6 +86,27 @@ def test_bits_are_those_of_columns(family, direction, upright):
     assert not failures[ordinary].any()
     along(family, direction, lines, results, lines, upright)
     np.testing.assert_array_equal(turned(lines)[ordinary], expected[ordinary])
+
+
+@pytest.mark.parametrize(
+    ("family", "farthest"), [(BOX_COX, 1e-310), (BOX_COX, 1e301), (BOX_COX, 1.7e308), (YEO_JOHNSON, 1.7e308)]
+)
+def test_references_near_the_limits_of_float64(family, farthest):
+    """No value is ordinary in a column whose reference has an inverse that is subnormal, or infinite."""
+    z = np.random.default_rng(8).normal(size=(2, 40))
+    x = np.exp(np.log(farthest) * 0.9 + 3.0 * z)
+    x[0, 3] = farthest
+    direction = columnwise.FORWARD_STANDARDIZED
+    results = fits(x, family)
+    results[:, LMBDA] = 1e-3 if farthest > 1.0 else -1e-3
+    results[:, REF] = x.max(axis=1) if farthest > 1.0 else x.min(axis=1)
+    expected, _ = by_column(family, direction, x, results)
+    lines = np.ascontiguousarray(x.T)
+    out = np.empty_like(lines)
+    (low, high), ordinary = along(family, direction, lines, results, out)
+    assert low[0] > high[0]
+    assert ordinary.tolist() == [False, True]
+    np.testing.assert_array_equal(out[:, 1], expected[1])
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -257,6 +257,7 @@ def columns(n=25):
     yield "lognormal", rng.lognormal(sigma=2.0, size=n)
     yield "negative", -rng.lognormal(sigma=2.0, size=n)
     yield "huge", 10.0 ** rng.uniform(290.0, 307.0, n)
+    yield "up to the largest", np.append(10.0 ** rng.uniform(-20.0, 300.0, n), [1e307, 1.7e308])
     yield "tiny of both signs", rng.normal(size=n) * 1e-300
     yield "normal", rng.normal(size=n)
     yield "both signs, wide", rng.choice([-1.0, 1.0], n) * 10.0 ** rng.uniform(-5.0, 300.0, n)
