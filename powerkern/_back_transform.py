@@ -24,9 +24,9 @@ from powerkern._fitted_columns import FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import as_choice, is_real
-from powerkern.kernels import columnwise
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 Kind = Literal["median", "mean", "quantile"]
 
@@ -105,7 +105,7 @@ def _inverse(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
 
 def _inverse_in_range(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
     out = np.empty_like(z)
-    transform_matrix(z, out, power._families, columnwise.INVERSE_STANDARDIZED, power._results, n_threads)
+    transform_matrix(z, out, power._families, gather.INVERSE_STANDARDIZED, power._results, n_threads)
     return out
 
 

@@ -13,10 +13,10 @@ from powerkern._engine.by_column import fit_matrix
 from powerkern._normality import moments_matrix, pearson_normality
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels.columnwise import FORWARD_STANDARDIZED
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.normality import PPCC
+from powerkern.kernels.normality.criteria import PPCC
 from powerkern.kernels.results import CENTER, DIVISOR, KEPT_HIGH, KEPT_LOW, LMBDA, NLL, STATUS
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms.gather import FORWARD_STANDARDIZED
 
 #: Columns compared at a time when both families are fitted robustly.
 _COMPARED = 64

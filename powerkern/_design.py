@@ -20,7 +20,7 @@ from powerkern._foreign import frame_library
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_flag, as_matrix
 from powerkern._warn import warn
-from powerkern.kernels import residual_likelihood
+from powerkern.kernels.regression import likelihood
 
 INTERCEPT = "Intercept"
 
@@ -212,7 +212,7 @@ class Basis(NamedTuple):
     Coefficients refer to covariates less `center`.
     """
 
-    design: residual_likelihood.Design
+    design: likelihood.Design
     center: FloatArray
     #: (k, q): zero in the rows of columns left out.
     to_coef: FloatArray
@@ -254,7 +254,7 @@ def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: B
     if intercept:
         one = np.eye(k)[0]
     sample_basis, sample_root = _sample_of(basis, root)
-    design = residual_likelihood.Design(basis, root, sample_basis, sample_root, float(is_spanned))
+    design = likelihood.Design(basis, root, sample_basis, sample_root, float(is_spanned))
     return Basis(design, center, to_coef, used, one)
 
 

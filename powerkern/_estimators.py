@@ -21,20 +21,18 @@ from powerkern._status import Status
 from powerkern._ties import fit_beyond_ties, sorted_with, without_ties
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, is_real, is_whole
-from powerkern.kernels import normality_search
-from powerkern.kernels.counts import new_counts_work
-from powerkern.kernels.normality import weigh_columns
-from powerkern.kernels.normality_search import KS, PPCC
-from powerkern.kernels.qq import C
-from powerkern.kernels.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
+from powerkern.kernels.normality import search as normality_search
+from powerkern.kernels.normality.criteria import weigh_columns
+from powerkern.kernels.normality.search import KS, PPCC
 from powerkern.kernels.results import LMBDA, N_EVAL, N_RESULTS, OBJECTIVE, STATUS
-from powerkern.kernels.robust import (
+from powerkern.kernels.robust.fit import (
     fit_sorted_columns,
     fit_weighted_columns,
     objective_columns,
     weighted_objective_columns,
 )
-from powerkern.kernels.robust_search import (
+from powerkern.kernels.robust.qq import C
+from powerkern.kernels.robust.search import (
     BRENT,
     CARROLL,
     GLOBAL,
@@ -48,6 +46,8 @@ from powerkern.kernels.robust_search import (
     RobustWork,
     new_robust_work,
 )
+from powerkern.kernels.robust.weights import new_counts_work
+from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
 QUANTILE = 0.995
@@ -467,7 +467,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
 
 def weight_of_one(weight: FloatArray) -> float:
-    """What counts as one value by weights: see `powerkern.kernels.counts`."""
+    """What counts as one value by weights: see `powerkern.kernels.robust.weights`."""
     largest = float(weight.max(initial=0.0))
     if largest == 0.0:
         return 1.0

@@ -17,8 +17,8 @@ from powerkern._estimators import ESTIMATORS, QUANTILE, other_estimator
 from powerkern._json_records import written
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import FIELDS
+from powerkern.kernels.transforms.family import FAMILIES
 
 #: Version of the text that is written; every version up to it is read.
 VERSION = 2

@@ -12,9 +12,9 @@ from powerkern import _power_sums as power_sums
 from powerkern._estimators import QUANTILE
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STATUS
-from powerkern.kernels.rowwise import fields_of
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+from powerkern.kernels.transforms.matrix import fields_of
 
 
 class _Figure:

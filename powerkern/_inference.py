@@ -43,7 +43,7 @@ from powerkern._summary import (
 )
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_matrix, check_n_features, is_whole
-from powerkern.kernels.normality import N_NORMALITY
+from powerkern.kernels.normality.criteria import N_NORMALITY
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, ROUTE, X_MAX, X_MIN
 
 #: Columns of a matrix.

@@ -19,7 +19,7 @@ from powerkern._engine.by_column import derivative_matrix
 from powerkern._engine.products import cholesky, combine, cross, inverse_of_lower
 from powerkern._status import JointStatus
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.derivatives import JACOBIAN, G
+from powerkern.kernels.likelihood.derivatives import JACOBIAN, G
 
 #: Squared multiple correlation of a column with others, short of 1 by less than this times p: singular.
 _SINGULAR = 1e-14

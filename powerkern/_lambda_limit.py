@@ -12,9 +12,9 @@ from powerkern._arguments import given_bounds, output_limit
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import column_label
-from powerkern.kernels import lambda_bounds
-from powerkern.kernels.family import is_mirrored
 from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
+from powerkern.kernels.transforms import lambda_bounds
+from powerkern.kernels.transforms.family import is_mirrored
 
 _FLOAT64 = np.dtype(np.float64)
 #: Columns whose lambda was looked for and is not what it was meant to be; and those that have one.

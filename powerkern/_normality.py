@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import column_figures
 from powerkern._estimators import normal_quantiles_of, weighed_with
 from powerkern._typing import FloatArray
-from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
-from powerkern.kernels.normality import (
+from powerkern.kernels.normality.criteria import (
     COUNT,
     KURTOSIS,
     N_NORMALITY,
@@ -20,6 +19,7 @@ from powerkern.kernels.normality import (
     normality_columns,
     weighted_normality_columns,
 )
+from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
 #: The normal approximations of the test statistics hold from so many values on.
 _FEWEST = 8

@@ -20,9 +20,9 @@ from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_matrix, as_out, check_n_features, column_labels, output_type
 from powerkern._warn import warn
-from powerkern.kernels import columnwise
-from powerkern.kernels.family import FAMILIES, lowest
 from powerkern.kernels.results import INTERCEPT, KEPT_HIGH, KEPT_LOW, STATUS
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import FAMILIES, lowest
 
 OutOfRange = Literal["nan", "raise", "clip"]
 
@@ -229,7 +229,7 @@ class PowerFit(Inference):
             return lazily
         part = _frames.columns_named(X, self.column_names)
         matrix = as_matrix(part)
-        direction = columnwise.FORWARD_STANDARDIZED if self.standardize else columnwise.FORWARD
+        direction = gather.FORWARD_STANDARDIZED if self.standardize else gather.FORWARD
         result, target = self._target(matrix, out)
         n_threads = thread_count(n_threads)
         if out is not None:
@@ -286,7 +286,7 @@ class PowerFit(Inference):
         part = _frames.columns_named(Z, self.column_names)
         matrix = as_matrix(part)
         result, target = self._target(matrix, out)
-        direction = columnwise.INVERSE_STANDARDIZED if self.standardize else columnwise.INVERSE
+        direction = gather.INVERSE_STANDARDIZED if self.standardize else gather.INVERSE
         repair = self._repair(out_of_range == "clip", np.finfo(target.dtype).eps)
 
         def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
@@ -549,7 +549,7 @@ class PowerFit(Inference):
         cutoff = self.standardized_cutoff(quantile=quantile)
         ends = np.array([-cutoff, cutoff])
         families, results = self._families, self._results
-        transform_matrix(ends, ends, families, columnwise.INVERSE_STANDARDIZED, results, 1)
+        transform_matrix(ends, ends, families, gather.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
         ends_of_domain = np.array([lowest(code) for code in FAMILIES.values()])
         low = np.where(np.isnan(low), self.center + ends_of_domain[families], low)

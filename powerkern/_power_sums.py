@@ -24,11 +24,11 @@ from powerkern._engine.lines import joined_rows
 from powerkern._engine.shifted import Columns, Shifted
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.kernels import sketch
-from powerkern.kernels.family import is_mirrored
-from powerkern.kernels.likelihood import Scratch
+from powerkern.kernels.likelihood.score import Scratch
+from powerkern.kernels.likelihood.scratch import new_scratch
+from powerkern.kernels.power_sums import fit as sketch
 from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
-from powerkern.kernels.scratch import new_scratch
+from powerkern.kernels.transforms.family import is_mirrored
 
 #: Rows of a block.
 BLOCK_ROWS = 131_072

@@ -33,8 +33,8 @@ from powerkern._status import Status, is_failed
 from powerkern._summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import as_choice, as_flag, as_matrix
-from powerkern.kernels import regression as kernel
-from powerkern.kernels.residual_likelihood import Design, RegressionWork
+from powerkern.kernels.regression import fit as kernel
+from powerkern.kernels.regression.likelihood import Design, RegressionWork
 
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)

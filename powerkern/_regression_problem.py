@@ -14,7 +14,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix
-from powerkern.kernels.residual_likelihood import Design, RegressionWork, new_regression_work
+from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_regression_work
 
 
 class Figures(NamedTuple):

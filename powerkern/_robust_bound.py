@@ -9,9 +9,6 @@ from powerkern._engine.shifted import Columns
 from powerkern._estimators import NearestNormal, Robust
 from powerkern._ties import sorted_with
 from powerkern._typing import FloatArray
-from powerkern.kernels.columnwise import APPLY, FORWARD_STANDARDIZED
-from powerkern.kernels.counts import new_counts_work
-from powerkern.kernels.huber_likelihood import likelihood_columns, weighted_likelihood_columns
 from powerkern.kernels.results import (
     CENTER,
     CURVATURE,
@@ -32,7 +29,10 @@ from powerkern.kernels.results import (
     SLOPE,
     STATUS,
 )
-from powerkern.kernels.robust_search import CARROLL
+from powerkern.kernels.robust.huber_likelihood import likelihood_columns, weighted_likelihood_columns
+from powerkern.kernels.robust.search import CARROLL
+from powerkern.kernels.robust.weights import new_counts_work
+from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
 
 #: What depends on lambda; the rest of a row is about the data, and what of them is kept.
 _AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._arguments import as_reals
 from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CENTER, KEPT_HIGH, KEPT_LOW, X_MAX, X_MIN
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 
 _SIGN_FREE = np.int64(2**63 - 1)
 

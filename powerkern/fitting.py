@@ -26,8 +26,8 @@ from powerkern._shift import extremes, given_shift, to_own_units
 from powerkern._summary import Summary
 from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_matrix
-from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
+from powerkern.kernels.transforms.family import FAMILIES
 
 __all__ = [
     "Interval",

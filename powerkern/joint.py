@@ -44,8 +44,8 @@ from powerkern._typing import FloatArray, IntArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
 from powerkern._warn import warn
 from powerkern.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]

@@ -17,8 +17,8 @@ from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
 from powerkern._warn import warn
-from powerkern.kernels.loc_scale import BAD_INFINITE
-from powerkern.kernels.location import (
+from powerkern.kernels.robust.loc_scale import BAD_INFINITE
+from powerkern.kernels.robust.location import (
     bisquare_columns,
     biweight_columns,
     huber_columns,
@@ -26,7 +26,7 @@ from powerkern.kernels.location import (
     order_columns,
     proposal2_columns,
 )
-from powerkern.kernels.order_statistics import table_width
+from powerkern.kernels.robust.order_statistics import table_width
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 

@@ -22,8 +22,8 @@ from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
 from powerkern._validate import as_choice, as_flag
 from powerkern.fitting import PowerFit
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.sklearn import PowerTransformer
 
 try:

@@ -19,11 +19,11 @@ from powerkern._status import Status, is_failed
 from powerkern._summary import Summary
 from powerkern._typing import FloatArray, IntArray
 from powerkern._validate import as_choice, as_matrix
-from powerkern.kernels import regression as kernel
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
-from powerkern.kernels.residual_likelihood import Design, RegressionWork
-from powerkern.kernels.response import BAD_RANK
+from powerkern.kernels.regression import fit as kernel
+from powerkern.kernels.regression.likelihood import Design, RegressionWork
+from powerkern.kernels.regression.response import BAD_RANK
 from powerkern.kernels.results import N_RESULTS, NLL, STATUS, X_MAX, X_MIN
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
 

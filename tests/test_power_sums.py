@@ -10,9 +10,9 @@ import powerkern as pk
 from powerkern import Status
 from powerkern import _power_sums as power_sums
 from powerkern._engine import threads
-from powerkern.kernels import sketch
-from powerkern.kernels.family import FAMILIES as FAMILY_CODES
+from powerkern.kernels.power_sums import fit as sketch
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
+from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 
 FAMILIES = ("yeo-johnson", "box-cox")
 

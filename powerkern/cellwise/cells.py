@@ -20,15 +20,15 @@ from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.wrapping import columns_of, has_infinite, refuse_infinite, wrap_constants
-from powerkern.kernels.cells import (
+from powerkern.kernels.multivariate.cells import (
     deshrink_columns,
     neighbor_slopes,
     one_step_columns,
     pair_correlations,
     predict_columns,
 )
-from powerkern.kernels.loc_scale import MAD_FACTOR
-from powerkern.kernels.wrapping import wrap_columns
+from powerkern.kernels.multivariate.wrapping import wrap_columns
+from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 
 #: With more columns than this, pairs are not looked at one by one unless that is asked for.
 MANY_COLUMNS = 750

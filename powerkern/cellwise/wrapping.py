@@ -21,8 +21,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, domain_error, is_real
 from powerkern._warn import warn
-from powerkern.kernels.loc_scale import BAD_INFINITE
-from powerkern.kernels.wrapping import KEPT, mcd_columns, wrap_columns
+from powerkern.kernels.multivariate.wrapping import KEPT, mcd_columns, wrap_columns
+from powerkern.kernels.robust.loc_scale import BAD_INFINITE
 from powerkern.location import METHODS, location_scale
 
 _N_RESULTS = 4

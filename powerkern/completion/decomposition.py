@@ -25,7 +25,7 @@ from powerkern.completion.normalization import (
     row_offsets,
     unit_of,
 )
-from powerkern.kernels.completion import Cells, coordinate_rows, follow, least_squares_rows
+from powerkern.kernels.multivariate.completion import Cells, coordinate_rows, follow, least_squares_rows
 
 Normalize = Literal["rows", "columns", "both", "zscores"]
 #: An element of U or V, its row and its column.

@@ -16,7 +16,7 @@ from powerkern._typing import FloatArray
 from powerkern._validate import as_weights, is_real, is_whole
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import rms, unit_of
-from powerkern.kernels.completion import Cells, least_squares_rows
+from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
 
 #: Fraction of the ratings that is held out, and how many are enough.
 _HELD_OUT, _ENOUGH = 0.1, 100_000

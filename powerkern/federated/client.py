@@ -25,8 +25,8 @@ from powerkern.federated.policy import Policy, codes_above, codes_below
 from powerkern.federated.privacy import Question
 from powerkern.federated.recovery import Member, RecoveryError
 from powerkern.federated.requests import MomentsRequest, read_moments_request
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Grid, Range, Sketch, range_of, sketch
 
 FloatArray = NDArray[np.float64]

@@ -25,7 +25,7 @@ from powerkern._lambda_limit import lambda_limit
 from powerkern._validate import as_choice, as_rows
 from powerkern.federated.account import RandBelow, discrete_gaussian, noise_multiplier
 from powerkern.fitting import PowerFit, maximum_likelihood
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import checked_bounds
 
 FloatArray = NDArray[np.float64]

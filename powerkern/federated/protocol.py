@@ -28,10 +28,10 @@ from powerkern.federated.pool import PooledColumn
 from powerkern.federated.privacy import UNIT, Bins, Privacy, Question, fit_sums
 from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import ROUNDED_XTOL, XTOL, Evaluation, Found, Search, at_point, search
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import EMPTY_RANGE, Grid, Range, Sketch, finish_results, merge
 
 FloatArray = NDArray[np.float64]

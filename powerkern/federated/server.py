@@ -26,8 +26,8 @@ from powerkern.federated.protocol import Limits, MergeError, Outcome, Plan, Requ
 from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
 from powerkern.federated.secure import context_of
-from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, checked_bounds
 
 FloatArray = NDArray[np.float64]

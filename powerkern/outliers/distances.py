@@ -16,7 +16,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
 from powerkern._warn import warn
-from powerkern.kernels.normality import ks_columns
+from powerkern.kernels.normality.criteria import ks_columns
 from powerkern.location import location_scale
 
 #: Squared multiple correlation of a column with the others, short of 1 by less than this times p: singular.

@@ -19,7 +19,7 @@ from powerkern._typing import BoolArray, FloatArray
 from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
 from powerkern._warn import warn
 from powerkern.fitting import PowerFit, fit
-from powerkern.kernels.erf import gaussian_probabilities
+from powerkern.kernels.elementary.erf import gaussian_probabilities
 from powerkern.location import LocationScale, location_scale
 from powerkern.outliers.distances import bessel_factor
 

@@ -20,8 +20,8 @@ from powerkern._shift import given_shift
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
 from powerkern._validate import as_choice, as_flag, column_label
 from powerkern.fitting import check_together
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.results import STATUS
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.sketch.families import box_cox_is_better, on_columns
 from powerkern.sketch.merging import finish_results, merge
 from powerkern.sketch.order import Sample, check_unchanged, has_changed

@@ -16,9 +16,7 @@ from powerkern._best_family import LIKELIHOOD
 from powerkern._normality import ESTIMATED, moments_matrix
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.columnwise import APPLY, INVERSE_STANDARDIZED
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
-from powerkern.kernels.normality import PPCC
+from powerkern.kernels.normality.criteria import PPCC
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
@@ -32,6 +30,8 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
 from powerkern.sketch.order import Bins, equal_points
 from powerkern.sketch.passes import BinsPass, OnColumns, Pass, Passed, kept_sums
 from powerkern.sketch.summaries import Range

@@ -17,9 +17,9 @@ from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._shift import given_shift, to_own_units
 from powerkern._typing import Bounds, FloatArray
 from powerkern._validate import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
-from powerkern.kernels import sketch as kernels
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.results import STATUS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.summaries import (
     Additive,
     Grid,

@@ -11,7 +11,6 @@ from powerkern._status import Route, Status
 from powerkern._ties import count_ties
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern._validate import column_label
-from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
@@ -31,7 +30,7 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust import (
+from powerkern.kernels.robust.fit import (
     CUT_AFTER,
     CUT_BEFORE,
     CUT_CENTER,
@@ -46,7 +45,7 @@ from powerkern.kernels.robust import (
     fit_weighted_columns,
     scale_correction,
 )
-from powerkern.kernels.robust_search import (
+from powerkern.kernels.robust.search import (
     CARROLL,
     HUBER_K,
     QQ,
@@ -56,6 +55,7 @@ from powerkern.kernels.robust_search import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
     Cells,

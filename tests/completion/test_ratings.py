@@ -8,7 +8,7 @@ import scipy.sparse
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.completion import RatingModel, fit_ratings
-from powerkern.kernels.completion import least_squares_rows
+from powerkern.kernels.multivariate.completion import least_squares_rows
 
 rng = np.random.default_rng(16)
 N, P, D, K = 300, 80, 2, 6000
