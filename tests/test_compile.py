@@ -16,8 +16,8 @@ from pathlib import Path
 import processes
 import pytest
 
-from powerkern import _compile
 from powerkern.__main__ import main
+from powerkern._cli import compilation as _compile
 from powerkern.kernels import compilation
 
 ROOT = Path(__file__).parents[1]

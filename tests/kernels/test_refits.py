@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from powerkern import Status
-from powerkern._estimators import ESTIMATORS
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._jit import INTEGER, JIT_DISABLED, ROWS, entry, numbers_of
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
 from powerkern.kernels.robust import fit as robust

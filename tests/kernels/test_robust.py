@@ -10,7 +10,7 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern._estimators import ESTIMATORS
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._jit import COLUMN, ROWS, entry
 from powerkern.kernels.results import (
     BAD_INFINITE,
