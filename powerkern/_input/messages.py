@@ -8,7 +8,7 @@ import sys
 import warnings
 
 #: Frames of these files are passed over: those of the package, and those that enter its context managers.
-_OWN = (os.path.dirname(__file__) + os.sep, contextlib.__file__)
+_OWN = (os.path.dirname(os.path.dirname(__file__)) + os.sep, contextlib.__file__)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
