@@ -21,9 +21,9 @@ from powerkern._engine.threads import progress_bar
 from powerkern._fit import fitting
 from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_weights, check_n_features
-from powerkern._sklearn_input import read, refuse_values
-from powerkern._sklearn_private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern._typing import Bounds, FloatArray
+from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
+from powerkern.sklearn.reading import read, refuse_values
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes
