@@ -52,7 +52,8 @@ class Status(IntEnum):
     NOT_SETTLED = 16
     #: A robust fit of the values that differ from the median: more than half are equal to it.
     TIED = 17
-    #: A robust fit from bins of the rows: lambda is that of the rows themselves to within ``lmbda_error``.
+    #: A robust fit from bins of the rows: ``lmbda_error``, which bounds what that does to lambda, exceeds 0.01 standard
+    #: errors.
     BRACKETED = 18
 
     @property
@@ -84,7 +85,7 @@ _SENTENCES = {
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
     Status.TAIL_KEPT: "all values on one side were kept though many are far out: lambda may be that of outliers",
     Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
-    Status.BRACKETED: "optimum found from bins of the rows: lambda is that of the rows to within lmbda_error",
+    Status.BRACKETED: "optimum found from bins of the rows: lambda may differ from a fit in memory by lmbda_error",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 

@@ -21,8 +21,11 @@ from powerkern.sketch.robust_column import Column
 
 #: By how much the differences between sets of points are widened; and the accuracy of fits of the same values.
 SAFETY, EXACT = 2.0, 1e-11
-#: Searches of the last stage of those in memory: half the interval, its tolerance, and where its middle is.
-_REACH, _XTOL, _MAX_EVAL, _OFFSETS = 0.04, 1e-5, 100, 2e-3 * np.linspace(-1.0, 1.0, 8)
+#: By how much a row may do more than its influence says.
+_CURVED = 1.25
+#: Searches like the last stage of those in memory: intervals about the start, their tolerance, evaluations at most.
+_INTERVALS = [(off - reach, off + reach) for reach in (0.03, 0.05) for off in np.linspace(-0.004, 0.004, 6)]
+_XTOL, _MAX_EVAL = 1e-5, 100
 #: How far the search in memory may end from the minimum, in units of the prestandardised column; and where rows of
 #: different weights are tied, whose order it takes as it comes.
 _SEARCHED, _TIED = 2e-5, 2e-4
@@ -48,7 +51,7 @@ def search_error(column: Column) -> float:
     if not column.has_cut_off:
         return tolerance / power
     start = float(column.begun[LMBDA0]) * power
-    runs = [brent_start(start - _REACH + off, start + _REACH + off, _XTOL, _MAX_EVAL) for off in _OFFSETS]
+    runs = [brent_start(start + low, start + high, _XTOL, _MAX_EVAL) for low, high in _INTERVALS]
     while any(run.status == RUNNING for run in runs):
         values = column.objective(np.array([run.x for run in runs]) / power)
         runs = [
@@ -59,40 +62,46 @@ def search_error(column: Column) -> float:
 
 
 def open_zones(column: Column, turn: int) -> FloatArray:
-    """(2, 2): from where to where the lower and the upper end of the values kept may be."""
+    """(2, 3): the lower and the upper end of the values kept, between the bounds of where they may be."""
     here = _ends(column, column.cut(column.lmbda, column.rule)[0])
     moved = [other.cut(other.lmbda if turn == 0 else column.lmbda, column.rule) for other in column.others]
     reach = SAFETY * _farthest(column, here, moved)
     error = column.searched if turn == 0 else column.error
     moved = [column.cut(column.lmbda + side * error, column.rule)[0] for side in (-1.0, 1.0)]
     reach += _farthest(column, here, moved)
-    return np.stack([here - reach, here + reach], axis=1)
+    return np.stack([here - reach, here, np.nextafter(here + reach, np.inf)], axis=1)
 
 
 def _farthest(column: Column, here: FloatArray, moved: list[FloatArray]) -> FloatArray:
-    return np.max([np.abs(_ends(column, figures) - here) for figures in moved], axis=0, initial=0.0)
+    """How far the ends at any of these cuts are from those here."""
+    farthest: FloatArray = np.max([np.abs(_ends(column, figures) - here) for figures in moved], axis=0, initial=0.0)
+    return farthest
 
 
 def _ends(column: Column, figures: FloatArray) -> FloatArray:
     """The ends of the interval kept, or what is just beyond all values."""
     beyond = np.nextafter(column.ends, [-np.inf, np.inf])
     ends = np.where(np.isnan(figures[[CUT_LOW, CUT_HIGH]]), beyond, figures[[CUT_LOW, CUT_HIGH]])
-    return np.clip(ends, *beyond)
+    return np.asarray(np.clip(ends, *beyond))
 
 
 def step_error(column: Column, open_weight: FloatArray) -> float:
-    """How far lambda of what is kept may be off, with these weights of rows that either end may leave on either side."""
+    """How far lambda of the values kept may be off, with these weights below and above either end.
+
+    An end that moves passes those on one side.
+    """
     error = EXACT * max(1.0, abs(column.lmbda))
     with np.errstate(all="ignore"):
         if open_weight.any():
-            error += float(np.abs(_influences(column)) @ open_weight) / column.unit
+            passed = open_weight.reshape(2, 2).max(axis=1)
+            error += _CURVED * float(np.abs(_influences(column)) @ passed) / column.unit
         error += _error_of_scaling(column)
     return error if np.isfinite(error) else np.inf
 
 
 def end_error(column: Column) -> float:
     """What the weights of cells at the ends of a window, which may be inside or not, do to lambda."""
-    return float(np.abs(_influences(column)) @ column.open_ends) / column.unit
+    return _CURVED * float(np.abs(_influences(column)) @ column.open_ends) / column.unit
 
 
 def _influences(column: Column) -> FloatArray:

@@ -24,9 +24,9 @@ from powerkern.sketch.order import (
     Sample,
     counted,
     divided,
+    even_parts,
     first_edges,
     moment_points,
-    even_parts,
     narrower_edges,
     rows_as_cells,
 )

@@ -349,7 +349,7 @@ def narrower_edges(cells: Cells, parts: IntArray) -> FloatArray:
 
 def even_parts(chosen: BoolArray) -> IntArray:
     """The same number of parts for each of the chosen cells; others stay whole."""
-    return np.where(chosen, max(2, EDGES // max(1, np.count_nonzero(chosen)) - 2), 1)
+    return np.where(chosen, max(2, EDGES // max(1, int(np.count_nonzero(chosen))) - 2), 1)
 
 
 def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
@@ -364,7 +364,7 @@ def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
     beyond = np.append(0.0, np.cumsum(cells.weight))
     score = ndtri(np.clip(beyond / beyond[-1], 1.0 / (3.0 * cells.rows.sum()), 1.0 - 1.0 / (3.0 * cells.rows.sum())))
     effect = np.where(several & ~critical, cells.weight * np.diff(score) ** 2, 0.0) ** 0.4
-    even = max(2, EDGES // (4 * max(1, np.count_nonzero(critical))))
+    even = max(2, EDGES // (4 * max(1, int(np.count_nonzero(critical)))))
     own = np.rint(3 * EDGES // 4 * effect / effect.sum()) if effect.any() else effect
     parts: IntArray = np.where(critical, even, np.minimum(own, 4.0 * cells.rows)).astype(np.int64)
     return np.where(several & (cells.rows > 2), parts, 1)

@@ -243,7 +243,8 @@ class Kept(Additive):
         self.sketch = sketch
         self.ends = ends  #: (2, p)
         self.weight = weight  #: of all values, kept or not
-        self.near = near  #: (2, p): of the values so close to either end that they may be on the other side, in quanta
+        #: (4, p): below and above either end, of the values that may be on its other side, in quanta
+        self.near = near
 
     def merged(self, other: Self) -> Self:
         """The sums of the rows of both."""
@@ -275,8 +276,8 @@ class KeptPass(ChosenPass[Kept]):
         Of ``(x + shift - center)/divisor``, without a shift of its own.
     interval : (n_chosen, 5) ndarray
         Smallest and largest value kept, center, divisor, and a value that is left out, or NaN; all of x + shift.
-    zones : (n_chosen, 2, 2) ndarray
-        From where to where the ends of the interval may be.
+    zones : (n_chosen, 2, 3) ndarray
+        Either end of the interval, between the bounds of where it may be.
     quantum, shift : (n_chosen,) ndarray
         Exponents of the quanta of weights, and shifts.
     """
@@ -295,9 +296,10 @@ class KeptPass(ChosenPass[Kept]):
         there = ~np.isnan(x)
         weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
         x[x == tied] = np.nan
-        near = np.zeros((2, low.size), np.int64)
-        for k in range(2):
-            row, j = np.nonzero((self.zones[:, k, 0] <= x) & (x <= self.zones[:, k, 1]))
+        near = np.zeros((4, low.size), np.int64)
+        for k in range(4):  # below and above the lower end, below and above the upper one
+            start, stop = self.zones[:, k // 2, k % 2], self.zones[:, k // 2, k % 2 + 1]
+            row, j = np.nonzero((start <= x) & (x < stop))
             weight_of = weights[row] if weights.size else np.ones(row.size)
             np.add.at(near[k], j, np.rint(np.ldexp(weight_of, -self.quantum[j])).astype(np.int64))
         x[~((low <= x) & (x <= high))] = np.nan

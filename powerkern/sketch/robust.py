@@ -133,6 +133,7 @@ def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads:
 
 def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
     """Fit what each column keeps, as often as its estimator asks; columns that have settled are not read again."""
+
     def begin(column: Column) -> None:
         column.compare()
         column.searched = search_error(column)
@@ -145,12 +146,12 @@ def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
         going[k].zones = open_zones(going[k], turn)
 
     def take(k: int) -> None:
-        column = going[k]
+        column, near = going[k], total.near[:, k].astype(np.float64)
         column.take(total.part(k), turn)
         if column.open_ends.any():
             column.error = start_error(column) + end_error(column)
         if column.has_cut_off and not column.is_given:
-            column.error = step_error(column, np.ldexp(total.near[:, k].astype(float), int(reader.first.quantum[column.j])))
+            column.error = step_error(column, np.ldexp(near, int(reader.first.quantum[column.j])))
 
     while going := [column for column in going if column.chooses(turn)]:
         for_each(look, len(going), SERIAL_VALUES, n_threads)

@@ -49,7 +49,6 @@ from powerkern.kernels.robust.fit import (
     fit_weighted_columns,
     scale_correction,
 )
-from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.robust.search import (
     CARROLL,
     GLOBAL,
@@ -62,6 +61,7 @@ from powerkern.kernels.robust.search import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
@@ -134,9 +134,9 @@ class Column:
         self.n_eval, self.settled = 0.0, False
         self.error, self.is_given, self.others = 0.0, False, list[OtherPoints]()
         self.searched = 0.0  # how far from the minimum a search may end
-        self.zones = np.full((2, 2), np.nan)
-        top, total, squares = first.weights[j]
-        #: of the rows, as many as unweighted ones would tell as much
+        self.zones = np.full((2, 3), np.nan)
+        _, total, squares = first.weights[j]
+        #: effective number of rows over their number
         self.share = total * total / (squares * self.n_rows) if squares > 0.0 else 1.0
 
     # --- what is known of it ---------------------------------------------------------------------------
@@ -197,8 +197,7 @@ class Column:
         self.lmbda = float(self.begun[LMBDA0])
 
     def compare(self) -> None:
-        """Fit other points for the cells: some drawn at random, always the same, and those with the cells' moments.
-"""
+        """Fit other points for the cells: those with their moments, and some drawn at random, from a fixed seed."""
         cells, rng = self.cells.part(self.cells.mean != self.tie), np.random.default_rng(0)
         sets = [moment_points(cells), *(equal_points(cells, rng, self.share) for _ in range(_N_DRAWN))]
         self.others = []
