@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern.federated.client import Client
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.server import Server

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._estimators.limits import lambda_limit
-from powerkern._fit.fitting import PowerFit, maximum_likelihood
+from powerkern._fit.fit import PowerFit, maximum_likelihood
 from powerkern._input.arrays import as_choice, as_rows
 from powerkern.federated.account import RandBelow, discrete_gaussian, noise_multiplier
 from powerkern.kernels.transforms.family import FAMILIES

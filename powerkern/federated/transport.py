@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern.federated.client import Client
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.policy import Policy

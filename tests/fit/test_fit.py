@@ -19,7 +19,7 @@ from scipy import optimize, stats
 import powerkern as pk
 from powerkern import PowerFit, Status
 from powerkern._estimators import limits
-from powerkern._fit import fitting
+from powerkern._fit import fit as fitting
 from powerkern._jit import JIT_DISABLED
 
 EPS = np.finfo(np.float64).eps
