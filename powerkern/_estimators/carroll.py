@@ -48,6 +48,7 @@ class Carroll:
     search_range: Sequence[float] = SEARCH_RANGE
 
     name: ClassVar[str] = "carroll"
+    keeps_all: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_options(self)

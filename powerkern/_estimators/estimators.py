@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, get_args
 
 from powerkern._estimators.carroll import Carroll
 from powerkern._estimators.likelihood import ML
@@ -17,7 +17,7 @@ from powerkern._input.arrays import as_choice
 Estimator = ML | RewML | RewMLNR | Carroll | MTL | KS | PPCC
 
 #: The estimators by name: the short forms of their objects with default options.
-ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in (ML, RewML, RewMLNR, Carroll, MTL, KS, PPCC)}
+ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in get_args(Estimator)}
 _SYNONYMS: dict[str, type[Estimator]] = {"robust": RewML}
 
 

@@ -29,6 +29,7 @@ class ML:
     """
 
     name: ClassVar[str] = "mle"
+    keeps_all: ClassVar[bool] = True
     cutoff: ClassVar[float] = CUTOFF
 
     def solver(self) -> None:

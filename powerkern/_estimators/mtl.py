@@ -49,6 +49,7 @@ class MTL:
     search_range: Sequence[float] = SEARCH_RANGE
 
     name: ClassVar[str] = "mtl"
+    keeps_all: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)

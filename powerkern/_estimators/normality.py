@@ -45,6 +45,7 @@ class KS:
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "ks"
+    keeps_all: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -89,6 +90,7 @@ class PPCC:
     cutoff: float = CUTOFF
 
     name: ClassVar[str] = "ppcc"
+    keeps_all: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_options(self)

@@ -95,6 +95,7 @@ class RewML:
     first_weights: str = "rectified"
 
     name: ClassVar[str] = "rewml"
+    keeps_all: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)
@@ -146,6 +147,7 @@ class RewMLNR:
     c: float = C
 
     name: ClassVar[str] = "rewml-nr"
+    keeps_all: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_options(self)

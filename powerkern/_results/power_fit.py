@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.mtl import MTL
 from powerkern._estimators.options import checked_cutoff, normal_quantile
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._estimators.robust import small_sample_cutoff
@@ -480,7 +479,7 @@ class PowerFit(Inference):
         matrix = as_matrix(_frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
         values = matrix.values
-        if isinstance(self.estimator, RewML | RewMLNR | MTL):
+        if not self.estimator.keeps_all:
             low, high = self._results[:, KEPT_LOW], self._results[:, KEPT_HIGH]
             kept = (values >= low) & (values <= high) | (is_failed(self.status) & ~np.isnan(values))
         else:
