@@ -19,7 +19,7 @@ import scipy.optimize
 import scipy.stats
 
 import powerkern as pk
-from powerkern._joint_likelihood import Evaluation, JointLikelihood, minimize, profile_ends
+from powerkern._models.joint_likelihood import Evaluation, JointLikelihood, minimize, profile_ends
 from powerkern._status import JointStatus
 from powerkern.joint import JointFit, fit_joint
 from powerkern.kernels.transforms.family import FAMILIES

@@ -13,8 +13,8 @@ from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, c
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
 from powerkern._engine.threads import share_out
+from powerkern._input.arrays import output_type
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import output_type
 from powerkern.kernels.results import CENTER, DIVISOR
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.shifted import Columns, Shifted
+from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray
-from powerkern._validate import output_type
 from powerkern.kernels.likelihood.lockstep import LockstepWork, new_lockstep_work
 from powerkern.kernels.likelihood.scratch import Work, new_work
 from powerkern.kernels.transforms import gather as columnwise

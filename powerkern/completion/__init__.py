@@ -6,13 +6,14 @@ which is imported when that name is first used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from powerkern._input.foreign import imported_when_used
 from powerkern.completion.decomposition import RankProfile, UVDecomposition, rank_profile, uv_decompose
 from powerkern.completion.ratings import FoldedRow, RatingModel, Recommended, fit_ratings
 
 if TYPE_CHECKING:
-    from powerkern.completion.imputer import UVImputer as UVImputer
+    from powerkern.sklearn.imputer import UVImputer as UVImputer
 
 __all__ = [
     "FoldedRow",
@@ -26,15 +27,4 @@ __all__ = [
     "uv_decompose",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """`UVImputer`, imported when asked for."""
-    if name != "UVImputer":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from powerkern.completion.imputer import UVImputer
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sklearn":
-            raise
-        raise ImportError("UVImputer needs scikit-learn: pip install 'powerkern[sklearn]'") from None
-    return UVImputer
+__getattr__ = imported_when_used(__name__, {"UVImputer": "powerkern.sklearn.imputer"})

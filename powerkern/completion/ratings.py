@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
+from powerkern._input.arrays import as_weights, is_real, is_whole
 from powerkern._typing import FloatArray
-from powerkern._validate import as_weights, is_real, is_whole
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import Cells, least_squares_rows

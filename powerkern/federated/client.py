@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
-from powerkern._arguments import is_weightless, weights_of
 from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
-from powerkern._shift import given_shift
-from powerkern._validate import as_flag, as_rows, column_label
+from powerkern._estimators.shift import given_shift
+from powerkern._input import frames
+from powerkern._input.arguments import is_weightless, weights_of
+from powerkern._input.arrays import as_flag, as_rows, column_label
 from powerkern.federated.integers import Integers, checked_quantum, vector_of_moments
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.requests import MomentsRequest, read_moments_request
@@ -85,7 +85,7 @@ class Client:
         if not isinstance(name, str) or not name:
             raise TypeError(f"name must be a string that is not empty, got {name!r}")
         self.name = name
-        rows, sample_weight = _frames.without_weights(data, sample_weight)
+        rows, sample_weight = frames.without_weights(data, sample_weight)
         self._matrix = as_rows(rows, column_names)
         n, p = self._matrix.values.shape
         if n == 0 or is_weightless(sample_weight, n):  # one missing row says the same

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import given_lambdas
-from powerkern._lambda_limit import LambdaLimit, at_bound, bounded_lambdas, lambda_limit
-from powerkern._shift import to_own_units
+from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas, lambda_limit
+from powerkern._estimators.shift import to_own_units
+from powerkern._input.arguments import given_lambdas
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.federated import pool

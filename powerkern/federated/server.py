@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import as_reals, given_lambdas
-from powerkern._lambda_limit import lambda_limit
-from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
-from powerkern._shift import given_shift
+from powerkern._estimators.limits import lambda_limit
+from powerkern._estimators.shift import given_shift
+from powerkern._input.arguments import as_reals, given_lambdas
+from powerkern._input.arrays import as_choice, as_flag, as_names, column_label, column_labels
+from powerkern._input.messages import warn
+from powerkern._results.power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._status import Status
 from powerkern._typing import Bounds
-from powerkern._validate import as_choice, as_flag, as_names, column_label, column_labels
-from powerkern._warn import warn
 from powerkern.federated.integers import checked_quantum
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._results.power_fit import PowerFit
 from powerkern.federated.client import Client
 from powerkern.federated.integers import Integers
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.server import Server
-from powerkern.fitting import PowerFit
 
 SecureSum = Callable[[list[Integers]], NDArray[Any]]
 

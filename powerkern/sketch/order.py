@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import for_each
+from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import column_label
 from powerkern.kernels.power_sums.fit import R_MAX, R_MIN
 from powerkern.sketch.merging import merge
 from powerkern.sketch.summaries import Additive, Range, beside

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._arguments import NO_WEIGHTS
-from powerkern._estimators import Robust
-from powerkern._robust_bound import huber_of_standardized, moved_to, restandardize
+from powerkern._estimators.estimators import Robust
+from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
+from powerkern._estimators.ties import count_ties
+from powerkern._input.arguments import NO_WEIGHTS
+from powerkern._input.arrays import column_label
 from powerkern._status import Route, Status
-from powerkern._ties import count_ties
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import column_label
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,

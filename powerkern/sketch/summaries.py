@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._power_sums import (
+from powerkern._estimators.power_sums import (
     N_ROUNDINGS,
     ROOM,
     PowerSums,
@@ -25,10 +25,10 @@ from powerkern._power_sums import (
     starts_of,
     weight_of,
 )
-from powerkern._shift import given_shift
+from powerkern._estimators.shift import given_shift
+from powerkern._input.arrays import as_choice, as_names, column_label
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import as_choice, as_names, column_label
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
     G_BINS,

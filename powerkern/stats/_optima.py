@@ -10,9 +10,9 @@ import numpy as np
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
+from powerkern._input.messages import warn
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern._warn import warn
 from powerkern.kernels.normality.search import PPCC, criterion_at, normal_quantiles
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.lambda_bounds import lambda_ranges

@@ -17,13 +17,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from powerkern import fitting
-from powerkern._arguments import given_bounds
 from powerkern._engine.threads import progress_bar
-from powerkern._sklearn_input import read, refuse_values
-from powerkern._sklearn_private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
+from powerkern._fit import fitting
+from powerkern._input.arguments import given_bounds
+from powerkern._input.arrays import as_choice, as_weights, check_n_features
 from powerkern._typing import Bounds, FloatArray
-from powerkern._validate import as_choice, as_weights, check_n_features
+from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
+from powerkern.sklearn.reading import read, refuse_values
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes

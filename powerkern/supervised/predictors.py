@@ -9,7 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, 
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._sklearn_private import check_method_params, fit_context
+from powerkern.sklearn.private import check_method_params, fit_context
 from powerkern.supervised.estimator import SupervisedPowerTransformer
 from powerkern.supervised.tables import Table
 

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from powerkern._input.arrays import is_whole
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, compiled_as, entry, kernel, widest_vectors
-from powerkern._validate import is_whole
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of

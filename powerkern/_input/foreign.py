@@ -1,0 +1,127 @@
+"""Objects of other libraries: recognised by the names of their classes, so that none of the libraries is imported."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class _Kind(NamedTuple):
+    """Objects that hold their numbers elsewhere, or otherwise than in an array."""
+
+    #: The module of their class, or the beginning of its name.
+    module: str
+    #: The class; "" for all of the module.
+    name: str
+    #: What they are.
+    what: str
+    #: What to call instead; {X} stands for the object.
+    remedy: str
+
+
+_IN_BATCHES = "fit it by powerkern.sketch.fit_chunks({X}), which reads it in batches, or load it with {X}"
+
+#: What `fit` cannot take as it is, and which function does. The first that matches a class, or a base of it, counts.
+_KINDS = (
+    _Kind("dask", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
+    _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
+    _Kind("xarray", "Dataset", "an xarray Dataset", "use powerkern.xarray.fit and .transform"),
+    _Kind(
+        "pyspark.pandas", "", "pandas on Spark", "use powerkern.spark.fit({X}.to_spark()), or load it by to_pandas()"
+    ),
+    _Kind(
+        "pyspark",
+        "DataFrame",
+        "a Spark DataFrame",
+        "use powerkern.spark.fit and .transform, or load it with {X}.toPandas()",
+    ),
+    _Kind(
+        "ray.data", "Dataset", "a Ray Dataset", "use powerkern.ray.fit and .transform, or load it with {X}.to_pandas()"
+    ),
+    _Kind("polars", "LazyFrame", "a polars LazyFrame", _IN_BATCHES + ".collect()"),
+    _Kind("duckdb", "DuckDBPyRelation", "a DuckDB relation", _IN_BATCHES + ".df()"),
+    _Kind("duckdb", "DuckDBPyConnection", "a DuckDB connection", "pass a relation, connection.sql('select ...')"),
+    _Kind("pyarrow", "Dataset", "a pyarrow Dataset", _IN_BATCHES + ".to_table()"),
+    _Kind("pyarrow", "Scanner", "a pyarrow Scanner", _IN_BATCHES + ".to_table()"),
+    _Kind("pyarrow", "ParquetFile", "a pyarrow ParquetFile", _IN_BATCHES + ".read()"),
+    _Kind("pyarrow", "RecordBatchReader", "a pyarrow RecordBatchReader", "load it with {X}.read_all()"),
+    _Kind("pyarrow", "ParquetDataset", "a pyarrow ParquetDataset", "pass pyarrow.dataset.dataset(path)"),
+    _Kind("modin", "", "held by Modin", "pass {X}.modin.to_pandas()"),
+    _Kind("cudf", "", "held by cuDF", "pass {X}.to_pandas()"),
+    _Kind("vaex", "", "held by vaex", "use powerkern.sketch.fit_chunks with a function that reads it in chunks"),
+    _Kind("ibis", "", "an ibis expression", "use powerkern.sketch.fit_chunks(lambda: {X}.to_pyarrow_batches())"),
+)
+
+_LIBRARIES = {"pandas", "scipy", "sparse", *(kind.module.partition(".")[0] for kind in _KINDS)}
+
+
+def library(X: object) -> str:
+    """The library among whose types X is, or ""; that library is imported already, and never by us."""
+    return _library_of(type(X).__mro__)
+
+
+@functools.lru_cache(maxsize=256)
+def _library_of(classes: tuple[type, ...]) -> str:
+    roots = (cls.__module__.partition(".")[0].lstrip("_") for cls in classes)
+    return next((root for root in roots if root in _LIBRARIES), "")
+
+
+def frame_library(X: object) -> str:
+    """Where X is a data frame or series of theirs, "pandas" or "polars"; else ""."""
+    own = library(X)
+    return own if own in ("pandas", "polars") and hasattr(X, "to_numpy") else ""
+
+
+def is_of(X: object, module: str, *names: str) -> bool:
+    """Whether X is of one of these classes of a library, or derived from one."""
+    return any(_belongs(cls, module) and cls.__name__ in names for cls in type(X).__mro__)
+
+
+def _belongs(cls: type, module: str) -> bool:
+    return f"{cls.__module__.lstrip('_')}.".startswith(f"{module}.")
+
+
+def _kind_of(X: object) -> _Kind | None:
+    if not library(X):
+        return None
+    matches = (
+        kind
+        for cls in type(X).__mro__
+        for kind in _KINDS
+        if _belongs(cls, kind.module) and kind.name in ("", cls.__name__)
+    )
+    return next(matches, None)
+
+
+def refuse_foreign(X: object, what: str = "X") -> None:
+    """Refuse what `np.asarray` would silently load, densify or misread."""
+    kind = _kind_of(X)
+    if kind is not None:
+        raise TypeError(f"{what} is {kind.what}; {kind.remedy.format(X=what)}")
+    own = library(X)
+    inside = _kind_of(getattr(X, "data", None)) if own == "xarray" else None
+    if inside is not None:
+        raise TypeError(
+            f"{what} holds {inside.what}; use powerkern.xarray.fit and .transform, or load it with {what}.compute()"
+        )
+    if hasattr(X, "toarray") or (own == "sparse" and hasattr(X, "todense")):
+        method = "toarray" if hasattr(X, "toarray") else "todense"
+        raise TypeError(f"{what} is sparse, and its transform would be dense; pass {what}.{method}()")
+
+
+def imported_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module whose estimators (name -> the module that defines it) need scikit-learn."""
+
+    def __getattr__(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        try:
+            return getattr(importlib.import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "sklearn":
+                raise
+            raise ImportError(f"{name} needs scikit-learn: pip install 'powerkern[sklearn]'") from None
+
+    return __getattr__

@@ -1,0 +1,103 @@
+"""Fitted power transformers of scikit-learn from ours, and ours from theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import PowerTransformer, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from powerkern._input.arrays import column_label
+from powerkern._results.power_fit import PowerFit
+from powerkern._status import Route, Status, is_failed
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import FIELDS, N_RESULTS
+
+#: A mean so many times the scale takes half of the digits of their difference.
+_LARGEST_RATIO = 1e8
+
+
+def as_sklearn(ours: Any) -> PowerTransformer:
+    """A fitted transformer of scikit-learn that transforms as ours does."""
+    fit: PowerFit = ours.power_fit_
+    loc, scale = _moments(fit)
+    theirs = PowerTransformer(method=ours.method, standardize=fit.standardize, copy=ours.copy)
+    theirs.lambdas_ = fit.lmbda.copy()
+    theirs.n_features_in_ = fit.n_features
+    if hasattr(ours, "feature_names_in_"):
+        theirs.feature_names_in_ = ours.feature_names_in_
+    if fit.standardize:
+        scaler = StandardScaler(copy=False).set_output(transform="default")
+        scaler.mean_, scaler.scale_, scaler.var_ = loc, scale, scale * scale
+        scaler.n_samples_seen_ = fit.n_obs.astype(np.int64)
+        scaler.n_features_in_ = fit.n_features
+        theirs._scaler = scaler
+    return theirs
+
+
+def _moments(fit: PowerFit) -> tuple[FloatArray, FloatArray]:
+    """Means and scales of raw transformed values; those of unfitted columns that make them pass as they do here."""
+    passes, box_cox = is_failed(fit.status), fit.family == "box-cox"
+    _refuse(fit, fit.shift != 0.0, "has a shift; add it to the data, and fit these")
+    rescaled = ~passes & (fit.center != 0.0) | (fit.divisor != 1.0)
+    _refuse(fit, rescaled & (fit.shift == 0.0), "is rescaled before it is transformed (a robust fit)")
+    with np.errstate(over="ignore"):
+        factor = np.exp(fit.log_factor)
+        loc, scale = fit.loc * factor, fit.scale * factor
+    if not fit.standardize:
+        _refuse(fit, passes & box_cox, "passes unchanged, which no Box-Cox transform does; use standardize=True")
+        return loc, scale
+    start = np.where(fit.status == Status.CONSTANT, fit.x_min, 0.0) - float(box_cox)  # lambda = 1 subtracts 1
+    loc, scale = np.where(passes, start, loc), np.where(passes, 1.0, scale)
+    usable = np.isfinite(loc) & np.isfinite(scale * scale) & (abs(loc) <= _LARGEST_RATIO * scale) & (scale > 0.0)
+    _refuse(
+        fit, ~usable & ~passes, "has a lambda with which raw values overflow or lose their digits; fit with bounds="
+    )
+    return loc, scale
+
+
+def _refuse(fit: PowerFit, which: Any, why: str) -> None:
+    if np.any(which):
+        raise ValueError(
+            f"{column_label(int(np.argmax(which)), fit.column_names)} {why}: scikit-learn's PowerTransformer cannot "
+            "represent it"
+        )
+
+
+def arguments_of(theirs: Any) -> dict[str, Any]:
+    """What ours is made with."""
+    if not isinstance(theirs, PowerTransformer):
+        raise TypeError(f"from_sklearn takes a sklearn.preprocessing.PowerTransformer, got {type(theirs).__name__}")
+    check_is_fitted(theirs)
+    return {"method": theirs.method, "standardize": theirs.standardize, "copy": theirs.copy}
+
+
+def fit_of(theirs: PowerTransformer) -> PowerFit:
+    """The fit that a transformer of scikit-learn has found."""
+    p, box_cox = theirs.n_features_in_, theirs.method == "box-cox"
+    lmbda = np.asarray(theirs.lambdas_, dtype=np.float64)
+    loc, scale, n_obs = np.zeros(p), np.ones(p), np.zeros(p)
+    if theirs.standardize:
+        scaler = theirs._scaler
+        loc, scale = np.asarray(scaler.mean_, dtype=np.float64), np.asarray(scaler.scale_, dtype=np.float64)
+        n_obs = np.broadcast_to(scaler.n_samples_seen_, (p,)).astype(np.float64)
+    largest = float(np.finfo(np.float64).max)
+    low = float(np.finfo(np.float64).tiny) if box_cox else -largest
+    missing = np.isnan(lmbda) | np.isnan(loc)
+    figures: dict[str, Any] = {
+        "lmbda": lmbda, "lmbda0": lmbda, "loc": loc, "scale": scale, "ref": float(box_cox), "slope": 1.0 / scale,
+        "intercept": -loc / scale, "n_obs": n_obs, "n_kept": n_obs, "x_min": low, "x_max": largest, "kept_low": low,
+        "kept_high": largest, "divisor": 1.0, "nll": np.nan, "curvature": np.nan, "status": int(Status.FIXED),
+        "route": int(Route.NONE),
+    }  # fmt: skip
+    results = np.zeros((p, N_RESULTS))
+    for name, values in figures.items():
+        results[:, FIELDS.index(name)] = values
+    identity = {"lmbda": 1.0, "lmbda0": 1.0, "scale": 1.0, "slope": 1.0, "status": int(Status.EMPTY)}
+    for name in ("loc", "intercept", "ref"):
+        identity[name] = 0.0
+    for name, value in identity.items():
+        results[missing, FIELDS.index(name)] = value
+    names = list(theirs.feature_names_in_) if hasattr(theirs, "feature_names_in_") else None
+    return PowerFit(theirs.method, results, standardize=theirs.standardize, column_names=names)

@@ -1,0 +1,292 @@
+"""Missing values filled in by decompositions and neighbors, as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.impute import MissingIndicator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from powerkern._engine.threads import thread_count
+from powerkern._typing import FloatArray
+from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
+from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms
+from powerkern.completion.selection import choose
+from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
+from powerkern.sklearn.reading import read, refuse_nan, refuse_values
+
+#: What `UVImputer.score` takes away.
+_HIDDEN = 0.2
+#: Shrinkage where a rank is given without.
+_SHRINKAGE = 0.2
+
+
+class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
+    """Replace missing values by what a decomposition, and the rows nearest to theirs, predict for them.
+
+    By default everything is chosen by the error on entries that are held out: rank and shrinkage of the
+    decomposition, and how much rows with similar values count beside it. With a `rank` it is the decomposition of
+    that rank alone, `powerkern.completion.uv_decompose`, and rows to transform, those fitted to or new ones, are fitted
+    to their own values with V held fixed.
+
+    Parameters
+    ----------
+    rank : "auto" or int, default "auto"
+        Number of components; the number of rows or columns where that is smaller.
+    shrinkage : float, optional
+        The ridge of a decomposition of low rank in units of ``sqrt(n) + sqrt(p)``, which is about the largest singular
+        value of a (n, p) matrix of standard normal noise. Without it, rows with few values make wild predictions.
+        Default: 0.2 where the rank is given, otherwise chosen.
+    normalize : {"zscores", "columns", "rows", "both", None}, default "zscores"
+        What is taken out first, as in `powerkern.completion.uv_decompose`.
+    n_neighbors : int, default 10
+        With ``rank="auto"``: how many rows may be borrowed from where a value is missing; 0: none.
+    budget : float, default 10.0
+        With ``rank="auto"``: how much work the choice of rank and shrinkage may take, in billions of multiplications,
+        each of which takes about a second on one thread. It is reckoned, not measured, so that results are the same on
+        any machine. Where it would not do, fewer rows or fewer ranks are looked at.
+    method : {"als", "cd"}, default "als"
+        With a rank: how to descend.
+    n_starts : int, default 1
+        With a rank: random starts to try.
+    combine : {"best", "average"}, default "best"
+        With a rank: whether the start with the smallest error predicts, or all do, their predictions averaged with
+        weights ``1/RMSE**2``.
+    tol : float, default 1e-4
+        With a rank: relative change of the error at which to stop.
+    max_epochs : int, default 200
+        With a rank: maximum number of epochs.
+    random_state : int, RandomState or None, default None
+        Seed of what is held out and of random starts.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. Results do not depend on it.
+    missing_values : int, float, NaN or pandas.NA, default NaN
+        What stands for a missing value. Where it is a number, NaN is refused.
+    add_indicator : bool, default False
+        Append a column for each one that had missing values in training: 1 where its value is missing, 0 where it is
+        there. It is named ``missingindicator_`` and the name of the column.
+
+    Attributes
+    ----------
+    rank_ : int
+        The rank: p where rows are taken for draws from a normal distribution.
+    shrinkage_ : float
+        The shrinkage.
+    weights_ : (3,) ndarray
+        With ``rank="auto"``: what counts for how much: the decomposition, the mean of the neighbors, and the
+        decomposition plus its mean error at the neighbors. They sum to 1.
+    validation_rmse_ : float
+        With ``rank="auto"``: RMSE on the entries held out, on which the choice was made, in units of `scale_`.
+    decomposition_ : UVDecomposition
+        With a rank: of the training data.
+    scale_ : (p,) ndarray
+        Standard deviations of the columns' values; 1 for constant ones.
+    indicator_ : sklearn.impute.MissingIndicator or None
+        Makes the columns of `add_indicator`.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Their names, where the training data had names.
+
+    See Also
+    --------
+    powerkern.completion.rank_profile : How the error on entries held out depends on the rank.
+
+    Notes
+    -----
+    With ``rank="auto"`` one of two decompositions is followed from much shrinkage to little, each fit starting from the
+    one before, until the error on a tenth of the entries, held out, no longer falls:
+
+    * Rows are draws from a normal distribution with covariance ``V.T @ V + shrinkage * I``, and gaps become conditional
+      means [1]_: a decomposition of rank p that heeds how well a row determines its coefficients. This is done where at
+      least ``p (p + 1)/2`` entries are there, which is the number of its parameters, and `budget` allows it.
+    * Otherwise rows are a bias and a combination of few components, for ranks 1, 2, 3 and so on until two of them bring
+      nothing. Biases are drawn towards 0, the more the less they differ.
+
+    Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the values of the row
+    in question, to rows as completed by the decomposition; closer rows count more. Weights are those that make
+    the error on the entries held out smallest, and rows are kept for that only if neighbors count.
+
+    A column without a value in training is filled with 0 (with 0 as mean of its z-scores), and one that was constant
+    with its value. A row without values becomes the columns' means, as the decomposition has them.
+
+    References
+    ----------
+    .. [1] R. J. A. Little, D. B. Rubin, "Statistical Analysis with Missing Data", 3rd ed., Wiley 2019, section 11.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.completion import UVImputer
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 8)) + 0.1 * rng.normal(size=(200, 8))
+    >>> holes = rng.uniform(size=X.shape) < 0.2
+    >>> filled = UVImputer(random_state=0).fit_transform(np.where(holes, np.nan, X))
+    >>> float(np.sqrt(np.mean((filled - X)[holes] ** 2)).round(2)), float(X.std().round(2))
+    (0.16, 1.7)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "rank": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "shrinkage": [None, Interval(Real, 0, None, closed="left")],
+        "normalize": [None, StrOptions(set(NORMALIZATIONS))],
+        "n_neighbors": [Interval(Integral, 0, None, closed="left")],
+        "budget": [Interval(Real, 0, None, closed="left")],
+        "method": [StrOptions({"als", "cd"})],
+        "n_starts": [Interval(Integral, 1, None, closed="left")],
+        "combine": [StrOptions({"best", "average"})],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "n_threads": [None, Interval(Integral, 1, None, closed="left")],
+        "missing_values": [MissingValues(numeric_only=True)],
+        "add_indicator": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        rank: int | str = "auto",
+        *,
+        shrinkage: float | None = None,
+        normalize: Normalize | None = "zscores",
+        n_neighbors: int = 10,
+        budget: float = 10.0,
+        method: str = "als",
+        n_starts: int = 1,
+        combine: str = "best",
+        tol: float = 1e-4,
+        max_epochs: int = 200,
+        random_state: Any = None,
+        n_threads: int | None = None,
+        missing_values: Any = np.nan,
+        add_indicator: bool = False,
+    ) -> None:
+        self.rank = rank
+        self.shrinkage = shrinkage
+        self.normalize = normalize
+        self.n_neighbors = n_neighbors
+        self.budget = budget
+        self.method = method
+        self.n_starts = n_starts
+        self.combine = combine
+        self.tol = tol
+        self.max_epochs = max_epochs
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.missing_values = missing_values
+        self.add_indicator = add_indicator
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> UVImputer:
+        """Choose a model for `X`, an (n, p) array or data frame with missing values, and fit it; `y` is ignored."""
+        values = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
+        self.indicator_ = MissingIndicator(error_on_new=False).fit(values) if self.add_indicator else None
+        seed = check_random_state(self.random_state).randint(2**31)
+        self.scale_ = Normalization.of(values, "zscores").column_scale
+        if self.rank == "auto":
+            self._choose(values, seed)
+        else:
+            self._decompose(values, min(int(self.rank), *values.shape), seed)
+        return self
+
+    def _choose(self, values: FloatArray, seed: int) -> None:
+        warn_empty(values, None)
+        self._normalization = Normalization.of(values, self.normalize)
+        rows, _ = self._normalization.normalized(values)
+        generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
+        found = choose(rows, self.shrinkage, self.n_neighbors, self.budget * 1e9, generator, threads)
+        self.rank_, self.shrinkage_ = found.model.rank, found.model.shrinkage
+        self.weights_, self.validation_rmse_ = found.weights, found.validation_rmse
+        self._completion = found
+
+    def _decompose(self, values: FloatArray, rank: int, seed: int) -> None:
+        self.rank_, self.shrinkage_ = rank, _SHRINKAGE if self.shrinkage is None else self.shrinkage
+        together = self.combine == "best"
+        self._decompositions = [
+            uv_decompose(
+                values,
+                rank,
+                self.method,
+                normalize=self.normalize,
+                n_starts=self.n_starts if together else 1,
+                ridge=self.shrinkage_ * sum(map(math.sqrt, values.shape)),
+                tol=self.tol,
+                max_epochs=self.max_epochs,
+                random_state=start,
+                n_threads=self.n_threads,
+            )
+            for start in ([seed] if together else range(seed, seed + self.n_starts))
+        ]
+        self.decomposition_ = min(self._decompositions, key=lambda one: one.rmse)
+
+    def transform(self, X: Any) -> NDArray[np.floating]:
+        """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
+        check_is_fitted(self)
+        given = self._values(X, reset=False)
+        filled = self._filled(np.ascontiguousarray(given, dtype=np.float64)).astype(given.dtype, copy=False)
+        return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns that `transform` returns: those of the input and, after them, of the indicators."""
+        names: NDArray[np.object_] = super().get_feature_names_out(input_features)
+        if self.indicator_ is None:
+            return names
+        return np.concatenate([names, self.indicator_.get_feature_names_out(names)])
+
+    def _filled(self, values: FloatArray) -> FloatArray:
+        return self._chosen(values) if self.rank == "auto" else self._averaged(values)
+
+    def _chosen(self, values: FloatArray) -> FloatArray:
+        rows, row_offset = self._normalization.normalized(values)
+        rows = self._completion.completed(rows, thread_count(self.n_threads))
+        return np.where(np.isnan(values), self._normalization.restored(rows, row_offset), values)
+
+    def _averaged(self, values: FloatArray) -> FloatArray:
+        if len(self._decompositions) == 1:
+            return self.decomposition_.fold_in(values, n_threads=self.n_threads)
+        least = max(self.decomposition_.rmse, np.finfo(float).tiny)
+        weights = np.array([(least / max(one.rmse, least)) ** 2 for one in self._decompositions])
+        filled = [one.fold_in(values, n_threads=self.n_threads) for one in self._decompositions]
+        average = np.average(filled, axis=0, weights=weights)
+        return np.where(np.isnan(values), average, values)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X` that is hidden; `y` is ignored.
+
+        What is hidden depends on nothing but where `X` has gaps, so that estimators may be compared. NaN where there
+        is no value to hide.
+        """
+        check_is_fitted(self)
+        values = np.array(self._values(X, reset=False), dtype=np.float64)
+        row, column = np.nonzero(~np.isnan(values))
+        hidden = np.random.default_rng(0).uniform(size=row.size) < _HIDDEN
+        hidden[:1] |= not hidden.any()
+        row, column = row[hidden], column[hidden]
+        truth = values[row, column]
+        values[row, column] = np.nan
+        errors = (self._filled(values)[row, column] - truth) / self.scale_[column]
+        return -rms(errors) if errors.size else math.nan
+
+    def _values(self, X: Any, *, reset: bool) -> NDArray[np.floating]:
+        """`X` with NaN for what is missing."""
+        values: NDArray[np.floating] = read(self, X, reset=reset)
+        if not self._nan_is_missing():
+            refuse_nan(self, values, f"but missing_values is {self.missing_values}; replace it by that")
+            values = np.where(values == self.missing_values, values.dtype.type(np.nan), values)
+        refuse_values(self, values)
+        return values
+
+    def _nan_is_missing(self) -> bool:
+        return not isinstance(self.missing_values, Real) or math.isnan(self.missing_values)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._nan_is_missing()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -1,0 +1,99 @@
+"""How the scikit-learn estimators read their input, and their messages about input that is not numeric."""
+
+from __future__ import annotations
+
+from collections import Counter
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from powerkern._input.arrays import as_matrix, column_label, domain_error, filled
+from powerkern._input.foreign import frame_library, refuse_foreign
+from powerkern.sklearn.private import Interval
+
+#: Types that estimators compute in: float32 in gives float32 out, all else is float64.
+FLOATS = (np.float64, np.float32)
+
+#: The constraint on the parameter `n_threads`.
+N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
+
+
+def own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
+    """Further options of a function, checked to be none that the estimator passes itself."""
+    for name in given or {}:
+        if name in taken:
+            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes itself")
+    return given or {}
+
+
+def read(estimator: Any, X: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data`, which does not say which column of a data frame it cannot read: this does.
+
+    Masked values are missing, NaN and infinite values pass: `refuse_values` looks at them.
+    """
+    refuse_foreign(X)
+    if (repeated := _repeated_name(X)) is not None:  # before version 1.7 scikit-learn took them
+        raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
+    if isinstance(X, np.ma.MaskedArray):
+        X = filled(X)
+    try:
+        return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
+    except (TypeError, ValueError) as error:
+        clearer = _complaint(X)
+        if not clearer:
+            raise
+        kind = ValueError if isinstance(error, ValueError) else TypeError  # as scikit-learn has it
+    raise kind(clearer)
+
+
+def _repeated_name(X: Any) -> Any:
+    """A name that more than one column of a data frame has; None where there is none."""
+    names = X.columns if frame_library(X) and hasattr(X, "columns") else []
+    return next((name for name, times in Counter(names).items() if times > 1), None)
+
+
+def _complaint(X: Any) -> str:
+    """What is wrong with a data frame, by column; "" where nothing is."""
+    if not frame_library(X) or not hasattr(X, "columns"):
+        return ""
+    if hasattr(X, "sparse"):  # pandas' accessor, there only where every column is
+        return "X is sparse; pass X.sparse.to_dense()"
+    try:
+        as_matrix(X)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def feature_names(estimator: Any) -> list[str] | None:
+    """Names of the features for messages, where there are any and all differ."""
+    names = list(getattr(estimator, "feature_names_in_", []))
+    return names if names and len(set(names)) == len(names) else None
+
+
+def refuse_values(estimator: Any, values: NDArray[Any], missing_for: Any = None) -> None:
+    """Raise for the first infinite value; for the first that is missing, too, where `missing_for` can take none."""
+    names = feature_names(estimator)
+    if (place := _first(np.isinf(values))) is not None:
+        i, j = place
+        raise domain_error("infinite", j, i, values[i, j], names)
+    if missing_for is not None:
+        refuse_nan(estimator, values, f"which {type(missing_for).__name__} does not take; impute first")
+
+
+def refuse_nan(estimator: Any, values: NDArray[Any], remedy: str) -> None:
+    """Raise for the first value that is NaN; the message ends with `remedy`."""
+    if (place := _first(np.isnan(values))) is not None:
+        i, j = place
+        raise ValueError(f"{column_label(j, feature_names(estimator))}, row {i}: the value is NaN, {remedy}")
+
+
+def _first(offends: NDArray[np.bool_]) -> tuple[int, int] | None:
+    """Row and column of the first offending value in the first column that has one."""
+    if not offends.any():
+        return None
+    j = int(np.argmax(offends.any(axis=0)))
+    return int(np.argmax(offends[:, j])), j

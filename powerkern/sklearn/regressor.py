@@ -1,0 +1,285 @@
+"""A scikit-learn regressor of a power-transformed response, whose lambda is estimated given the features."""
+
+from __future__ import annotations
+
+import copy
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import check_cv, cross_val_predict
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import (
+    check_array,
+    check_is_fitted,
+    has_fit_parameter,
+    validate_data,
+)
+
+from powerkern._engine.threads import thread_count
+from powerkern._input.messages import warn
+from powerkern._results.back import back_transformed
+from powerkern._typing import FloatArray
+from powerkern.regression import fit_regression
+from powerkern.sklearn.private import (
+    BaseSearchCV,
+    HasMethods,
+    Interval,
+    StrOptions,
+    check_sample_weight,
+    fit_context,
+)
+
+
+class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Regression on a power transform of the response, whose lambda is estimated given the features.
+
+    Box and Cox's model [1]_: ``psi(lambda, y) = f(X) + s Z``, Z normal. `sklearn.compose.TransformedTargetRegressor`
+    with a `PowerTransformer` makes y itself look normal, which is another aim: where features explain much of
+    the response, or have skewed distributions, that lambda is far from the one that makes the residuals normal. Here
+    lambda maximises the likelihood given a linear model of the features (`powerkern.regression.fit_regression`), then
+    `regressor` is fitted to the transformed response, and predictions come back as medians, means or quantiles.
+
+    Parameters
+    ----------
+    regressor : estimator, default LinearRegression()
+        Is cloned and fitted to X and the transformed response, which is in units of the residual standard deviation
+        of the linear model.
+    family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
+        The transform; Box-Cox takes positive responses only, or those above -shift.
+    lmbda : float or (n_outputs,) array-like, optional
+        Take this lambda instead of estimating it.
+    shift : float or (n_outputs,) array-like, default 0
+        Of Box-Cox: what is transformed is ``y + shift``.
+    bounds : (low, high), optional
+        Smallest and largest lambda, as in `powerkern.regression.fit_regression`.
+    kind : {"median", "mean", "quantile"}, default "median"
+        What `predict` returns. A plain inverse transform of predicted means is the median. The mean, which minimises
+        squared error, is the integral of ``psi^-1(f(X) + s z) phi(z)``.
+    quantile : float, default 0.5
+        For ``kind="quantile"``: between 0 and 1.
+    covariates : transformer, optional
+        Makes numeric features for the linear model that lambda is estimated with (a clone is fitted to X), where X
+        has categories, missing values, or too many columns. Default: X itself.
+    cv : int, cross-validation splitter or iterable, optional
+        Take the scale s of residuals from predictions of left-out rows: for regressors that follow their training data
+        closely, such as forests, whose residuals are too small. Default: residuals of the training data.
+    n_threads : int, optional
+        Threads of the fit of lambda and of the transform; default: all CPUs of this process.
+
+    Attributes
+    ----------
+    regression_fit_ : RegressionFit
+        The fit of lambda, with intervals, tests and status. It does not keep the training data.
+    regressor_ : estimator
+        The fitted regressor.
+    lambda_ : float, or ndarray of shape (n_outputs,)
+        The transformation parameter.
+    residual_scale_ : float, or ndarray of shape (n_outputs,)
+        Standard deviation s of the transformed response about its predictions, in units of the scale of the linear
+        model. 1 where the regressor is that linear model.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str
+        Names of the features, where X is a data frame with names.
+
+    Notes
+    -----
+    Means and quantiles take the residuals on the transformed scale as normal, with one standard deviation for all rows;
+    what happens where the range of psi is finite is said in `powerkern.regression.RegressionFit.predict`: a prediction
+    beyond it is the end of the domain, which may be infinite.
+    A response whose lambda could not be found (constant, exactly linear in the features) is not transformed.
+
+    References
+    ----------
+    .. [1] G. E. P. Box and D. R. Cox, "An analysis of transformations", JRSS B 26, 1964, 211-252.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sklearn import PowerTransformedRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.exponential(size=(500, 1))
+    >>> y = np.exp(1.0 + X[:, 0] + 0.5 * rng.normal(size=500))
+    >>> model = PowerTransformedRegressor(family="box-cox", kind="mean").fit(X, y)
+    >>> bool(abs(model.lambda_) < 0.1)
+    True
+    >>> bool(abs(model.predict([[1.0]])[0] / np.exp(2.0 + 0.5**2 / 2) - 1.0) < 0.1)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "regressor": [HasMethods(["fit", "predict"]), None],
+        "family": [StrOptions({"yeo-johnson", "box-cox", "best"})],
+        "lmbda": [Real, "array-like", None],
+        "shift": [Real, "array-like"],
+        "bounds": ["array-like", None],
+        "kind": [StrOptions({"median", "mean", "quantile"})],
+        "quantile": [Interval(Real, 0, 1, closed="neither")],
+        "covariates": [HasMethods(["fit_transform"]), None],
+        "cv": ["cv_object"],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        regressor: Any = None,
+        *,
+        family: str = "yeo-johnson",
+        lmbda: ArrayLike | None = None,
+        shift: ArrayLike = 0.0,
+        bounds: object = None,
+        kind: str = "median",
+        quantile: float = 0.5,
+        covariates: Any = None,
+        cv: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.regressor = regressor
+        self.family = family
+        self.lmbda = lmbda
+        self.shift = shift
+        self.bounds = bounds
+        self.kind = kind
+        self.quantile = quantile
+        self.covariates = covariates
+        self.cv = cv
+        self.n_threads = n_threads
+
+    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: object, y: object, sample_weight: ArrayLike | None = None, **fit_params: Any) -> Self:
+        """Find lambda given X, then fit the regressor to X and the transformed response.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Features. Without `covariates` they must be numbers, none missing.
+        y : (n_samples,) or (n_samples, n_outputs) array-like
+            Responses on their own scale.
+        sample_weight : (n_samples,) array-like, optional
+            Non-negative weights, for lambda and for the regressor (of a pipeline, its last step), which must take them.
+        **fit_params
+            Further arguments of the regressor's `fit`.
+
+        Returns
+        -------
+        PowerTransformedRegressor
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Responses outside the domain of the transform, or missing or infinite; features that are not numbers.
+        """
+        Y = _responses(y)
+        design = self._design(X, len(Y))
+        self._is_vector = Y.ndim == 1
+        regressor = LinearRegression() if self.regressor is None else self.regressor
+        if sample_weight is not None:
+            sample_weight = check_sample_weight(sample_weight, np.empty((len(Y), 1)))
+            fit_params = {**fit_params, _name_of_weights(regressor): sample_weight}
+        fit = fit_regression(
+            Y, design, self.family, intercept=not (design == design[0]).all(), sample_weight=sample_weight,
+            lmbda=self.lmbda, shift=self.shift, bounds=self.bounds, n_threads=self.n_threads,
+        )  # fmt: skip
+        self.regression_fit_ = copy.copy(fit)  # the copy leaves the data behind
+        Z = np.asarray(self.regression_fit_.power_fit.transform(Y))
+        self.regressor_ = clone(regressor).fit(X, Z, **fit_params)
+        self._scale = self._residual_scale(regressor, X, Z, sample_weight, fit_params)
+        return self
+
+    def predict(self, X: object) -> FloatArray:
+        """Predict medians, means or quantiles (`kind`) of the response, on its own scale.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Features.
+
+        Returns
+        -------
+        (n_samples,) or (n_samples, n_outputs) ndarray
+        """
+        check_is_fitted(self)
+        Z = np.asarray(self.regressor_.predict(X), dtype=np.float64)
+        threads = thread_count(self.n_threads)
+        power = self.regression_fit_.power_fit
+        flat = Z.reshape(len(Z), -1)
+        found = back_transformed(power, flat, self._scale, self.kind, self.quantile, threads)
+        return found.reshape(Z.shape)
+
+    @property
+    def lambda_(self) -> float | FloatArray:
+        """The transformation parameter of the response; an array where there are several."""
+        check_is_fitted(self)
+        return self._per_output(self.regression_fit_.lmbda)
+
+    @property
+    def residual_scale_(self) -> float | FloatArray:
+        """Standard deviation of the transformed response about its predictions."""
+        check_is_fitted(self)
+        return self._per_output(self._scale)
+
+    def _per_output(self, values: FloatArray) -> float | FloatArray:
+        return float(values[0]) if self._is_vector else values
+
+    def _design(self, X: object, n: int) -> FloatArray:
+        """The features of the linear model that lambda is estimated with."""
+        validate_data(self, X, skip_check_array=True)  # sets the number and the names of the features
+        if self.covariates is not None:
+            X = clone(self.covariates).fit_transform(X)
+        design: FloatArray = check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X", estimator=self)
+        if len(design) != n:
+            raise ValueError(f"X has {len(design)} rows, y has {n}; pass the same rows")
+        if design.shape[1] + 1 < n:
+            return design
+        warn(
+            f"{design.shape[1]} features and a constant fit any {n} responses exactly, so lambda is estimated without "
+            "features; pass covariates=, a transformer that makes fewer",
+            UserWarning,
+        )
+        return np.ones((n, 1))
+
+    def _residual_scale(
+        self, regressor: Any, X: object, Z: FloatArray, sample_weight: Any, fit_params: dict[str, Any]
+    ) -> FloatArray:
+        """Root mean square of the residuals of each response, of left-out rows where `cv` says so."""
+        if self.cv is None:
+            predicted = self.regressor_.predict(X)
+        else:
+            folds = check_cv(self.cv)
+            predicted = cross_val_predict(regressor, X, Z, cv=folds, params=fit_params)
+        squares = (Z - np.asarray(predicted).reshape(Z.shape)).reshape(len(Z), -1) ** 2
+        return np.sqrt(np.average(squares, axis=0, weights=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = self.family == "box-cox" and not np.any(self.shift)
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        tags.regressor_tags.poor_score = True  # of the checks' responses, which have outliers that a transform draws in
+        return tags
+
+
+def _responses(y: object) -> FloatArray:
+    """The responses, (n,) or (n, p); none missing or infinite."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+
+
+def _name_of_weights(regressor: Any) -> str:
+    """By which argument of its `fit` a regressor, a search for one, or the last step of a pipeline takes weights."""
+    if isinstance(regressor, BaseSearchCV):
+        return _name_of_weights(regressor.estimator)
+    if isinstance(regressor, Pipeline):
+        step, last = regressor.steps[-1]
+        name = _name_of_weights(last)
+        return name if get_config()["enable_metadata_routing"] else f"{step}__{name}"
+    if not has_fit_parameter(regressor, "sample_weight"):
+        raise ValueError(f"{type(regressor).__name__} takes no sample_weight; fit without")
+    return "sample_weight"

@@ -1,0 +1,215 @@
+"""Fits of long columns, profiles and intervals of long ones: from power sums, with the results of the direct way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import Status
+from powerkern._engine import threads
+from powerkern._estimators import power_sums
+from powerkern.kernels.power_sums import fit as sketch
+from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
+from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
+
+FAMILIES = ("yeo-johnson", "box-cox")
+
+
+@pytest.fixture
+def tall(monkeypatch):
+    """Take columns of a thousand values for long ones, and look at few of them to guess their ranges."""
+    monkeypatch.setattr(power_sums, "SKETCHED_FROM", 1000)
+    monkeypatch.setattr(power_sums, "_LONG", 1000)
+    monkeypatch.setattr(power_sums, "BLOCK_ROWS", 700)
+    monkeypatch.setattr(power_sums, "_GUESSED", 100)
+
+
+@pytest.fixture
+def direct(monkeypatch):
+    """Let a function run without power sums."""
+
+    def run(function):
+        with monkeypatch.context() as patch:
+            patch.setattr(power_sums, "SKETCHED_FROM", 10**12)
+            patch.setattr(power_sums, "_LONG", 10**12)
+            return function()
+
+    return run
+
+
+def matrix(family: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=5000), 1e4 + 1e-3 * rng.normal(size=5000)])
+    if family == "yeo-johnson":
+        X[:, 0] -= 1.0
+    X[::10, 0] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_long_columns(tall, direct, family, weighted):
+    X = matrix(family)
+    weight = np.random.default_rng(1).random(len(X)) if weighted else None
+    fit = pk.fit(X, family, sample_weight=weight)
+    expected = direct(lambda: pk.fit(X, family, sample_weight=weight))
+    assert_array_equal(fit.status, Status.OK)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
+    assert_allclose(fit.n_obs, expected.n_obs, rtol=1e-15)
+    assert_allclose(fit.nll, expected.nll, rtol=1e-11)
+    Z = fit.transform(X)
+    w = np.where(np.isnan(X), 0.0, 1.0 if weight is None else weight[:, None])
+    mean = np.sum(w * np.nan_to_num(Z), axis=0) / w.sum(axis=0)
+    assert_allclose(mean, 0.0, atol=1e-12)
+    assert_allclose(np.sum(w * np.nan_to_num(Z - mean) ** 2, axis=0) / w.sum(axis=0), 1.0, rtol=1e-12)
+    assert_allclose(fit.profile([0.0, 1.0]), direct(lambda: expected.profile([0.0, 1.0])), rtol=1e-9)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_any_number_of_threads_and_any_order_give_the_same_bits(tall, family):
+    X = np.tile(matrix(family), (9, 1))  # enough values for several threads
+    one = pk.fit(X, family, n_threads=1)
+    for other in (pk.fit(X, family, n_threads=3), pk.fit(np.asfortranarray(X), family, n_threads=2)):
+        assert_array_equal(other._results, one._results)
+    assert_array_equal(pk.fit(X[:, ::-1], family)._results[::-1], one._results)
+
+
+def test_a_column_that_its_grid_does_not_resolve_is_fitted_directly(tall, direct):
+    x = np.zeros(10_000)
+    x[17] = 1.0
+    fit, expected = pk.fit(x), direct(lambda: pk.fit(x))
+    assert_array_equal(fit._results, expected._results)
+    assert_allclose(fit.confint(), direct(expected.confint), rtol=1e-9)
+    at = fit.lmbda[0] + np.linspace(-1, 1, 5)
+    assert_allclose(fit.profile(at), direct(lambda: expected.profile(at)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_profiles_and_intervals_of_many_columns(tall, direct, family):
+    X = np.column_stack([matrix(family), matrix(family)[:, ::-1]])
+    fit = pk.fit(X, family)
+    at = np.linspace(-3, 4, 9)
+    assert_allclose(fit.profile(at), direct(lambda: fit.profile(at)), rtol=1e-10)
+    assert_allclose(np.array(fit.confint()), np.array(direct(fit.confint)), rtol=1e-8)
+    assert_allclose(np.array(fit.confint(0.5)), np.array(direct(lambda: fit.confint(0.5))), rtol=1e-8)
+
+
+def test_bad_values_are_named_as_in_short_columns(tall):
+    X = matrix("box-cox")
+    X[4321, 1] = -1.0
+    with pytest.raises(ValueError, match=r"column 1, row 4321: the value is -1\.0"):
+        pk.fit(X, "box-cox")
+    X[1234, 1] = np.inf
+    with pytest.raises(ValueError, match=r"column 1, row 1234: the value is inf"):
+        pk.fit(X)
+    with pytest.warns(UserWarning, match="column 0: not fitted: fewer than two distinct values"):
+        assert pk.fit(np.full(2000, 3.0)).status[0] == Status.CONSTANT
+    with pytest.warns(UserWarning, match="column 0: not fitted: no values"):
+        assert pk.fit(np.full(2000, np.nan)).status[0] == Status.EMPTY
+
+
+def test_bounded_and_given_lambdas(tall, direct):
+    X = matrix("box-cox")
+    for options in ({"lmbda": 0.5}, {"lmbda": [np.nan, 2.0]}, {"ymax": 50.0}, {"standardize": False}):
+        fit, expected = pk.fit(X, "box-cox", **options), direct(lambda options=options: pk.fit(X, "box-cox", **options))
+        assert_array_equal(fit.status, expected.status)
+        assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
+        assert_allclose(fit.loc, expected.loc, rtol=1e-9)
+
+
+def surprises(n: int = 6000) -> np.ndarray:
+    """Columns of which a sample of every sixtieth row tells the wrong things."""
+    rng = np.random.default_rng(3)
+    seen = np.arange(n) % 60 == 0
+    return np.column_stack(
+        [
+            np.where(np.arange(n) == 77, 1e9, rng.lognormal(size=n)),  # an outlier
+            np.where(seen, 1.0, rng.normal(size=n)),  # constant
+            np.where(seen, np.nan, rng.gamma(2.0, size=n)),  # missing
+            np.where(seen, 1.0, -1.0) * rng.lognormal(size=n),  # of one sign
+            np.where(np.arange(n) % 100 == 7, 5.0, np.where(seen, np.nan, 3.0)),  # two values
+            np.where(seen, 1e6, 1.0) * rng.lognormal(size=n),  # of another size
+        ]
+    )
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_columns_that_a_sample_misjudges(tall, direct, order):
+    X = np.asarray(surprises(), order=order)
+    fit, expected = pk.fit(X), direct(lambda: pk.fit(X))
+    assert_array_equal(fit.status, Status.OK)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert_array_equal([fit.n_obs, fit.x_min, fit.x_max], [expected.n_obs, expected.x_min, expected.x_max])
+    assert_allclose(fit.transform(X), expected.transform(X), rtol=1e-8, atol=1e-10)
+    positive = X[:, [0, 2, 4, 5]]
+    assert_allclose(
+        pk.fit(positive, "box-cox").lmbda, direct(lambda: pk.fit(positive, "box-cox")).lmbda, rtol=1e-10, atol=1e-12
+    )
+
+
+def test_values_that_a_sample_does_not_need_to_see_are_within_the_guess():
+    """No column of an ordinary shape is read twice."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.lognormal(size=50_000), rng.gamma(2.0, size=50_000), rng.uniform(1900, 2000, 50_000)])
+    for family in FAMILIES:
+        code = FAMILY_CODES[family]
+        found = power_sums.range_matrix(X[::10], code, np.empty(0), 1)
+        wide = power_sums.widened(found, code)
+        assert (wide[:, sketch.R_MIN] <= X.min(axis=0)).all()
+        assert (X.max(axis=0) <= wide[:, sketch.R_MAX]).all()
+        assert (wide[:, sketch.R_MIN] >= 0.0).all()
+    negative = power_sums.widened(power_sums.range_matrix(-X[::10], FAMILY_CODES["yeo-johnson"], np.empty(0), 1), 1)
+    assert (negative[:, sketch.R_MAX] < 0.0).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16])
+@pytest.mark.parametrize("p", [1, 3, 70, 200])
+def test_ranges_do_not_depend_on_how_a_matrix_lies_in_memory(monkeypatch, p, dtype):
+    monkeypatch.setattr(power_sums, "BLOCK_ROWS", 400)
+    X = np.random.default_rng(p).normal(scale=99.0, size=(1000, p + 1)).astype(dtype)
+    for family, values in (("yeo-johnson", X), ("box-cox", abs(X) + dtype(1))):
+        x = values[:, :p]
+        layouts = x.copy(), x, np.asfortranarray(x), np.repeat(x, 2, axis=0)[::2]
+        every = [(layout, n_threads) for layout in layouts for n_threads in (1, 2)]
+        first, *others = (power_sums.range_matrix(y, FAMILY_CODES[family], np.empty(0), n) for y, n in every)
+        assert all(first.tobytes() == other.tobytes() for other in others)
+        assert_array_equal(first[:, [sketch.R_MIN, sketch.R_MAX]], np.column_stack([x.min(axis=0), x.max(axis=0)]))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_threads", [1, 2, 7])
+@pytest.mark.parametrize(("infinite", "zero"), [(10, 4990), (4990, 10), (10, 11), (2000, 2500), (2500, 2000)])
+def test_of_several_reasons_to_refuse_a_column_infinity_is_named(tall, infinite, zero, n_threads, order):
+    """Whichever is met first, and whichever thread meets it."""
+    X = np.asarray(np.random.default_rng(0).lognormal(size=(5000, 300)), order=order)
+    X[infinite, :3], X[zero, 1:4] = np.inf, 0.0
+    for values, weight in ((X, ()), (X.astype(np.float32, order="K"), ()), (X, np.ones(len(X)))):
+        ranges = power_sums.range_matrix(values, FAMILY_CODES["box-cox"], np.asarray(weight, float), n_threads)
+        assert_array_equal(ranges[:5, sketch.R_COUNT], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE, 5000])
+    some = np.asarray(X[:, :4], order=order)
+    found = power_sums.fit_matrix(some, FAMILY_CODES["box-cox"], np.full(4, np.nan), np.empty(0), n_threads)
+    assert_array_equal(found[:, STATUS], [BAD_INFINITE] * 3 + [BAD_NOT_POSITIVE])
+
+
+def test_values_outside_the_domain_do_not_stop_other_columns(tall, direct):
+    X = surprises()[:, [0, 1, 2]] + [0.0, 0.0, 1.0]
+    fit, expected = pk.fit(X, "best"), direct(lambda: pk.fit(X, "best"))
+    assert_array_equal(fit._families, expected._families)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+
+
+def test_long_columns_show_their_progress(tall, capsys, monkeypatch):
+    pytest.importorskip("tqdm")
+    monkeypatch.setattr(threads, "_PROGRESS_DELAY", 0.0)
+    pk.fit(np.tile(matrix("box-cox"), (9, 1)), "box-cox", progress=True)
+    assert "130/130" in capsys.readouterr().err
+
+
+def test_what_counts_as_long_does_not_depend_on_threads(direct):
+    x = np.random.default_rng(0).normal(size=power_sums.SKETCHED_FROM)
+    one = pk.fit(x, n_threads=1)
+    assert_array_equal(pk.fit(x, n_threads=2)._results, one._results)
+    assert not np.array_equal(direct(lambda: pk.fit(x))._results, one._results)  # another way
+    assert_allclose(direct(lambda: pk.fit(x)).lmbda, one.lmbda, rtol=1e-12)

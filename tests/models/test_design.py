@@ -1,0 +1,115 @@
+"""Covariates: what is refused, what is left out, and least squares on what is kept."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from powerkern._models.design import Covariates, basis_of, intercept_alone, read_covariates
+
+NONE = np.empty(0)
+
+
+@pytest.mark.parametrize(
+    "scale, weights", [(1e-300, 0), (1, 0), (1e300, 0), (1e-300, 1), (1, 1), (1e300, 1), (1, 1e-300), (1, 1e300)]
+)
+@pytest.mark.parametrize("intercept", [False, True])
+def test_coefficients_are_those_of_least_squares(intercept: bool, scale: float, weights: float) -> None:
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(40, 3)) + 0.5, rng.normal(size=(40, 2))
+    weight = weights * rng.exponential(size=40) if weights else NONE
+    root = np.sqrt(weight) if weights else np.ones(40)
+    full = np.column_stack([np.ones(40), X]) if intercept else X
+    unit = np.where(np.arange(full.shape[1]) < int(intercept), 1.0, scale)
+    basis = basis_of(full * unit, intercept, weight)
+    assert basis.used.all()
+    vectors = basis.design.basis
+    np.testing.assert_allclose(vectors @ vectors.T, np.eye(basis.rank), atol=1e-15)
+    one = root / root.max()
+    expected = np.linalg.lstsq(full * one[:, None], Y * one[:, None], rcond=None)[0]
+    coefficients = basis.coefficients(vectors @ (Y * root[:, None])) * unit[:, None]
+    np.testing.assert_allclose(coefficients, expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "x", [1990.0 + np.arange(30.0), 1e9 + np.arange(30.0) % 2, 1e300 * np.arange(1.0, 31.0), np.eye(30)[0]]
+)
+def test_covariates_far_from_0_are_kept(x: np.ndarray) -> None:
+    basis = basis_of(np.column_stack([np.ones(30), x]), True, NONE)
+    assert basis.rank == 2
+    assert abs(basis.design.basis @ basis.design.basis.T - np.eye(2)).max() < 1e-15
+
+
+def test_collinear_columns_are_left_out_in_order() -> None:
+    a, b = np.random.default_rng(0).normal(size=(2, 30))
+    X = np.column_stack([a, np.full(30, 7.0), b, 1e5 * a - b + 1.0, np.zeros(30), a * b])
+    covariates, values = read_covariates(X, None, True, 30)
+    used = basis_of(values, True, NONE).used
+    assert np.flatnonzero(used).tolist() == [0, 1, 3, 6]
+    with pytest.warns(UserWarning, match="^X: 'x1', 'x3', 'x4' left out: constant, or linear combinations of the cov"):
+        covariates.warn_dropped(used)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    covariates, values = read_covariates(frame, None, False, 30, "covariates")
+    used = basis_of(values, False, NONE).used
+    assert np.flatnonzero(used).tolist() == [0, 1, 2, 5]
+    with pytest.warns(UserWarning, match="^covariates: 'd', 'e' left out: constant, or linear combinations"):
+        covariates.warn_dropped(used)
+
+
+def test_bad_values_are_named() -> None:
+    frame = pd.DataFrame({"age": [30.0, 40.0, np.nan], "sex": [0, 1, 0]})
+    with pytest.raises(ValueError, match=r"^covariates, 'age', row 2: the value is missing; drop the row, or impute"):
+        read_covariates(frame, None, True, 3, "covariates")
+    with pytest.raises(ValueError, match=r"^X, 'x0', row 1: the value is infinite"):
+        read_covariates([1.0, -np.inf], None, True, 2)
+    with pytest.raises(ValueError, match=r"^X has 2 rows, the data have 3; pass the same rows"):
+        read_covariates([1.0, 2.0], None, True, 3)
+    with pytest.raises(TypeError, match="covariates, row 0"):
+        read_covariates(["a", "b"], None, True, 2, "covariates")
+
+
+def test_rows_that_are_not_those_of_the_fit() -> None:
+    covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 5.0]}), None, True, 2)
+    other = pd.DataFrame({"b": [4.0], "c": [0.0], "a": [9.0]})
+    assert covariates.matrix(other).tolist() == [[1.0, 9.0, 4.0]]
+    with pytest.raises(ValueError, match=r"^X has 1 columns, the fit has 2; pass those of the fit"):
+        covariates.matrix([1.0])
+    with pytest.raises(ValueError, match=r"^X has 1 rows, the data have 7"):
+        covariates.matrix(other, 7)
+    alone, values = intercept_alone(3, "covariates")
+    assert values.tolist() == alone.matrix(None, 3).tolist() == [[1.0]] * 3
+
+
+@pytest.mark.parametrize("key", ["names", "columns", "intercept", "formula", "what"])
+def test_records(key: str) -> None:
+    covariates, _ = read_covariates(pd.DataFrame({"a": [1.0, 2.0]}), None, True, 2)
+    record = json.loads(json.dumps(covariates.to_record()))
+    assert Covariates.from_record(record) == covariates
+    for damage in ([5], 7):
+        with pytest.raises(TypeError):
+            Covariates.from_record({**record, key: damage})
+    del record[key]
+    with pytest.raises(TypeError):
+        Covariates.from_record(record)
+
+
+def test_products_do_not_depend_on_the_threads_of_the_blas() -> None:
+    program = """
+import hashlib, numpy as np
+from powerkern._models.design import basis_of
+rng = np.random.default_rng(0)
+values = np.column_stack([np.ones(100_000), rng.normal(size=(100_000, 4))])
+basis = basis_of(values, True, rng.exponential(size=100_000))
+arrays = (basis.design.basis, basis.design.sample_basis, basis.to_coef, basis.one)
+print(hashlib.sha256(b"".join(a.tobytes() for a in arrays)).hexdigest())
+"""
+    digests = set()
+    for threads in "14":
+        run = [sys.executable, "-c", f"import os; os.environ['OPENBLAS_NUM_THREADS'] = '{threads}'\n{program}"]
+        digests.add(subprocess.run(run, capture_output=True, text=True, check=True).stdout)
+    assert len(digests) == 1

@@ -1,0 +1,188 @@
+"""Summaries of fits: the table as text, as arrays, as a data frame."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+from powerkern._results.likelihood_tests import likelihood_ratio
+from powerkern._results.summary import Summary
+from powerkern.sketch import fit_chunks
+
+FIGURES = [name + when for name in ("skewness", "kurtosis", "ppcc", "p_normal") for when in ("", "_after")]
+ESTIMATES = ["lmbda", "rounded", "se", "low", "high"]
+TESTS = ["lr_0", "p_0", "lr_1", "p_1"]
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(0).lognormal(size=(100, 3))
+
+
+def test_entries(x):
+    fit = pk.fit(x, "box-cox", column_names=["a", "b", "c"])
+    entries = fit.summary(level=0.8).to_dict()
+    names = [
+        "column",
+        "family",
+        *ESTIMATES,
+        *TESTS,
+        *FIGURES,
+        "n_obs",
+        "status",
+    ]
+    assert list(entries) == names
+    assert {entry.shape for entry in entries.values()} == {(3,)}
+    low, high = fit.confint(0.8, method="wald")
+    before, after = fit.normality()
+    expected = {
+        "lmbda": fit.lmbda,
+        "rounded": fit.rounded(0.8),
+        "se": fit.information**-0.5,
+        "low": low,
+        "high": high,
+        "lr_0": fit.lr_test(0.0).statistic,
+        "p_0": fit.lr_test(0.0).pvalue,
+        "lr_1": fit.lr_test(1.0).statistic,
+        "p_1": fit.lr_test(1.0).pvalue,
+        "skewness": before.skewness,
+        "kurtosis_after": after.kurtosis,
+        "ppcc": before.ppcc,
+        "p_normal_after": after.pvalue,
+        "n_obs": fit.n_obs,
+    }
+    for name, value in expected.items():
+        np.testing.assert_allclose(entries[name], value, rtol=1e-13, err_msg=name)
+    assert entries["column"].tolist() == ["a", "b", "c"]
+    assert entries["status"].tolist() == fit.status_text
+    assert entries["family"].tolist() == ["box-cox"] * 3
+
+
+def test_text(x):
+    text = str(pk.fit(x, "box-cox", column_names=["a", "b", "c"]).summary())
+    blocks = text.split("\n\n")
+    assert blocks[0] == "PowerFit(family='box-cox', estimator='mle', 3 of 3 columns fitted)"
+    for block, head in zip(blocks[1:4], ("lmbda  rounded", "skewness  skewness_after", "n_obs  status"), strict=True):
+        lines = block.splitlines()
+        assert head in " ".join(lines[0].split()).replace(" ", "  ")
+        assert [line[0] for line in lines[1:]] == ["a", "b", "c"]
+    assert "Wald interval of level 0.95" in blocks[4]
+    assert "likelihood ratio tests" in blocks[4]
+    assert repr(pk.fit(x, "box-cox", column_names=["a", "b", "c"]).summary()) == text
+
+
+def test_many_columns_are_cut_short():
+    fit = pk.fit(np.random.default_rng(0).lognormal(size=(10, 2000)))
+    summary = fit.summary()
+    lines = str(summary).splitlines()
+    assert len(lines) < 110
+    assert "... and 1970 more columns: to_text(None), to_dict() or to_frame()" in lines
+    whole = summary.to_text(None)
+    assert "more columns" not in whole
+    assert len(whole.splitlines()) > 6000
+    assert len(summary.to_text(3).splitlines()) < 25
+    assert summary.to_dict()["lmbda"].shape == (2000,)
+
+
+def test_one_column():
+    text = str(pk.fit(np.arange(1.0, 40.0), "box-cox").summary())
+    assert "\n0       box-cox" in text
+
+
+def test_names_of_several_lines_stay_on_one():
+    fit = pk.fit(np.arange(1.0, 40.0), column_names=["height\r\nin m"])
+    assert sum(line.startswith("height in m") for line in str(fit.summary()).splitlines()) == 3
+    assert fit.summary().to_dict()["column"] == ["height\r\nin m"]
+
+
+def test_frame(x):
+    pandas = pytest.importorskip("pandas")
+    fit = pk.fit(pandas.DataFrame(x, columns=["a", "b", "c"]))
+    summary = fit.summary()
+    frame = summary.to_frame()
+    assert frame.index.tolist() == ["a", "b", "c"]
+    assert frame.index.name == "column"
+    assert frame.columns.tolist() == list(summary.to_dict())[1:]
+    np.testing.assert_array_equal(frame["lmbda"], fit.lmbda)
+    assert frame.loc["b", "status"] == "optimum found and certified"
+
+
+def test_frame_without_pandas(x, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas: pip install pandas"):
+        pk.fit(x).summary().to_frame()
+
+
+def test_without_data(x):
+    fit = pk.fit(x, "box-cox")
+    read = pk.PowerFit.from_json(fit.to_json())
+    summary = read.summary()
+    assert list(summary.to_dict()) == ["column", "family", *ESTIMATES, "n_obs", "status"]
+    assert "no likelihood ratio tests: the fit no longer has its data; pass X" in str(summary)
+    assert "no figures of normality: the fit no longer has its data; pass X" in str(summary)
+    assert str(read.summary(x)) == str(fit.summary())
+    with pytest.raises(ValueError, match="sample_weight goes with X"):
+        fit.summary(sample_weight=np.ones(len(x)))
+
+
+def test_of_power_sums(x):
+    sketched = fit_chunks(lambda: iter([x[:50], x[50:]]), "box-cox").summary()
+    entries, expected = sketched.to_dict(), pk.fit(x, "box-cox").summary().to_dict()
+    assert list(entries) == ["column", "family", *ESTIMATES, *TESTS, "n_obs", "status"]
+    for name in (*ESTIMATES, *TESTS):
+        np.testing.assert_allclose(entries[name], expected[name], rtol=1e-6, atol=1e-9, err_msg=name)
+    assert "no figures of normality" in str(sketched)
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "ppcc"])
+def test_of_other_estimators(x, estimator):
+    summary = pk.fit(x, "box-cox", estimator).summary()
+    names = [
+        "column",
+        "family",
+        "lmbda",
+        "se",
+        "low",
+        "high",
+        "n_kept",
+        *FIGURES,
+        "n_obs",
+        "status",
+    ]
+    assert list(summary.to_dict()) == names
+    assert f"no tests: estimator='{estimator}' is not maximum likelihood" in str(summary)
+
+
+def test_weights(x):
+    whole, broken = np.arange(100) % 3, np.linspace(0.5, 2.0, 100)
+    repeated = pk.fit(np.repeat(x, whole, axis=0)).summary().to_dict()
+    for name, entry in pk.fit(x, sample_weight=whole).summary().to_dict().items():
+        if entry.dtype.kind == "f":
+            np.testing.assert_allclose(entry, repeated[name], rtol=1e-6, atol=1e-9, err_msg=name)
+    summary = pk.fit(x, sample_weight=broken).summary()
+    assert {"lr_0", "skewness"} <= set(summary.to_dict())
+
+
+def test_columns_that_were_not_fitted(x):
+    x[:, 1], x[:, 2] = 5.0, np.nan
+    with pytest.warns(UserWarning, match="not fitted"):
+        fit = pk.fit(x, "box-cox")
+    entries = fit.summary().to_dict()
+    assert entries["rounded"][1:].tolist() == [1.0, 1.0]
+    for name in ("se", "low", "high", *TESTS, *FIGURES):
+        assert np.isnan(entries[name][1:]).all(), name
+    assert "nan" not in str(fit.summary())
+
+
+def test_tests_of_all_columns_together():
+    tests = {"lambda = 0": likelihood_ratio(-100.0, -160.5, 2), "lambda = 1": likelihood_ratio(-160.0, -160.5, 2)}
+    text = str(Summary("joint", ["a", "b"], [{"lmbda": np.array([0.1, -0.0])}], tests=tests))
+    assert text.splitlines()[-3:] == [
+        "likelihood ratio test   lr  df           p",
+        "lambda = 0             121   2  5.3111e-27",
+        "lambda = 1               1   2     0.60653",
+    ]
+    assert "b           0" in text

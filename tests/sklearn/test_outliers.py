@@ -1,0 +1,477 @@
+"""Detectors of scikit-learn and PyOD with probabilities."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import pickle
+import sys
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, OutlierMixin, clone
+from sklearn.covariance import EllipticEnvelope
+from sklearn.ensemble import IsolationForest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import SGDOneClassSVM
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+from sklearn.utils.estimator_checks import check_estimator
+
+import powerkern.outliers
+from powerkern.outliers import OutlierProbability, combine_probabilities, outlier_probability
+
+rng = np.random.default_rng(20240601)
+X = np.vstack([rng.normal(size=(190, 2)), rng.normal(8.0, 1.0, size=(10, 2))])
+NEW = np.array([[0.0, 0.0], [20.0, -20.0]])
+
+DETECTORS = [
+    IsolationForest(n_estimators=20, random_state=0),
+    LocalOutlierFactor(novelty=True),
+    OneClassSVM(),
+    EllipticEnvelope(random_state=0),
+]
+
+
+class PyODLike(BaseEstimator):
+    """The part of PyOD's interface that counts: high scores are outliers."""
+
+    def __init__(self, center=0.0):
+        self.center = center
+
+    def fit(self, X, y=None):
+        self.decision_scores_ = self.decision_function(X)
+        return self
+
+    def decision_function(self, X):
+        return np.linalg.norm(np.asarray(X) - self.center, axis=1)
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=lambda detector: type(detector).__name__)
+def test_detectors_of_scikit_learn(detector):
+    model = OutlierProbability(detector).fit(X)
+    assert model.predict(NEW).tolist() == [1, -1]
+    p = model.predict_proba(NEW)
+    assert p.sum(axis=1) == pytest.approx([1.0, 1.0])
+    assert p[1, 1] > 0.9
+    assert model.probability_[190:].mean() > 2.0 * model.probability_[:190].mean()
+    if not isinstance(detector, LocalOutlierFactor):
+        expected = outlier_probability(-clone(detector).fit(X).score_samples(X))
+        assert model.probability_ == pytest.approx(expected, rel=1e-12)
+        assert model.predict_proba(X)[:, 1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_training_scores_that_a_detector_keeps():
+    model = OutlierProbability(LocalOutlierFactor(), method="huber", threshold=0.5)
+    labels = model.fit_predict(X)
+    expected = outlier_probability(-model.detector_.negative_outlier_factor_, method="huber")
+    assert np.array_equal(model.probability_, expected)
+    assert np.array_equal(labels, np.where(expected > 0.5, -1, 1))
+
+
+def test_high_scores_are_outliers_in_pyod():
+    model = OutlierProbability(PyODLike()).fit(X)
+    assert np.array_equal(model.probability_, outlier_probability(np.linalg.norm(X, axis=1)))
+    assert model.predict(NEW).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", "hbos.HBOS"])
+def test_detectors_of_pyod(name):
+    module, kind = name.split(".")
+    models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
+    model = OutlierProbability(getattr(models, kind)(), center="median").fit(X)
+    scores = model.detector_.decision_scores_
+    assert np.array_equal(model.probability_, outlier_probability(scores, center="median"))
+    expected = model.scaling_.probability(model.detector_.decision_function(NEW))
+    assert np.array_equal(model.predict_proba(NEW)[:, 1], expected)
+    assert model.predict(NEW).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("options, method", [({"scale": "sd"}, "unify"), ({"method": "linear"}, "linear")])
+def test_rules_of_pyod(options, method):
+    models = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed")
+    expected = models.KNN().fit(X).predict_proba(NEW, method=method)
+    found = OutlierProbability(models.KNN(), **options).fit(X).predict_proba(NEW)
+    assert found == pytest.approx(expected, abs=1e-12)
+
+
+PIPELINES = {
+    "pipeline": lambda detector: make_pipeline(StandardScaler(), detector),
+    "nested": lambda detector: make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), detector)),
+}
+
+
+@pytest.mark.parametrize("wrap", PIPELINES.values(), ids=PIPELINES.keys())
+def test_the_last_step_of_a_pipeline_says_what_its_scores_mean(wrap):
+    Z = StandardScaler().fit_transform(X)
+    model = OutlierProbability(wrap(PyODLike())).fit(X)
+    assert model.probability_ == pytest.approx(outlier_probability(np.linalg.norm(Z, axis=1)), abs=1e-12)
+    assert model.predict(NEW).tolist() == [1, -1]
+    forest = IsolationForest(n_estimators=20, random_state=0)
+    model = OutlierProbability(wrap(forest)).fit(X)
+    assert model.probability_ == pytest.approx(outlier_probability(-forest.fit(Z).score_samples(Z)), abs=1e-12)
+    assert model.predict(NEW).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("wrap", PIPELINES.values(), ids=PIPELINES.keys())
+@pytest.mark.parametrize("novelty", [False, True])
+def test_training_scores_that_the_last_step_of_a_pipeline_keeps(wrap, novelty):
+    Z = StandardScaler().fit_transform(X)
+    model = OutlierProbability(wrap(LocalOutlierFactor(novelty=novelty))).fit(X)
+    expected = outlier_probability(-LocalOutlierFactor().fit(Z).negative_outlier_factor_)
+    assert model.probability_ == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["knn.KNN", "iforest.IForest"])
+def test_detectors_of_pyod_in_a_pipeline(name):
+    module, kind = name.split(".")
+    models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
+    model = OutlierProbability(make_pipeline(StandardScaler(), getattr(models, kind)())).fit(X)
+    assert np.array_equal(model.probability_, outlier_probability(model.detector_[-1].decision_scores_))
+    assert model.predict(NEW).tolist() == [1, -1]
+
+
+def test_rows_without_a_score_are_not_inliers():
+    model = OutlierProbability(PyODLike()).fit(X)
+    missing = np.array([[0.0, 0.0], [np.nan, 1.0], [20.0, -20.0]])
+    assert np.isnan(model.predict_proba(missing)).tolist() == [[False] * 2, [True] * 2, [False] * 2]
+    assert np.isnan(model.decision_function(missing)).tolist() == [False, True, False]
+    with pytest.raises(ValueError, match=r"row 1: the probability is NaN \(as are 1 of 3\)"):
+        model.predict(missing)
+    with pytest.raises(ValueError, match="row 1: the probability is NaN"):
+        OutlierProbability(PyODLike()).fit_predict(np.insert(X, 1, np.nan, axis=0))
+
+
+def test_sense_of_the_scores_can_be_said():
+    class Distance(PyODLike):
+        def fit(self, X, y=None):
+            return self
+
+    model = OutlierProbability(Distance(), greater_is_outlier=True).fit(X)
+    assert model.predict(NEW).tolist() == [1, -1]
+    assert model.score_samples(NEW) == pytest.approx(-model.predict_proba(NEW)[:, 1])
+
+
+def test_sense_holds_for_the_scores_that_a_detector_keeps():
+    class Closeness(PyODLike):
+        def decision_function(self, X):
+            return -super().decision_function(X)
+
+    model = OutlierProbability(Closeness(), greater_is_outlier=False).fit(X)
+    assert np.array_equal(model.probability_, outlier_probability(np.linalg.norm(X, axis=1)))
+    assert np.array_equal(model.predict_proba(X)[:, 1], model.probability_)
+
+
+def test_decision_function_and_threshold():
+    strict = OutlierProbability(DETECTORS[0], threshold=0.999).fit(X)
+    loose = OutlierProbability(DETECTORS[0], threshold=0.1).fit(X)
+    assert (strict.predict(X) == -1).sum() < (loose.predict(X) == -1).sum()
+    assert strict.decision_function(X) == pytest.approx(0.999 - strict.predict_proba(X)[:, 1])
+
+
+def test_threshold_of_any_kind_of_number():
+    assert OutlierProbability(DETECTORS[1], threshold=np.float32(0.5)).fit(X).predict(NEW).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize("threshold", [-0.1, 1.5, math.nan, "high", True])
+def test_threshold_is_a_probability(threshold):
+    with pytest.raises(ValueError, match="threshold must be a probability"):
+        OutlierProbability(threshold=threshold).fit(X)
+
+
+def test_a_combination_is_refused_where_there_is_nothing_to_combine_too():
+    with pytest.raises(ValueError, match=r"combination must be one of 'mean', .*, got 'avg'"):
+        OutlierProbability(combination="avg").fit(X)
+
+
+# --- which rows are outliers ---------------------------------------------------------------------------
+
+CLEAN = np.random.default_rng(5).normal(size=(500, 2))
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        IsolationForest(n_estimators=20, random_state=0, contamination=0.07),
+        LocalOutlierFactor(novelty=True, contamination=0.05),
+        OneClassSVM(nu=0.1),
+        SGDOneClassSVM(nu=0.1, random_state=0),
+        EllipticEnvelope(random_state=0),
+        EllipticEnvelope(random_state=0, contamination=0.03),
+    ],
+    ids=repr,
+)
+def test_by_default_labels_are_those_of_the_detector(detector):
+    own = clone(detector).fit(X)
+    model = OutlierProbability(detector).fit(X)
+    wide = 8.0 * CLEAN
+    assert np.array_equal(model.predict(wide), own.predict(wide))
+    assert np.array_equal(OutlierProbability(make_pipeline(detector)).fit(X).predict(wide), own.predict(wide))
+    assert model.contamination_ <= 0.2
+
+
+@pytest.mark.parametrize("detector", [IsolationForest(random_state=0), LocalOutlierFactor(novelty=True)], ids=repr)
+@pytest.mark.parametrize("method", ["gaussian", "huber", "linear"])
+def test_a_detector_that_goes_by_a_constant_needs_a_probability_too(detector, method):
+    model = OutlierProbability(detector, method=method).fit(CLEAN)
+    own = clone(detector).fit(CLEAN)
+    wide = 2.0 * CLEAN
+    expected = (own.predict(wide) == -1) & (model.predict_proba(wide)[:, 1] > 0.997)
+    assert np.array_equal(model.predict(wide) == -1, expected)
+    assert expected.sum() < 250
+    assert expected.any() or method == "linear"
+
+
+def test_few_rows_are_outliers_where_there_are_none():
+    for p in (2, 10):
+        clean = np.random.default_rng(p).normal(size=(1000, p))
+        for detector in (None, IsolationForest(random_state=0), LocalOutlierFactor(novelty=True)):
+            assert (OutlierProbability(detector).fit_predict(clean) == -1).mean() < 0.08
+
+
+def test_by_default_labels_of_the_training_data_are_those_of_the_detector():
+    detector = LocalOutlierFactor(contamination=0.05)
+    assert np.array_equal(OutlierProbability(detector).fit_predict(X), clone(detector).fit_predict(X))
+
+
+@pytest.mark.parametrize("name", ["knn.KNN", "lof.LOF", "iforest.IForest", "ecod.ECOD", "hbos.HBOS"])
+@pytest.mark.parametrize("options", [{}, {"contamination": 0.03}])
+def test_by_default_labels_are_those_of_pyod(name, options):
+    module, kind = name.split(".")
+    models = pytest.importorskip(f"pyod.models.{module}", reason="PyOD is not installed")
+    if kind == "IForest":
+        options = options | {"random_state": 0}
+    model = OutlierProbability(getattr(models, kind)(**options)).fit(X)
+    wide = 8.0 * CLEAN
+    assert np.array_equal(model.predict(wide) == -1, model.detector_.predict(wide) == 1)
+    assert np.array_equal(model._labels(model._training) == -1, model.detector_.labels_ == 1)
+
+
+@pytest.mark.parametrize("detector", [*DETECTORS, LocalOutlierFactor(), PyODLike()], ids=lambda d: type(d).__name__)
+@pytest.mark.parametrize("contamination", [0.02, 0.1, 0.25, 0.5])
+def test_contamination_is_the_fraction_of_outliers(detector, contamination):
+    labels = OutlierProbability(detector, contamination=contamination).fit_predict(CLEAN)
+    assert np.count_nonzero(labels == -1) == pytest.approx(500 * contamination, abs=2)
+
+
+def test_contamination_picks_the_highest_scores_where_probabilities_are_all_1():
+    model = OutlierProbability(LocalOutlierFactor(), contamination=0.02).fit(X)
+    assert np.count_nonzero(model.probability_ == 1.0) > 4
+    scores = -model.detector_.negative_outlier_factor_
+    assert np.array_equal(np.flatnonzero(model.fit_predict(X) == -1), np.sort(np.argsort(scores)[-4:]))
+
+
+def test_decision_agrees_with_labels_whatever_decides():
+    for options in ({}, {"contamination": 0.1}, {"threshold": 0.9}):
+        for detector in (DETECTORS[0], PyODLike(), [DETECTORS[0], PyODLike()]):
+            model = OutlierProbability(detector, **options).fit(X)
+            decision = model.decision_function(CLEAN)
+            assert np.array_equal(model.predict(CLEAN), np.where(decision < 0.0, -1, 1))
+            assert decision == pytest.approx(model.score_samples(CLEAN) - model.offset_)
+
+
+def test_a_detector_without_a_decision_is_judged_with_caution():
+    model = OutlierProbability(PyODLike()).fit(X)
+    assert np.array_equal(model.predict(CLEAN) == -1, model.predict_proba(CLEAN)[:, 1] > 0.997)
+
+
+class Plain(OutlierMixin, BaseEstimator):
+    """scikit-learn's convention: what is negative is outlying."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def decision_function(self, X):
+        return 3.0 - np.linalg.norm(X, axis=1)
+
+
+def test_a_decision_function_alone_is_a_decision():
+    model = OutlierProbability(Plain()).fit(X)
+    assert np.array_equal(model.predict(CLEAN) == -1, np.linalg.norm(CLEAN, axis=1) > 3.0)
+
+
+@pytest.mark.parametrize("contamination", [0.0, 0.6, -0.1, math.nan, "much", True, None])
+def test_contamination_is_a_fraction(contamination):
+    with pytest.raises(ValueError, match="contamination must be 'auto' or a fraction"):
+        OutlierProbability(contamination=contamination).fit(X)
+
+
+def test_one_way_to_say_what_an_outlier_is():
+    with pytest.raises(ValueError, match="give one"):
+        OutlierProbability(contamination=0.1, threshold=0.5).fit(X)
+
+
+def test_infinite_scores_are_certain_outliers():
+    class Certain(PyODLike):
+        def decision_function(self, X):
+            scores = super().decision_function(X)
+            return np.where(scores > 5.0, np.inf, scores)
+
+    for options in ({}, {"contamination": 0.02}, {"contamination": 0.05}, {"threshold": 0.5}):
+        model = OutlierProbability(Certain(), **options).fit(X)
+        assert (model.probability_[190:] == 1.0).all()
+        assert (model.fit_predict(X)[190:] == -1).all()
+        assert model.predict(NEW).tolist() == [1, -1]
+        assert np.isfinite(model.scaling_.mu).all()
+
+
+# --- confidence and rejection --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("contamination", [0.03, 0.1, 0.25])
+def test_confidence_and_rejection_of_pyod(contamination):
+    models = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed")
+    detector = models.KNN(contamination=contamination)
+    model = OutlierProbability(detector).fit(X)
+    points = np.random.default_rng(1).normal(size=(300, 2)) * 3.0
+    own = model.detector_
+    assert model.predict_confidence(points) == pytest.approx(own.predict_confidence(points), rel=1e-9, abs=1e-12)
+    labels, confidence = model.predict(points, return_confidence=True)
+    assert np.array_equal(labels, model.predict(points))
+    assert np.array_equal(confidence, model.predict_confidence(points))
+    for level, T in ((None, 32), (1.0 - math.exp(-5.0), 5)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyOD's, of a cost that is not asked for
+            expected = own.predict_with_rejection(points, T=T)
+        found = model.predict_with_rejection(points, level)
+        assert np.array_equal(found == 0, expected == -2)
+        assert np.array_equal(found == -1, expected == 1)
+
+
+def test_confidence_is_that_of_other_samples():
+    """The share of fresh samples of training data that give the same label, by simulation."""
+    draws = np.random.default_rng(8)
+    sample = draws.normal(size=(400, 1))
+    model = OutlierProbability(PyODLike(), contamination=0.1).fit(sample)
+    points = np.array([[0.5], [1.5], [1.65], [1.8], [3.0]])
+    again = [
+        OutlierProbability(PyODLike(), contamination=0.1).fit(draws.choice(sample, 400)).predict(points)
+        for _ in range(200)
+    ]
+    same = np.mean(np.array(again) == model.predict(points), axis=0)
+    assert model.predict_confidence(points) == pytest.approx(same, abs=0.2)
+
+
+def test_without_outliers_inliers_are_sure():
+    model = OutlierProbability(PyODLike(), threshold=1.0).fit(CLEAN)
+    assert model.contamination_ == 0.0
+    assert (model.predict_confidence(CLEAN) == 1.0).all()
+
+
+@pytest.mark.parametrize("confidence", [0.4, 1.0, math.nan, "high"])
+def test_rejection_needs_a_confidence(confidence):
+    model = OutlierProbability(PyODLike()).fit(CLEAN)
+    with pytest.raises(ValueError, match="confidence must be at least"):
+        model.predict_with_rejection(CLEAN, confidence)
+
+
+# --- several detectors ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("combination", ["mean", "median", "maximum", "minimum"])
+def test_several_detectors_are_combined(combination):
+    detectors = [*DETECTORS[:3], make_pipeline(StandardScaler(), PyODLike())]
+    model = OutlierProbability(detectors, combination=combination, contamination=0.05).fit(X)
+    alone = [OutlierProbability(detector).fit(X) for detector in detectors]
+    together = combine_probabilities(np.column_stack([one.probability_ for one in alone]), combination)
+    assert model.probability_ == pytest.approx(together, rel=1e-12)
+    together = combine_probabilities(np.column_stack([one.predict_proba(NEW)[:, 1] for one in alone]), combination)
+    assert model.predict_proba(NEW)[:, 1] == pytest.approx(together, rel=1e-12)
+    assert model.predict(NEW).tolist() == [1, -1]
+    assert (model.fit_predict(X)[190:] == -1).sum() >= 9
+    assert len(model.detector_) == 4
+    assert not hasattr(clone(model), "detector_")
+
+
+def test_several_detectors_decide_as_many_as_they_do_alone():
+    detectors = [LocalOutlierFactor(contamination=0.02, novelty=True), EllipticEnvelope(random_state=0)]
+    model = OutlierProbability(detectors, center="median", scale="sd").fit(CLEAN)
+    assert np.count_nonzero(model.predict(CLEAN) == -1) == pytest.approx(0.06 * 500, abs=8)
+    assert np.count_nonzero(model.fit_predict(CLEAN) == -1) == 30
+    assert model.contamination_ == pytest.approx(0.06)
+
+
+def test_certain_outliers_of_several_detectors_are_outliers_all():
+    model = OutlierProbability([PyODLike(), PyODLike(0.5)], contamination=0.01).fit(X)
+    certain = model.probability_ == 1.0
+    assert certain.sum() > 2
+    assert (model.fit_predict(X)[certain] == -1).all()
+
+
+def test_no_detectors():
+    with pytest.raises(ValueError, match="empty list"):
+        OutlierProbability([]).fit(X)
+
+
+# --- names ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("detector", [PyODLike(), DETECTORS[0], [PyODLike(), DETECTORS[0]]], ids=["own", "sk", "both"])
+def test_names_of_the_features(detector):
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = OutlierProbability(detector).fit(frame)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert model.n_features_in_ == 2
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(frame[["b", "a"]])
+    assert not hasattr(OutlierProbability(detector).fit(X), "feature_names_in_")
+
+
+def test_names_with_a_detector_of_pyod():
+    models = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed")
+    frame = pd.DataFrame(X, columns=["a", "b"])
+    model = OutlierProbability(models.KNN()).fit(frame)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict_proba(frame[["b", "a"]])
+
+
+def test_rows_need_no_columns():
+    texts = ["plain words here"] * 30 + ["plain words there", "words"] * 10 + ["zebra"]
+    model = OutlierProbability(make_pipeline(TfidfVectorizer(), IsolationForest(random_state=0)), scale="sd").fit(texts)
+    assert model.predict_proba(["plain words here", "zebra"])[:, 1].argmax() == 1
+    assert not hasattr(model, "n_features_in_")
+
+
+def test_detectors_without_scores_for_new_data():
+    with pytest.raises(TypeError, match="neither score_samples nor decision_function"):
+        OutlierProbability(StandardScaler()).fit(X)
+
+
+def test_pickle_and_clone():
+    model = OutlierProbability(DETECTORS[1]).fit(X)
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict_proba(NEW), model.predict_proba(NEW))
+    assert not hasattr(clone(model), "scaling_")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OutlierProbability(IsolationForest(n_estimators=5, random_state=0)),
+        OutlierProbability(OneClassSVM(), contamination=0.1, method="huber"),
+        OutlierProbability([IsolationForest(n_estimators=5, random_state=0), EllipticEnvelope(support_fraction=0.9)]),
+    ],
+    ids=["one", "contamination", "several"],
+)
+def test_conventions_of_scikit_learn(model):
+    check_estimator(model, on_skip=None)
+
+
+def test_without_scikit_learn(monkeypatch):
+    monkeypatch.delitem(sys.modules, "powerkern.sklearn.outliers", raising=False)
+    original = builtins.__import__
+
+    def importer(name, *args, **kwargs):
+        if name.partition(".")[0] == "sklearn":
+            raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", importer)
+    with pytest.raises(ImportError, match=r"powerkern\[sklearn\]"):
+        _ = powerkern.outliers.OutlierProbability
+    with pytest.raises(AttributeError, match="no attribute 'Outlier'"):
+        _ = powerkern.outliers.Outlier
