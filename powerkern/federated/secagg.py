@@ -43,7 +43,7 @@ def reply(message: Message, vector: Integers) -> Message:
     return Message(compat.fitres_to_recorddict(result, keep_input=False), reply_to=message)
 
 
-class _Sum(FedAvg):
+class _Sum(FedAvg):  # type: ignore[misc]
     """A strategy that asks given nodes and keeps the total."""
 
     def __init__(self, nodes: list[int], request: bytes) -> None:

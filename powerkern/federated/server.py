@@ -121,6 +121,8 @@ class Server:
             bounds,
         )
         self._session = secrets.token_hex(16)
+        self._read: dict[str, Any] = {}
+        self._request_bytes = b""
         self._fit: PowerFit | None = None
         self._failure = ""
         self.round = 0
@@ -255,7 +257,7 @@ class Server:
 
     def _open(self, request: Request) -> None:
         self._asked = request
-        self._read: dict[str, Any] = {}
+        self._read = {}
         self.round += 1
         details: dict[str, Any] = {
             "family": self._family,
@@ -355,6 +357,7 @@ def _limits(data_bounds: Any, family: str, shift: FloatArray) -> FloatArray:
         if not shift.any():
             return checked_bounds(low, high, family)
         ends = checked_bounds(low, high, "yeo-johnson")
-        return checked_bounds(*(ends + given_shift(shift, "box-cox", ends.shape[1])), "box-cox")
+        low, high = ends + given_shift(shift, "box-cox", ends.shape[1])
+        return checked_bounds(low, high, "box-cox")
     except ValueError as error:
         raise ValueError(f"data_bounds: {error}") from None
