@@ -76,7 +76,7 @@ _SENTENCES = {
     Status.NOT_CERTIFIED: "no optimum was certified; do not rely on lambda",
     Status.MULTIMODAL: "the objective has several minima; the lowest that was seen was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
-    Status.UNRESOLVED: "the sums do not resolve the column: use a finer grid (sketch) or quantum (sites), or fit the rows",
+    Status.UNRESOLVED: "the sums do not resolve the column: use a finer grid (or quantum), or fit the rows",
     Status.SCANNED: "optimum found; a search of lambda saw no lower one",
     Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",

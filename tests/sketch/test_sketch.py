@@ -185,7 +185,7 @@ def test_a_grid_that_is_too_coarse_is_reported():
     x = np.zeros(10_000)
     x[5] = 1.0
     grid = range_of(x).grid()
-    with pytest.warns(UserWarning, match="column 0: the grid of the sketch does not resolve"):
+    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
         coarse = finish(sketch(x, grid))
     assert coarse.status[0] == Status.UNRESOLVED
     fit, refinements = resolved(x, "yeo-johnson")
