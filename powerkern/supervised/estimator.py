@@ -165,16 +165,15 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         "search": [StrOptions({"iterative", "blocks", "spherical", "diagonal", "grid"})],
         "scoring": [str, callable, None],
         "cv": ["cv_object", StrOptions({"train"})],
-        "grid": ["array-like", None],
+        "lmbdas": ["array-like", None],
         "bounds": ["array-like", None],
         "variables": ["array-like", None],
-        "n_trials": [None, Interval(Integral, 1, None, closed="left")],
-        "n_epochs": [Interval(Integral, 0, None, closed="left")],
+        "max_trials": [None, Interval(Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(Integral, 0, None, closed="left")],
         "starts": [StrOptions({"mle", "ones"}), "array-like"],
-        "shift": [None, Interval(Integral, 1, None, closed="left")],
-        "shuffle": [None, Interval(Integral, 1, None, closed="left")],
-        "refine": [None, Interval(Integral, 1, None, closed="left")],
-        "shift_draws": [StrOptions({"grid", "uniform"})],
+        "restart_every": [None, Interval(Integral, 1, None, closed="left")],
+        "shuffle_every": [None, Interval(Integral, 1, None, closed="left")],
+        "refine_every": [None, Interval(Integral, 1, None, closed="left")],
         "patience": [None, Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "max_time": [None, Interval(Real, 0.0, None, closed="left")],
@@ -192,16 +191,15 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         search: str = "iterative",
         scoring: Any = None,
         cv: Any = 5,
-        grid: ArrayLike | None = None,
+        lmbdas: ArrayLike | None = None,
         bounds: Bounds | None = None,
         variables: Any = None,
-        n_trials: int | None = None,
-        n_epochs: int = 4,
+        max_trials: int | None = None,
+        max_epochs: int = 4,
         starts: Any = ("mle", "ones"),
-        shift: int | None = None,
-        shuffle: int | None = None,
-        refine: int | None = None,
-        shift_draws: str = "grid",
+        restart_every: int | None = None,
+        shuffle_every: int | None = None,
+        refine_every: int | None = None,
         patience: int | None = None,
         tol: float = 0.0,
         max_time: float | None = None,
@@ -215,16 +213,15 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.search = search
         self.scoring = scoring
         self.cv = cv
-        self.grid = grid
+        self.lmbdas = lmbdas
         self.bounds = bounds
         self.variables = variables
-        self.n_trials = n_trials
-        self.n_epochs = n_epochs
+        self.max_trials = max_trials
+        self.max_epochs = max_epochs
         self.starts = starts
-        self.shift = shift
-        self.shuffle = shuffle
-        self.refine = refine
-        self.shift_draws = shift_draws
+        self.restart_every = restart_every
+        self.shuffle_every = shuffle_every
+        self.refine_every = refine_every
         self.patience = patience
         self.tol = tol
         self.max_time = max_time
@@ -296,7 +293,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self._chosen = table.chosen
         weight = None if sample_weight is None else as_weights(sample_weight, len(y))
         routed = self._routed(weight, params)
-        grid = self._checked_grid()
+        grid = self._candidates()
         self._scaling = scaling(np.asarray(values, dtype=np.float64), self.family, weight)
         varied = np.flatnonzero(self._scaling.varies)
         scaled = self._scaling.forwards(np.asarray(values, dtype=np.float64))[:, varied]
@@ -357,11 +354,11 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def _scorer(self) -> Any:
         return check_scoring(self.estimator, self.scoring)
 
-    def _checked_grid(self) -> FloatArray:
-        grid = _GRID if self.grid is None else np.asarray(self.grid, dtype=np.float64)
+    def _candidates(self) -> FloatArray:
+        grid = _GRID if self.lmbdas is None else np.asarray(self.lmbdas, dtype=np.float64)
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0.0).any():
-            raise ValueError(f"grid must be two or more increasing numbers, got {self.grid!r}")
-        return grid
+            raise ValueError(f"lmbdas must be two or more increasing numbers, got {self.lmbdas!r}")
+        return np.union1d(grid, 1.0)  # no transform is always a candidate
 
     def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Split]:
         if isinstance(self.cv, str):
@@ -402,14 +399,14 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.history_ = record.history(self._chosen[self._scaling.varies])
         return found
 
-    def _n_trials(self, space: Space) -> int:
-        return max(_LEAST_TRIALS, 2 * space.n_columns) if self.n_trials is None else self.n_trials
+    def _max_trials(self, space: Space) -> int:
+        return max(_LEAST_TRIALS, 2 * space.n_columns) if self.max_trials is None else self.max_trials
 
     def _most_trials(self, space: Space) -> int:
         p, m = space.n_columns, space.grid.size
         n_starts = len(self._each_start())
-        most = {"spherical": m, "diagonal": 2 + p * m, "grid": m**p, "blocks": n_starts + self._n_trials(space)}
-        return int(most.get(self.search, n_starts + self.n_epochs * p * m))
+        most = {"spherical": m + p, "diagonal": 2 + p * m, "grid": m**p, "blocks": n_starts + self._max_trials(space) + p}
+        return int(most.get(self.search, n_starts + self.max_epochs * p * m))
 
     def _search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, record: Record
@@ -428,9 +425,9 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.start_scores_ = record.scores()
         random = check_random_state(self.random_state)
         if self.search == "blocks":
-            return searches.blocks(objective, space, begin, self._n_trials(space), self.patience, record, random)
+            return searches.blocks(objective, space, begin, self._max_trials(space), self.patience, record, random)
         schedule = Schedule(
-            self.n_epochs, self.shift, self.shift_draws, self.shuffle, self.refine, self.patience, self.tol
+            self.max_epochs, self.restart_every, self.shuffle_every, self.refine_every, self.patience, self.tol
         )
         return searches.iterative(objective, space, begin, schedule, record, random)
 
