@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from powerkern._engine.by_column import for_each_group
-from powerkern.kernels import columnwise
+from powerkern.kernels.transforms import gather as columnwise
 
 from ._measure import NP_EXP, InTurns, matrix, passes_of_np_exp
 

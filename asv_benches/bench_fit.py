@@ -17,7 +17,7 @@ import scipy.stats
 from sklearn.preprocessing import PowerTransformer
 
 import powerkern as pk
-from powerkern import _lambda_limit
+from powerkern._estimators import limits
 
 from ._measure import FAMILIES, ORDERS, PEER_COLUMNS, InTurns, in_new_process, matrix, peak_memory
 
@@ -268,12 +268,12 @@ class LimitOnLambda(InTurns):
 
     def fit_with_all_bounds(self, family: str) -> None:
         """The fit, with the bounds on lambda worked out for every column."""
-        usual = _lambda_limit.near_limit
-        _lambda_limit.near_limit = lambda family, results, ymax: np.full(len(results), True)
+        usual = limits.near_limit
+        limits.near_limit = lambda family, results, ymax: np.full(len(results), True)
         try:
             fit(self.x, family, 1)
         finally:
-            _lambda_limit.near_limit = usual
+            limits.near_limit = usual
 
 
 class Columns(InTurns):

@@ -6,9 +6,9 @@ import numba
 import numpy as np
 
 from powerkern._engine.one_column import nll_vector
-from powerkern.kernels import one_pass_sums
-from powerkern.kernels.family import FAMILIES as FAMILY_CODES
-from powerkern.kernels.scratch import CHUNK
+from powerkern.kernels.likelihood import one_pass_sums
+from powerkern.kernels.likelihood.scratch import CHUNK
+from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 
 from ._measure import FAMILIES, InTurns, matrix
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.stats
 
 from powerkern._jit import COLUMN, ROWS, entry
-from powerkern.kernels import huber, loc_scale, order_statistics, proposal2
+from powerkern.kernels.robust import huber, loc_scale, order_statistics, proposal2
 from powerkern.location import location_scale
 
 from ._measure import PEER_COLUMNS, InTurns, exp_units

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.optimize
 
 from powerkern._jit import entry, kernel
-from powerkern.kernels import brent, golden_section, minimize, newton_root
+from powerkern.kernels import brent, golden_section, newton_root
+from powerkern.kernels.optimize import minimize
 
 from ._measure import best_of
 

@@ -15,8 +15,9 @@ from scipy.special import ndtr, ndtri
 
 import powerkern as pk
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry
-from powerkern.kernels import bisquare_objective, huber, loc_scale, order_statistics
-from powerkern.kernels import rectified as kernels
+from powerkern.kernels import bisquare_objective
+from powerkern.kernels.robust import huber, loc_scale, order_statistics
+from powerkern.kernels.transforms import rectified as kernels
 
 from ._measure import FAMILIES, InTurns, exp_units, lap_of
 

@@ -15,7 +15,7 @@ import numpy as np
 import powerkern as pk
 from powerkern import sketch as sketches
 from powerkern._engine import by_column
-from powerkern.kernels.family import FAMILIES as FAMILY_CODES
+from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 from powerkern.sketch import extend, finish, fit_chunks, merge, range_of, sketch
 
 from ._measure import FAMILIES, ORDERS, InTurns, matrix

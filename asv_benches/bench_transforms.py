@@ -10,7 +10,7 @@ import numpy as np
 import scipy.special
 from sklearn.preprocessing import PowerTransformer
 
-from powerkern.kernels import boxcox, yeojohnson
+from powerkern.kernels.transforms import boxcox, yeojohnson
 
 from ._measure import best_of, exp_units
 

@@ -1,7 +1,7 @@
 """powerkern: exact, fast power transforms for wide numeric tables."""
 
+from powerkern._fit.fitting import PowerFit, fit, inverse_transform, transform
 from powerkern._status import Route, Status
-from powerkern.fitting import PowerFit, fit, inverse_transform, transform
 
 __all__ = ["PowerFit", "Route", "Status", "__version__", "fit", "inverse_transform", "transform"]
 

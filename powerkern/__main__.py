@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from powerkern._commands.output import abandon, complain
-from powerkern._commands.parser import parser
-from powerkern._tables import BadInput
+from powerkern._cli.output import abandon, complain
+from powerkern._cli.parser import parser
+from powerkern._input.tables import BadInput
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._power_fit import PowerFit
+from powerkern._input.arrays import column_label
+from powerkern._results.power_fit import PowerFit
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
-from powerkern._validate import column_label
 from powerkern.kernels.results import FIELDS, N_RESULTS
 
 #: A mean so many times the scale takes half of the digits of their difference.

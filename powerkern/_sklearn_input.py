@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from powerkern._foreign import frame_library, refuse_foreign
-from powerkern._validate import as_matrix, column_label, domain_error, filled
+from powerkern._input.arrays import as_matrix, column_label, domain_error, filled
+from powerkern._input.foreign import frame_library, refuse_foreign
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
 FLOATS = (np.float64, np.float32)

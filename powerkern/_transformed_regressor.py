@@ -20,8 +20,9 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from powerkern._back_transform import back_transformed
 from powerkern._engine.threads import thread_count
+from powerkern._input.messages import warn
+from powerkern._results.back import back_transformed
 from powerkern._sklearn_private import (
     BaseSearchCV,
     HasMethods,
@@ -31,7 +32,6 @@ from powerkern._sklearn_private import (
     fit_context,
 )
 from powerkern._typing import FloatArray
-from powerkern._warn import warn
 from powerkern.regression import fit_regression
 
 

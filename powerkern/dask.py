@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
-from powerkern._shift import given_shift
+from powerkern._estimators.shift import given_shift
+from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
+from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._typing import Bounds, IntArray
-from powerkern._validate import as_names, as_weights, check_n_features, output_type
 from powerkern.sketch import Pass, beside, fit_with, naming
 from powerkern.sketch.passes import S
 

@@ -11,13 +11,17 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
-from powerkern._arguments import domain_error_in, weights_of
-from powerkern._design import Basis, Covariates, basis_of, intercept_alone, read_covariates
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
-from powerkern._joint_likelihood import (
+from powerkern._estimators.shift import given_shift
+from powerkern._fit.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
+from powerkern._input import frames
+from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
+from powerkern._input.messages import warn
+from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.joint_likelihood import (
     JointLikelihood,
     Optimum,
     Singular,
@@ -26,8 +30,8 @@ from powerkern._joint_likelihood import (
     profile_ends,
     start_of,
 )
-from powerkern._json_records import count_in, covariance_in, damaged, loaded, numbers_in
-from powerkern._likelihood_tests import (
+from powerkern._results.json_records import count_in, covariance_in, damaged, loaded, numbers_in
+from powerkern._results.likelihood_tests import (
     Interval,
     LikelihoodRatio,
     Method,
@@ -37,15 +41,11 @@ from powerkern._likelihood_tests import (
     rounded_power,
     wald_interval,
 )
-from powerkern._shift import given_shift
+from powerkern._results.summary import NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
 from powerkern._status import JointStatus, Status, is_failed
-from powerkern._summary import NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
 from powerkern._typing import FloatArray, IntArray
-from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
-from powerkern._warn import warn
-from powerkern.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
@@ -538,7 +538,7 @@ class JointFit:
 
     def _matrix(self, X: object) -> Matrix:
         """X, checked to have the columns of the fit."""
-        matrix = as_matrix(_frames.columns_named(X, self.column_names))
+        matrix = as_matrix(frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
         return matrix
 

@@ -10,15 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
+from powerkern._input.messages import warn
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
-from powerkern._validate import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
-from powerkern._warn import warn
-from powerkern.kernels.loc_scale import BAD_INFINITE
-from powerkern.kernels.location import (
+from powerkern.kernels.robust.loc_scale import BAD_INFINITE
+from powerkern.kernels.robust.location import (
     bisquare_columns,
     biweight_columns,
     huber_columns,
@@ -26,7 +26,7 @@ from powerkern.kernels.location import (
     order_columns,
     proposal2_columns,
 )
-from powerkern.kernels.order_statistics import table_width
+from powerkern.kernels.robust.order_statistics import table_width
 
 __all__ = ["LocationScale", "LocationStatus", "location_scale"]
 
@@ -250,7 +250,7 @@ def location_scale(
     >>> location_scale(X, "huber-proposal2", k=1.345).loc
     array([ 3.4877947, 30.       ])
     """
-    rows, sample_weight = _frames.without_weights(X, sample_weight)
+    rows, sample_weight = frames.without_weights(X, sample_weight)
     matrix = as_matrix(rows)
     function, options = compiled(method, constants)
     weight = _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, matrix.values.shape[0])

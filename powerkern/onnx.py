@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._fit.fitting import PowerFit
+from powerkern._input.arrays import as_choice, as_flag
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_flag
-from powerkern.fitting import PowerFit
-from powerkern.kernels.family import FAMILIES, is_mirrored
 from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.sklearn import PowerTransformer
 
 try:

@@ -12,9 +12,9 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from powerkern._batches import CELLS
-from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
-from powerkern._validate import is_numeric, naming
+from powerkern._input.arrays import is_numeric, naming
+from powerkern._input.batches import CELLS
+from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
 
 try:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import domain_error_in, given_bounds, given_lambdas, weights_of
-from powerkern._design import Basis, read_covariates
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import ESTIMATORS
-from powerkern._likelihood_tests import Interval, LikelihoodRatio
-from powerkern._power_fit import BEST, FIT_FAMILIES, PowerFit, warn_unfitted
-from powerkern._regression_bounds import best_within, mark_bounded, outside_of
-from powerkern._regression_fit import RegressionFit
-from powerkern._regression_problem import Figures, Problem, sum_of_products
-from powerkern._shift import extremes, given_shift, to_own_units
+from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._estimators.shift import extremes, given_shift, to_own_units
+from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas, weights_of
+from powerkern._input.arrays import as_choice, as_matrix
+from powerkern._models.design import Basis, read_covariates
+from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
+from powerkern._models.regression_fit import RegressionFit
+from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, warn_unfitted
+from powerkern._results.summary import Summary
 from powerkern._status import Status, is_failed
-from powerkern._summary import Summary
 from powerkern._typing import FloatArray, IntArray
-from powerkern._validate import as_choice, as_matrix
-from powerkern.kernels import regression as kernel
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
-from powerkern.kernels.residual_likelihood import Design, RegressionWork
-from powerkern.kernels.response import BAD_RANK
+from powerkern.kernels.regression import fit as kernel
+from powerkern.kernels.regression.likelihood import Design, RegressionWork
+from powerkern.kernels.regression.response import BAD_RANK
 from powerkern.kernels.results import N_RESULTS, NLL, STATUS, X_MAX, X_MIN
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
 __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regression"]
 

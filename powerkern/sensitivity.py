@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._arguments import as_reals
+from powerkern._fit.fitting import fit
+from powerkern._input.arguments import as_reals
 from powerkern._typing import FloatArray
-from powerkern.fitting import fit
 
 __all__ = ["sensitivity_curve"]
 

@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import fitting, sketch
-from powerkern._shift import given_shift
+from powerkern import sketch
+from powerkern._estimators.shift import given_shift
+from powerkern._fit import fitting
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.location import location_scale

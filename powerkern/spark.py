@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from powerkern._power_fit import OutOfRange, PowerFit, as_power_fit
-from powerkern._validate import check_n_features, naming
+from powerkern._input.arrays import check_n_features, naming
+from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
 
 try:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern import fitting
-from powerkern._power_fit import OutOfRange, PowerFit
+from powerkern._fit import fitting
+from powerkern._input.arrays import naming
+from powerkern._results.power_fit import OutOfRange, PowerFit
 from powerkern._typing import Bounds, IntArray
-from powerkern._validate import naming
 
 try:
     import xarray as xr

@@ -61,7 +61,7 @@ sources = pytest.mark.parametrize("source", SOURCES)
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch):
-    monkeypatch.setattr("powerkern._batches.CELLS", 400)
+    monkeypatch.setattr("powerkern._input.batches.CELLS", 400)
 
 
 def as_table(result):
@@ -123,7 +123,7 @@ def test_what_comes_back(folder):
 def test_results_of_any_batches_are_the_same(monkeypatch):
     fits = []
     for cells in (5, 400, 2**20):
-        monkeypatch.setattr("powerkern._batches.CELLS", cells)
+        monkeypatch.setattr("powerkern._input.batches.CELLS", cells)
         fits.append(fit_chunks(TABLE, non_numeric="ignore"))
     assert_same(fits[0], fits[1])
     assert_same(fits[0], fits[2])

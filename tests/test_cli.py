@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._commands.reading import by_name
-from powerkern._tables import BadInput, Layout
-from powerkern._tables import table as table_module
-from powerkern._tables.table import check_distinct
+from powerkern._cli.reading import by_name
+from powerkern._input.tables import BadInput, Layout
+from powerkern._input.tables import table as table_module
+from powerkern._input.tables.table import check_distinct
 
 ROWS = 60
 

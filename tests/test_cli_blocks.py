@@ -13,9 +13,9 @@ import powerkern as pk
 @pytest.fixture
 def in_blocks(monkeypatch):
     """Every file counts as large, and blocks of text have few rows."""
-    monkeypatch.setattr("powerkern._commands.fit.LARGE", 0)
-    monkeypatch.setattr("powerkern._tables.text._CELLS_AT_ONCE", 40)
-    monkeypatch.setattr("powerkern._tables.parquet._CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("powerkern._cli.fit.LARGE", 0)
+    monkeypatch.setattr("powerkern._input.tables.text._CELLS_AT_ONCE", 40)
+    monkeypatch.setattr("powerkern._input.tables.parquet._CELLS_AT_ONCE", 40)
 
 
 def long_table(path, n=200):
@@ -79,7 +79,7 @@ def test_parquet_is_fitted_in_blocks(run, tmp_path, in_blocks):
 
 def test_tables_of_many_columns_hold_all_rows(run, tmp_path, in_blocks, monkeypatch):
     table = long_table(tmp_path / "long.csv")
-    monkeypatch.setattr("powerkern._commands.fit._MOST_COLUMNS", 1)
+    monkeypatch.setattr("powerkern._cli.fit._MOST_COLUMNS", 1)
     for command in ("fit", "summary"):
         code, out, _ = run(command, table, "--columns", "width,height", "--json")
         assert code == 0
@@ -93,7 +93,7 @@ def not_whole(in_blocks, monkeypatch):
     def refused(*args, **options):
         raise AssertionError("read as a whole")
 
-    monkeypatch.setattr("powerkern._tables.read", refused)
+    monkeypatch.setattr("powerkern._input.tables.read", refused)
     monkeypatch.setattr("powerkern.fit", refused)
 
 
@@ -145,7 +145,7 @@ def test_a_summary_in_blocks_draws_rows(run, tmp_path, request, monkeypatch):
         assert one.keys() == other.keys()
         for name, value in one.items():
             assert other[name] == (pytest.approx(value, rel=1e-6, abs=1e-12) if isinstance(value, float) else value)
-    monkeypatch.setattr("powerkern._commands.fit._ROWS_DRAWN", 50)
+    monkeypatch.setattr("powerkern._cli.fit._ROWS_DRAWN", 50)
     code, out, _ = run("summary", table, "--columns", "height,width")
     assert code == 0
     assert "figures of normality are of 50 rows, drawn at random" in out

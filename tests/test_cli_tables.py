@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._tables.delimiters import best_delimiter
+from powerkern._input.tables.delimiters import best_delimiter
 
 A = np.array([1.5, 2.25, 4.0, 8.5, 3.125, 1.0])
 B = np.array([10.0, 30.0, 20.0, 80.0, 50.0, 60.0])
@@ -234,7 +234,7 @@ def test_standard_input_and_output(run, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["csv", "npy", "parquet"])
 def test_blocks_give_what_the_whole_gives(run, tmp_path, monkeypatch, kind):
-    from powerkern._tables import npy, parquet, text
+    from powerkern._input.tables import npy, parquet, text
 
     X = np.random.default_rng(0).lognormal(size=(500, 3))
     fit = pk.fit(X, column_names=["a", "b", "c"])
@@ -319,7 +319,7 @@ def test_a_cell_that_is_too_long(run, tmp_path):
 
 @pytest.mark.parametrize("command", ["demo", "fit", "summary", "transform", "inverse", "plot", "compile", "info"])
 def test_help_has_examples_that_parse(run, capsys, command):
-    from powerkern._commands.parser import parser
+    from powerkern._cli.parser import parser
 
     code, out, _ = run(command, "--help")
     assert code == 0

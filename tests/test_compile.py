@@ -16,8 +16,8 @@ from pathlib import Path
 import processes
 import pytest
 
-from powerkern import _compile
 from powerkern.__main__ import main
+from powerkern._cli import compilation as _compile
 from powerkern.kernels import compilation
 
 ROOT = Path(__file__).parents[1]
@@ -28,7 +28,7 @@ needs_jit = pytest.mark.skipif(compilation.JIT_DISABLED, reason="nothing is comp
 @pytest.fixture
 def small(monkeypatch):
     """One small entry stands for the usual ones."""
-    monkeypatch.setattr(compilation, "USUAL", ("lambda_bounds",))
+    monkeypatch.setattr(compilation, "USUAL", ("transforms.lambda_bounds",))
 
 
 def run(capsys, *words):
@@ -43,7 +43,7 @@ import numpy as np, powerkern as pk
 from powerkern._jit import Entry
 names, compile = [], Entry.compile
 def recording(entry):
-    names.append(entry.__wrapped__.__module__.rpartition(".")[2] + "." + entry.__wrapped__.__name__)
+    names.append(entry.__wrapped__.__module__.removeprefix("powerkern.kernels.") + "." + entry.__wrapped__.__name__)
     return compile(entry)
 Entry.compile = recording
 x = np.random.default_rng(0).lognormal(size=(300, 3))
@@ -64,7 +64,7 @@ def test_the_usual_entries_are_those_of_fit_transform_and_inverse():
 
 
 def test_every_entry_is_known():
-    sources = (ROOT / "powerkern" / "kernels").glob("*.py")
+    sources = (ROOT / "powerkern" / "kernels").rglob("*.py")
     marked = sum(path.read_text(encoding="utf-8").count("\n@entry(") for path in sources)
     assert len(compilation.entries()) == (0 if compilation.JIT_DISABLED else marked)
 
@@ -77,23 +77,23 @@ def test_code_is_there_for_the_next_process(small, tmp_path, capsys):
     code, out, _ = run(capsys, "--to", tmp_path / "cache", "--processes", 1)
     assert code == 0
     (folder,) = (tmp_path / "cache").iterdir()
-    assert [path.name for path in folder.iterdir()] == ["kernels.lambda_bounds.lambda_ranges.code"]
+    assert [path.name for path in folder.iterdir()] == ["kernels.transforms.lambda_bounds.lambda_ranges.code"]
     assert str(folder) in out
     assert out.startswith("1 entries, 0 of them there before")
     hits = "print(*f._compiled.stats.cache_hits.values())"
-    load = f"from powerkern.kernels.lambda_bounds import lambda_ranges as f; f.compile(); {hits}"
+    load = f"from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); {hits}"
     assert processes.run(load, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == "1"
     code, out, _ = run(capsys, "--to", tmp_path / "cache", "--json")
     summary = json.loads(out)
     assert summary["folder"] == str(folder)
-    assert summary["entries"]["lambda_bounds.lambda_ranges"] == {"seconds": 0.0, "bytes": summary["bytes"]}
+    assert summary["entries"]["transforms.lambda_bounds.lambda_ranges"] == {"seconds": 0.0, "bytes": summary["bytes"]}
 
 
 @needs_jit
 def test_without_tqdm_each_entry_is_a_line(small, tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     _, _, err = run(capsys, "--to", tmp_path)
-    assert err.startswith("[1/1] lambda_bounds.lambda_ranges: ")
+    assert err.startswith("[1/1] transforms.lambda_bounds.lambda_ranges: ")
     assert err.count("\n") == 1
 
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 import powerkern as pk
 from powerkern import __main__ as cli
-from powerkern._normality import pearson_normality
+from powerkern._results.normality import pearson_normality
 
 NONE = np.empty(0)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from powerkern._design import Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.design import Covariates, basis_of, intercept_alone, read_covariates
 
 NONE = np.empty(0)
 
@@ -101,7 +101,7 @@ def test_records(key: str) -> None:
 def test_products_do_not_depend_on_the_threads_of_the_blas() -> None:
     program = """
 import hashlib, numpy as np
-from powerkern._design import basis_of
+from powerkern._models.design import basis_of
 rng = np.random.default_rng(0)
 values = np.column_stack([np.ones(100_000), rng.normal(size=(100_000, 4))])
 basis = basis_of(values, True, rng.exponential(size=100_000))

@@ -17,7 +17,9 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import powerkern as pk
-from powerkern import PowerFit, Status, _lambda_limit, fitting
+from powerkern import PowerFit, Status
+from powerkern._estimators import limits
+from powerkern._fit import fitting
 from powerkern._jit import JIT_DISABLED
 
 EPS = np.finfo(np.float64).eps
@@ -622,7 +624,7 @@ def test_columns_far_from_the_bound_need_no_look(monkeypatch, family, ymax):
     x = 10.0 ** rng.uniform(-2.0, 2.0, 40) * (1.0 + 0.1 * rng.normal(size=(60, 40))) ** power
     x *= rng.choice([1.0, -1.0], 40) if family == "yeo-johnson" else 1.0
     usual = fitting.fit(x, family, standardize=False, ymax=ymax)
-    monkeypatch.setattr(_lambda_limit, "near_limit", lambda family, results, ymax: np.full(len(results), True))
+    monkeypatch.setattr(limits, "near_limit", lambda family, results, ymax: np.full(len(results), True))
     every = fitting.fit(x, family, standardize=False, ymax=ymax)
     np.testing.assert_array_equal(usual._results, every._results)
     assert (usual.status == Status.AT_BOUND).any() == (ymax in (6.0, 50.0, 1e6))

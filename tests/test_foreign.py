@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._foreign import is_of, library
+from powerkern._input.foreign import is_of, library
 
 
 def fake(module: str, *names: str):

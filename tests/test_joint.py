@@ -19,10 +19,10 @@ import scipy.optimize
 import scipy.stats
 
 import powerkern as pk
-from powerkern._joint_likelihood import Evaluation, JointLikelihood, minimize, profile_ends
+from powerkern._models.joint_likelihood import Evaluation, JointLikelihood, minimize, profile_ends
 from powerkern._status import JointStatus
 from powerkern.joint import JointFit, fit_joint
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.outliers import mahalanobis
 
 CAR = {"bcPower": "box-cox", "yjPower": "yeo-johnson"}

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import powerkern as pk
-from powerkern._normality import dagostino_pearson
+from powerkern._results.normality import dagostino_pearson
 
 COLUMNS = {
     "lognormal": np.random.default_rng(0).lognormal(size=1000),

@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import Status
-from powerkern import _power_sums as power_sums
 from powerkern._engine import threads
-from powerkern.kernels import sketch
-from powerkern.kernels.family import FAMILIES as FAMILY_CODES
+from powerkern._estimators import power_sums
+from powerkern.kernels.power_sums import fit as sketch
 from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE, STATUS
+from powerkern.kernels.transforms.family import FAMILIES as FAMILY_CODES
 
 FAMILIES = ("yeo-johnson", "box-cox")
 

@@ -19,7 +19,7 @@ from scipy.special import stdtrit
 
 import powerkern as pk
 from powerkern import PowerFit, Status
-from powerkern._estimators import plain_options
+from powerkern._estimators.estimators import plain_options
 
 FAMILIES = ("yeo-johnson", "box-cox")
 #: Estimators with options that differ from the defaults.

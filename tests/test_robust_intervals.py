@@ -12,8 +12,8 @@ from scipy.special import ndtr, ndtri
 
 import powerkern as pk
 from powerkern import PowerFit
-from powerkern import _robust_intervals as intervals
-from powerkern._estimators import ESTIMATORS
+from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._results import robust_intervals as intervals
 
 FAMILIES = ("yeo-johnson", "box-cox")
 families = pytest.mark.parametrize("family", FAMILIES)

@@ -7,7 +7,7 @@ import pytest
 
 import powerkern as pk
 from powerkern import Status
-from powerkern._estimators import ESTIMATORS
+from powerkern._estimators.estimators import ESTIMATORS
 
 FAMILIES = ("box-cox", "yeo-johnson")
 RESISTANT = ("rewml", "rewml-nr", "carroll", "mtl")

@@ -14,7 +14,7 @@ from oracles import shifted_box_cox, shifted_box_cox_lambda
 
 import powerkern as pk
 from powerkern import __main__ as cli
-from powerkern._shift import to_own_units
+from powerkern._estimators.shift import to_own_units
 from powerkern.kernels.results import KEPT_HIGH, KEPT_LOW, N_RESULTS
 from powerkern.sketch import Range, extend, finish, fit_chunks, merge, range_of, sketch
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from powerkern.kernels import sketch as kernels
+from powerkern.kernels.power_sums import fit as kernels
 from powerkern.sketch import Grid, Range, Sketch, extend, finish, merge, range_of, sketch
 
 ROWS = np.random.default_rng(0).lognormal(size=(60, 2))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._likelihood_tests import likelihood_ratio
-from powerkern._summary import Summary
+from powerkern._results.likelihood_tests import likelihood_ratio
+from powerkern._results.summary import Summary
 from powerkern.sketch import fit_chunks
 
 FIGURES = [name + when for name in ("skewness", "kurtosis", "ppcc", "p_normal") for when in ("", "_after")]

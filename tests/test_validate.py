@@ -17,7 +17,7 @@ import pytest
 import scipy.sparse
 from numpy.testing import assert_array_equal
 
-from powerkern._validate import as_matrix, as_out, as_weights, check_n_features, column_label, domain_error
+from powerkern._input.arrays import as_matrix, as_out, as_weights, check_n_features, column_label, domain_error
 
 NAN = float("nan")
 REAL_DTYPES = ["bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", ">f8", ">f4", ">i4"]
@@ -237,7 +237,7 @@ def test_column_names_go_before_those_of_the_data_frame() -> None:
 
 def test_no_data_frame_library_is_imported() -> None:
     code = (
-        "import sys; import numpy as np; from powerkern._validate import as_matrix; as_matrix(np.ones((2, 2)));"
+        "import sys; import numpy as np; from powerkern._input.arrays import as_matrix; as_matrix(np.ones((2, 2)));"
         "sys.exit(any(name in sys.modules for name in ('pandas', 'polars', 'pyarrow', 'dask', 'xarray')))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[1], check=False).returncode == 0

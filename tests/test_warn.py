@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from powerkern._warn import warn
-from powerkern.fitting import fit
+from powerkern._fit.fitting import fit
+from powerkern._input.messages import warn
 from powerkern.location import location_scale
 from powerkern.sketch import fit_chunks, location_chunks
 

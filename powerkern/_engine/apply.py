@@ -13,11 +13,12 @@ from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, c
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
 from powerkern._engine.threads import share_out
+from powerkern._input.arrays import output_type
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import output_type
-from powerkern.kernels import columnwise, rowwise
-from powerkern.kernels.branch import HIGH, LOW
 from powerkern.kernels.results import CENTER, DIVISOR
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.branch import HIGH, LOW
 
 #: Instead of a family: columns that are gathered.
 _GATHERED = -1
@@ -45,7 +46,7 @@ def transform_matrix(
 
     `out` may be `values`, or None to count only. `family` has one entry per column. `fields` of the results (see
     `rowwise.fields_of`) may have been made before. Ordinary values of float32 are transformed as
-    `powerkern.kernels.single` says, everything else in float64.
+    `powerkern.kernels.transforms.single` says, everything else in float64.
     """
     fields = rowwise.fields_of(results) if fields is None else fields
     transform = _Transform(values, out, family, direction, results, fields, repair)
@@ -172,9 +173,9 @@ class _Transform:
     def _entry(self, code: int) -> Callable[..., None]:
         if not self._single:
             return rowwise.APPLY[code, self._direction]
-        standardized = self._direction in (columnwise.FORWARD_STANDARDIZED, columnwise.INVERSE_STANDARDIZED)
-        inverse = self._direction in (columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED)
-        entry = rowwise.APPLY_SINGLE[code, columnwise.INVERSE if inverse else columnwise.FORWARD]
+        standardized = self._direction in (gather.FORWARD_STANDARDIZED, gather.INVERSE_STANDARDIZED)
+        inverse = self._direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED)
+        entry = rowwise.APPLY_SINGLE[code, gather.INVERSE if inverse else gather.FORWARD]
         return lambda *lines: entry(*lines, standardized)  # type: ignore[call-arg]
 
     def _apply(self, code: int, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
@@ -232,7 +233,7 @@ class _Transform:
         """Replace the values of columns, as the rows of a block, by their images; `source` has them as they were."""
         counts = np.zeros(numbers.size, dtype=np.int64)
         for code, run in _runs(self._family[numbers]):
-            columnwise.APPLY[code, self._direction](block[run], self._results[numbers[run]], counts[run])
+            gather.APPLY[code, self._direction](block[run], self._results[numbers[run]], counts[run])
         if self._repair is not None:
             counts = self._repaired(block, source, numbers, counts)
         if counts.any():
@@ -277,7 +278,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
             with np.errstate(over="ignore"):
                 part = part.astype(np.float64)
         for code, run in _runs(family[group]):
-            columnwise.count_outside(part[:, run], code, results[group][run], failures[group][run])
+            gather.count_outside(part[:, run], code, results[group][run], failures[group][run])
 
     share_out(job, [(group,) for group in column_groups(values.shape, n_threads)], values.shape, n_threads)
     return failures

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import SERIAL_VALUES
-from powerkern.kernels import columnwise
+from powerkern.kernels.transforms import gather
 
 #: Cache lines of columns in a group: a row of them is what the CPU prefetches while it copies.
 _GROUP_LINES = 8
@@ -50,7 +50,7 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
-    line = columnwise.CACHE_LINE
+    line = gather.CACHE_LINE
     lines = min(max(_GROUP_LINES, _SHORT_COLUMN // n), GROUP_VALUES // (line * n), p // (line * _TURNS * n_threads))
     width = min(line * max(1, lines), max(1, LONG_COLUMN // n), -(-p // n_threads))
     return slices(slice(0, p), width)

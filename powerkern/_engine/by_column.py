@@ -11,10 +11,10 @@ from powerkern._engine.gather import FitScratch, Scratch, as_float64, columns_to
 from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, share_out, with_assistants, work_off
 from powerkern._typing import FloatArray
-from powerkern.kernels import derivatives, mle, partial_moments
-from powerkern.kernels.lockstep import LOCKSTEP_MAX, fit_in_lockstep
+from powerkern.kernels.likelihood import derivatives, mle, partial_moments
+from powerkern.kernels.likelihood.lockstep import LOCKSTEP_MAX, fit_in_lockstep
+from powerkern.kernels.likelihood.scratch import Work
 from powerkern.kernels.results import LEFT, N_RESULTS, STATUS
-from powerkern.kernels.scratch import Work
 
 
 def for_each_group(

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.shifted import Columns, Shifted
+from powerkern._input.arrays import output_type
 from powerkern._typing import FloatArray
-from powerkern._validate import output_type
-from powerkern.kernels import columnwise
-from powerkern.kernels.lockstep import LockstepWork, new_lockstep_work
-from powerkern.kernels.scratch import Work, new_work
+from powerkern.kernels.likelihood.lockstep import LockstepWork, new_lockstep_work
+from powerkern.kernels.likelihood.scratch import Work, new_work
+from powerkern.kernels.transforms import gather as columnwise
 
 #: Rows of a column that a thread copies at a time where several do: each time, it may wait for the interpreter's lock.
 _COPIED_ROWS = 131_072

@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from powerkern._typing import FloatArray
-from powerkern.kernels import rowwise
+from powerkern.kernels.transforms import matrix as rowwise
 
 #: Shorter parts of rows are not looked along where they lie.
 SHORTEST_PART = 64

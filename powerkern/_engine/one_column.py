@@ -10,9 +10,10 @@ import numpy as np
 from powerkern._engine.by_column import fit_part
 from powerkern._engine.gather import FitScratch
 from powerkern._typing import FloatArray
-from powerkern.kernels import mle, robust, robust_search
+from powerkern.kernels.likelihood import mle
+from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import N_RESULTS, ColumnFit
-from powerkern.kernels.scratch import new_work
+from powerkern.kernels.robust import fit, search
 
 _NO_WEIGHTS = np.empty(0)
 
@@ -24,11 +25,11 @@ def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan, weight: FloatA
     return ColumnFit(*out[0].tolist())
 
 
-def fit_vector_robustly(x: FloatArray, family: int, options: robust_search.Options) -> ColumnFit:
+def fit_vector_robustly(x: FloatArray, family: int, options: search.Options) -> ColumnFit:
     """`fit_vector` by a robust estimator."""
     out = np.empty((1, N_RESULTS))
-    work = robust_search.new_robust_work(x.size)
-    robust.fit_sorted_columns(np.sort(x).reshape(1, -1), family, options, work, out)
+    work = search.new_robust_work(x.size)
+    fit.fit_sorted_columns(np.sort(x).reshape(1, -1), family, options, work, out)
     return ColumnFit(*out[0].tolist())
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
-from powerkern.kernels import products
+from powerkern.kernels.multivariate import products
 
 #: Multiplications that cost as much as a value of a fit.
 _CHEAP = 128

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from powerkern._engine.cpus import usable_cpus
 from powerkern._engine.helpers import Endings, Ticket, ask, called_off
-from powerkern._validate import is_whole
+from powerkern._input.arrays import is_whole
 
 #: Fewer values than this are not worth a thread.
 SERIAL_VALUES = 32_768

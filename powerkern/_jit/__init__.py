@@ -10,7 +10,7 @@ Seven decorators and a few bit-level functions are all that the rest of the pack
     vectorise only then.
 ``reduction``
     A kernel whose sums may be re-associated, so that LLVM vectorises them. Nothing else in the package
-    may be re-associated: the rounding tricks of `powerkern.kernels.elementary` would break.
+    may be re-associated: the rounding tricks of `powerkern.kernels.elementary.exp_log` would break.
 ``entry``
     An outer function that Python calls: one explicit signature, GIL released, kept on disk, compiled
     at its first call and never at import.

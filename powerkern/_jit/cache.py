@@ -27,9 +27,9 @@ import numpy as np
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
+from powerkern._input.messages import warn
 from powerkern._jit import cpus, files, folders
 from powerkern._jit.settings import ENTRY_OPTIONS, KERNEL_OPTIONS, REDUCTION_OPTIONS, code_switches
-from powerkern._warn import warn
 
 PACKAGE = Path(__file__).parents[1]
 #: The modules whose entries are kept: those of which every source is in the folder's name.

@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri, erf
 
-from powerkern import _frames
 from powerkern._engine import products
 from powerkern._engine.by_column import column_figures, for_each_group
 from powerkern._engine.threads import progress_bar, thread_count, work_off
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_choice, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import Matrix, as_choice, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.wrapping import columns_of, has_infinite, refuse_infinite, wrap_constants
-from powerkern.kernels.cells import (
+from powerkern.kernels.multivariate.cells import (
     deshrink_columns,
     neighbor_slopes,
     one_step_columns,
     pair_correlations,
     predict_columns,
 )
-from powerkern.kernels.loc_scale import MAD_FACTOR
-from powerkern.kernels.wrapping import wrap_columns
+from powerkern.kernels.multivariate.wrapping import wrap_columns
+from powerkern.kernels.robust.loc_scale import MAD_FACTOR
 
 #: With more columns than this, pairs are not looked at one by one unless that is asked for.
 MANY_COLUMNS = 750
@@ -219,11 +219,11 @@ class DDCFit:
 
     def _kept(self, X: Any) -> tuple[Any, Matrix]:
         """The columns that were kept, as they are, and as a matrix."""
-        part = _frames.columns_named(X, self.column_names)
-        if part is X and not (self.column_names and _frames.names_of(X) == self.column_names):
+        part = frames.columns_named(X, self.column_names)
+        if part is X and not (self.column_names and frames.names_of(X) == self.column_names):
             matrix = as_matrix(X)
             check_n_features(matrix.values, self.check.n_columns, matrix.names, self.check.names)
-            part = X if self.loc.size == self.check.n_columns else _frames.taken(X, None, self.check.columns)
+            part = X if self.loc.size == self.check.n_columns else frames.taken(X, None, self.check.columns)
         matrix = as_matrix(part)
         refuse_infinite(matrix, has_infinite(matrix.values))
         return part, matrix
@@ -542,7 +542,7 @@ def _judged(part: Any, z: FloatArray, shrunken: FloatArray, rule: _Rule) -> Cell
     if matrix.was_vector:
         imputed = imputed[:, 0]
     unjudged = np.zeros(len(residuals), dtype=bool)
-    cells = Cells(expected, residuals, flagged, _frames.restored(part, part, imputed), _outlying(residuals), unjudged)
+    cells = Cells(expected, residuals, flagged, frames.restored(part, part, imputed), _outlying(residuals), unjudged)
     return _judged_rows(cells, rule)
 
 

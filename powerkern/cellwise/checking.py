@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern import _frames
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
+from powerkern._input.arrays import as_matrix, column_label, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import as_matrix, column_label, is_real, is_whole
 from powerkern.cellwise.wrapping import has_infinite, refuse_infinite
 from powerkern.location import location_scale
 
@@ -139,9 +139,9 @@ class _Check:
     """The columns and rows that are left, step by step."""
 
     def __init__(self, X: Any) -> None:
-        positions, names = _frames.numeric_positions(X)
+        positions, names = frames.numeric_positions(X)
         self._given = X
-        numeric = _frames.taken(X, None, positions) if positions is not None else X
+        numeric = frames.taken(X, None, positions) if positions is not None else X
         matrix = as_matrix(numeric)
         refuse_infinite(matrix, has_infinite(matrix.values))
         self._values = np.asarray(matrix.values, dtype=np.float64)
@@ -157,7 +157,7 @@ class _Check:
         columns, rows = self._numbers[self._columns], np.flatnonzero(self._rows)
         names = None if self._names is None else [self._names[j] for j in columns]
         n_columns = columns.size + len(self._why_columns)
-        part = _frames.taken(self._given, rows, columns)
+        part = frames.taken(self._given, rows, columns)
         return DataCheck(
             columns, rows, self._why_columns, self._why_rows, self._left(), names, self._names, n_columns, part
         )

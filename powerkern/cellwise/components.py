@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import chdtri, ndtri
 
-from powerkern import _frames
-from powerkern._arguments import as_reals
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
+from powerkern._input.arguments import as_reals
+from powerkern._input.arrays import Matrix, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import Matrix, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern.cellwise.wrapping import (
     has_infinite,
     is_usable,
@@ -97,7 +97,7 @@ class WrappedPCA:
         return _distances(self._centered(X), self.components, self.eigenvalues)[1:]
 
     def _centered(self, X: object) -> FloatArray:
-        matrix = as_matrix(_frames.columns_named(X, self.column_names))
+        matrix = as_matrix(frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.center.size, matrix.names, self.column_names)
         refuse_infinite(matrix, has_infinite(matrix.values))
         return _centered(matrix, self.center, self.divisor, is_usable(self.scale))

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, ndtr, ndtri
 
-from powerkern import _frames
 from powerkern._engine import products
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures, for_each_group
 from powerkern._engine.gather import Scratch, gathered
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, domain_error, is_real
+from powerkern._input.messages import warn
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_labels, domain_error, is_real
-from powerkern._warn import warn
-from powerkern.kernels.loc_scale import BAD_INFINITE
-from powerkern.kernels.wrapping import KEPT, mcd_columns, wrap_columns
+from powerkern.kernels.multivariate.wrapping import KEPT, mcd_columns, wrap_columns
+from powerkern.kernels.robust.loc_scale import BAD_INFINITE
 from powerkern.location import METHODS, location_scale
 
 _N_RESULTS = 4
@@ -266,7 +266,7 @@ class Wrapped:
         ValueError
             If the columns are not those of the fit.
         """
-        matrix = as_matrix(_frames.columns_named(X, self.column_names))
+        matrix = as_matrix(frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.loc.size, matrix.names, self.column_names)
         refuse_infinite(matrix, has_infinite(matrix.values))
         return _wrapped(X, matrix, self.loc, self.scale, self.constants, self.missing, thread_count(n_threads))
@@ -399,7 +399,7 @@ def _wrapped(
             block[~usable[group]] = kept
 
     result = changed_matrix(change, matrix.values, n_threads)
-    return _frames.restored(X, _frames.columns_named(X, matrix.names), result[:, 0] if matrix.was_vector else result)
+    return frames.restored(X, frames.columns_named(X, matrix.names), result[:, 0] if matrix.was_vector else result)
 
 
 def has_infinite(values: NDArray[Any]) -> BoolArray:

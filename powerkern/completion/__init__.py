@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from powerkern.completion.decomposition import RankProfile, UVDecomposition, rank_profile, uv_decompose
-from powerkern.completion.ratings import FoldedRow, RatingModel, Recommended, fit_ratings
+from powerkern.completion.decomposition import UVDecomposition, uv_decompose
+from powerkern.completion.rank import RankProfile, rank_profile
+from powerkern.completion.ratings import FoldedRow, RatingModel, fit_ratings
 
 if TYPE_CHECKING:
     from powerkern.completion.imputer import UVImputer as UVImputer
@@ -18,7 +19,6 @@ __all__ = [
     "FoldedRow",
     "RankProfile",
     "RatingModel",
-    "Recommended",
     "UVDecomposition",
     "UVImputer",
     "fit_ratings",

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
+from powerkern._input.arrays import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
+from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
-from powerkern._warn import warn
 from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
 from powerkern.completion.epochs import half_epoch, packed
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms, unit_of
-from powerkern.kernels.completion import coordinate_rows, least_squares_rows
+from powerkern.kernels.multivariate.completion import coordinate_rows, least_squares_rows
 
 Normalize = Literal["rows", "columns", "both", "zscores"]
 #: An element of U or V, its row and its column.

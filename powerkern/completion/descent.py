@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import ROUNDING, means, rms
-from powerkern.kernels.completion import Cells, follow
+from powerkern.kernels.multivariate.completion import Cells, follow
 
 
 class Settings(NamedTuple):

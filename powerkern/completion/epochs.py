@@ -8,7 +8,7 @@ import numpy as np
 
 from powerkern._engine.by_column import for_each_group
 from powerkern._typing import FloatArray
-from powerkern.kernels.completion import Cells, pack_rows
+from powerkern.kernels.multivariate.completion import Cells, pack_rows
 
 
 def half_epoch(

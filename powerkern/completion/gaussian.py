@@ -18,7 +18,7 @@ from powerkern._engine.blocks import slices
 from powerkern._engine.products import cholesky, combine, gram, inverse_of_lower
 from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
-from powerkern.kernels.conditional import conditional_rows
+from powerkern.kernels.multivariate.conditional import conditional_rows
 
 #: Rows are summed over in so many blocks, whatever the number of threads, of no fewer rows than there are columns, and
 #: of no fewer multiplications than this.

@@ -13,7 +13,7 @@ from powerkern._engine.products import cross
 from powerkern._typing import FloatArray
 from powerkern.completion.epochs import half_epoch, packed
 from powerkern.completion.normalization import means, rms
-from powerkern.kernels.completion import least_squares_rows
+from powerkern.kernels.multivariate.completion import least_squares_rows
 
 _MAX_EPOCHS = 100
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
-from powerkern.kernels.neighbors import neighbor_means
+from powerkern.kernels.multivariate.neighbors import neighbor_means
 
 #: Rows that are handled together by one thread.
 _ROWS = 64

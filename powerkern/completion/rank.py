@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.arrays import as_matrix
 from powerkern._typing import FloatArray
-from powerkern._validate import as_matrix
 from powerkern.completion.decomposition import uv_decompose
 
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
-from powerkern._arguments import is_weightless, weights_of
 from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
-from powerkern._power_fit import PowerFit
-from powerkern._shift import given_shift
-from powerkern._validate import as_rows, column_label
+from powerkern._estimators.shift import given_shift
+from powerkern._input import frames as _frames
+from powerkern._input.arguments import is_weightless, weights_of
+from powerkern._input.arrays import as_rows, column_label
+from powerkern._results.power_fit import PowerFit
 from powerkern.federated import secure
 from powerkern.federated.account import Account, random_below
 from powerkern.federated.ledger import NONCE_BYTES, Ledger, digest_of_rows
@@ -25,8 +25,8 @@ from powerkern.federated.policy import Policy, codes_above, codes_below
 from powerkern.federated.privacy import Question
 from powerkern.federated.recovery import Member, RecoveryError
 from powerkern.federated.requests import MomentsRequest, read_moments_request
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Grid, Range, Sketch, range_of, sketch
 
 FloatArray = NDArray[np.float64]

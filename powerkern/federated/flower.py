@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from powerkern._fit.fitting import PowerFit
 from powerkern.federated.client import Client
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.server import Server
-from powerkern.fitting import PowerFit
 
 if TYPE_CHECKING:
     from flwr.app import Context, Message

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern.federated.account import largest_mu
 from powerkern.federated.privacy import Privacy
-from powerkern.kernels.family import FAMILIES
-from powerkern.kernels.sketch import MAX_BINS
+from powerkern.kernels.power_sums.fit import MAX_BINS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import checked_bounds
 
 FloatArray = NDArray[np.float64]

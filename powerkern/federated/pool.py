@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from powerkern._status import Route, Status
 from powerkern.federated.search import Interval
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import log_offset
-from powerkern.kernels.logs import Bounds, centered_log, offset_log, unit_of
-from powerkern.kernels.results import N_RESULTS, write_fit, write_identity, write_range
-from powerkern.kernels.sketch import R_COUNT, R_MAX, R_MIN, mean_log
-from powerkern.kernels.two_pass import optimum
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
+from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.likelihood.two_pass import optimum
+from powerkern.kernels.power_sums.fit import R_COUNT, R_MAX, R_MIN, mean_log
+from powerkern.kernels.results import N_RESULTS, write_identity, write_range
+from powerkern.kernels.transforms.family import log_offset
 
 FloatArray = NDArray[np.float64]
 

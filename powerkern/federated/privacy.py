@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._lambda_limit import lambda_limit
-from powerkern._validate import as_choice, as_rows
+from powerkern._estimators.limits import lambda_limit
+from powerkern._fit.fitting import PowerFit, maximum_likelihood
+from powerkern._input.arrays import as_choice, as_rows
 from powerkern.federated.account import RandBelow, discrete_gaussian, noise_multiplier
-from powerkern.fitting import PowerFit, maximum_likelihood
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import checked_bounds
 
 FloatArray = NDArray[np.float64]

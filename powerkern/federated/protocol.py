@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import given_lambdas
-from powerkern._lambda_limit import LambdaLimit, at_bound, bounded_lambdas, lambda_limit
-from powerkern._power_sums import PowerSums
-from powerkern._shift import to_own_units
+from powerkern._estimators.limits import LambdaLimit, at_bound, bounded_lambdas, lambda_limit
+from powerkern._estimators.power_sums import PowerSums
+from powerkern._estimators.shift import to_own_units
+from powerkern._input.arguments import given_lambdas
+from powerkern._input.arrays import column_label
 from powerkern._status import Status
 from powerkern._typing import Bounds
-from powerkern._validate import column_label
 from powerkern.federated import pool, secure
 from powerkern.federated.ledger import NONCE_BYTES
 from powerkern.federated.messages import Kind, Message, as_body
@@ -28,10 +28,10 @@ from powerkern.federated.pool import PooledColumn
 from powerkern.federated.privacy import UNIT, Bins, Privacy, Question, fit_sums
 from powerkern.federated.requests import write_moments_request
 from powerkern.federated.search import ROUNDED_XTOL, XTOL, Evaluation, Found, Search, at_point, search
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.results import LMBDA, LMBDA0, STATUS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import EMPTY_RANGE, Grid, Range, Sketch, finish_results, merge
 
 FloatArray = NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern.federated.pool import PooledColumn, frame_between
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 FloatArray = NDArray[np.float64]
 

@@ -10,8 +10,8 @@ import math
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
-from powerkern.kernels.likelihood import Score, has_root_near
-from powerkern.kernels.minimize import (
+from powerkern.kernels.likelihood.score import Score, has_root_near
+from powerkern.kernels.optimize.minimize import (
     CONVERGED,
     RUNNING,
     brent_start,

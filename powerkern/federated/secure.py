@@ -19,8 +19,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
 
 FloatArray = NDArray[np.float64]
 Digits = NDArray[np.uint32]

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._arguments import as_reals, given_lambdas
-from powerkern._lambda_limit import lambda_limit
-from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
-from powerkern._shift import given_shift
+from powerkern._estimators.limits import lambda_limit
+from powerkern._estimators.shift import given_shift
+from powerkern._input.arguments import as_reals, given_lambdas
+from powerkern._input.arrays import as_choice, as_flag, as_names, column_label, column_labels
+from powerkern._input.messages import warn
+from powerkern._results.power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import Bounds
-from powerkern._validate import as_choice, as_flag, as_names, column_label, column_labels
-from powerkern._warn import warn
 from powerkern.federated import recovery
 from powerkern.federated.ledger import NONCE_BYTES
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, as_body, digest_of, pack, unpack
@@ -26,8 +26,8 @@ from powerkern.federated.protocol import Limits, MergeError, Outcome, Plan, Requ
 from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
 from powerkern.federated.secure import context_of
-from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import STATUS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, checked_bounds
 
 FloatArray = NDArray[np.float64]

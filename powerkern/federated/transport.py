@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from powerkern._fit.fitting import PowerFit
 from powerkern.federated.client import Client
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.policy import Policy
 from powerkern.federated.server import Server
-from powerkern.fitting import PowerFit
 
 
 def run(server: Server, clients: Iterable[Client]) -> PowerFit:

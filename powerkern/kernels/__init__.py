@@ -1,10 +1,10 @@
 """Numerical kernels: compiled when Python calls them, inlined when jitted code does."""
 
-from powerkern.kernels.location import huber_location, huber_proposal2, huber_scale
-from powerkern.kernels.minimize import brent, golden_section, newton_root
 from powerkern.kernels.moments import chan_merge, log_mean, log_var, logsumexp, welford_update
-from powerkern.kernels.qq import bisquare_objective
-from powerkern.kernels.rectified import (
+from powerkern.kernels.optimize.minimize import brent, golden_section, newton_root
+from powerkern.kernels.robust.location import huber_location, huber_proposal2, huber_scale
+from powerkern.kernels.robust.qq import bisquare_objective
+from powerkern.kernels.transforms.rectified import (
     inv_rectified_boxcox,
     inv_rectified_yeojohnson,
     rectified_boxcox,

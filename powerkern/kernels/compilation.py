@@ -11,12 +11,21 @@ from powerkern._jit import JIT_DISABLED, Entry, cpu_levels, runnable_cpus, writa
 __all__ = ["JIT_DISABLED", "USUAL", "cpu_levels", "entries", "runnable_cpus", "writable_folder"]
 
 #: The modules of what is compiled unless all is asked for: fit (mle and robust), transform and inverse.
-USUAL = ("lockstep", "mle", "robust", "columnwise", "rowwise", "lambda_bounds")
+USUAL = (
+    "likelihood.lockstep",
+    "likelihood.mle",
+    "robust.fit",
+    "transforms.gather",
+    "transforms.matrix",
+    "transforms.lambda_bounds",
+)
 
 
 def entries(everything: bool = True) -> dict[str, Entry]:
     """The entries by module and name: all, or those of the usual modules."""
-    names = (found.name for found in pkgutil.iter_modules(powerkern.kernels.__path__))
+    prefix = f"{powerkern.kernels.__name__}."
+    found = pkgutil.walk_packages(powerkern.kernels.__path__, prefix)
+    names = (module.name.removeprefix(prefix) for module in found if not module.ispkg)
     modules = [*USUAL, *(name for name in names if name not in USUAL)] if everything else USUAL
     return {name: entry for module in modules for name, entry in _entries_of(module).items()}
 

@@ -27,8 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from powerkern._jit import bits_of, compiled_as, entry, float_of, kernel, reduction, widest_vectors
-from powerkern.kernels.elementary import exp, expm1, log, log1p
-from powerkern.kernels.floats import ordered
+from powerkern.kernels.elementary.constants import ordered
+from powerkern.kernels.elementary.exp_log import exp, expm1, log, log1p
 
 #: Values that are summed before compensation: few enough to be added one after the other, enough to hide its cost.
 BLOCK = 256

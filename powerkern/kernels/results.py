@@ -8,8 +8,6 @@ from typing import NamedTuple
 from powerkern._jit import kernel
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary import exp
-from powerkern.kernels.likelihood import b
 
 
 class ColumnFit(NamedTuple):
@@ -67,24 +65,6 @@ _UNREPRESENTABLE, _NO_SPREAD = int(Status.UNREPRESENTABLE), int(Status.NO_SPREAD
 UNFITTED = (_CONSTANT, _EMPTY, _UNREPRESENTABLE, _NO_SPREAD)
 _NO_ROUTE = int(Route.NONE)
 
-#: Exponents above this are kept separately, in LOG_FACTOR.
-_LARGE_LOG = 600.0
-
-
-class Optimum(NamedTuple):
-    """Exponent, and mean and standard deviation of ``e^-log_factor b_m(d)``, d relative to `ref`, `log_ref`."""
-
-    exponent: float
-    mean: float
-    sd: float
-    log_factor: float
-    ref: float
-    log_ref: float
-    nll: float
-    curvature: float
-    n_eval: int
-    status: int
-
 
 @kernel
 def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> None:
@@ -92,41 +72,6 @@ def write_range(row: FloatArray, n_obs: float, x_min: float, x_max: float) -> No
     row[N_OBS], row[X_MIN], row[X_MAX] = n_obs, x_min, x_max
     row[N_KEPT], row[KEPT_LOW], row[KEPT_HIGH] = n_obs, x_min, x_max
     row[CENTER], row[DIVISOR] = 0.0, 1.0
-
-
-@kernel
-def write_fit(row: FloatArray, best: Optimum, sign: float, route: int) -> None:
-    """Translate the optimum of one branch (sign +-1) or of both (0) into lambda and the constants of the transform.
-
-    The identity where they are beyond float64.
-    """
-    m = best.exponent
-    if sign == 0.0:
-        log_factor = best.log_factor if best.log_factor > _LARGE_LOG else 0.0
-        factor = exp(best.log_factor - log_factor)
-        loc, sign = best.mean * factor, 1.0
-        row[SLOPE] = 1.0 / (best.sd * factor)
-    else:
-        # psi(x) - psi(ref) = e^(m log_ref) b_m(d): the slope needs no power of ref, mean and sd do
-        t = m * best.log_ref
-        log_factor = t if t > _LARGE_LOG else 0.0
-        factor = exp(t - log_factor)
-        at_ref = (1.0 - exp(-t)) / m if log_factor > 0.0 else b(m, best.log_ref)
-        loc = sign * (at_ref + factor * best.mean)
-        row[SLOPE] = 1.0 / best.sd
-    row[LMBDA] = row[LMBDA0] = m if sign > 0.0 else 2.0 - m
-    row[LOC] = loc
-    row[SCALE] = best.sd * factor
-    row[LOG_FACTOR] = log_factor
-    row[REF] = sign * best.ref
-    row[INTERCEPT] = -sign * best.mean / best.sd
-    row[NLL] = row[OBJECTIVE] = best.nll
-    row[CURVATURE] = best.curvature
-    row[N_EVAL] = best.n_eval
-    row[STATUS] = best.status
-    row[ROUTE] = route
-    if not (abs(row[LMBDA]) < math.inf and abs(row[SLOPE]) < math.inf and abs(row[INTERCEPT]) < math.inf):
-        write_identity(row, _UNREPRESENTABLE)
 
 
 @kernel

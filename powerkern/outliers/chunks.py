@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._frames import NonNumeric
-from powerkern._validate import as_choice
-from powerkern.fitting import PowerFit
+from powerkern._fit.fitting import PowerFit
+from powerkern._input.arrays import as_choice
+from powerkern._input.frames import NonNumeric
 from powerkern.location import LocationScale
 from powerkern.outliers.scaling import (
     METHODS,

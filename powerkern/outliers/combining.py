@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.arrays import as_choice, as_matrix, column_label
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, column_label
 
 COMBINATIONS = ("mean", "median", "maximum", "minimum")
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
+from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
-from powerkern._validate import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
-from powerkern._warn import warn
-from powerkern.kernels.normality import ks_columns
+from powerkern.kernels.normality.criteria import ks_columns
 from powerkern.location import location_scale
 
 #: Squared multiple correlation of a column with the others, short of 1 by less than this times p: singular.
@@ -99,7 +99,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
         block /= scale[group, None]
 
     result = changed_matrix(change, matrix.values, threads)
-    return _frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
+    return frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
 
 
 def zscore_labels(
@@ -160,7 +160,7 @@ def zscore_labels(
     matrix = as_matrix(zscore(X, method, ddof=ddof, n_threads=n_threads, **constants))
     sizes = np.nan_to_num(np.abs(matrix.values), copy=False, nan=0.0, posinf=np.inf)
     labels = np.searchsorted(limits, sizes.astype(np.float64), side="left")
-    return _frames.restored(X, X, labels[:, 0] if matrix.was_vector else labels)
+    return frames.restored(X, X, labels[:, 0] if matrix.was_vector else labels)
 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:

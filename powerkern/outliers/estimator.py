@@ -12,8 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powerkern._input.arrays import as_choice, is_real
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, is_real
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
 from powerkern.outliers.scaling import fit_scaling
 

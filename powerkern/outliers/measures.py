@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole
 from powerkern._typing import FloatArray
-from powerkern._validate import as_choice, as_matrix, column_label, is_whole
-from powerkern.kernels.equal_area_bins import equal_area_bins
+from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 
 Stratum = Literal["all", "outliers", "inliers"]
 Strategy = Literal["equal-area", "equal-count", "equal-width"]

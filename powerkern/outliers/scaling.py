@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
-from powerkern._estimators import other_estimator
+from powerkern._estimators.estimators import other_estimator
+from powerkern._fit.fitting import PowerFit, fit
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
+from powerkern._input.messages import warn
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
-from powerkern._warn import warn
-from powerkern.fitting import PowerFit, fit
-from powerkern.kernels.erf import gaussian_probabilities
+from powerkern.kernels.elementary.erf import gaussian_probabilities
 from powerkern.location import LocationScale, location_scale
 from powerkern.outliers.distances import bessel_factor
 
@@ -163,7 +163,7 @@ class ScoreScaling:
 
     def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
         """The scores, transformed where the rule says so, as `change` makes them; -inf becomes 0 and inf 1."""
-        part = _frames.columns_named(scores, self.column_names)
+        part = frames.columns_named(scores, self.column_names)
         matrix = as_matrix(part, what="scores")
         check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
         threads = thread_count(n_threads)
@@ -175,7 +175,7 @@ class ScoreScaling:
         result = changed_matrix(change, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
-        return _frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
+        return frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
 
     def _gaussian(self, block: FloatArray, group: slice) -> None:
         gaussian_probabilities(block, self.mu[group].copy(), self.sigma[group].copy())  # copies can be written to
@@ -432,7 +432,7 @@ def without_infinite(scores: object) -> tuple[Any, Matrix]:
     if infinite is None:
         return scores, matrix
     kept = values[:, 0] if matrix.was_vector else values
-    return _frames.restored(scores, scores, kept), Matrix(values, matrix.names, matrix.was_vector)
+    return frames.restored(scores, scores, kept), Matrix(values, matrix.names, matrix.was_vector)
 
 
 # --- center and scale ------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from powerkern._fit.fitting import PowerFit
+from powerkern._input.arrays import is_real, is_whole
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import is_real, is_whole
 from powerkern.cellwise import DDCFit
-from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, by_column, ink, matrix_of, shortened
 

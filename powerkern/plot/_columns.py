@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._fit.fitting import PowerFit
 from powerkern._typing import FloatArray
-from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import (
     Column,

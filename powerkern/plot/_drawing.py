@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from powerkern import _frames
+from powerkern._fit.fitting import PowerFit
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_matrix, check_n_features, column_label
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import Matrix, as_matrix, check_n_features, column_label
-from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def by_column(fit: PowerFit | JointFit) -> PowerFit:
 
 def matrix_of(X: object, fit: PowerFit) -> Matrix:
     """X, checked to have the columns of the fit."""
-    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
+    matrix = as_matrix(frames.columns_named(X, fit.column_names))
     check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
     return matrix
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from powerkern._likelihood_tests import Interval
+from powerkern._fit.fitting import PowerFit
+from powerkern._results.likelihood_tests import Interval
 from powerkern._typing import FloatArray
-from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, by_column, ink, positions, shortened
 from powerkern.regression import RegressionFit

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
+from powerkern._fit.fitting import PowerFit
+from powerkern._input.arrays import column_label
 from powerkern._typing import FloatArray
-from powerkern._validate import column_label
-from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, ink, matrix_of, position, set_title, title_label
 from powerkern.regression import RegressionFit

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from powerkern._fit.fitting import PowerFit
+from powerkern._input.arrays import is_real
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import is_real
-from powerkern.fitting import PowerFit
 from powerkern.joint import JointFit
 from powerkern.plot._band import normal_scores, simultaneous_band
 from powerkern.plot._drawing import (

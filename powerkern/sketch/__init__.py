@@ -11,7 +11,7 @@ grids where that is needed. One pass, if the data come as a stream: ``total = ex
 None; then ``finish(total)``.
 """
 
-from powerkern._validate import naming
+from powerkern._input.arrays import naming
 from powerkern.sketch.chunks import fit_chunks, location_chunks
 from powerkern.sketch.columns import Column, columns_to_read
 from powerkern.sketch.driver import fit_with

@@ -13,11 +13,11 @@ import numpy as np
 
 from powerkern._engine.by_column import fit_matrix
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.family import BOX_COX
-from powerkern.kernels.rectified import BOTH
 from powerkern.kernels.results import LMBDA, LMBDA0, ROUTE, STATUS
-from powerkern.kernels.robust import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_SCALE
-from powerkern.kernels.robust_search import CARROLL, QQ, TRIMMED
+from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_SCALE
+from powerkern.kernels.robust.search import CARROLL, QQ, TRIMMED
+from powerkern.kernels.transforms.family import BOX_COX
+from powerkern.kernels.transforms.rectified import BOTH
 from powerkern.sketch.order import moment_points, weighted_median
 from powerkern.sketch.robust_column import Column
 

@@ -10,14 +10,14 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from powerkern import _frames
-from powerkern._batches import batches_of
-from powerkern._best_family import LIKELIHOOD
 from powerkern._engine.threads import progress_bar
-from powerkern._foreign import refuse_foreign
-from powerkern._power_fit import PowerFit
+from powerkern._fit.best_family import LIKELIHOOD
+from powerkern._input import frames as _frames
+from powerkern._input.arrays import naming
+from powerkern._input.batches import batches_of
+from powerkern._input.foreign import refuse_foreign
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import Bounds
-from powerkern._validate import naming
 from powerkern.location import LocationScale
 from powerkern.sketch.driver import fit_with
 from powerkern.sketch.location import location_with

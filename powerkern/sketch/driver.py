@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._best_family import CRITERIA, LIKELIHOOD
 from powerkern._engine.threads import progress_bar, thread_count
-from powerkern._estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
-from powerkern._lambda_limit import lambda_limit
-from powerkern._power_fit import BEST, FIT_FAMILIES, PowerFit, warn_overflow, warn_unfitted
-from powerkern._power_sums import MixedSums, PowerSums
-from powerkern._shift import given_shift
+from powerkern._estimators.estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
+from powerkern._estimators.limits import lambda_limit
+from powerkern._estimators.power_sums import MixedSums, PowerSums
+from powerkern._estimators.shift import given_shift
+from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
+from powerkern._fit.fitting import check_together
+from powerkern._input.arrays import as_choice, as_flag, column_label
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
-from powerkern._validate import as_choice, as_flag, column_label
-from powerkern.fitting import check_together
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.results import STATUS
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.sketch.families import box_cox_is_better, on_columns
 from powerkern.sketch.merging import finish_results, merge
 from powerkern.sketch.order import Sample, check_unchanged, has_changed

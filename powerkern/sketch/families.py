@@ -1,7 +1,7 @@
 """The better of the two families, column by column, of data that only passes over chunks can see.
 
 Both are fitted by themselves, Box-Cox to the columns whose values are all positive. They are compared as
-`powerkern._best_family` compares them, by the values that both keep: from their power sums, which are exact, or from
+`_fit.best_family` compares them, by the values that both keep: from their power sums, which are exact, or from
 their counts between points that the fitted normal distribution says.
 """
 
@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._best_family import LIKELIHOOD
-from powerkern._normality import ESTIMATED, moments_matrix
+from powerkern._fit.best_family import LIKELIHOOD
+from powerkern._results.normality import ESTIMATED, moments_matrix
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.columnwise import APPLY, INVERSE_STANDARDIZED
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
-from powerkern.kernels.normality import PPCC
+from powerkern.kernels.normality.criteria import PPCC
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
@@ -32,6 +30,8 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
 from powerkern.sketch.order import Bins, equal_points
 from powerkern.sketch.passes import BinsPass, OnColumns, Pass, Passed, kept_sums
 from powerkern.sketch.summaries import Range
@@ -109,7 +109,7 @@ def _unlikely(of: _Compared) -> FloatArray:
 
 
 def _uneven(of: _Compared) -> FloatArray:
-    """`powerkern._normality.pearson_normality`, from the counts between the ends of its classes."""
+    """`powerkern._results.normality.pearson_normality`, from the counts between the ends of its classes."""
     from scipy.special import ndtri  # costs a third of the time to import powerkern
 
     n = of.rows[:, N_OBS]

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._engine.threads import progress_bar
+from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import column_label
 from powerkern.location import METHODS, LocationScale, location_scale_of, points_estimator
 from powerkern.sketch.driver import passes_of
 from powerkern.sketch.order import (

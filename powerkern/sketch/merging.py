@@ -7,19 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern import _frames
-from powerkern import _power_sums as power_sums
-from powerkern._arguments import domain_error_in, given_lambdas, is_weightless, weights_of
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
-from powerkern._lambda_limit import apply_limit, lambda_limit
-from powerkern._power_fit import PowerFit, warn_overflow, warn_unfitted
-from powerkern._shift import given_shift, to_own_units
+from powerkern._estimators import power_sums
+from powerkern._estimators.limits import apply_limit, lambda_limit
+from powerkern._estimators.shift import given_shift, to_own_units
+from powerkern._input import frames as _frames
+from powerkern._input.arguments import domain_error_in, given_lambdas, is_weightless, weights_of
+from powerkern._input.arrays import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
+from powerkern._results.power_fit import PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import Bounds, FloatArray
-from powerkern._validate import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
-from powerkern.kernels import sketch as kernels
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.results import STATUS
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.summaries import (
     Additive,
     Grid,

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import for_each
+from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import column_label
-from powerkern.kernels.sketch import R_MAX, R_MIN
+from powerkern.kernels.power_sums.fit import R_MAX, R_MIN
 from powerkern.sketch.merging import merge
 from powerkern.sketch.summaries import Additive, Range, beside
 
@@ -65,7 +65,7 @@ class Sample(Additive):
 
     @property
     def unit(self) -> FloatArray:
-        """The weight that counts as one value (`powerkern.kernels.counts`), to 24 bits: the same in any order."""
+        """The weight that counts as one value (`kernels.robust.weights`), to 24 bits: the same in any order."""
         top, total, squares = self.weights.T
         mean = np.where(total > 0.0, top * squares / np.where(total > 0.0, total, 1.0), 1.0)
         return np.where(mean < 1.0, mean, 1.0).astype(np.float32).astype(np.float64)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from powerkern._validate import naming
+from powerkern._input.arrays import naming
 
 S = TypeVar("S")
 

@@ -15,10 +15,10 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern import _frames
 from powerkern._engine.threads import thread_count
+from powerkern._input import frames
+from powerkern._input.arrays import as_rows, check_n_features
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import as_rows, check_n_features
 from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch, sketch_of
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
 from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside, resolved
@@ -44,7 +44,7 @@ class Pass(ABC, Generic[S]):
     def __call__(self, chunk: Any, weight: Any = None) -> S:
         """The summary of a chunk of rows, which may have none, and of their weights."""
         if self.weight_name is not None:
-            chunk, weight = _frames.without_weights(chunk, self.weight_name)
+            chunk, weight = frames.without_weights(chunk, self.weight_name)
         return self.summary(chunk, weight)
 
     @abstractmethod

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from powerkern._engine.threads import SERIAL_VALUES, for_each
-from powerkern._estimators import Robust
-from powerkern._lambda_limit import LambdaLimit, apply_limit
-from powerkern._shift import to_own_units
+from powerkern._estimators.estimators import Robust
+from powerkern._estimators.limits import LambdaLimit, apply_limit
+from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
 from powerkern.sketch.certificate import TOLERANCE, start_error, step_error

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._arguments import NO_WEIGHTS
-from powerkern._estimators import Robust
-from powerkern._robust_bound import huber_of_standardized, moved_to, restandardize
+from powerkern._estimators.estimators import Robust
+from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
+from powerkern._estimators.ties import count_ties
+from powerkern._input.arguments import NO_WEIGHTS
+from powerkern._input.arrays import column_label
 from powerkern._status import Route, Status
-from powerkern._ties import count_ties
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import column_label
-from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
@@ -31,7 +30,7 @@ from powerkern.kernels.results import (
     write_identity,
     write_range,
 )
-from powerkern.kernels.robust import (
+from powerkern.kernels.robust.fit import (
     CUT_AFTER,
     CUT_BEFORE,
     CUT_CENTER,
@@ -46,7 +45,7 @@ from powerkern.kernels.robust import (
     fit_weighted_columns,
     scale_correction,
 )
-from powerkern.kernels.robust_search import (
+from powerkern.kernels.robust.search import (
     CARROLL,
     HUBER_K,
     QQ,
@@ -56,6 +55,7 @@ from powerkern.kernels.robust_search import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
     Cells,

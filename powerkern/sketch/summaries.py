@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._power_sums import (
+from powerkern._estimators.power_sums import (
     N_ROUNDINGS,
     ROOM,
     PowerSums,
@@ -25,14 +25,24 @@ from powerkern._power_sums import (
     starts_of,
     weight_of,
 )
-from powerkern._shift import given_shift
+from powerkern._estimators.shift import given_shift
+from powerkern._input.arrays import as_choice, as_names, column_label
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern._validate import as_choice, as_names, column_label
-from powerkern.kernels import sketch as kernels
-from powerkern.kernels.family import FAMILIES, is_mirrored, lowest
+from powerkern.kernels.power_sums import fit as kernels
+from powerkern.kernels.power_sums.fit import (
+    G_BINS,
+    G_EXPONENT,
+    G_FIRST,
+    G_MAX,
+    G_MIN,
+    G_QUANTUM,
+    G_REF,
+    G_SIGN,
+    N_POWERS,
+)
 from powerkern.kernels.results import STATUS
-from powerkern.kernels.sketch import G_BINS, G_EXPONENT, G_FIRST, G_MAX, G_MIN, G_QUANTUM, G_REF, G_SIGN, N_POWERS
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored, lowest
 
 #: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
 BYTES_VERSION = 2
@@ -98,7 +108,7 @@ class _Summary:
 
     @property
     def table(self) -> FloatArray:
-        """A row for each column, as `powerkern.kernels.sketch` numbers its entries; read-only."""
+        """A row for each column, as `powerkern.kernels.power_sums.fit` numbers its entries; read-only."""
         return self._table
 
     @property

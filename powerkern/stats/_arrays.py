@@ -11,9 +11,9 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._typing import FloatArray
-from powerkern.kernels.boxcox import boxcox_array, inv_boxcox_array
-from powerkern.kernels.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
-from powerkern.kernels.yeojohnson import inv_yeojohnson_array, yeojohnson_array
+from powerkern.kernels.transforms.boxcox import boxcox_array, inv_boxcox_array
+from powerkern.kernels.transforms.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
+from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_array, yeojohnson_array
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 #: What a NaN in the data of a fit does by default: SciPy 1.18 propagates it, older ones (None) refuse it.

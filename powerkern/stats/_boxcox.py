@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
-from powerkern.kernels.family import BOX_COX
+from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.stats._arrays import (
     BOXCOX,
     INV_BOXCOX,

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.arrays import is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray
-from powerkern._validate import is_real, is_whole
 from powerkern.stats._arrays import as_float64
 
 #: Points of the scan, and halvings of a bracket: down to neighboring numbers.

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
-from powerkern._warn import warn
-from powerkern.kernels.family import lowest
+from powerkern.kernels.transforms.family import lowest
 from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, float_dtype
 from powerkern.stats._optima import negative_llf
 

@@ -10,12 +10,12 @@ import numpy as np
 from scipy import optimize, special
 
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
+from powerkern._input.messages import warn
 from powerkern._status import Status
 from powerkern._typing import FloatArray
-from powerkern._warn import warn
-from powerkern.kernels.family import BOX_COX
-from powerkern.kernels.lambda_bounds import lambda_ranges
-from powerkern.kernels.normality_search import PPCC, criterion_at, normal_quantiles
+from powerkern.kernels.normality.search import PPCC, criterion_at, normal_quantiles
+from powerkern.kernels.transforms.family import BOX_COX
+from powerkern.kernels.transforms.lambda_bounds import lambda_ranges
 from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
 #: The factor by which SciPy keeps transformed data below overflow.

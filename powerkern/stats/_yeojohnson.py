@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._typing import FloatArray
-from powerkern.kernels.family import YEO_JOHNSON
+from powerkern.kernels.transforms.family import YEO_JOHNSON
 from powerkern.stats._arrays import (
     INV_YEOJOHNSON,
     NAN_POLICY,

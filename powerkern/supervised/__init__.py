@@ -13,11 +13,11 @@ from __future__ import annotations
 
 try:
     from powerkern.supervised.estimator import SupervisedPowerTransformer
-    from powerkern.supervised.predictors import Classifier, Regressor
+    from powerkern.supervised.predictors import Classifier
     from powerkern.supervised.searches import SearchHistory
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
     raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
-__all__ = ["Classifier", "Regressor", "SearchHistory", "SupervisedPowerTransformer"]
+__all__ = ["Classifier", "SearchHistory", "SupervisedPowerTransformer"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern import fitting
+from powerkern._fit import fitting
 from powerkern._typing import FloatArray
 
 #: Bytes of transformed columns, and of their moments by class, that are kept for the next time.

@@ -17,13 +17,13 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from powerkern import fitting
-from powerkern._arguments import given_bounds
 from powerkern._engine.threads import progress_bar
+from powerkern._fit import fitting
+from powerkern._input.arguments import given_bounds
+from powerkern._input.arrays import as_choice, as_weights, check_n_features
 from powerkern._sklearn_input import read, refuse_values
 from powerkern._sklearn_private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern._typing import Bounds, FloatArray
-from powerkern._validate import as_choice, as_weights, check_n_features
 from powerkern.supervised import searches
 from powerkern.supervised.columns import Columns, scaling
 from powerkern.supervised.naive_bayes import NaiveBayes
@@ -405,7 +405,12 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def _most_trials(self, space: Space) -> int:
         p, m = space.n_columns, space.grid.size
         n_starts = len(self._each_start())
-        most = {"spherical": m + p, "diagonal": 2 + p * m, "grid": m**p, "blocks": n_starts + self._max_trials(space) + p}
+        most = {
+            "spherical": m + p,
+            "diagonal": 2 + p * m,
+            "grid": m**p,
+            "blocks": n_starts + self._max_trials(space) + p,
+        }
         return int(most.get(self.search, n_starts + self.max_epochs * p * m))
 
     def _search(

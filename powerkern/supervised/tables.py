@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._foreign import frame_library
-from powerkern._frames import restored, taken
+from powerkern._input.foreign import frame_library
+from powerkern._input.frames import restored, taken
 
 
 def is_frame(X: Any) -> bool:

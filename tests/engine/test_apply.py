@@ -10,8 +10,8 @@ import pytest
 
 import powerkern as pk
 from powerkern._engine.lines import Layout, Lines
-from powerkern.kernels.family import FAMILIES
 from powerkern.kernels.results import CENTER, DIVISOR
+from powerkern.kernels.transforms.family import FAMILIES
 
 
 @pytest.mark.parametrize("n, p", [(1, 1), (3, 1000), (700, 500), (30_000, 3)])

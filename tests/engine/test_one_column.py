@@ -12,10 +12,10 @@ import pytest
 from processes import run
 
 import powerkern as pk
-from powerkern import _power_sums
 from powerkern._engine.one_column import fit_vector, fit_vector_robustly
-from powerkern._estimators import ESTIMATORS, Robust
-from powerkern.kernels.family import FAMILIES
+from powerkern._estimators import power_sums as _power_sums
+from powerkern._estimators.estimators import ESTIMATORS, Robust
+from powerkern.kernels.transforms.family import FAMILIES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "contributing.rst"
 
@@ -55,18 +55,21 @@ def test_the_page_traces_every_route():
     assert abs(two - fit_vector(x, FAMILIES["box-cox"]).lmbda) < 1e-9
     assert abs(sketched - one) < 1e-12
     assert 1e-3 < abs(robust - one) < 0.2
-    two_passes, sums = "kernels/two_pass.py: two_pass_optimum", "kernels/one_pass_sums.py: add_sums"
+    two_passes, sums = (
+        "kernels/likelihood/two_pass.py: two_pass_optimum",
+        "kernels/likelihood/one_pass_sums.py: add_sums",
+    )
     assert sums in in_one
     assert two_passes not in in_one
     assert two_passes in in_two
     assert sums not in in_two
-    assert {two_passes, "kernels/sketch.py: fit_sums"} <= in_sketched
-    assert "kernels/robust.py: fit_sorted" in in_robust
+    assert {two_passes, "kernels/power_sums/fit.py: fit_sums"} <= in_sketched
+    assert "kernels/robust/fit.py: fit_sorted" in in_robust
     in_lockstep = routes["lockstep"][1]
-    assert "kernels/lockstep.py: fit_in_lockstep" in in_lockstep
+    assert "kernels/likelihood/lockstep.py: fit_in_lockstep" in in_lockstep
     assert not {sums, two_passes} & in_lockstep
-    assert "kernels/mle.py: one_pass_column" in in_one
-    assert "kernels/mle.py: two_pass_column" in in_two
+    assert "kernels/likelihood/mle.py: one_pass_column" in in_one
+    assert "kernels/likelihood/mle.py: two_pass_column" in in_two
     page = PAGE.read_text(encoding="utf-8")
     named = re.findall(r"``(kernels/\w+\.py: \w+)``", page[page.index("How to trace") :])
     assert set(named) <= in_lockstep | in_one | in_two | in_sketched | in_robust

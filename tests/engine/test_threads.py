@@ -24,7 +24,7 @@ import powerkern as pk
 from powerkern._engine import blocks, gather, helpers, threads
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import FitScratch
-from powerkern.kernels.family import FAMILIES
+from powerkern.kernels.transforms.family import FAMILIES
 
 N_THREADS = [1, 2, 8]
 

@@ -21,9 +21,9 @@ from powerkern.federated import Client, Policy, ProtocolError, Server, fit_feder
 from powerkern.federated.messages import Kind, Message, as_body, pack, unpack
 from powerkern.federated.policy import codes_above, codes_below
 from powerkern.federated.pool import frame_between
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
-from powerkern.kernels import sketch as kernels
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.power_sums import fit as kernels
 from powerkern.sketch import Grid, Range, Sketch
 
 SITES = ["a", "b", "c", "d", "e"]

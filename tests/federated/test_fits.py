@@ -14,7 +14,7 @@ import powerkern as pk
 from powerkern import Status
 from powerkern.federated import Client, Policy, ProtocolError, Server, fit_federated, pairwise_secrets, run
 from powerkern.federated.messages import pack, unpack
-from powerkern.kernels import likelihood as lk
+from powerkern.kernels.likelihood import score as lk
 
 RNG = np.random.default_rng(0)
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "refs"

@@ -12,7 +12,7 @@ import powerkern as pk
 import powerkern.sketch
 from powerkern.federated import Client, Policy, ProtocolError, Server, fit_federated, pairwise_secrets, run
 from powerkern.federated.messages import Kind, Message, as_body, pack, unpack
-from powerkern.kernels import sketch as kernels
+from powerkern.kernels.power_sums import fit as kernels
 from powerkern.sketch import Range, sketch
 
 ROWS = np.random.default_rng(0).lognormal(size=(90, 2))

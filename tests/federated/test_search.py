@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from powerkern.federated.search import Evaluation, Found, search
-from powerkern.kernels.likelihood import Score
+from powerkern.kernels.likelihood.score import Score
 
 Function = Callable[[float], tuple[float, float, float, float]]
 

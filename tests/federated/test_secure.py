@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern.federated import pairwise_secrets, secure
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
 
 NUMBERS = st.integers(-secure._LIMIT + 1, secure._LIMIT - 1)
 FACTOR = st.floats(-1e9, 1e9).filter(lambda x: x == 0.0 or abs(x) > 1e-60)

@@ -11,7 +11,7 @@ import pytest
 from numba import config
 
 from powerkern._jit import JIT_DISABLED, cache
-from powerkern.kernels import lambda_bounds
+from powerkern.kernels.transforms import lambda_bounds
 
 #: A user who owns nothing here.
 NOBODY = 65534

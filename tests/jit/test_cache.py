@@ -20,10 +20,10 @@ from powerkern._jit import JIT_DISABLED, cache, cpus, files, settings
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
 PACKAGE = Path(powerkern.__file__).parent
-NAME = "kernels.lambda_bounds.lambda_ranges.code"
+NAME = "kernels.transforms.lambda_bounds.lambda_ranges.code"
 
 #: For processes of their own: a small entry, so that no test waits for a whole fit.
-COMPILE = "from powerkern.kernels.lambda_bounds import lambda_ranges as f; f.compile(); "
+COMPILE = "from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); "
 HITS = "print(sum(f._compiled.stats.cache_hits.values())); "
 FOLDER = "from powerkern._jit import cache; print(cache.folder_name()); "
 
@@ -108,7 +108,7 @@ def test_what_a_folder_lacks_is_kept_in_the_next(place, tmp_path, monkeypatch, c
 
 def test_two_cold_processes_compile_once(tmp_path):
     """They are ready when they say so, and go when told to."""
-    code = "import sys; from powerkern.kernels.lambda_bounds import lambda_ranges as f\n"
+    code = "import sys; from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f\n"
     code += "print('ready', flush=True); sys.stdin.readline(); f.compile()\n" + HITS
     environment = {"NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": "0"}
     both = [processes.start(code, stdin=True, **environment) for _ in range(2)]
@@ -123,7 +123,7 @@ def test_two_cold_processes_compile_once(tmp_path):
 
 def test_an_entry_elsewhere_is_not_kept(empty, monkeypatch, compiled):
     """The folder's name knows nothing of the sources of other modules."""
-    function = sys.modules["powerkern.kernels.lambda_bounds"].lambda_ranges.__wrapped__
+    function = sys.modules["powerkern.kernels.transforms.lambda_bounds"].lambda_ranges.__wrapped__
     monkeypatch.setattr(function, "__module__", "somewhere.else")
     compiled()
     assert list(empty.iterdir()) == []
@@ -181,12 +181,12 @@ def test_text_that_moves_from_one_file_to_the_next_changes_the_folder(package_co
 def test_an_edited_callee_is_compiled_afresh(package_copy, tmp_path):
     """The caller's file is unchanged, the callee's is not: the result must be the new one."""
     code = (
-        "import numpy as np\nfrom powerkern.kernels import lambda_bounds\nlow, high = np.empty((2, 1))\n"
+        "import numpy as np\nfrom powerkern.kernels.transforms import lambda_bounds\nlow, high = np.empty((2, 1))\n"
         "lambda_bounds.lambda_ranges(1, np.zeros(1), np.zeros(1), 10.0, low, high)\nprint(high[0])"
     )
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert run(code, package_copy, **environment) == "inf"
-    path = package_copy / "powerkern" / "kernels" / "elementary.py"
+    path = package_copy / "powerkern" / "kernels" / "elementary" / "exp_log.py"
     path.write_text(
         path.read_text() + "\n\nimport powerkern._jit\n@powerkern._jit.kernel\ndef log1p(x): return x + 1.0\n"
     )
@@ -341,7 +341,7 @@ def test_nowhere_to_keep_it_is_said_once(empty, monkeypatch, compiled):
 def test_a_warning_that_is_an_error_breaks_nothing(empty, monkeypatch):
     (empty / "file").write_text("")
     monkeypatch.setattr(config, "CACHE_DIR", str(empty / "file"))
-    entry = sys.modules["powerkern.kernels.lambda_bounds"].lambda_ranges
+    entry = sys.modules["powerkern.kernels.transforms.lambda_bounds"].lambda_ranges
     again = type(entry)(entry.__wrapped__, entry._signature)
     with pytest.raises(RuntimeWarning):
         again.compile()

@@ -62,7 +62,7 @@ def test_both_ways_compute_alike(tmp_path):
     """The kernels as numba compiles any function give the same to the last bits."""
     code = (
         "{before}\n"
-        "import numpy as np; from powerkern.kernels.elementwise import yeojohnson_each as f\n"
+        "import numpy as np; from powerkern.kernels.transforms.elementwise import yeojohnson_each as f\n"
         "x = np.random.default_rng(0).standard_cauchy(1001); out = np.empty(1001)\n"
         "f(x, np.linspace(-3, 5, 1001), out); print(*out.tolist())"
     )

@@ -29,7 +29,7 @@ WITH_AVX512 = {"NUMBA_CPU_NAME": "skylake-avx512", "NUMBA_CPU_FEATURES": V4}
 #: Neither AVX2 nor fused multiply-add: old CPUs, small ones, and virtual machines that hide what theirs can do.
 WITHOUT_FMA = {"NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": ""}
 
-COMPILE = "from powerkern.kernels.lambda_bounds import lambda_ranges as f; f.compile(); "
+COMPILE = "from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); "
 HITS = "print(sum(f._compiled.stats.cache_hits.values())); "
 
 
@@ -98,7 +98,7 @@ def test_the_best_code_is_taken(shared, tmp_path):
 def test_shared_code_gives_the_bits_of_the_restricted_cpu(tmp_path):
     """Loaded by a CPU of another name, code for x86-64-v3 computes as where it was compiled."""
     code = (
-        "import numpy as np; from powerkern.kernels.elementwise import yeojohnson_each as f\n"
+        "import numpy as np; from powerkern.kernels.transforms.elementwise import yeojohnson_each as f\n"
         "x = np.random.default_rng(0).standard_cauchy(1001); out = np.empty(1001)\n"
         "f(x, np.linspace(-3, 5, 1001), out); print(out.tobytes().hex())\n" + HITS
     )

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from scipy import special
 
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels import boxcox as bc
-from powerkern.kernels import columnwise
-from powerkern.kernels.family import BOX_COX
 from powerkern.kernels.results import DIVISOR, INTERCEPT, LMBDA, N_RESULTS, REF, SLOPE
+from powerkern.kernels.transforms import boxcox as bc
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import BOX_COX
 
 #: points per kind and lambda
 N = 3 if JIT_DISABLED else 12
@@ -54,14 +54,14 @@ def by_column(direction):
         fit = np.zeros((1, N_RESULTS))
         fit[0, [LMBDA, REF, SLOPE, INTERCEPT, DIVISOR]] = lmbda, ref, a, b, 1.0
         block = np.array([x])
-        columnwise.APPLY[BOX_COX, direction](block, fit, np.zeros(1, np.int64))
+        gather.APPLY[BOX_COX, direction](block, fit, np.zeros(1, np.int64))
         out[:] = block[0]
 
     return loop
 
 
-boxcox_standardized = by_column(columnwise.FORWARD_STANDARDIZED)
-boxcox_unstandardized = by_column(columnwise.INVERSE_STANDARDIZED)
+boxcox_standardized = by_column(gather.FORWARD_STANDARDIZED)
+boxcox_unstandardized = by_column(gather.INVERSE_STANDARDIZED)
 
 
 def positives(lmbda):

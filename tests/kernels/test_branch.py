@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels import branch as b
+from powerkern.kernels.transforms import branch as b
 
 STRIDE = 4 if JIT_DISABLED else 1
 MS = [

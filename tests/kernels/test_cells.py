@@ -9,7 +9,7 @@ import numpy as np
 import plain_ddc as plain
 import pytest
 
-from powerkern.kernels import cells
+from powerkern.kernels.multivariate import cells
 
 
 def median(x):

@@ -8,10 +8,11 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern.kernels import columnwise, mle
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.likelihood import mle
+from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import LMBDA, LOC, N_RESULTS, SCALE, STATUS
-from powerkern.kernels.scratch import new_work
+from powerkern.kernels.transforms import gather as columnwise
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
 

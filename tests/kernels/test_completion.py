@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 import pytest
 
-from powerkern.kernels import completion as kc
+from powerkern.kernels.multivariate import completion as kc
 
 SHAPES = [(1, 1, 1), (1, 4, 1), (5, 1, 1), (5, 4, 2), (7, 9, 3), (3, 40, 3)]
 

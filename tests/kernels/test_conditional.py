@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powerkern.kernels.conditional import conditional_rows
+from powerkern.kernels.multivariate.conditional import conditional_rows
 
 #: Columns, and gaps in a row: none, few (by the precision), many (by the covariance), all but one, all.
 GAPS = {6: [0, 1, 2, 3, 4, 5, 6], 21: [0, 1, 7, 8, 9, 10, 11, 13, 20, 21]}

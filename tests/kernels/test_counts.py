@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from powerkern.kernels import counts, normality, normality_search, qq, robust_search
+from powerkern.kernels.normality import criteria
+from powerkern.kernels.normality import search as normality_search
+from powerkern.kernels.robust import qq, search
+from powerkern.kernels.robust import weights as counts
 
 small = st.lists(st.tuples(st.integers(-4, 4), st.integers(1, 5)), min_size=1, max_size=12)
 
@@ -143,7 +146,7 @@ def test_quantiles_of_copies_are_fillibens(largest):
     rng = np.random.default_rng(largest)
     w = rng.integers(1, largest, 15).astype(float)
     out, figures = np.zeros((3, 1, 15)), np.zeros((1, 2))
-    normality._weigh(counts_of(w), out[0, 0], out[1, 0], out[2, 0], figures[0])
+    criteria._weigh(counts_of(w), out[0, 0], out[1, 0], out[2, 0], figures[0])
     n = int(w.sum())
     q = normality_search.normal_quantiles(n) * math.sqrt(n)
     ends = np.append(0, np.cumsum(w)).astype(int)
@@ -158,6 +161,6 @@ def test_quantiles_of_copies_are_fillibens(largest):
 def test_a_fraction_of_the_values_is_continuous():
     for n in range(2, 40):
         size = min(max(math.ceil(0.9 * n), n // 2 + 1), n)
-        assert robust_search.window_size(float(n), 0.9) == size
-        assert robust_search.window_size(n - 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
-        assert robust_search.window_size(n + 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
+        assert search.window_size(float(n), 0.9) == size
+        assert search.window_size(n - 1e-9, 0.9) == pytest.approx(size, abs=1e-8)
+        assert search.window_size(n + 1e-9, 0.9) == pytest.approx(size, abs=1e-8)

@@ -7,9 +7,9 @@ import numpy as np
 import oracles
 import pytest
 
-from powerkern.kernels import derivatives
-from powerkern.kernels.family import FAMILIES
-from powerkern.kernels.scratch import new_work
+from powerkern.kernels.likelihood import derivatives
+from powerkern.kernels.likelihood.scratch import new_work
+from powerkern.kernels.transforms.family import FAMILIES
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=30)

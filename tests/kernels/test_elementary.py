@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED, widest_vectors
-from powerkern.kernels import elementary as el
+from powerkern.kernels.elementary import exp_log as el
 
 #: plain Python takes every so-manyth point
 STRIDE = 8 if JIT_DISABLED else 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from powerkern.kernels import boxcox, elementwise, yeojohnson
+from powerkern.kernels.transforms import boxcox, elementwise, yeojohnson
 
 
 def each(function, x, lmbda):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from powerkern.kernels.equal_area_bins import equal_area_bins
+from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 
 
 def bins(values, counts, n_bins):

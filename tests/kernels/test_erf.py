@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-from powerkern.kernels import erf as kernels
+from powerkern.kernels.elementary import erf as kernels
 
 rng = np.random.default_rng(20240601)
 ENDS = [0.0, 5e-324, 1e-300, 1.0 - 2**-53, 1.0, 1.0 + 2**-52, 5.92, 5.93, 6.0, 6.0 + 1e-15, 27.0, 1e300]

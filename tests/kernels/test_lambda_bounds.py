@@ -8,8 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from powerkern.kernels import lambda_bounds
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms import lambda_bounds
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 DIGITS = 60
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES, LANES32, entry, load, store
-from powerkern.kernels.elementary import (
+from powerkern.kernels.elementary.erf import erf_lanes
+from powerkern.kernels.elementary.exp_log import (
     are_moderate,
     exp2m1_lanes,
     exp_lanes,
     expm1_excess_lanes,
     expm1_lanes,
 )
-from powerkern.kernels.erf import erf_lanes
 
 
 @entry((COLUMN, INTEGER, COLUMN))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels.logs import Sides, logs_about
+from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.likelihood.logs import Sides, logs_about
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=40)

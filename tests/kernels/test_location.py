@@ -12,16 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import COLUMN, COUNTS, INTEGER, REAL, ROWS, entry
-from powerkern.kernels import (
-    biweight,
-    huber,
-    huber_location,
-    huber_proposal2,
-    huber_scale,
-    loc_scale,
-    order_statistics,
-    proposal2,
-)
+from powerkern.kernels import huber_location, huber_proposal2, huber_scale
+from powerkern.kernels.robust import biweight, huber, loc_scale, order_statistics, proposal2
 
 NO_WEIGHTS = np.empty(0)
 

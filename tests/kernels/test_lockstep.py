@@ -13,9 +13,9 @@ from powerkern import Route, Status
 from powerkern._engine.by_column import fit_matrix
 from powerkern._engine.one_column import fit_vector
 from powerkern._jit import JIT_DISABLED, LANES
-from powerkern.kernels import lockstep, mle
-from powerkern.kernels.family import BOX_COX, FAMILIES, YEO_JOHNSON
-from powerkern.kernels.lockstep import BAND, LOCKSTEP_MAX
+from powerkern.kernels.likelihood import lockstep, mle
+from powerkern.kernels.likelihood.lockstep import BAND, LOCKSTEP_MAX
+from powerkern.kernels.likelihood.scratch import new_work
 from powerkern.kernels.results import (
     CURVATURE,
     INTERCEPT,
@@ -34,7 +34,7 @@ from powerkern.kernels.results import (
     X_MAX,
     X_MIN,
 )
-from powerkern.kernels.scratch import new_work
+from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 
 NAMES = {code: name for name, code in FAMILIES.items()}
 NAN, INF = math.nan, math.inf

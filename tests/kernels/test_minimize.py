@@ -15,7 +15,7 @@ from scipy.optimize import fminbound
 
 from powerkern._jit import JIT_DISABLED
 from powerkern.kernels import brent, golden_section, newton_root
-from powerkern.kernels import minimize as m
+from powerkern.kernels.optimize import minimize as m
 
 C = 0.5 * (3.0 - math.sqrt(5.0))
 

@@ -20,10 +20,9 @@ from powerkern import Status
 from powerkern._engine.by_column import fit_matrix
 from powerkern._engine.one_column import fit_vector, interval_vector, nll_vector
 from powerkern._jit import JIT_DISABLED, float_of
-from powerkern.kernels import logs
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.likelihood import has_root_near
-from powerkern.kernels.one_pass import ONE_PASS_MIN
+from powerkern.kernels.likelihood import logs
+from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN
+from powerkern.kernels.likelihood.score import has_root_near
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -42,6 +41,7 @@ from powerkern.kernels.results import (
     X_MIN,
     is_identity,
 )
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 BOX_COX, YEO_JOHNSON = BOX_COX, YEO_JOHNSON
 NAMES = {BOX_COX: "box-cox", YEO_JOHNSON: "yeo-johnson"}
@@ -314,8 +314,8 @@ def test_usual_columns_are_fitted_in_one_pass():
     """Whatever the first look expected, and with missing values; counted in plain Python."""
     code = (
         "import numpy as np, test_mle\n"
-        "from powerkern.kernels import mle, one_pass\n"
-        "from powerkern.kernels.family import YEO_JOHNSON\n"
+        "from powerkern.kernels.likelihood import mle, one_pass\n"
+        "from powerkern.kernels.transforms.family import YEO_JOHNSON\n"
         "two_pass, samples = [], []\n"
         "def counted(calls, function):\n"
         "    return lambda *arguments: calls.append(None) or function(*arguments)\n"

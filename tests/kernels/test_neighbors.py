@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from powerkern.kernels.neighbors import neighbor_means
+from powerkern.kernels.multivariate.neighbors import neighbor_means
 
 nan = np.nan
 REACH = 40

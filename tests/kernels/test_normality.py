@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from powerkern.kernels import normality
+from powerkern.kernels.normality import criteria
 
 rng = np.random.default_rng(20240601)
 
 
 def distance(x, loc=math.nan, scale=math.nan):
     out = np.empty(1)
-    normality.ks_columns(np.array([x], dtype=float), np.array([loc]), np.array([scale]), out)
+    criteria.ks_columns(np.array([x], dtype=float), np.array([loc]), np.array([scale]), out)
     return out[0]
 
 
@@ -72,8 +72,8 @@ def figures(x):
     n = int(np.isfinite(block).sum())
     q[0, :n] = stats.probplot(block[0, :n], fit=False)[0] if n > 1 else 0.0
     q /= max(np.sqrt(np.sum(q**2)), 1.0)
-    out = np.empty((1, normality.N_NORMALITY))
-    normality.normality_columns(block, q, np.empty((2, block.shape[1])), out)
+    out = np.empty((1, criteria.N_NORMALITY))
+    criteria.normality_columns(block, q, np.empty((2, block.shape[1])), out)
     return out[0]
 
 
@@ -97,5 +97,5 @@ def test_moments_about_a_mean_that_is_rounded():
 
 @pytest.mark.parametrize("x", [[math.nan], [1.0], [2.0, 2.0, 2.0], [1.0, 2.0, math.inf], [-math.inf, 1.0, 2.0]])
 def test_no_moments(x):
-    assert np.isnan(figures(x)[: normality.COUNT]).all()
-    assert figures(x)[normality.COUNT] == np.count_nonzero(~np.isnan(x))
+    assert np.isnan(figures(x)[: criteria.COUNT]).all()
+    assert figures(x)[criteria.COUNT] == np.count_nonzero(~np.isnan(x))

@@ -12,11 +12,22 @@ import pytest
 
 from powerkern import Route, Status
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import mle
-from powerkern.kernels import one_pass_sums as ps
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
+from powerkern.kernels.likelihood import mle
+from powerkern.kernels.likelihood import one_pass_sums as ps
+from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.likelihood.one_pass import MIN_EFFECTIVE, ONE_PASS_MIN, SAMPLE_STRIDE
+from powerkern.kernels.likelihood.scratch import (
+    CHUNK,
+    DONE,
+    EXPONENT,
+    OF_POWERS,
+    OVER,
+    SAMPLE,
+    SIGN_OF_LOGS,
+    SIZE,
+    new_work,
+)
+from powerkern.kernels.likelihood.scratch import LEFT as CHUNKS_LEFT
 from powerkern.kernels.results import (
     CURVATURE,
     LEFT,
@@ -33,8 +44,7 @@ from powerkern.kernels.results import (
     X_MAX,
     X_MIN,
 )
-from powerkern.kernels.scratch import CHUNK, DONE, EXPONENT, OF_POWERS, OVER, SAMPLE, SIGN_OF_LOGS, SIZE, new_work
-from powerkern.kernels.scratch import LEFT as CHUNKS_LEFT
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 EPS = np.finfo(float).eps
 

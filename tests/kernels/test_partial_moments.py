@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern._engine.by_column import partial_moments_matrix
-from powerkern.kernels import likelihood as lk
-from powerkern.kernels import partial_moments
-from powerkern.kernels.family import FAMILIES, YEO_JOHNSON
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
+from powerkern.kernels.transforms.family import FAMILIES, YEO_JOHNSON
 
 RNG = np.random.default_rng(0)
 NORMAL = RNG.normal(size=48)

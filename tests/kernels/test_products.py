@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from powerkern._engine import products as engine
-from powerkern.kernels import products
+from powerkern.kernels.multivariate import products
 
 
 @pytest.mark.parametrize(("p", "q", "n"), [(1, 1, 1), (3, 2, 7), (4, 2, 40), (9, 5, products.BLOCK + 3), (21, 17, 30)])

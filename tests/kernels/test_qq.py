@@ -15,7 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import ndtri
 
 from powerkern._jit import COLUMN, entry
-from powerkern.kernels import bisquare_objective, qq
+from powerkern.kernels import bisquare_objective
+from powerkern.kernels.robust import qq
 
 
 @entry((COLUMN,))

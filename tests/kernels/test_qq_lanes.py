@@ -9,11 +9,19 @@ import oracles
 import pytest
 
 from powerkern._jit import COLUMN, INTEGER, LANES, REAL, entry, load, store
-from powerkern.kernels.counts import COUNTS_WORK, counts_of, new_counts_work, position_at, position_from_above
-from powerkern.kernels.huber import CELLWISE_BETA, one_step_of
-from powerkern.kernels.qq import CLOSE, PAPER, C, normal_nodes, weighted_bisquare_of
-from powerkern.kernels.qq_lanes import plain_mad, qq_objectives
-from powerkern.kernels.rectified import BOTH, NOT_RECTIFIED, QUARTILES, ROOM, SortedColumn, rank_of, transform_sorted
+from powerkern.kernels.robust.huber import CELLWISE_BETA, one_step_of
+from powerkern.kernels.robust.qq import CLOSE, PAPER, C, normal_nodes, weighted_bisquare_of
+from powerkern.kernels.robust.qq_lanes import plain_mad, qq_objectives
+from powerkern.kernels.robust.weights import COUNTS_WORK, counts_of, new_counts_work, position_at, position_from_above
+from powerkern.kernels.transforms.rectified import (
+    BOTH,
+    NOT_RECTIFIED,
+    QUARTILES,
+    ROOM,
+    SortedColumn,
+    rank_of,
+    transform_sorted,
+)
 
 LMBDAS = np.array([-4.0, -1.3, 0.0, 0.4, 1.0, 1.7, 2.0, 6.0])
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from powerkern._jit import COLUMN, COLUMN32, INTEGER, LANES32, REAL, ROWS, ROWS32, entry
-from powerkern.kernels import qq_search
-from powerkern.kernels.qq_search import FLOOR, LMBDA, MOST_POINTS, VALUE
-from powerkern.kernels.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
+from powerkern.kernels.robust import qq_search
+from powerkern.kernels.robust.qq_search import FLOOR, LMBDA, MOST_POINTS, VALUE
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, QUARTILES, SortedColumn, rank_of
 
 RULES = {"paper": QUARTILES, "none": NOT_RECTIFIED}
 residuals = st.lists(st.tuples(st.floats(-3.0, 3.0), st.floats(-3.0, 3.0)), min_size=1, max_size=30)

@@ -20,7 +20,7 @@ from powerkern.kernels import (
     rectified_boxcox,
     rectified_yeojohnson,
 )
-from powerkern.kernels import rectified as rect
+from powerkern.kernels.transforms import rectified as rect
 
 FORWARD = {"box-cox": rectified_boxcox, "yeo-johnson": rectified_yeojohnson}
 INVERSE = {"box-cox": inv_rectified_boxcox, "yeo-johnson": inv_rectified_yeojohnson}

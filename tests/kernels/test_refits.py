@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from powerkern import Status
-from powerkern._estimators import ESTIMATORS
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._jit import INTEGER, JIT_DISABLED, ROWS, entry, numbers_of
-from powerkern.kernels import refits, robust, robust_search
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import LEFT, LMBDA0, N_EVAL, N_KEPT, N_RESULTS, OBJECTIVE, ROUTE, STATUS
+from powerkern.kernels.robust import fit as robust
+from powerkern.kernels.robust import reweighting, search
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 families = pytest.mark.parametrize("family", CODES)
@@ -25,7 +26,7 @@ OPTIONS = [
 ]
 
 
-@entry((ROWS, INTEGER, numbers_of(robust_search.Options), robust._ROBUST_WORK, ROWS))
+@entry((ROWS, INTEGER, numbers_of(search.Options), robust._ROBUST_WORK, ROWS))
 def one_by_one(columns, family, options, work, out):
     each = robust._borrowed(work)
     for j in range(columns.shape[0]):
@@ -35,7 +36,7 @@ def one_by_one(columns, family, options, work, out):
 def rows(fit, columns, family, estimator="rewml", **options):
     asked = ESTIMATORS[estimator](**options).options
     out = np.full((len(columns), N_RESULTS), np.nan)
-    fit(np.ascontiguousarray(columns), CODES[family], asked, robust_search.new_robust_work(columns.shape[1]), out)
+    fit(np.ascontiguousarray(columns), CODES[family], asked, search.new_robust_work(columns.shape[1]), out)
     return out
 
 
@@ -79,15 +80,15 @@ def test_a_result_depends_on_its_own_column_only(family):
 def refitted(columns, lmbda0, family=YEO_JOHNSON):
     """What lanes make of prestandardised columns from given starts."""
     options, n = ESTIMATORS["rewml"](prestandardize="none").options, columns.shape[1]
-    work = robust_search.new_robust_work(n)
+    work = search.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
         _, every = robust._prepared(x, None, family, options, work)
-        found = robust_search.Start(start, 0, 0, True, 0.0)
+        found = search.Start(start, 0, 0, True, 0.0)
         robust._put_aside(every.column, robust._Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.eight)
-    lower, upper = robust_search.change_ranks(None, n, options)
-    shape, scores = refits.Shape(n, lower, upper, 2.0), work.scores[:n]
-    refits.refit(work.eight, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True)
-    return work.eight.fields[refits.FITTED] > 0.0
+    lower, upper = search.change_ranks(None, n, options)
+    shape, scores = reweighting.Shape(n, lower, upper, 2.0), work.scores[:n]
+    reweighting.refit(work.eight, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True)
+    return work.eight.fields[reweighting.FITTED] > 0.0
 
 
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")

@@ -7,10 +7,10 @@ import oracles
 import pytest
 
 from powerkern._status import Status
-from powerkern.kernels import regression, residual_likelihood
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
-from powerkern.kernels.response import BAD_RANK
+from powerkern.kernels.regression import fit, likelihood
+from powerkern.kernels.regression.response import BAD_RANK
 from powerkern.kernels.results import CURVATURE, LMBDA, N_RESULTS, NLL, STATUS
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 NO_WEIGHTS = np.empty(0)
 
@@ -23,22 +23,22 @@ def design(X, root=NO_WEIGHTS, sample=0):
     if sample:
         at = np.arange(sample) * (len(X) // sample)
         some = np.ascontiguousarray(np.linalg.qr(rows[at])[0].T), root[at] if root.size else root
-    return residual_likelihood.Design(basis, root, *some, 1.0)
+    return likelihood.Design(basis, root, *some, 1.0)
 
 
 def regress(y, X, family=BOX_COX, lmbda=np.nan, root=NO_WEIGHTS, sample=0):
     """A row of results, ends of the scan, coefficients on the basis."""
     one = design(X, root, sample)
     out, extra = np.empty((1, N_RESULTS)), np.empty((1, 2 + X.shape[1]))
-    work = residual_likelihood.new_regression_work(one)
-    regression.regress_columns(y[None].copy(), one, family, np.array([lmbda]), work, out, extra)
+    work = likelihood.new_regression_work(one)
+    fit.regress_columns(y[None].copy(), one, family, np.array([lmbda]), work, out, extra)
     return out[0], extra[0]
 
 
 def profile(y, X, lmbdas, family=BOX_COX):
     one, out = design(X), np.empty((1, len(lmbdas)))
-    work = residual_likelihood.new_regression_work(one)
-    regression.profile_columns(y[None].copy(), one, family, np.array([lmbdas], dtype=np.float64), work, out)
+    work = likelihood.new_regression_work(one)
+    fit.profile_columns(y[None].copy(), one, family, np.array([lmbdas], dtype=np.float64), work, out)
     return out[0]
 
 
@@ -112,7 +112,7 @@ def test_interval():
     y = rng.lognormal(size=25)
     row, _ = regress(y, X)
     one, ends = design(X), np.empty((1, 2))
-    work = residual_likelihood.new_regression_work(one)
-    regression.interval_columns(y[None].copy(), one, BOX_COX, np.array([[row[LMBDA], 0.1]]), work, ends)
+    work = likelihood.new_regression_work(one)
+    fit.interval_columns(y[None].copy(), one, BOX_COX, np.array([[row[LMBDA], 0.1]]), work, ends)
     np.testing.assert_allclose(profile(y, X, ends[0]) - row[NLL], 0.1, rtol=1e-9)
     assert ends[0, 0] < row[LMBDA] < ends[0, 1]

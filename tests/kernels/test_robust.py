@@ -10,10 +10,8 @@ import oracles
 import pytest
 
 from powerkern import Status
-from powerkern._estimators import ESTIMATORS
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._jit import COLUMN, ROWS, entry
-from powerkern.kernels import huber, order_statistics, robust, robust_search
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -28,6 +26,8 @@ from powerkern.kernels.results import (
     SCALE,
     STATUS,
 )
+from powerkern.kernels.robust import fit, huber, order_statistics, search
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
 families = pytest.mark.parametrize("family", CODES)
@@ -41,10 +41,10 @@ def one_step(y, table):
 def fitted(x, family, estimator="rewml", **options):
     """The row of results of one column, sorted, NaN last."""
     x = np.sort(np.asarray(x, dtype=float))[None, :]
-    work = robust_search.new_robust_work(x.size)
+    work = search.new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
     asked = ESTIMATORS[estimator](**options).options
-    robust.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
+    fit.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
     return out[0]
 
 
@@ -73,7 +73,7 @@ def test_reweighting_is_as_defined(family, estimator, options):
 
 @families
 def test_longer_columns_are_searched_on_a_sample_first(family):
-    x = sample(family, n=robust_search.ALL + 88, seed=3)
+    x = sample(family, n=search.ALL + 88, seed=3)
     row = fitted(x, family)
     u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
     scores = oracles.normal_scores(x.size)
@@ -115,9 +115,9 @@ def test_work_serves_columns_of_any_length():
     columns = np.full((4, 31), np.nan)
     for row, x in zip(columns, xs, strict=True):
         row[: x.size] = np.sort(x)
-    work = robust_search.new_robust_work(31)
+    work = search.new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
-    robust.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().options, work, out)
+    fit.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().options, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
 
@@ -176,7 +176,7 @@ def test_the_path_of_r_is_brents_from_end_to_end(family):
     def objective(lmbda):
         return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
 
-    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, robust_search.CELLWISE_XTOL), key=objective)
+    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, search.CELLWISE_XTOL), key=objective)
     assert fitted(x, family, convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
 
 
@@ -205,7 +205,7 @@ def test_number_of_steps(n_reweight):
 def test_long_columns_of_few_values(family, estimator):
     """The sample of order statistics says little of where the minimum is."""
     rng = np.random.default_rng(1)
-    x = rng.poisson(6.0, robust_search.ALL + 40) + 1.0
+    x = rng.poisson(6.0, search.ALL + 40) + 1.0
     row = fitted(x, family, estimator)
     assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
     assert abs(row[LMBDA]) < 5.0

@@ -7,9 +7,10 @@ import pytest
 
 from powerkern import Status
 from powerkern._engine.by_column import fit_matrix
-from powerkern.kernels import columnwise, rowwise
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
 from powerkern.kernels.results import CENTER, DIVISOR, LMBDA, REF, STATUS
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms import matrix as rowwise
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 DIRECTIONS = range(4)
@@ -39,14 +40,14 @@ def fits(x, family):
 
 def by_column(family, direction, block, results):
     block, failures = block.copy(), np.zeros(len(block), dtype=np.int64)
-    columnwise.APPLY[family, direction](block, results, failures)
+    gather.APPLY[family, direction](block, results, failures)
     return block, failures
 
 
 def cases(family, direction, values):
     """Fits, and what a column of `values` and its image are turned into by the loops of `rowwise`."""
     results = fits(columns(family), family)
-    if direction in (columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED):
+    if direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED):
         values = by_column(family, direction - 1, values, results)[0]
     return results, values, *by_column(family, direction, values, results)
 
@@ -96,7 +97,7 @@ def test_references_near_the_limits_of_float64(family, farthest):
     z = np.random.default_rng(8).normal(size=(2, 40))
     x = np.exp(np.log(farthest) * 0.9 + 3.0 * z)
     x[0, 3] = farthest
-    direction = columnwise.FORWARD_STANDARDIZED
+    direction = gather.FORWARD_STANDARDIZED
     results = fits(x, family)
     results[:, LMBDA] = 1e-3 if farthest > 1.0 else -1e-3
     results[:, REF] = x.max(axis=1) if farthest > 1.0 else x.min(axis=1)
@@ -139,7 +140,7 @@ def test_part_of_a_row_and_several_rows_in_one(family, direction):
 
 
 @pytest.mark.parametrize("upright", [False, True])
-@pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.FORWARD_STANDARDIZED])
+@pytest.mark.parametrize("direction", [gather.INVERSE, gather.FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_more_columns_than_constants_are_held_of(family, direction, upright):
     results, values, expected, _ = cases(family, direction, columns(family))
@@ -156,7 +157,7 @@ def test_more_columns_than_constants_are_held_of(family, direction, upright):
 
 @pytest.mark.parametrize("gap", [0, 3])
 @pytest.mark.parametrize("height", [1, 5, 20, 63, 64])
-@pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.INVERSE_STANDARDIZED])
+@pytest.mark.parametrize("direction", [gather.INVERSE, gather.INVERSE_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_columns(family, direction, height, gap):
     """Those that lie side by side are joined, so that blocks begin and end within columns."""
@@ -187,7 +188,7 @@ def test_short_columns(family, direction, height, gap):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_values_that_are_not_side_by_side(family, shape, within, upright):
     """Short lines are joined, long ones are not; every value is looked at, and the bits are those of dense lines."""
-    direction = columnwise.FORWARD_STANDARDIZED
+    direction = gather.FORWARD_STANDARDIZED
     results, values, _, _ = cases(family, direction, columns(family, 50))
     n, p = shape
     some = np.arange(p) % len(results)
@@ -208,7 +209,7 @@ def test_values_that_are_not_side_by_side(family, shape, within, upright):
 
 
 @pytest.mark.parametrize("p", [1, 3, 100, 250, 511])
-@pytest.mark.parametrize("direction", [columnwise.INVERSE, columnwise.FORWARD_STANDARDIZED])
+@pytest.mark.parametrize("direction", [gather.INVERSE, gather.FORWARD_STANDARDIZED])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_short_rows(family, direction, p):
     """They are joined; a value that is not ordinary is found in whichever row it is."""
@@ -240,9 +241,9 @@ def test_dear_exponents(family, n, upright):
     results[:, LMBDA] = lmbdas
     values = rng.uniform(-3.0, 3.0, (lmbdas.size, n))
     values[3, n // 2] = np.nan
-    expected, _ = by_column(family, columnwise.INVERSE, values, results)
+    expected, _ = by_column(family, gather.INVERSE, values, results)
     lines = values.copy() if upright else np.ascontiguousarray(values.T)
-    _, ordinary = along(family, columnwise.INVERSE, lines, results, lines, upright)
+    _, ordinary = along(family, gather.INVERSE, lines, results, lines, upright)
     assert ordinary[abs(lmbdas) < 0.125].mean() > 0.5
     np.testing.assert_array_equal((lines if upright else lines.T)[ordinary], expected[ordinary])
 

@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from powerkern._engine.one_column import fit_vector
 from powerkern._status import Status
-from powerkern.kernels import mle, sketch
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.likelihood import mle
+from powerkern.kernels.likelihood.scratch import new_scratch, new_work
+from powerkern.kernels.power_sums import fit as sketch
 from powerkern.kernels.results import (
     BAD_INFINITE,
     BAD_NOT_POSITIVE,
@@ -25,7 +26,7 @@ from powerkern.kernels.results import (
     SCALE,
     STATUS,
 )
-from powerkern.kernels.scratch import new_scratch, new_work
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 FAMILIES = [BOX_COX, YEO_JOHNSON]
 NOTHING = np.empty(0)

@@ -9,8 +9,8 @@ import pytest
 
 from powerkern._jit import JIT_DISABLED, widest_vectors
 from powerkern._jit.settings import ENTRY_OPTIONS
-from powerkern.kernels import columnwise, rowwise
-from powerkern.kernels.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms import gather, matrix
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled")
 
@@ -64,14 +64,14 @@ def vectorised(entry, width):
     return sum(operations(block, width) >= FEWEST for block in straight_loops(ir))
 
 
-@pytest.mark.parametrize("family,direction", rowwise.APPLY)
+@pytest.mark.parametrize("family,direction", matrix.APPLY)
 def test_loops_of_float64(family, direction, width):
-    expected = CONSTANTS + TRANSFORM * (2 if direction == columnwise.INVERSE else 1)
-    assert vectorised(rowwise.APPLY[family, direction], width) >= expected
+    expected = CONSTANTS + TRANSFORM * (2 if direction == gather.INVERSE else 1)
+    assert vectorised(matrix.APPLY[family, direction], width) >= expected
 
 
-@pytest.mark.parametrize("family,direction", rowwise.APPLY_SINGLE)
+@pytest.mark.parametrize("family,direction", matrix.APPLY_SINGLE)
 def test_loops_of_float32(family, direction, width):
     """They compute in float64."""
     expected = CONSTANTS_SINGLE[family] + TRANSFORM
-    assert vectorised(rowwise.APPLY_SINGLE[family, direction], width) >= expected
+    assert vectorised(matrix.APPLY_SINGLE[family, direction], width) >= expected

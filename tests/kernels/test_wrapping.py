@@ -8,7 +8,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from powerkern.kernels import wrapping
+from powerkern.kernels.multivariate import wrapping
 
 Q1, Q2 = 1.5407929040915893, 0.8622730874290818
 CONSTANTS = np.array([1.5, 4.0, Q1, Q2])

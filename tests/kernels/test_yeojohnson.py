@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from scipy import special
 
 from powerkern._jit import JIT_DISABLED
-from powerkern.kernels import columnwise
-from powerkern.kernels import yeojohnson as yj
-from powerkern.kernels.family import YEO_JOHNSON
 from powerkern.kernels.results import DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, N_RESULTS, REF, SLOPE
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms import yeojohnson as yj
+from powerkern.kernels.transforms.family import YEO_JOHNSON
 
 #: points per kind, sign and lambda
 N = 2 if JIT_DISABLED else 8
@@ -55,14 +55,14 @@ def by_column(direction):
         fit[0, [LMBDA, REF, SLOPE, INTERCEPT, LOG_FACTOR]] = lmbda, ref, a, b, log_factor
         fit[0, DIVISOR] = 1.0
         block = np.array([x])
-        columnwise.APPLY[YEO_JOHNSON, direction](block, fit, np.zeros(1, np.int64))
+        gather.APPLY[YEO_JOHNSON, direction](block, fit, np.zeros(1, np.int64))
         out[:] = block[0]
 
     return loop
 
 
-yeojohnson_standardized = by_column(columnwise.FORWARD_STANDARDIZED)
-yeojohnson_unstandardized = by_column(columnwise.INVERSE_STANDARDIZED)
+yeojohnson_standardized = by_column(gather.FORWARD_STANDARDIZED)
+yeojohnson_unstandardized = by_column(gather.INVERSE_STANDARDIZED)
 
 
 def numbers(lmbda):

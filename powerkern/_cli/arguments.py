@@ -1,0 +1,180 @@
+"""Arguments that commands share, and their types."""
+
+from __future__ import annotations
+
+import argparse
+import codecs
+import csv
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from powerkern._cli.output import complain
+from powerkern._input.tables import TextFormat
+
+FAMILIES = ("yeo-johnson", "box-cox")
+_KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
+
+
+#: Options whose values may begin with a minus.
+_SIGNED = ("--missing", "--shift", "--bounds")
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that complains in one line, and takes values like "-999,?"."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse does, which would take "-999,?" for another option."""
+        return super().parse_known_args(_joined(sys.argv[1:] if args is None else args), namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong, and leave."""
+        complain(f"{self.prog}: {message} (see {self.prog} --help)")
+        self.exit(2)
+
+
+def _joined(words: Sequence[str]) -> list[str]:
+    """Words, in which an option and its value that begins with a minus are one."""
+    joined: list[str] = []
+    for word in words:
+        if joined and joined[-1] in _SIGNED and word.startswith("-") and not word.startswith("--"):
+            joined[-1] += f"={word}"
+        else:
+            joined.append(word)
+    return joined
+
+
+class Commands:
+    """The commands of a parser, each with its examples."""
+
+    def __init__(self, parser: argparse.ArgumentParser) -> None:
+        self._parsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add_parser(self, name: str, examples: str, help: str) -> argparse.ArgumentParser:
+        """A command, described by its help, with examples at the end."""
+        return self._parsers.add_parser(
+            name,
+            help=help,
+            description=f"{help[0].upper()}{help[1:]}.",
+            epilog="examples:\n  " + examples.replace("\n", "\n  "),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+
+def add_fit(parser: argparse.ArgumentParser) -> None:
+    """The table to fit, and how."""
+    parser.add_argument("data", type=Path, help=_KINDS)
+    parser.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
+    parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
+    parser.add_argument(
+        "--criterion",
+        choices=("likelihood", "ppcc", "pearson"),
+        default="likelihood",
+        help="by which --family best chooses (default: %(default)s)",
+    )
+    parser.add_argument("--estimator", default="mle", help="default: %(default)s")
+    parser.add_argument(
+        "--no-standardize", action="store_true", help="do not standardize to mean 0 and standard deviation 1"
+    )
+    parser.add_argument(
+        "--shift",
+        type=numbers,
+        default=0.0,
+        metavar="C[,C...]",
+        help="of Box-Cox: what is added to all columns, or to each (default: 0)",
+    )
+    parser.add_argument("--ymax", type=float, help="bound lambda so that no transformed value exceeds this")
+    parser.add_argument(
+        "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"
+    )
+    parser.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
+    add_text(parser)
+    add_common(parser)
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """Threads and the kind of output."""
+    parser.add_argument(
+        "-j", "--jobs", "--n-threads", dest="n_threads", type=positive, metavar="N", help="threads (default: all cores)"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON for programs in place of the table")
+
+
+def add_data(parser: argparse.ArgumentParser) -> None:
+    """The table to read."""
+    parser.add_argument("data", type=Path, help=_KINDS)
+
+
+def add_text(parser: argparse.ArgumentParser) -> None:
+    """How text tables are written."""
+    text = parser.add_argument_group("text tables")
+    text.add_argument(
+        "--delimiter", type=delimiter, metavar="C", help="one character, tab or space (default: found; tab for .tsv)"
+    )
+    text.add_argument("--decimal", choices=(".", ","), default=".", help="decimal sign (default: a point)")
+    text.add_argument(
+        "--missing", type=cells, default=(), metavar="A,B,...", help="cells that are missing, beside empty ones and NA"
+    )
+    text.add_argument("--comment", metavar="TEXT", help="how lines begin that are skipped")
+    text.add_argument("--encoding", type=encoding, help="default: by the byte-order mark, or UTF-8")
+    text.add_argument("--no-header", action="store_true", help="the first line holds data; columns go by position")
+
+
+def text_format(args: argparse.Namespace) -> TextFormat:
+    """How text tables are written, from the arguments."""
+    return TextFormat(
+        args.delimiter, args.decimal, args.missing, args.comment or None, args.encoding, not args.no_header
+    )
+
+
+# --- types --------------------------------------------------------------------------------------------
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive whole number")
+    return int(text)
+
+
+def level(text: str) -> float:
+    level = numbers(text)
+    if isinstance(level, list) or not 0.0 < level < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1")
+    return level
+
+
+def numbers(text: str) -> float | list[float]:
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number, nor numbers with commas between them") from None
+    return numbers if len(numbers) > 1 else numbers[0]
+
+
+def bounds(text: str) -> tuple[float | None, float | None]:
+    try:
+        low, high = [float(part) if part.strip() else None for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not two numbers with a comma between them") from None
+    return low, high
+
+
+def delimiter(text: str) -> str:
+    text = {r"\t": "\t", "tab": "\t", "space": " "}.get(text, text)
+    if len(text) != 1 or text in '"\r\n':
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character")
+    return text
+
+
+def cells(text: str) -> tuple[str, ...]:
+    """Cells with commas between them, quoted where they hold commas."""
+    return tuple(next(csv.reader([text]), []))
+
+
+def encoding(text: str) -> str:
+    """An encoding that Python knows."""
+    try:
+        return codecs.lookup(text).name
+    except LookupError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no encoding that Python knows") from None

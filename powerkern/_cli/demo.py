@@ -1,0 +1,203 @@
+"""``powerkern demo``: simulated data with known lambdas."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+import powerkern as pk
+from powerkern._cli.arguments import FAMILIES, Commands, add_common, positive
+from powerkern._cli.output import print_json, print_table, write_text
+from powerkern._engine.threads import default_threads
+from powerkern._input.tables import sentences
+
+_EXAMPLES = """\
+powerkern demo
+powerkern demo --rows 1000 --columns 10000 --jobs 1 --save simulated"""
+
+
+def add(commands: Commands) -> None:
+    """Its arguments."""
+    demo = commands.add_parser("demo", _EXAMPLES, "fit simulated data with known lambdas; show error and speed")
+    demo.set_defaults(run=run)
+    demo.add_argument("--rows", type=_rows, default=20_000, help="rows to simulate (default: %(default)s)")
+    demo.add_argument("--columns", type=positive, default=500, help="columns to simulate (default: %(default)s)")
+    demo.add_argument("--seed", type=int, default=1, help="seed of the simulation (default: %(default)s)")
+    demo.add_argument("--save", type=Path, metavar="FOLDER", help="write the simulated matrices and their fits there")
+    add_common(demo)
+
+
+def _rows(text: str) -> int:
+    """A number of rows from which peers find a lambda, too."""
+    n = positive(text)
+    if n < _FEWEST_ROWS:
+        raise argparse.ArgumentTypeError(f"{text!r} is too few: take {_FEWEST_ROWS} rows or more")
+    return n
+
+
+_FEWEST_ROWS = 10
+_PEER_COLUMNS = 3
+_REPEATS = 3
+
+
+class _Figures(NamedTuple):
+    """What the demo finds out about one family."""
+
+    family: str
+    #: Root mean square of (estimate - truth) / standard error; 1 for an efficient estimator.
+    rms_error: float
+    #: Fraction of columns whose true lambda lies within 1.96 standard errors of the estimate.
+    coverage: float
+    fit_seconds: float
+    ns_per_value: float
+    transform_ns_per_value: float
+    inverse_ns_per_value: float
+    #: Largest error of inverse(transform(x)), relative to 1 + |x|.
+    round_trip_error: float
+    #: Nanoseconds per value by peer.
+    peers: dict[str, float]
+
+
+def run(args: argparse.Namespace) -> None:
+    if args.save:
+        with sentences("write", args.save):
+            args.save.mkdir(parents=True, exist_ok=True)
+    say = (lambda *_: None) if args.json else print
+    n_threads = args.n_threads or default_threads()
+    say(f"powerkern {pk.__version__}: {args.rows:,} x {args.columns:,} simulated values each, {n_threads} threads")
+    started = time.perf_counter()
+    _warm_up(args)
+    say(f"compiled, or loaded from the cache, in {time.perf_counter() - started:.1f} s\n")
+    figures = [_demo(family, args) for family in ("box-cox", "yeo-johnson")]
+    if args.json:
+        print_json(
+            {
+                "rows": args.rows,
+                "columns": args.columns,
+                "n_threads": n_threads,
+                "families": [f._asdict() for f in figures],
+            }
+        )
+        return
+    print_table(["", *(f.family for f in figures)], _demo_rows(figures), left={0})
+    measured = min(_PEER_COLUMNS, args.columns)
+    print(
+        f"\nTimes are the best of {_REPEATS} runs. Peers run on one core and are measured on {measured} of the columns."
+    )
+    if args.save:
+        print(f"Saved in {args.save}: box-cox.npy, box-cox.json, yeo-johnson.npy, yeo-johnson.json.")
+
+
+def _demo_rows(figures: Sequence[_Figures]) -> list[list[str]]:
+    def row(label: str, cell: Callable[[_Figures], str]) -> list[str]:
+        return [label, *map(cell, figures)]
+
+    return [
+        row("error of lambda, rms, in standard errors (1 is exact)", lambda f: f"{f.rms_error:.2f}"),
+        row("true lambda within 1.96 standard errors (95 % is exact)", lambda f: f"{f.coverage:.1%}"),
+        row("error of inverse(transform(x)), relative", lambda f: f"{f.round_trip_error:.0e}"),
+        row("fit, seconds", lambda f: f"{f.fit_seconds:.3f}"),
+        row("fit, million values/s", lambda f: f"{1e3 / f.ns_per_value:,.1f}"),
+        row("fit, ns/value", lambda f: f"{f.ns_per_value:.2f}"),
+        *(
+            row(f"  {peer}", lambda f: f"{f.peers[peer]:,.0f} (x {f.peers[peer] / f.ns_per_value:,.0f})")  # noqa: B023 - called at once
+            for peer in figures[0].peers
+        ),
+        row("transform, ns/value", lambda f: f"{f.transform_ns_per_value:.2f}"),
+        row("inverse, ns/value", lambda f: f"{f.inverse_ns_per_value:.2f}"),
+    ]
+
+
+def _warm_up(args: argparse.Namespace) -> None:
+    """Compile everything that is timed later."""
+    for family in FAMILIES:
+        x = _simulate(family, np.ones(2), 50, np.random.default_rng(0))
+        fit = pk.fit(x, family=family, n_threads=args.n_threads)
+        fit.inverse_transform(fit.transform(x))
+
+
+def _demo(family: str, args: argparse.Namespace) -> _Figures:
+    rng = np.random.default_rng([args.seed, FAMILIES.index(family)])
+    # Yeo-Johnson reaches every real number, so that the truth can be exactly normal, for 0 <= lambda <= 2
+    truth = rng.uniform(*((-1, 1) if family == "box-cox" else (0, 2)), args.columns)
+    x = _simulate(family, truth, args.rows, rng)
+    seconds, fit = _best(lambda: pk.fit(x, family=family, n_threads=args.n_threads))
+    transform_seconds, z = _best(lambda: fit.transform(x, n_threads=args.n_threads))
+    inverse_seconds, back = _best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
+    error = (fit.lmbda - truth) * np.sqrt(fit.information)
+    if args.save:
+        with sentences("write", args.save / f"{family}.npy"):
+            np.save(args.save / f"{family}.npy", x)
+        write_text(args.save / f"{family}.json", fit.to_json() + "\n")
+    per_value = 1e9 / x.size
+    return _Figures(
+        family=family,
+        rms_error=math.sqrt(np.mean(error**2)),
+        coverage=float(np.mean(np.abs(error) < 1.959964)),
+        fit_seconds=seconds,
+        ns_per_value=seconds * per_value,
+        transform_ns_per_value=transform_seconds * per_value,
+        inverse_ns_per_value=inverse_seconds * per_value,
+        round_trip_error=float(np.max(np.abs(back - x) / (1 + np.abs(x)))),
+        peers=_peers(family, np.ascontiguousarray(x[:, :_PEER_COLUMNS])),
+    )
+
+
+def _simulate(family: str, lmbda: NDArray[np.float64], rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A (rows, p) matrix whose column j is exactly normal after the transform with lmbda[j]."""
+    z = rng.standard_normal((rows, lmbda.size))
+    if family == "box-cox":  # unchanged by scale: lambda y > -1 is what the spread of 0.15 is for
+        x: NDArray[np.float64] = np.exp(rng.uniform(-3, 7, lmbda.size) + np.log1p(lmbda * (0.15 * z)) / lmbda)
+        return x
+    y = z + rng.uniform(-1, 1, lmbda.size)
+    exponent = np.where(y >= 0, lmbda, 2 - lmbda)
+    x = np.copysign(np.expm1(np.log1p(exponent * np.abs(y)) / exponent), y)
+    return x
+
+
+def _best(work: Callable[[], Any]) -> tuple[float, Any]:
+    """The shortest of a few runs, in seconds, and the last result."""
+    seconds = math.inf
+    for _ in range(_REPEATS):
+        started = time.perf_counter()
+        result = work()
+        seconds = min(seconds, time.perf_counter() - started)
+    return seconds, result
+
+
+def _peers(family: str, x: NDArray[np.float64]) -> dict[str, float]:
+    """Nanoseconds a value that the installed peers take to find lambda."""
+    figures = {}
+    for package, peer in (("scipy", _fit_scipy), ("scikit-learn", _fit_sklearn)):
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        peer(family, x[:100])  # its imports are not what is timed
+        seconds, _ = _best(lambda: peer(family, x))  # noqa: B023 - called at once
+        figures[f"{package} {version}"] = seconds * 1e9 / x.size
+    return figures
+
+
+def _fit_scipy(family: str, x: NDArray[np.float64]) -> None:
+    from scipy import stats
+
+    for column in np.ascontiguousarray(x.T):
+        if family == "box-cox":
+            stats.boxcox_normmax(column, method="mle")
+        else:
+            stats.yeojohnson_normmax(column)
+
+
+def _fit_sklearn(family: str, x: NDArray[np.float64]) -> None:
+    from sklearn.preprocessing import PowerTransformer
+
+    PowerTransformer(family, standardize=False).fit(x)

@@ -1,0 +1,291 @@
+"""``powerkern fit`` and ``powerkern summary``."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+import powerkern as pk
+from powerkern._cli.arguments import Commands, add_fit, level, text_format
+from powerkern._cli.output import finite, print_json, print_table, short, write_text
+from powerkern._cli.reading import blamed, by_name, called
+from powerkern._estimators.estimators import needs_order
+from powerkern._input import tables
+from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
+from powerkern._typing import FloatArray
+from powerkern.sketch import Pass, fit_with
+from powerkern.sketch.chunks import in_turn
+from powerkern.sketch.passes import S
+
+#: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
+LARGE, _MOST_COLUMNS = 64_000_000, 500
+
+#: Rows of these that `summary` looks at to say how normal columns are.
+_ROWS_DRAWN = 20_000
+
+#: All of a table, or what it holds.
+T = TypeVar("T", bound=Table | Survey)
+
+_FIT_EXAMPLES = """\
+powerkern fit data.csv -o fit.json
+powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml
+powerkern fit survey.parquet --weights households
+powerkern fit export.csv --decimal , --missing "-999,?" --json
+xzcat data.csv.xz | powerkern fit -"""
+_SUMMARY_EXAMPLES = """\
+powerkern summary data.csv --family box-cox --level 0.9"""
+
+
+def add(commands: Commands) -> None:
+    """Their arguments."""
+    fit = commands.add_parser("fit", _FIT_EXAMPLES, "fit the numeric columns of a table")
+    fit.set_defaults(run=run_fit)
+    fit.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FIT.json",
+        help="where to write the fit (-: standard output, and no table)",
+    )
+    _add_weights(fit)
+    add_fit(fit)
+    summary = commands.add_parser(
+        "summary", _SUMMARY_EXAMPLES, "fit a table; show intervals, tests and how normal its columns become"
+    )
+    summary.set_defaults(run=run_summary)
+    summary.add_argument("--level", type=level, default=0.95, help="of the intervals (default: %(default)s)")
+    _add_weights(summary)
+    add_fit(summary)
+
+
+def _add_weights(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--weights", metavar="NAME", help="the column that holds the weights of the rows; it is not fitted"
+    )
+
+
+def run_fit(args: argparse.Namespace) -> None:
+    tables.check_folder(args.output)
+    to_output = str(args.output) == "-"
+    if args.json and to_output:
+        raise BadInput("--json and -o - both ask for standard output: name a file with -o")
+    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+    if to_output:
+        print(fit.to_json())
+        return
+    if args.output:
+        write_text(args.output, fit.to_json() + "\n")
+    records = _records(fit, table)
+    if args.json:
+        print_json(
+            {
+                "rows": table.n_rows,
+                "family": fit.family,
+                "estimator": args.estimator,
+                "columns": records,
+                **_left_out(table),
+            }
+        )
+        return
+    _print_fit(records)
+    _print_left_out(args, table)
+
+
+def run_summary(args: argparse.Namespace) -> None:
+    options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
+    fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
+    if isinstance(table, Survey):
+        options["sample"], options["sample_weight"] = _drawn(args)
+    summary = fit.summary(**options)
+    summary.names = np.array(table.layout.matrix_names)
+    if args.json:
+        entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
+        columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
+        about = {"rows": table.n_rows, "family": fit.family, "estimator": args.estimator, "level": args.level}
+        print_json({**about, "columns": columns, **_left_out(table)})
+        return
+    print(summary.to_text(None))
+    _print_left_out(args, table)
+
+
+def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
+    """The table that was asked for, or its columns, and their fit."""
+    found = _found(args, tables.read)
+    matrix, weight = _split(args, found.layout, found.block)
+    table = replace(found, layout=found.layout.less(args.weights), block=found.block._replace(matrix=matrix))
+    layout = table.layout
+    with blamed(args.data, layout, table.block):
+        fit = pk.fit(
+            table.matrix,
+            family=args.family,
+            estimator=args.estimator,
+            standardize=not args.no_standardize,
+            sample_weight=weight,
+            shift=args.shift,
+            ymax=args.ymax,
+            bounds=args.bounds,
+            criterion=args.criterion,
+            n_threads=args.n_threads,
+            progress=args.progress,
+            column_names=layout.matrix_names if layout.named else None,
+        )
+    return fit, table
+
+
+def _in_blocks(args: argparse.Namespace) -> bool:
+    """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
+    return not needs_order(args.estimator) and tables.is_longer(args.data, LARGE)
+
+
+def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
+    """What the table holds, and the fit of its columns, from summaries of its blocks, as `fit_chunks` makes it."""
+    found = _found(args, tables.survey)
+    table = replace(found, layout=found.layout.less(args.weights))
+    layout = table.layout
+    if len(found.layout.positions) > _MOST_COLUMNS:
+        return fitted(args)
+
+    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
+        with _blocks(args, found.layout) as blocks:
+            chunks = ((blamed(args.data, layout, block), _split(args, found.layout, block)) for block in blocks)
+            return in_turn(function, merge, chunks)
+
+    nothing = Block(np.empty((0, len(layout.positions))), {})
+    with blamed(args.data, layout, nothing):
+        fit = fit_with(
+            map_reduce,
+            args.family,
+            args.estimator,
+            shift=args.shift,
+            column_names=layout.matrix_names if layout.named else None,
+            standardize=not args.no_standardize,
+            ymax=args.ymax,
+            bounds=args.bounds,
+            criterion=args.criterion,
+            n_threads=args.n_threads,
+            task_threads=args.n_threads,
+            progress=args.progress,
+        )
+    return fit, table
+
+
+@contextmanager
+def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Iterator[Block]]:
+    """The table from the start, a block of rows at a time."""
+    with tables.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
+        yield blocks
+
+
+def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
+    """Rows of the table drawn at random, of the same table always the same, and their weights."""
+    layout = _found(args, tables.survey).layout
+    rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
+    with _blocks(args, layout) as blocks:
+        for block in blocks:
+            keys = np.append(keys, rng.random(len(block.matrix)))
+            rows = np.concatenate([rows, block.matrix])
+            chosen = np.sort(np.argsort(keys)[:_ROWS_DRAWN])
+            keys, rows = keys[chosen], rows[chosen]
+    return _split(args, layout, Block(rows, {}))
+
+
+def _found(args: argparse.Namespace, read: Callable[[Path, Choice, TextFormat], T]) -> T:
+    """What `read` finds in the columns that were asked for, and in that of the weights."""
+
+    def of(names: Sequence[str] | None) -> T:
+        return read(args.data, by_name(names, args.data), text_format(args))
+
+    asked = _wanted(args)
+    if args.weights is None:
+        return of(asked)
+    if asked is None:
+        found = of(None)
+        names = found.layout.matrix_names
+        return found if args.weights in names else of([*names, args.weights])
+    return of([*(name for name in asked if name != args.weights), args.weights])
+
+
+def _split(args: argparse.Namespace, layout: Layout, block: Block) -> tuple[FloatArray, FloatArray | None]:
+    """The numbers of a block, and the weights of its rows, which are a column of the layout."""
+    if args.weights is None:
+        return block.matrix, None
+    at = layout.matrix_names.index(args.weights)
+    weight = block.matrix[:, at].astype(np.float64)
+    wrong = np.flatnonzero(~((weight >= 0.0) & (weight < np.inf)))
+    if wrong.size:
+        place = layout.place(block, at, int(wrong[0]))
+        raise BadInput(
+            f"{called(args.data)}, {place}: the weight is {weight[wrong[0]]}; weights must be finite and not negative"
+        )
+    return np.delete(block.matrix, at, axis=1), weight
+
+
+def _wanted(args: argparse.Namespace) -> list[str] | None:
+    """The columns that were asked for, each once."""
+    return list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
+
+
+def _print_left_out(args: argparse.Namespace, table: Table | Survey) -> None:
+    if args.columns is not None:
+        return
+    plain = [name for name in table.layout.other_names if name not in table.odd]
+    if plain:
+        print(f"\nleft out, not numeric: {', '.join(plain)}")
+    for name, reason in table.odd.items():
+        print(f"left out, {reason}: {name!r}" if reason == NAMES_ROWS else f"left out: {name!r}, {reason}")
+
+
+def _print_fit(records: Sequence[dict[str, Any]]) -> None:
+    """A line for each column, with shift, center and divisor, and the error of lambda, where there are any."""
+    cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "column": lambda r: str(r["column"]),
+        "family": lambda r: str(r["family"]),
+        "shift": lambda r: short(r["shift"]),
+        "center": lambda r: short(r["center"]),
+        "divisor": lambda r: short(r["divisor"]),
+        "lambda": lambda r: short(r["lmbda"]),
+        "lmbda_error": lambda r: short(r["lmbda_error"]),
+        "mean": lambda r: short(r["loc"], r["log_factor"]),
+        "sd": lambda r: short(r["scale"], r["log_factor"]),
+        "n": lambda r: str(r["n_obs"]),
+        "status": lambda r: str(r["status"]),
+    }
+    if not any(r["shift"] for r in records):
+        del cells["shift"]
+    if all(r["lmbda_error"] == 0.0 for r in records):
+        del cells["lmbda_error"]
+    if all(r["family"] == "box-cox" or (r["center"], r["divisor"]) == (0.0, 1.0) for r in records):
+        del cells["center"], cells["divisor"]
+    print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
+
+
+def _left_out(table: Table | Survey) -> dict[str, Any]:
+    """Columns of text that are not in the fit, and why where that may surprise."""
+    return {"left_out": [{"column": name, "reason": table.odd.get(name)} for name in table.layout.other_names]}
+
+
+def _records(fit: pk.PowerFit, table: Table | Survey) -> list[dict[str, Any]]:
+    """What is printed of each column; every attribute of the fit, a list of all columns, is taken once."""
+    columns = {
+        "column": table.layout.matrix_names,
+        "family": fit.families,
+        **{
+            name: map(finite, getattr(fit, name).tolist())
+            for name in ("lmbda", "lmbda_error", "shift", "center", "divisor", "loc", "scale", "log_factor", "nll")
+        },
+        **{name: map(int, getattr(fit, name).tolist()) for name in ("n_obs", "n_kept", "n_iter")},
+        "status": fit.status_text,
+    }
+    return [dict(zip(columns, figures, strict=True)) for figures in zip(*columns.values(), strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    """A cell as JSON has it."""
+    return finite(value) if isinstance(value, float) else value

@@ -1,0 +1,105 @@
+"""``powerkern info``: what a report of a bug should say."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import powerkern as pk
+from powerkern._cli import compilation
+from powerkern._cli.arguments import Commands
+from powerkern._cli.output import print_json
+from powerkern._engine.cpus import cpu_quota, usable_cpus
+from powerkern._engine.threads import default_threads
+
+#: What powerkern needs, and what it can use.
+_PACKAGES = (
+    "numpy", "numba", "llvmlite", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "dask", "matplotlib",
+    "formulaic", "flwr", "cryptography", "tqdm",
+)  # fmt: skip
+#: Variables that change what runs, and how fast.
+_VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_EXAMPLES = """\
+powerkern info
+powerkern info --json"""
+
+
+def add(commands: Commands) -> None:
+    """Its arguments."""
+    info = commands.add_parser("info", _EXAMPLES, "print versions, CPU, threads and compiled code, for bug reports")
+    info.set_defaults(run=run)
+    info.add_argument("--json", action="store_true", help="print JSON for programs in place of a list")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry it out."""
+    facts = information()
+    if args.json:
+        print_json(facts)
+        return
+    for title, entries in facts.items():
+        print(title)
+        for name, value in entries.items():
+            print(f"  {name:<20}{_text(value)}".rstrip())
+
+
+def information() -> dict[str, dict[str, Any]]:
+    """All facts, under headings."""
+    return {
+        "powerkern": {"version": pk.__version__, "folder": str(Path(pk.__file__).parent)},
+        "system": {
+            "python": f"{platform.python_implementation()} {platform.python_version()}",
+            "executable": sys.executable,
+            "platform": platform.platform(),
+        },
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "cpu": _cpu(),
+        "threads": {
+            "default": default_threads(),
+            "usable CPUs": usable_cpus(),
+            "CPUs": os.cpu_count(),
+            "quota": _finite(cpu_quota()),
+            "layer": "Python threads (concurrent.futures) around code that releases the GIL; none of numba's",
+        },
+        "compiled code": _compiled_code(),
+        "environment": {name: os.environ[name] for name in sorted(os.environ) if name.startswith(_VARIABLES)},
+    }
+
+
+def _cpu() -> dict[str, Any]:
+    if compilation.JIT_DISABLED:
+        return {"name": platform.processor() or platform.machine(), "compiler": "switched off by NUMBA_DISABLE_JIT"}
+    here, *shared = compilation.runnable_cpus()
+    features = sorted(feature[1:] for feature in here.features.split(",") if feature.startswith("+"))
+    return {"name": here.name, "instruction sets": [cpu.name for cpu in shared], "features": features}
+
+
+def _compiled_code() -> dict[str, Any]:
+    try:
+        folder = compilation.writable_folder()
+    except OSError as error:
+        return {"folder": None, "reason": str(error)}
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes)}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list):
+        return " ".join(value)
+    return "-" if value is None else str(value)

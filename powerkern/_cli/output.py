@@ -1,0 +1,60 @@
+"""What commands print and write."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from powerkern._input import tables
+
+
+def complain(message: str) -> None:
+    """A line on standard error, unless that cannot be written to either."""
+    try:
+        print(message, file=sys.stderr, flush=True)
+    except OSError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: TextIO) -> None:
+    """Lead a stream that cannot be written to nowhere: the interpreter would complain of what is left in its buffer."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def write_text(path: Path, text: str) -> None:
+    with tables.sentences("write", path):
+        path.write_text(text, encoding="utf-8")
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, allow_nan=False))
+
+
+def print_table(head: Sequence[str], rows: Sequence[Sequence[str]], left: set[int]) -> None:
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    for row in (head, ["-" * width for width in widths], *rows):
+        cells = (
+            f"{cell:<{width}}" if j in left else f"{cell:>{width}}"
+            for j, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
+def finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def short(value: float | None, log_factor: float | None = None) -> str:
+    """``value * exp(log_factor)`` in six digits, also where float64 could not hold it."""
+    if value is None:
+        return ""
+    if not log_factor or not value:
+        return f"{value:.6g}"
+    digits, exponent = f"{value:.15e}".split("e")
+    rest, whole = math.modf(log_factor / math.log(10))
+    return f"{float(digits) * 10**rest:.6g}e{int(exponent) + int(whole):+}"

@@ -1,0 +1,94 @@
+"""``powerkern plot``."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import powerkern as pk
+from powerkern._cli.arguments import Commands, add_fit
+from powerkern._cli.fit import fitted
+from powerkern._cli.reading import blamed
+from powerkern._input import tables
+from powerkern._input.tables import BadInput, Table
+
+#: Resolution of pictures in pixels an inch.
+_DPI = 150
+_EXAMPLES = """\
+powerkern plot data.csv -o before_after.png
+powerkern plot data.csv --kind forest --family box-cox -o lambdas.pdf
+powerkern plot data.csv --kind cells --estimator rewml -o cells.png --style dark_background"""
+
+
+def add(commands: Commands) -> None:
+    """Its arguments."""
+    plot = commands.add_parser("plot", _EXAMPLES, "fit a table and draw it, before and after (needs matplotlib)")
+    plot.set_defaults(run=run, weights=None)
+    plot.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help=".png, .pdf, .svg, ...")
+    plot.add_argument("--kind", choices=list(_KINDS), default="before-after", help="default: %(default)s")
+    plot.add_argument("--style", default="default", help="matplotlib's, dark_background say (default: %(default)s)")
+    add_fit(plot)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Carry it out."""
+    try:
+        import matplotlib as mpl
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise BadInput("plots need matplotlib: pip install 'powerkern[plot]'") from error
+    _check(args, plt)
+    fit, table = fitted(args)
+    previous = mpl.get_backend(auto_select=False)
+    plt.switch_backend("Agg")  # no screen is needed
+    try:
+        with plt.style.context(args.style), blamed(args.data, table.layout, table.block):
+            figure = _KINDS[args.kind](fit, table)
+            with tables.sentences("write", args.output):
+                figure.savefig(args.output, dpi=_DPI)
+        plt.close(figure)
+    finally:
+        if previous is not None:
+            plt.switch_backend(previous)
+    print(f"{args.kind} of {fit.n_features} columns drawn in {args.output}")
+
+
+def _check(args: argparse.Namespace, plt: Any) -> None:
+    """Raise now if the picture could not be drawn later."""
+    tables.check_folder(args.output)
+    kinds = plt.matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
+    if args.output.suffix.lower().lstrip(".") not in kinds:
+        raise BadInput(f"{args.output} is of no known kind: use .{', .'.join(sorted(kinds))}")
+    if args.style != "default" and args.style not in plt.style.available:
+        raise BadInput(f"there is no style {args.style!r}; there are {', '.join(plt.style.available)}")
+
+
+def _before_after(*kinds: str) -> Any:
+    def draw(fit: pk.PowerFit, table: Table) -> Any:
+        from powerkern.plot import before_after_plot
+
+        return before_after_plot(table.matrix, fit, kinds=kinds)[0, 0].figure
+
+    return draw
+
+
+def _forest(fit: pk.PowerFit, table: Table) -> Any:
+    from powerkern.plot import forest_plot
+
+    return forest_plot(fit).figure
+
+
+def _cells(fit: pk.PowerFit, table: Table) -> Any:
+    from powerkern.plot import cell_map
+
+    return cell_map(table.matrix, fit).figure
+
+
+_KINDS = {
+    "before-after": _before_after("histogram", "qq"),
+    "qq": _before_after("qq"),
+    "histogram": _before_after("histogram"),
+    "forest": _forest,
+    "cells": _cells,
+}

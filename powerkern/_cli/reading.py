@@ -1,0 +1,77 @@
+"""The columns that commands work on, and whose fault it is when they cannot."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import powerkern as pk
+from powerkern._input.arrays import place_of
+from powerkern._input.tables import BadInput, Block, Choice, Layout, sentences
+
+
+def by_name(wanted: Sequence[str] | None, path: Path) -> Choice:
+    """The columns of these names, or those that hold numbers."""
+
+    def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
+        if wanted is None:
+            return None
+        position = {name: j for j, name in enumerate(names)}
+        for name in wanted:
+            if name not in position:
+                raise BadInput(f"{called(path)} has no column {name!r}")
+        return [position[name] for name in wanted]
+
+    return choose
+
+
+def by_fit(fit: pk.PowerFit, args: argparse.Namespace) -> Choice:
+    """The columns of a table that a fit applies to: by name where both have names, else by position."""
+
+    def choose(names: Sequence[str], named: bool) -> Sequence[int] | None:
+        if named and fit.column_names is not None:
+            return by_name(fit.column_names, args.data)(names, named)
+        if len(names) != len(fit.lmbda):
+            raise BadInput(
+                f"{called(args.data)} has {len(names)} columns, {args.fit.name} is a fit of {len(fit.lmbda)}"
+            )
+        return range(len(names))
+
+    return choose
+
+
+def read_fit(path: Path) -> pk.PowerFit:
+    """What `powerkern fit -o` wrote."""
+    with sentences("read", path):
+        text = path.read_text(encoding="utf-8")
+    try:
+        return pk.PowerFit.from_json(text)
+    except ValueError as error:
+        raise BadInput(f"{path}: {one_line(error)}") from error
+
+
+@contextmanager
+def blamed(path: Path, layout: Layout, block: Block) -> Iterator[None]:
+    """Say which file holds the values that powerkern rejects, and where."""
+    try:
+        yield
+    except ImportError as error:  # tqdm
+        raise BadInput(one_line(error)) from error
+    except (ValueError, TypeError) as error:
+        place = place_of(error)
+        if place is not None:
+            where = layout.place(block, place.column or 0, place.row)
+            raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
+        raise BadInput(f"{called(path)}: {one_line(error).replace('columns=', '--columns')}") from error
+
+
+def called(path: Path) -> str:
+    """What messages call a file."""
+    return "standard input" if str(path) == "-" else path.name
+
+
+def one_line(error: Exception) -> str:
+    """What an exception says, without breaks."""
+    return " ".join(str(error).split())

@@ -1,0 +1,117 @@
+"""Bounds on lambda: those given, and the one that keeps raw transformed values within ``ymax``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.arguments import given_bounds, output_limit
+from powerkern._input.arrays import column_label
+from powerkern._status import Status
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.kernels.results import LMBDA, N_EVAL, STATUS, X_MAX, X_MIN
+from powerkern.kernels.transforms import lambda_bounds
+from powerkern.kernels.transforms.family import is_mirrored
+
+_FLOAT64 = np.dtype(np.float64)
+#: Columns whose lambda was looked for and is not what it was meant to be; and those that have one.
+_DOUBTFUL = (Status.NOT_CERTIFIED, Status.NOT_SETTLED, Status.UNRESOLVED)
+_FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.TIED, Status.BRACKETED, *_DOUBTFUL)
+
+
+class LambdaLimit(NamedTuple):
+    """What lambda is kept within: `ymax`, an error where impossible if `strict`; and bounds, (2, p), of itself."""
+
+    ymax: float
+    strict: bool
+    bounds: FloatArray
+
+    @property
+    def is_active(self) -> bool:
+        """Whether any lambda might have to move."""
+        return self.ymax < np.inf or bool(np.isfinite(self.bounds).any())
+
+
+def lambda_limit(
+    ymax: float | None,
+    bounds: object,
+    p: int,
+    standardize: bool,
+    dtype: np.dtype[Any] = _FLOAT64,
+    *,
+    name: str = "bounds",
+) -> LambdaLimit:
+    """The limit that arguments `ymax` and `bounds` of a fit of p columns set."""
+    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, name))
+
+
+def apply_limit(
+    refit: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    family: int,
+    results: FloatArray,
+    names: list[str] | None,
+    limit: LambdaLimit,
+    given: FloatArray,
+) -> None:
+    """Clip lambda, which is optimal where the likelihood is convex, and recompute the moments where it moved.
+
+    `refit` fits given columns at given lambdas. Data that no lambda keeps within `ymax` are an error if the limit is
+    strict; else they come as close to it as they can.
+    """
+    if not limit.is_active:
+        return
+    at, bounded = bounded_lambdas(family, results, names, limit, given)
+    if at.size:
+        results[at] = at_bound(refit(at, bounded), results[at])
+
+
+def bounded_lambdas(
+    family: int, results: FloatArray, names: list[str] | None, limit: LambdaLimit, given: FloatArray
+) -> tuple[NDArray[np.intp], FloatArray]:
+    """Columns whose lambda must change, to be within bounds and for ``|psi| <= ymax`` on their data, and where to."""
+    ymax, lmbda = limit.ymax, results[:, LMBDA]
+    least, most = limit.bounds
+    at = np.flatnonzero((lmbda < least) | (lmbda > most) | near_limit(family, results, ymax))
+    if not at.size:
+        return at, lmbda[at]
+    at = at[np.isnan(given[at]) & np.isin(results[at, STATUS], _FOUND)]
+    low, high = np.empty((2, at.size))
+    lambda_bounds.lambda_ranges(family, results[at, X_MIN], results[at, X_MAX], ymax, low, high)
+    impossible = low > high
+    if limit.strict and impossible.any():
+        j = int(at[np.argmax(impossible)])
+        raise ValueError(f"ymax={ymax:g} is too small for {column_label(j, names)}: no lambda satisfies it")
+    low[impossible] = high[impossible] = 0.5 * (low[impossible] + high[impossible])
+    disjoint = (least[at] > high) | (most[at] < low)
+    if limit.strict and disjoint.any():
+        j = int(at[np.argmax(disjoint)])
+        raise ValueError(
+            f"{column_label(j, names)}: no lambda within bounds, {least[j]:g} to {most[j]:g}, satisfies ymax={ymax:g}"
+        )
+    bounded = np.clip(np.clip(lmbda[at], low, high), least[at], most[at])
+    moved = bounded != lmbda[at]
+    return at[moved], bounded[moved]
+
+
+def at_bound(again: FloatArray, before: FloatArray) -> FloatArray:
+    """Results at the bound of lambda, in place of those before; what was in doubt remains so."""
+    again[again[:, STATUS] == Status.FIXED, STATUS] = Status.AT_BOUND
+    doubtful = np.isin(before[:, STATUS], _DOUBTFUL)
+    again[doubtful, STATUS] = before[doubtful, STATUS]
+    again[:, N_EVAL] += before[:, N_EVAL]
+    return again
+
+
+def near_limit(family: int, results: FloatArray, ymax: float) -> BoolArray:
+    """Which columns may exceed `ymax`; ``|psi| = b_m(a) <= a e^max(m a, 0)`` shows at once that most do not."""
+    lmbda, x_min, x_max = results[:, [LMBDA, X_MIN, X_MAX]].T
+    with np.errstate(over="ignore", invalid="ignore"):  # columns that have values outside the domain
+        if is_mirrored(family):
+            above, below, other = np.log1p(np.maximum(x_max, 0.0)), np.log1p(np.maximum(-x_min, 0.0)), 2.0 - lmbda
+        else:
+            above, below, other = np.log(np.maximum(x_max, 1.0)), -np.log(np.minimum(x_min, 1.0)), -lmbda
+        steepest = np.exp(np.maximum(0.0, np.maximum(lmbda * above, other * below)))
+        return np.asarray(~(2.0 * np.maximum(above, below) * steepest <= ymax))

@@ -1,0 +1,524 @@
+"""Fits, profiles and intervals of long columns from power sums over blocks of their rows.
+
+A sketch costs what two evaluations of the likelihood cost, reads the data once, and uses all threads for one column.
+Power sums are whole numbers of a quantum, a column's own, so that they do not depend on the order in which blocks,
+chunks or sites are merged; nor do ranges.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine import by_column
+from powerkern._engine.blocks import SMALLEST_PART
+from powerkern._engine.by_column import for_each_group
+from powerkern._engine.by_row_block import Parts, for_each_row_block
+from powerkern._engine.lines import joined_rows
+from powerkern._engine.shifted import Columns, Shifted
+from powerkern._status import Status
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.likelihood.score import Scratch
+from powerkern.kernels.likelihood.scratch import new_scratch
+from powerkern.kernels.power_sums import fit as sketch
+from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
+from powerkern.kernels.transforms.family import is_mirrored
+
+#: Rows of a block.
+BLOCK_ROWS = 131_072
+#: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
+#: at least twice SMALLEST_PART values, which cost little.
+_TURNS = 4
+#: Whole numbers stay below 2**_BITS; room is left for data that were not announced.
+_BITS, ROOM = 59, 61
+#: What is known of how the sums of a column were rounded.
+N_ROUNDINGS = 4
+_NO_WEIGHT = 2.0**-960
+_LARGEST = float(np.finfo(np.float64).max)
+#: Values of a column in a block from which the spread of the logs is estimated.
+SAMPLE = 256
+
+#: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
+SKETCHED_FROM = 1_000_000
+_GUESSED = 2**15
+#: Columns copied at a time to be read again.
+_COPIED = 8
+#: Profiles of columns as long as _LONG at _MANY lambdas, and intervals, come from sketches.
+_LONG = 32_768
+_MANY = 4
+
+
+def fit_matrix(
+    values: Columns,
+    family: int,
+    lmbda: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    progress: bool = False,
+) -> FloatArray:
+    """`by_column.fit_matrix`; long columns from power sums, in one pass where a sample predicts their ranges."""
+    n = len(values)
+    if n < SKETCHED_FROM:
+        return by_column.fit_matrix(values, family, lmbda, weight, n_threads, progress)
+    step = max(1, n // _GUESSED)
+    guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
+    cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
+    ranges, sums = _Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        note = ranges.of_block(rows, group)
+        with sums.of_block(group) as add:
+            for block, at in parts:
+                note(block, at)
+                add(block, at)
+
+    for_each_row_block(job, values, BLOCK_ROWS, n_threads, progress)
+    found = ranges.total()
+    results, _ = PowerSums(sums.totals, sums.roundings, family, _with_extremes(cells, found)).fit(lmbda, n_threads)
+
+    outside = found[:, sketch.R_COUNT] < 0.0
+    results[outside, STATUS] = found[outside, sketch.R_COUNT]
+
+    def on_own_grids(x: Columns, at: IntArray) -> FloatArray:
+        return _summed(x, family, found[at], weight, n_threads).fit(lmbda[at], n_threads)[0]
+
+    def direct(x: Columns, at: IntArray) -> FloatArray:
+        return by_column.fit_matrix(x, family, lmbda[at], weight, n_threads, progress)
+
+    _redo(on_own_grids, ~outside & (sums.inside == 0), values, results)
+    _redo(direct, ~outside & (results[:, STATUS] == Status.UNRESOLVED), values, results)
+    return results
+
+
+def _redo(
+    job: Callable[[Columns, IntArray], FloatArray],
+    chosen: BoolArray,
+    values: Columns,
+    out: FloatArray,
+) -> None:
+    """``out[at] = job(values[:, at], at)`` for the chosen columns, a few at a time, which may be copied."""
+    every = np.flatnonzero(chosen)
+    for at in np.split(every, range(_COPIED, every.size, _COPIED)) if every.size else ():
+        together = int(at[-1]) - int(at[0]) < at.size
+        out[at] = job(values[:, at[0] : at[-1] + 1] if together else values[:, at], at)
+
+
+def widened(found: FloatArray, family: int) -> FloatArray:
+    """Ranges widened on either side by half their width in logs; of one sign if they were."""
+    ends = found[:, [sketch.R_MIN, sketch.R_MAX]]
+    least = np.nextafter(0.0, 1.0)
+    with np.errstate(all="ignore"):  # columns of which the sample has no value
+        logs = signed_logs(ends, family)
+        logs += 0.5 * (logs[:, 1:] - logs[:, :1]) * [-1.0, 1.0]
+        wide = np.exp(logs) if not is_mirrored(family) else np.copysign(np.expm1(abs(logs)), logs)
+        low, high = np.minimum(wide[:, 0], ends[:, 0]), np.maximum(wide[:, 1], ends[:, 1])
+        low = np.where(ends[:, 0] >= 0.0, np.maximum(low, least if not is_mirrored(family) else 0.0), low)
+        high = np.where(ends[:, 1] < 0.0, np.minimum(high, -least), high)
+    wider = found.copy()
+    wider[:, sketch.R_MIN], wider[:, sketch.R_MAX] = np.maximum(low, -_LARGEST), np.minimum(high, _LARGEST)
+    return wider
+
+
+def signed_logs(values: FloatArray, family: int) -> FloatArray:
+    """What a family takes powers of, as logs with the sign of the branch."""
+    logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
+    return logs
+
+
+def _with_extremes(cells: FloatArray, found: FloatArray) -> FloatArray:
+    """Grids with their extremes replaced by those observed."""
+    cells = cells.copy()
+    some = found[:, sketch.R_COUNT] > 0.0
+    cells[some, sketch.G_MIN], cells[some, sketch.G_MAX] = found[some, sketch.R_MIN], found[some, sketch.R_MAX]
+    return cells
+
+
+def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
+    """`by_column.profile_matrix`, from power sums where that is faster."""
+    if values.shape[0] < _LONG or lmbdas.size < _MANY:
+        return by_column.profile_matrix(values, family, lmbdas, weight, n_threads)
+    largest = float(np.maximum(abs(lmbdas), abs(2.0 - lmbdas)).max())
+    found = range_matrix(values, family, weight, n_threads)
+    sums = _summed(values, family, found, weight, n_threads, largest)
+    g = sums.profile(lmbdas, n_threads)
+    coarse = np.ldexp(largest, sums.cells[:, sketch.G_EXPONENT].astype(np.int64)) > sketch.WIDTH
+    _redo(lambda x, _: by_column.profile_matrix(x, family, lmbdas, weight, n_threads), coarse, values, g)
+    return g
+
+
+def interval_matrix(
+    values: Columns, family: int, lmbda: FloatArray, drop: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """`by_column.interval_matrix`, from power sums where that is faster."""
+    if values.shape[0] < _LONG:
+        return by_column.interval_matrix(values, family, lmbda, drop, weight, n_threads)
+    sums = _summed(values, family, range_matrix(values, family, weight, n_threads), weight, n_threads)
+    ends = sums.interval(lmbda, drop, n_threads)
+    coarse = sums.fit(np.full(len(lmbda), np.nan), n_threads)[0][:, STATUS] == Status.UNRESOLVED
+
+    def direct(x: Columns, at: IntArray) -> FloatArray:
+        return by_column.interval_matrix(x, family, lmbda[at], drop[at], weight, n_threads)
+
+    _redo(direct, coarse, values, ends)
+    return ends
+
+
+def _summed(
+    values: Columns,
+    family: int,
+    found: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+    largest_exponent: float = 0.0,
+) -> PowerSums:
+    """Power sums of all columns, on grids for their ranges."""
+    cells = grids_for(found, family, largest_exponent)
+    found_sums = sketch_matrix(values, family, cells, weight, n_threads)
+    return PowerSums(found_sums.totals, found_sums.roundings, family, cells)
+
+
+def fit_vector(x: FloatArray, family: int, lmbda: float = np.nan) -> ColumnFit:
+    """`one_column.fit_vector` from power sums, as long columns are fitted, whatever the length of `x`."""
+    values, weight = x.reshape(-1, 1), np.empty(0)
+    sums = _summed(values, family, range_matrix(values, family, weight, 1), weight, 1)
+    return ColumnFit(*sums.fit(np.array([lmbda]), 1)[0][0].tolist())
+
+
+def grids_for(
+    found: FloatArray, family: int, largest_exponent: float = 0.0, stream: bool = False, total: float = 0.0
+) -> FloatArray:
+    """Grids for ranges, of columns whose weight is at least `total`; see `kernels.sketch`."""
+    cells = np.empty((len(found), sketch.N_GRID))
+    sketch.grid_columns(found, family, largest_exponent, int(stream), cells)
+    used = cells[:, sketch.G_BINS] > 0.0
+    cells[used, sketch.G_QUANTUM] = quanta_for(np.maximum(weight_of(found[used]), total))
+    return cells
+
+
+def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
+    """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
+    n_rows = BLOCK_ROWS if weight.size else _rows_of_ranges(values.shape, n_threads)
+    ranges = _Ranges(values, family, weight, n_rows)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        lines = None if weight.size or isinstance(values, Shifted) else joined_rows(values[rows, group])
+        if lines is not None:
+            ranges.add_lines(*lines, rows, group)
+            return
+        note = ranges.of_block(rows, group)
+        for block, at in parts:
+            note(block, at)
+
+    for_each_row_block(job, values, n_rows, n_threads)
+    return ranges.total()
+
+
+def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
+    """How many rows of a matrix have ranges of their own: those of a block, or a half, a quarter, ... of them."""
+    n, p = shape
+    n_rows = BLOCK_ROWS
+    while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
+        n_rows //= 2
+    return n_rows
+
+
+class _Ranges:
+    """Ranges of every `n_rows` rows of a matrix, which belong to one block."""
+
+    def __init__(self, values: Columns, family: int, weight: FloatArray, n_rows: int) -> None:
+        n, p = values.shape
+        self._family, self._weight, self._n, self._n_rows = family, weight, n, n_rows
+        self._parts = np.zeros((max(1, -(-n // n_rows)), p, sketch.N_RANGE))
+        self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
+
+    def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
+        """What adds some of these rows."""
+        own = self._parts[rows.start // self._n_rows, group]
+
+        def note(block: FloatArray, at: slice) -> None:
+            sketch.range_columns(block, self._weight[at], self._family, *self._sampled(at), own)
+
+        return note
+
+    def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
+        """Add rows that lie in lines of so many of them, and begin `stride` apart; there are no weights."""
+        own, line = self._parts[rows.start // self._n_rows, group], np.empty((3, times * (group.stop - group.start)))
+        first, step = self._sampled(rows)
+        entry = sketch.range_lines32 if x.dtype == np.float32 else sketch.range_lines
+        entry(x, times * stride, self._family, first * stride, step * stride, line, own)
+
+    def _sampled(self, rows: slice) -> tuple[int, int]:
+        """The first of these rows whose logs are sampled, counted from their start, and the distance to the next."""
+        start = rows.start // BLOCK_ROWS * BLOCK_ROWS
+        step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
+        return -(rows.start - start) % step, step
+
+    def total(self) -> FloatArray:
+        """The range of all rows."""
+        return merged_ranges(in_digits(self._parts))
+
+
+_DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
+_LIMB_BITS = int(math.log2(sketch.LIMB))
+
+
+def in_digits(found: FloatArray) -> FloatArray:
+    """Ranges, in the last axis, whose weights are single numbers, with these in three digits, which hold all bits."""
+    found, weight = found.copy(), found[..., sketch.R_WEIGHT]
+    if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
+        found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
+        return found
+    level = (np.frexp(found[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
+    rest = np.ldexp(found[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
+    for digit in _DIGITS:
+        found[..., digit] = np.floor(rest)
+        rest = (rest - found[..., digit]) * sketch.LIMB
+    found[..., sketch.R_LEVEL] = np.where(found[..., sketch.R_WEIGHT] > 0.0, level, 0)
+    return found
+
+
+def weight_of(found: FloatArray) -> FloatArray:
+    """The weights of ranges."""
+    level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
+    digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
+    total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
+    return total
+
+
+def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
+    """The digits of weights, from those of a level on: lower ones are left out."""
+    digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
+    moved: FloatArray = np.where(down == 0.0, digits, 0.0)
+    moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
+    moved[..., 2:] += np.where(down == 2.0, digits[..., :-2], 0.0)
+    return moved
+
+
+def merged_ranges(parts: FloatArray) -> FloatArray:
+    """The ranges, in the last axis, of the rows of all parts, in the first one; what is out of the domain stays so.
+
+    For infinite values, if there are any, in whatever part. All sums are of whole numbers, and exact.
+    """
+    if len(parts) == 1:
+        only: FloatArray = parts[0]
+        return only
+    with np.errstate(over="ignore"):  # of the extremes, which are no sums
+        merged: FloatArray = parts.sum(axis=0)
+    merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
+    merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)
+    counts = parts[..., sketch.R_COUNT]
+    if counts.min(initial=0.0) < 0.0:
+        outside = np.where(counts < 0.0, counts, -np.inf).max(axis=0)  # BAD_INFINITE is the larger code
+        merged[..., sketch.R_COUNT] = np.where(np.isfinite(outside), outside, merged[..., sketch.R_COUNT])
+    if parts[..., sketch.R_LEVEL].any():
+        level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
+        level[np.isinf(level)] = 0.0
+        merged[..., sketch.R_LEVEL] = level
+        merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
+    return merged
+
+
+def quanta_for(weight: FloatArray) -> FloatArray:
+    """Exponents of the quanta for sums of these total weights."""
+    exponents: FloatArray = np.frexp(np.maximum(weight, _NO_WEIGHT))[1] - float(_BITS)
+    return exponents
+
+
+def starts_of(cells: FloatArray) -> IntArray:
+    """Where the bins of each column start, and where the last ones end."""
+    starts = np.zeros(len(cells) + 1, dtype=np.int64)
+    cells[:, sketch.G_BINS].astype(np.int64).cumsum(out=starts[1:])
+    return starts
+
+
+def sketch_matrix(values: Columns, family: int, cells: FloatArray, weight: FloatArray, n_threads: int) -> Sketches:
+    """Power sums of all columns."""
+    sums = Sketches(values, family, weight, cells)
+
+    def job(parts: Parts, rows: slice, group: slice) -> None:
+        with sums.of_block(group) as add:
+            for block, at in parts:
+                add(block, at)
+
+    for_each_row_block(job, values, BLOCK_ROWS, n_threads)
+    return sums
+
+
+class Sketches:
+    """Power sums of blocks of rows, in quanta, added up.
+
+    Attributes
+    ----------
+    totals : (bins of all columns, N_POWERS) ndarray of int64
+        The sums.
+    roundings : (p, 4) ndarray of int64
+        How often those of each column were rounded to quanta, over how many rows they were taken, how many sums of
+        weights came to nothing, and how often they were moved to another reference.
+    inside : (p,) ndarray of int64
+        0 for a column that has values beyond its grid.
+    """
+
+    def __init__(self, values: Columns, family: int, weight: FloatArray, cells: FloatArray) -> None:
+        p = values.shape[1]
+        self._family, self._weight, self._cells = family, weight, cells
+        self._starts = starts_of(cells)
+        self._per_quantum = np.ldexp(1.0, -cells[:, sketch.G_QUANTUM].astype(np.int64))
+        self._total = np.zeros(p)
+        self.totals = np.zeros((int(self._starts[-1]), sketch.N_POWERS), dtype=np.int64)
+        self.roundings = np.zeros((p, N_ROUNDINGS), dtype=np.int64)
+        self.inside = np.ones(p, dtype=np.int64)
+        self._adding = threading.Lock()
+
+    @contextmanager
+    def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
+        """What adds some rows of a block, which is rounded and added to the total at the end."""
+        first, last = int(self._starts[group.start]), int(self._starts[group.stop])
+        starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
+        part = _aligned_zeros((last - first) * sketch.N_POWERS)
+        cells, inside, rows = self._cells[group], self.inside[group], 0
+
+        def add(block: FloatArray, at: slice) -> None:
+            nonlocal rows
+            rows += at.stop - at.start
+            sketch.sketch_columns(block, self._weight[at], self._family, cells, chunk, part, starts, inside)
+
+        yield add
+        width, n_bins = group.stop - group.start, np.diff(starts)
+        per_quantum = self._per_quantum[group]
+        part *= np.repeat(per_quantum, sketch.N_POWERS * n_bins) if width > 1 else per_quantum
+        sums, column = part.reshape(-1, sketch.N_POWERS), np.repeat(np.arange(width), n_bins)
+        total = np.bincount(column, sums[:, 0], width)
+        light = (sums[:, 0] > 0.0) & (sums[:, 0] <= 0.5)
+        lost = np.bincount(column[light], minlength=width) if light.any() else 0
+        quanta = np.rint(sums, out=sums)
+        with self._adding:
+            self._total[group] += total
+            if self.has_room(group).all():
+                self.totals[first:last] += quanta.astype(np.int64)
+            self.roundings[group] += _told(total > 0.0, rows, lost)
+
+    def has_room(self, group: slice = slice(None)) -> BoolArray:
+        """Whether the weight of each column is one that 64 bits hold."""
+        room: BoolArray = self._total[group] < 2.0**ROOM
+        return room
+
+
+def _told(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
+    """What is noted of columns whose sums of so many rows were rounded, where there are `some`."""
+    told = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
+    told[:, 0], told[:, 1], told[:, 2] = some, rows * some, lost
+    return told
+
+
+def _aligned_zeros(n: int) -> FloatArray:
+    """Zeros whose rows of eight are cache lines."""
+    room = np.zeros(n + 8)
+    start = -room.ctypes.data // room.itemsize % 8
+    return room[start : start + n]
+
+
+class MixedSums:
+    """Sketched columns of several families, ready to be fitted: each family's columns (indices), and their sums."""
+
+    def __init__(self, parts: Sequence[tuple[IntArray, PowerSums]]) -> None:
+        self._parts = [(at, sums) for at, sums in parts if at.size]
+
+    def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """As `PowerSums.fit`."""
+        found = [sums.fit(lmbda[at], n_threads) for at, sums in self._parts]
+        results, error = zip(*found, strict=True)
+        return self._placed(results), self._placed(error)
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.profile`."""
+        return self._placed([sums.profile(lmbdas, n_threads) for _, sums in self._parts])
+
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.likelihood`."""
+        return self._placed([sums.likelihood(lmbda[at], n_threads) for at, sums in self._parts])
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """As `PowerSums.interval`."""
+        return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
+
+    def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
+        """What was found of each family's columns, in the order of the columns."""
+        order = np.argsort(np.concatenate([at for at, _ in self._parts]))
+        placed: FloatArray = np.concatenate(found)[order]
+        return placed
+
+
+class PowerSums:
+    """Sketched columns, ready to be fitted."""
+
+    def __init__(self, totals: IntArray, roundings: IntArray, family: int, cells: FloatArray) -> None:
+        self.totals, self.family, self.cells = totals, family, cells
+        self._roundings = np.minimum(roundings, [_LARGEST, BLOCK_ROWS, _LARGEST, 1.0])
+        self._starts = starts_of(cells)
+
+    def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+        """Results (p, N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
+        out = np.empty((len(self.cells), N_RESULTS))
+        error = np.empty(len(self.cells))
+
+        def job(group: slice) -> None:
+            given, found = (self._roundings[group], lmbda[group]), (out[group], error[group])
+            sketch.fit_sums(*self._columns(group), *given, *self._scratch(group), *found)
+
+        for_each_group(job, self._shape, n_threads)
+        return out, error
+
+    def profile(self, lmbdas: FloatArray, n_threads: int) -> FloatArray:
+        """g of every column at every lambda."""
+        out = np.empty((len(self.cells), lmbdas.size))
+
+        def job(group: slice) -> None:
+            sketch.profile_sums(*self._columns(group), lmbdas, *self._scratch(group), out[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    def likelihood(self, lmbda: FloatArray, n_threads: int) -> FloatArray:
+        """g of every column at a lambda of its own."""
+        out = np.empty((len(self.cells), 1))
+
+        def job(group: slice) -> None:
+            for j in range(group.start, group.stop):
+                one = slice(j, j + 1)
+                sketch.profile_sums(*self._columns(one), lmbda[one], *self._scratch(one), out[one])
+
+        for_each_group(job, self._shape, n_threads)
+        return out[:, 0]
+
+    def interval(self, lmbda: FloatArray, drop: FloatArray, n_threads: int) -> FloatArray:
+        """Lambdas at which g exceeds its minimum by `drop`: (p, 2)."""
+        out = np.empty((len(self.cells), 2))
+        at = np.column_stack([lmbda, drop])
+
+        def job(group: slice) -> None:
+            sketch.interval_sums(*self._columns(group), at[group], *self._scratch(group), out[group])
+
+        for_each_group(job, self._shape, n_threads)
+        return out
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        """A matrix that takes as much work."""
+        return max(1, sketch.N_NODES * int(self.cells[:, sketch.G_BINS].max(initial=0.0))), len(self.cells)
+
+    def _columns(self, group: slice) -> tuple[FloatArray, IntArray, int, FloatArray]:
+        starts = self._starts[group.start : group.stop + 1]
+        cells = self.cells[group]
+        quanta = np.repeat(np.ldexp(1.0, cells[:, sketch.G_QUANTUM].astype(np.int64)), np.diff(starts))
+        sums = self.totals[starts[0] : starts[-1]] * quanta[:, None]
+        return sums, starts - starts[0], self.family, cells
+
+    def _scratch(self, group: slice) -> tuple[sketch.Nodes, Scratch]:
+        n_bins = int(self.cells[group, sketch.G_BINS].max(initial=0.0))
+        return sketch.new_nodes(max(1, n_bins)), new_scratch()

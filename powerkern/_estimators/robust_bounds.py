@@ -1,0 +1,109 @@
+"""Fits by estimators other than maximum likelihood whose lambda is moved to a bound: what goes with the new lambda."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from powerkern._engine.by_column import column_figures, fit_matrix
+from powerkern._engine.shifted import Columns
+from powerkern._estimators.estimators import NearestNormal, Robust
+from powerkern._estimators.ties import sorted_with
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import (
+    CENTER,
+    CURVATURE,
+    DIVISOR,
+    INTERCEPT,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA,
+    LOC,
+    LOG_FACTOR,
+    N_EVAL,
+    N_KEPT,
+    N_OBS,
+    N_RESULTS,
+    NLL,
+    REF,
+    SCALE,
+    SLOPE,
+    STATUS,
+)
+from powerkern.kernels.robust.huber_likelihood import likelihood_columns, weighted_likelihood_columns
+from powerkern.kernels.robust.search import CARROLL
+from powerkern.kernels.robust.weights import new_counts_work
+from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+
+#: What depends on lambda; the rest of a row is about the data, and what of them is kept.
+_AT_LAMBDA = [LMBDA, LOC, SCALE, LOG_FACTOR, REF, SLOPE, INTERCEPT, NLL, CURVATURE, STATUS, N_EVAL]
+
+
+def moved_to(
+    lmbda: FloatArray,
+    columns: Columns,
+    family: int,
+    estimator: Robust | NearestNormal,
+    results: FloatArray,
+    weight: FloatArray,
+    n_threads: int,
+) -> FloatArray:
+    """Results at other lambdas, of the values that each column keeps: location and scale by the estimator's rule."""
+
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        found, lmbdas = results[group].copy(), lmbda[group]
+        low, high, center, divisor = found[:, [KEPT_LOW, KEPT_HIGH, CENTER, DIVISOR]].T[:, :, np.newaxis]
+        tied = [j for j in range(len(block)) if isinstance(estimator, Robust) and _leave_out_ties(block[j], weight)]
+        block[(block < low) | (block > high)] = np.nan
+        kept = (block - center) / divisor
+        again = _fitted(kept, family, lmbdas, weight)
+        if isinstance(estimator, Robust):
+            if estimator.options.criterion == CARROLL:
+                restandardize(again, *huber_of_standardized(kept, family, again, weight))
+            else:  # the scale is the standard deviation, or a multiple of it
+                before = _fitted(kept, family, found[:, LMBDA], weight)
+                apart = np.exp(found[:, LOG_FACTOR] - before[:, LOG_FACTOR])
+                restandardize(again, 0.0, found[:, SCALE] / before[:, SCALE] * apart)
+        again[:, NLL] += np.log(divisor[:, 0])
+        again[np.ix_(tied, [NLL, CURVATURE])] *= (again[tied, N_OBS] / found[tied, N_KEPT])[:, np.newaxis]
+        found[:, _AT_LAMBDA] = again[:, _AT_LAMBDA]
+        return found
+
+    return column_figures(measure, columns, N_RESULTS, n_threads)
+
+
+def _leave_out_ties(column: FloatArray, weight: FloatArray) -> bool:
+    """NaN for the value that has more than half of the weight; whether there is one."""
+    present = ~np.isnan(column)
+    values, which = np.unique(column[present], return_inverse=True)
+    weights = np.bincount(which, weights=weight[present] if weight.size else None)
+    most = int(np.argmax(weights))
+    if not weights[most] > 0.5 * weights.sum():
+        return False
+    column[column == values[most]] = np.nan
+    return True
+
+
+def _fitted(rows: FloatArray, family: int, lmbda: FloatArray, weight: FloatArray) -> FloatArray:
+    """Results of the rows at given lambdas."""
+    return fit_matrix(rows.T, family, np.ascontiguousarray(lmbda), weight, 1)
+
+
+def huber_of_standardized(rows: FloatArray, family: int, results: FloatArray, weight: FloatArray) -> FloatArray:
+    """Location and scale of the standardised rows under Huber's least favourable density, which Carroll's fit has."""
+    z = rows.copy()
+    APPLY[family, FORWARD_STANDARDIZED](z, results, np.zeros(len(z), dtype=np.int64))
+    present, out = np.count_nonzero(~np.isnan(z), axis=1), np.empty((len(z), 2))
+    z, weights = sorted_with(z, weight)
+    if weights is not None:
+        weighted_likelihood_columns(z, weights, present, new_counts_work(z.shape[1]), out)
+    else:
+        likelihood_columns(z, present, out)
+    return out.T
+
+
+def restandardize(results: FloatArray, loc: FloatArray | float, scale: FloatArray) -> None:
+    """Move the location and multiply the scale of fits; both in units of their scale."""
+    results[:, LOC] += loc * results[:, SCALE]
+    results[:, SCALE] *= scale
+    results[:, INTERCEPT] = (results[:, INTERCEPT] - loc) / scale
+    results[:, SLOPE] /= scale

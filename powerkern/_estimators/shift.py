@@ -1,0 +1,82 @@
+"""The shift of Box-Cox: checked, and the figures of shifted columns brought back to the units of the data.
+
+Kernels see x + shift, a sum in float64. What they say of the data is translated here, so that the rest of the package
+knows a shift as the `CENTER` of a row of results: what is transformed is (x - center)/divisor, center = -shift.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._input.arguments import as_reals
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.results import CENTER, KEPT_HIGH, KEPT_LOW, X_MAX, X_MIN
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+
+_SIGN_FREE = np.int64(2**63 - 1)
+
+
+def given_shift(shift: ArrayLike | float, family: str, p: int) -> FloatArray:
+    """One shift a column.
+
+    Raises
+    ------
+    TypeError
+        If it is no number.
+    ValueError
+        If there are not `p` of them (or one), one is not finite, or the family has none.
+    """
+    if isinstance(shift, float) and shift == 0.0:  # none, at the cost of nothing
+        return np.zeros(p)
+    given = as_reals("shift", shift)
+    if given.ndim > 1 or (given.ndim == 1 and given.size != p):
+        raise ValueError(f"shift must be one number or one per column ({p}), got shape {given.shape}")
+    if not np.isfinite(given).all():
+        raise ValueError(f"shift must be finite, got {given[~np.isfinite(given)][0]}")
+    if given.any() and (family not in FAMILIES or is_mirrored(FAMILIES[family])):
+        raise ValueError(f"shift goes with family='box-cox' only, not with family={family!r}; leave it out")
+    return np.array(np.broadcast_to(given, (p,)))
+
+
+def to_own_units(results: FloatArray, shift: FloatArray) -> None:
+    """Translate the results of columns that were shifted, in place: their range, and the interval of values kept.
+
+    The range is exact to the rounding of the sum; the interval keeps the same values, to the last bit.
+    """
+    if not shift.any():
+        return
+    results[:, CENTER] -= shift
+    results[:, [X_MIN, X_MAX]] -= shift[:, np.newaxis]
+    results[:, KEPT_LOW] = _least(results[:, KEPT_LOW], shift)
+    results[:, KEPT_HIGH] = -_least(-results[:, KEPT_HIGH], -shift)
+
+
+def extremes(values: NDArray[Any], weight: FloatArray) -> FloatArray:
+    """The smallest and the largest value, of positive weight, of each column: (p, 2)."""
+    counted = values[weight > 0.0] if weight.size else values
+    return np.column_stack([np.fmin.reduce(counted, axis=0), np.fmax.reduce(counted, axis=0)]).astype(np.float64)
+
+
+def _least(target: FloatArray, shift: FloatArray) -> FloatArray:
+    """The smallest x for which ``x + shift``, rounded, is at least the target: by bisection over all float64."""
+    low = np.full(target.size, _number_of(np.array(-np.inf)))
+    high = np.full(target.size, _number_of(np.array(np.inf)))
+    for _ in range(64):
+        middle = (low & high) + ((low ^ high) >> 1)
+        reached = _float_of(middle) + shift >= target
+        high, low = np.where(reached, middle, high), np.where(reached, low, middle)
+    return np.where(np.isnan(target), np.nan, _float_of(high))
+
+
+def _number_of(x: FloatArray) -> IntArray:
+    """The number of a float64 in ascending order."""
+    bits = x.view(np.int64)
+    return np.where(bits < 0, bits ^ _SIGN_FREE, bits)
+
+
+def _float_of(number: IntArray) -> FloatArray:
+    """The float64 with a number."""
+    return np.where(number < 0, number ^ _SIGN_FREE, number).view(np.float64)

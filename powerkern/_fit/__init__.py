@@ -1,0 +1,1 @@
+"""`fit`, and the choice of a family."""

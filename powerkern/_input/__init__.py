@@ -1,0 +1,1 @@
+"""Reads and checks input once: arrays, data frames, batches, files, arguments."""

@@ -1,0 +1,117 @@
+"""Checks of the arguments that several interfaces have in common: weights, lambdas, shifts, bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._input.arrays import Matrix, as_weights, domain_error, output_type
+from powerkern._typing import FloatArray
+
+NO_WEIGHTS = np.empty(0)
+
+_FLOAT64 = np.dtype(np.float64)
+
+#: Distance from overflow of raw transformed values when no ymax is given, as in scipy.
+_SAFETY = 1e4
+
+
+def domain_error_in(
+    matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
+) -> ValueError:
+    """The error for column j, which, plus a shift, has a value (of positive weight) outside the domain."""
+    with np.errstate(over="ignore"):
+        column = np.asarray(matrix.values[:, j], dtype=np.float64)
+        if weight.size:
+            column = np.where(weight > 0.0, column, np.nan)
+        moved = column + shift
+    kind, offends = "infinite", np.isinf(column)
+    if not offends.any():
+        kind, offends = "overflow", np.isinf(moved)
+    if not offends.any():
+        kind, offends = "not above" if shift else "not positive", moved <= 0.0
+    i = int(np.argmax(offends))
+    return domain_error(kind, None if matrix.was_vector else j, i, float(column[i]), names, shift)
+
+
+def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
+    """Whether there are weights, and all of them are zero: some rows among others may have none."""
+    if sample_weight is None:
+        return False
+    weights = np.asarray(sample_weight)
+    return weights.shape == (n,) and not np.any(weights)
+
+
+def weights_of(sample_weight: ArrayLike | None, n: int) -> FloatArray:
+    """Weights as the kernels take them: contiguous and writable; empty for none."""
+    return NO_WEIGHTS if sample_weight is None else np.require(as_weights(sample_weight, n), requirements=["C", "W"])
+
+
+def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
+    """One lambda per column, NaN where it is to be found."""
+    if lmbda is None:
+        return np.full(p, np.nan)
+    given = as_reals("lmbda", lmbda)
+    if given.ndim > 1 or (given.ndim == 1 and given.size != p):
+        raise ValueError(f"lmbda must be one number or one per column ({p}), got shape {given.shape}")
+    if np.isinf(given).any():
+        raise ValueError("lmbda must be finite (NaN where it is to be fitted)")
+    return np.array(np.broadcast_to(given, (p,)))  # a writable copy
+
+
+def given_bounds(bounds: object, p: int, name: str = "bounds") -> FloatArray:
+    """The smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
+
+    Raises
+    ------
+    TypeError
+        If they are no pair of numbers, or of arrays of numbers.
+    ValueError
+        If there are not `p` of them (or one), one is NaN, or they are no interval.
+    """
+    if bounds is None:
+        return np.repeat([[-math.inf], [math.inf]], p, axis=1)
+    try:
+        pair = list(bounds)  # type: ignore[call-overload]
+    except TypeError:
+        pair = []
+    if len(pair) != 2 or isinstance(bounds, str | dict | set):
+        raise TypeError(f"{name} must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
+    ends = np.empty((2, p))
+    for row, what, end, none in zip(ends, ("lower", "upper"), pair, (-math.inf, math.inf), strict=True):
+        given = as_reals(f"the {what} end of {name}", none if end is None else end)
+        if given.ndim > 1 or (given.ndim == 1 and given.size != p):
+            raise ValueError(f"the {what} end of {name} must be one number or one per column ({p}), got {given.shape}")
+        row[:] = given
+    low, high = ends
+    wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
+    if wrong.any():
+        j = int(np.argmax(wrong))
+        raise ValueError(
+            f"{name} must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
+        )
+    return ends
+
+
+def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _FLOAT64) -> float:
+    """The bound on raw transformed values: none where the output is standardised, unless one is given."""
+    if ymax is None:
+        return math.inf if standardize else float(np.finfo(output_type(dtype)).max) / _SAFETY
+    limit = as_reals("ymax", ymax)
+    if limit.ndim > 0 or not limit > 0.0:
+        raise ValueError(f"ymax must be positive, got {ymax!r}")
+    return float(limit)
+
+
+def as_reals(what: str, value: object) -> FloatArray:
+    """An argument as an array of float64."""
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{what} must be a real number or real numbers, got {value!r}")
+    return array.astype(np.float64)

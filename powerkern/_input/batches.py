@@ -1,0 +1,164 @@
+"""Tables that this process reads in batches of rows: of pyarrow, polars and DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from powerkern._input import frames
+from powerkern._input.arrays import naming
+from powerkern._input.foreign import is_of, library
+
+#: Rows are read in batches of about as many cells.
+CELLS = 2**20
+
+
+class Batches(NamedTuple):
+    """A table that can be read in batches, from its start whenever asked."""
+
+    #: A data frame of its columns with a row of missing values; None for a column by itself.
+    blank: Any
+    #: ``read(names, rows)``: some of the columns (None: all), in batches of so many rows.
+    read: Callable[[list[str] | None, int], Iterator[Any]]
+
+    def of(self, names: list[str] | None) -> Iterator[Any]:
+        """Some of the columns, or all, in batches that take little memory."""
+        every = 1 if self.blank is None else len(frames.names_of(self.blank) or [])
+        return self.read(names, max(1, CELLS // max(1, every if names is None else len(names))))
+
+
+def batches_of(X: Any) -> Batches | None:
+    """How to read X in batches; None where it is no such table, or can be read only once."""
+    return next((make(X) for module, names, make in _KINDS if is_of(X, module, *names)), None)
+
+
+def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
+    """What `function` makes of each batch of X, once that is read; None where X is in memory.
+
+    A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
+    """
+    if library(X) not in ("pyarrow", "polars", "duckdb"):
+        return None
+    source = None if is_of(X, "pyarrow", *_IN_MEMORY) else batches_of(X)
+    if is_of(X, "pyarrow", "RecordBatchReader"):
+        source = Batches(_arrow_blank(X.schema), lambda names, rows: X)
+    if source is None:
+        return None
+    if out is not None:
+        raise TypeError(f"out= is for data in memory, not for a {type(X).__name__}, which is read in batches; leave it")
+    blank = function(source.blank)
+    if is_of(X, "polars", "LazyFrame"):
+        return X.map_batches(partial(_or_none, function, blank.clear()), schema=blank.schema, streamable=True)
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_batches(blank.schema, _each(source.of(None), function))
+
+
+def _or_none(function: Callable[[Any], Any], none: Any, batch: Any) -> Any:
+    return function(batch) if len(batch) else none
+
+
+def _each(batches: Iterator[Any], function: Callable[[Any], Any]) -> Iterator[Any]:
+    for i, batch in enumerate(batches):
+        if len(batch):
+            with naming(f"batch {i}"):
+                result = function(batch)
+            yield result
+
+
+# --- kinds of tables ----------------------------------------------------------------------------------
+
+
+def _table(X: Any) -> Batches:
+    def read(names: list[str] | None, rows: int) -> Iterator[Any]:
+        part = X if names is None else X.select(names)
+        return (part.slice(start, rows) for start in range(0, len(part), rows))
+
+    return Batches(_arrow_blank(X.schema) if hasattr(X, "schema") else None, read)
+
+
+def _dataset(X: Any) -> Batches:
+    def read(names: list[str] | None, rows: int) -> Iterator[Any]:
+        options = {"columns": names, "batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1}
+        try:
+            fragments = X.get_fragments()
+        except ValueError:  # some of the rows only
+            batches: Iterator[Any] = X.to_batches(**options)
+            return batches
+        parts = (part for fragment in fragments for part in _groups(fragment))
+        return (batch for part in parts for batch in part.to_batches(schema=X.schema, **options))
+
+    return Batches(_arrow_blank(X.schema), read)
+
+
+def _groups(fragment: Any) -> list[Any]:
+    """The groups of rows of a fragment, where it has some.
+
+    A data set that is read as a whole is read ahead of what is done with it, in the end to its end.
+    """
+    groups: list[Any] = fragment.split_by_row_group() if hasattr(fragment, "split_by_row_group") else [fragment]
+    return groups
+
+
+def _scanner(X: Any) -> Batches:
+    def read(names: list[str] | None, rows: int) -> Iterator[Any]:
+        return (batch if names is None else batch.select(names) for batch in X.to_batches())
+
+    return Batches(_arrow_blank(X.projected_schema), read)
+
+
+def _file(X: Any) -> Batches:
+    return Batches(_arrow_blank(X.schema_arrow), partial(row_groups, X))
+
+
+def row_groups(file: Any, names: list[str] | None, rows: int) -> Iterator[Any]:
+    """A Parquet file in batches; by groups of rows, since pyarrow keeps those that it has read for one iterator."""
+    for i in range(file.num_row_groups):
+        yield from file.iter_batches(batch_size=rows, row_groups=[i], columns=names)
+
+
+def _relation(X: Any) -> Batches:
+    def read(names: list[str] | None, rows: int) -> Iterator[Any]:
+        import duckdb
+
+        part = X if names is None else X.select(*map(duckdb.ColumnExpression, names))
+        batches: Iterator[Any] = part.to_arrow_reader(rows)
+        return batches
+
+    return Batches(_arrow_blank(X.limit(0).to_arrow_table().schema), read)
+
+
+def _lazy_frame(X: Any) -> Batches:
+    def read(names: list[str] | None, rows: int) -> Iterator[Any]:
+        import polars
+
+        part = X if names is None else X.select(polars.selectors.by_name(*names))
+        batches: Iterator[Any] = part.collect_batches(chunk_size=rows, engine="streaming")
+        return batches
+
+    return Batches(_polars_blank(X.collect_schema()), read)
+
+
+def _arrow_blank(schema: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.RecordBatch.from_arrays([pyarrow.nulls(1, kind) for kind in schema.types], schema=schema)
+
+
+def _polars_blank(schema: Any) -> Any:
+    import polars
+
+    return polars.DataFrame(schema=schema).clear(1)
+
+
+_IN_MEMORY = ("Table", "RecordBatch", "ChunkedArray", "Array")
+
+_KINDS: tuple[tuple[str, tuple[str, ...], Callable[[Any], Batches]], ...] = (
+    ("pyarrow", _IN_MEMORY, _table),
+    ("pyarrow", ("Dataset",), _dataset),
+    ("pyarrow", ("Scanner",), _scanner),
+    ("pyarrow", ("ParquetFile",), _file),
+    ("duckdb", ("DuckDBPyRelation",), _relation),
+    ("polars", ("LazyFrame",), _lazy_frame),
+)

@@ -1,0 +1,202 @@
+"""Data frames of pandas, polars and pyarrow in, the same kind out: columns by name, index and null entries kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._input.arrays import as_matrix, as_rows, is_numeric, is_single
+from powerkern._input.foreign import frame_library, library
+from powerkern._input.messages import warn
+from powerkern._typing import FloatArray
+
+NonNumeric = Literal["raise", "warn", "ignore"]
+
+
+def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None) -> list[int] | None:
+    """Positions of the columns of a data frame to read: those that hold numbers, or weights; None: all."""
+    if non_numeric not in ("raise", "warn", "ignore"):
+        raise ValueError(f"non_numeric must be 'raise', 'warn' or 'ignore', got {non_numeric!r}")
+    if non_numeric == "raise" or not _is_frame(X):
+        return None
+    names, numeric = _names(X), set(_numeric(X))
+    wanted = [j for j, name in enumerate(names) if name == weights or j in numeric]
+    others = ", ".join(repr(name) for j, name in enumerate(names) if name != weights and j not in numeric)
+    if not others:
+        return None
+    if not [j for j in wanted if names[j] != weights]:
+        raise TypeError(f"no column of X holds numbers: {others}")
+    if non_numeric == "warn":
+        warn(f"columns that hold no numbers are left out of the fit: {others}")
+    return wanted
+
+
+def numeric_positions(X: Any) -> tuple[list[int] | None, list[str] | None]:
+    """Positions of the columns of a data frame that hold numbers, and the names of all; None where X is no frame."""
+    if not _is_frame(X):
+        return None, None
+    positions, names = _numeric(X), _names(X)
+    if not positions:
+        raise TypeError(f"no column of X holds numbers: {', '.join(map(repr, names))}")
+    return positions, names
+
+
+def names_of(X: Any) -> list[str] | None:
+    """Names of the columns of a data frame; None where X is no frame."""
+    return _names(X) if _is_frame(X) else None
+
+
+def without_weights(X: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Rows and their weights, which may be given as the name of the column of a data frame that holds them.
+
+    That column is no longer among the rows then.
+    """
+    if not isinstance(sample_weight, str):
+        return X, sample_weight
+    names = names_of(X)
+    if names is None:
+        raise TypeError(
+            f"sample_weight={sample_weight!r} names a column, and the rows are no data frame but a {type(X).__name__}"
+        )
+    if names.count(sample_weight) != 1:
+        found = "no column" if sample_weight not in names else "more than one column"
+        known = ", ".join(map(repr, names))
+        raise ValueError(f"sample_weight={sample_weight!r}: there is {found} of that name among {known}")
+    at = names.index(sample_weight)
+    rest = taken(X, None, [j for j in range(len(names)) if j != at])
+    weight: FloatArray = as_rows(taken(X, None, [at]), what="sample_weight").values[:, 0]
+    return rest, weight
+
+
+def taken(X: Any, rows: Any, columns: Any) -> Any:
+    """Rows (None: all) and columns at these positions, of a data frame as one, else of an array."""
+    if not _is_frame(X):
+        matrix = as_matrix(X)
+        part = matrix.values[:, columns] if rows is None else matrix.values[np.ix_(rows, columns)]
+        return part[:, 0] if matrix.was_vector and len(columns) else part
+    part = _at(X, [int(j) for j in columns])
+    if rows is None:
+        return part
+    if _is_arrow(X):
+        return part.take(rows)
+    return part.iloc[rows] if frame_library(X) == "pandas" else part[rows]
+
+
+def columns_named(X: Any, names: list[str] | None) -> Any:
+    """The columns of a data frame that are called `names`, in that order; X itself where they are not all there."""
+    if names is None or not _is_frame(X):
+        return X
+    position = {name: j for j, name in enumerate(_names(X))}
+    if len(position) < len(_names(X)) or not position.keys() >= set(names):
+        return X
+    return _at(X, [position[name] for name in names])
+
+
+def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    """`values`, which were computed from the columns `part` of X, in place of them; an array where X is no frame."""
+    own = library(X)
+    if own == "pandas":
+        return _in_pandas(X, part, values)
+    if own == "polars":
+        return _in_polars(X, part, values)
+    if own == "pyarrow":
+        return _in_arrow(X, part, values)
+    return values
+
+
+def _is_frame(X: Any) -> bool:
+    return _is_arrow(X) or (frame_library(X) != "" and hasattr(X, "columns"))
+
+
+def _is_arrow(X: Any) -> bool:
+    """Whether X is a table or a record batch of pyarrow."""
+    return library(X) == "pyarrow" and hasattr(X, "column_names")
+
+
+def _names(X: Any) -> list[str]:
+    return [str(name) for name in (X.column_names if _is_arrow(X) else X.columns)]
+
+
+def _numeric(X: Any) -> list[int]:
+    """Positions of the columns of a data frame that hold numbers."""
+    return [j for j, dtype in enumerate(X.schema.types if _is_arrow(X) else X.dtypes) if is_numeric(dtype)]
+
+
+def _at(X: Any, positions: list[int]) -> Any:
+    if positions == list(range(len(X.columns))):
+        return X
+    if _is_arrow(X):
+        return X.select(positions)
+    return X.iloc[:, positions] if frame_library(X) == "pandas" else X[:, positions]
+
+
+def _in_pandas(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    import pandas
+
+    if not _is_frame(X):
+        return pandas.Series(values, index=X.index, name=X.name).astype(_pandas_type(X.dtype, values.dtype))
+    result = pandas.DataFrame(values, index=X.index, columns=part.columns, copy=False)
+    nullable = {j: dtype for j, dtype in enumerate(part.dtypes) if not isinstance(dtype, np.dtype)}
+    if nullable:
+        result = pandas.concat(
+            [result.iloc[:, j].astype(_pandas_type(dtype, values.dtype)) for j, dtype in enumerate(part.dtypes)], axis=1
+        )
+    if part is X:
+        return result
+    everything = X.copy()
+    everything[list(part.columns)] = result
+    return everything
+
+
+def _pandas_type(dtype: Any, result: np.dtype[Any]) -> Any:
+    """The floating type of the same family: NumPy's, pandas' nullable one, or Arrow's; those keep single precision."""
+    if isinstance(dtype, np.dtype) or "Sparse" in type(dtype).__name__:
+        return result
+    single = result == np.float32 or is_single(dtype)
+    if "Arrow" in type(dtype).__name__:
+        return "float[pyarrow]" if single else "double[pyarrow]"
+    return "Float32" if single else "Float64"
+
+
+def _in_polars(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    import polars
+
+    def series(source: Any, column: NDArray[Any]) -> Any:
+        one = polars.Series(source.name, column)
+        return one.fill_nan(None) if source.null_count() else one
+
+    if not _is_frame(X):
+        return series(X, values)
+    return X.with_columns([series(source, values[:, j]) for j, source in enumerate(part.get_columns())])
+
+
+def _in_arrow(X: Any, part: Any, values: NDArray[Any]) -> Any:
+    import pyarrow
+
+    def array(source: Any, column: NDArray[Any]) -> Any:
+        one = pyarrow.array(column, mask=np.asarray(source.is_null()) if source.null_count else None)
+        return pyarrow.chunked_array([one]) if isinstance(source, pyarrow.ChunkedArray) else one
+
+    if not _is_frame(X):
+        return array(X, values)
+    columns, fields = list(X.columns), list(X.schema)
+    position = {name: i for i, name in enumerate(X.column_names)}
+    for j, name in enumerate(part.column_names):
+        i = j if part is X else position[name]
+        columns[i] = array(columns[i], values[:, j])
+        fields[i] = fields[i].with_type(columns[i].type)
+    schema = pyarrow.schema(fields, without_types(X.schema.metadata, part.column_names))
+    return type(X).from_arrays(columns, schema=schema)
+
+
+def without_types(metadata: Mapping[bytes, bytes] | None, names: Sequence[str]) -> Mapping[bytes, bytes] | None:
+    """Arrow's notes on a table, without those of pandas on the types that columns had before they were transformed."""
+    if metadata is None or b"pandas" not in metadata:
+        return metadata
+    pandas = json.loads(metadata[b"pandas"])
+    kept = [column for column in pandas["columns"] if column["field_name"] not in names]
+    return {**metadata, b"pandas": json.dumps({**pandas, "columns": kept}).encode()}

@@ -1,0 +1,164 @@
+"""Tables by the names of their files: read whole, or read and written in blocks of rows."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from powerkern._input.tables.compression import COMPRESSED, is_standard, open_bytes
+from powerkern._input.tables.errors import BadInput, check_folder, sentences
+from powerkern._input.tables.npy import NpyWriter, read_npy, stream_npy
+from powerkern._input.tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet, survey_parquet
+from powerkern._input.tables.table import Block, Choice, Layout, Survey, Table, TextFormat
+from powerkern._input.tables.text import TextSource, TextWriter, decoded, read_text, stream_text, survey_text
+
+#: The delimiter of a text table by its kind; None: found in its first lines.
+_DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
+
+
+class Writer(Protocol):
+    """A table that is written block by block."""
+
+    def write(self, block: Block, result: NDArray[Any]) -> None:
+        """Append rows, `result` in place of the block's numbers."""
+
+    def finish(self) -> None:
+        """Write what belongs at the end."""
+
+
+def read(path: Path, choose: Choice, text: TextFormat) -> Table:
+    """All rows of the columns that `choose` picks, or of those that hold numbers."""
+    kind = _kind(path)
+    with sentences("read", _label(path)), ExitStack() as stack:
+        if kind == ".npy":
+            return read_npy(path, choose)
+        if kind == ".parquet":
+            return read_parquet(stack.enter_context(path.open("rb")), path, choose)
+        return read_text(_text_source(stack, path, kind, text), choose)
+
+
+def survey(path: Path, choose: Choice, text: TextFormat) -> Survey:
+    """What `read` finds in a table of text or in Parquet, without keeping the numbers."""
+    kind = _kind(path)
+    with sentences("read", _label(path)), ExitStack() as stack:
+        if kind == ".parquet":
+            return survey_parquet(stack.enter_context(path.open("rb")), path, choose)
+        return survey_text(_text_source(stack, path, kind, text), choose)
+
+
+def is_longer(path: Path, size: int) -> bool:
+    """Whether a table of text or of Parquet, which can be read again, has more than so many bytes."""
+    return not is_standard(path) and _kind(path) != ".npy" and path.is_file() and path.stat().st_size > size
+
+
+@contextmanager
+def stream(path: Path, choose: Choice, text: TextFormat) -> Iterator[tuple[Layout, Iterator[Block]]]:
+    """The columns that `choose` picks, in blocks of rows, beside the other columns untouched."""
+    kind = _kind(path)
+    with ExitStack() as stack:
+        with sentences("read", _label(path)):
+            if kind == ".npy":
+                layout, blocks = stream_npy(path, choose)
+            elif kind == ".parquet":
+                layout, blocks = stream_parquet(stack.enter_context(path.open("rb")), path, choose)
+            else:
+                layout, blocks = stream_text(_text_source(stack, path, kind, text), choose)
+        yield layout, _in_sentences(blocks, path)
+
+
+def _in_sentences(blocks: Iterator[Block], path: Path) -> Iterator[Block]:
+    with sentences("read", _label(path)):
+        yield from blocks
+
+
+def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> TextSource:
+    if is_standard(path):
+        if sys.stdin is None:
+            raise BadInput("standard input is closed")
+        file = decoded(sys.stdin.buffer, text.encoding)
+        stack.callback(file.detach)  # standard input stays open
+        return TextSource(file, "standard input", None, text)
+    file = stack.enter_context(decoded(stack.enter_context(open_bytes(path, "rb")), text.encoding))
+    return TextSource(file, path.name, _DELIMITERS[kind], text)
+
+
+@contextmanager
+def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Writer]:
+    """A writer of a table; to standard output, as CSV, without a path.
+
+    A file takes its place when all is written: what was there before, perhaps the table that is read, stays until then.
+    """
+    if path is None or is_standard(path):
+        if sys.stdout is None:
+            raise BadInput("standard output is closed: name a file with -o")
+        yield TextWriter(sys.stdout, layout, text.delimiter or layout.delimiter, text)
+        return
+    with sentences("write", path), _replaced(path) as part, ExitStack() as stack:
+        writer = _writer(stack, path, part, layout, text)
+        yield writer
+        writer.finish()
+
+
+def _writer(stack: ExitStack, path: Path, part: Path, layout: Layout, text: TextFormat) -> Writer:
+    kind = _kind(path)
+    file: Any = stack.enter_context(open_bytes(part, "wb"))
+    if kind == ".npy":
+        return NpyWriter(file, path, layout)
+    if kind == ".parquet":
+        return ParquetWriter(file, layout)
+    delimiter = _DELIMITERS[kind] or text.delimiter or layout.delimiter
+    file = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
+    return TextWriter(file, layout, delimiter, text)
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file beside this one that takes its place if all goes well; devices are written to themselves."""
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    part = path.with_name(f".{os.getpid()}-{path.name}")
+    try:
+        yield part
+        if path.exists():
+            shutil.copymode(path, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def check_output(path: Path | None) -> None:
+    """Raise now if a table could not be written."""
+    if path is not None and not is_standard(path):
+        _kind(path)
+        check_folder(path)
+
+
+def _label(path: Path) -> str:
+    return "standard input" if is_standard(path) else str(path)
+
+
+def _kind(path: Path) -> str:
+    """What a file holds, by its name."""
+    if is_standard(path):
+        return ".csv"
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes[-1:] and suffixes[-1] in COMPRESSED and suffixes[-2:-1] and suffixes[-2] in _DELIMITERS:
+        return suffixes[-2]
+    last = ".parquet" if suffixes[-1:] == [".pq"] else "".join(suffixes[-1:])
+    if last not in {*_DELIMITERS, ".npy", ".parquet"}:
+        raise BadInput(
+            f"{path} is of no known kind: use .csv, .tsv or .txt (also with .gz, .bz2, .xz or .zst), .parquet or .npy"
+        )
+    if last == ".parquet":
+        pyarrow()
+    return last

@@ -1,0 +1,1 @@
+"""Regression and joint models: designs, problems, likelihoods."""

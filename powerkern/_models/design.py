@@ -1,0 +1,313 @@
+"""Covariates of responses: read, checked, and made an orthonormal basis.
+
+With an intercept, covariates are centered before they are orthogonalised (years lose no digits that way), and all are
+divided by a power of two. The basis comes from Gram-Schmidt's method, done twice, in the order of the columns: one
+that is a linear combination of those before it is left out, as R's lm does. No product depends on the number of
+threads.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.products import combine, cross, inverse_of_lower
+from powerkern._input import frames
+from powerkern._input.arrays import Matrix, as_flag, as_matrix
+from powerkern._input.foreign import frame_library
+from powerkern._input.messages import warn
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.kernels.regression import likelihood
+
+INTERCEPT = "Intercept"
+
+#: A column is left out if less than this part of it (of it less its mean) is not a combination of the others.
+_COLLINEAR = 1e-7
+#: A column whose deviations from its mean are below this part of it is constant.
+_CONSTANT = 1e-13
+#: The constant is a combination of the covariates if what is left of it is below this.
+_SPANNED = 1e-10
+#: A sample of the rows, for scans: one in so many, at least so many, and so many for each covariate; none in fewer than
+#: so many times that.
+_SAMPLED, _FEWEST, _EACH, _WORTHWHILE = 32, 256, 16, 4
+#: What is to be left of every basis vector in a sample, relative to its share.
+_RESOLVED = 0.1
+
+
+class Covariates(NamedTuple):
+    """What a design was made from, so that one for other rows can be made: names of its columns, or a formula."""
+
+    #: What the user calls them.
+    what: str
+    #: Of all columns, the intercept's too.
+    names: list[str]
+    #: Of the data frame that they were read from, if there was one.
+    columns: list[str] | None
+    intercept: bool
+    formula: str | None
+    #: formulaic's.
+    spec: Any
+
+    def matrix(self, X: object, n_rows: int | None = None) -> FloatArray:
+        """The covariates in rows that need not be those of the fit: (n, k), the intercept among them.
+
+        Raises
+        ------
+        ValueError
+            If columns are missing, or a value is; if there are not `n_rows` rows.
+        """
+        return self._checked(self._values(X, n_rows), n_rows)
+
+    def _values(self, X: object, n_rows: int | None) -> NDArray[Any]:
+        if self.formula is not None:
+            if self.spec is None:
+                raise ValueError(
+                    f"this fit was read from JSON, which does not keep how the formula {self.formula!r} codes "
+                    "categories; fit again, or pickle the fit"
+                )
+            return np.asarray(_evaluated(self.spec, X, self.formula, self.what), dtype=np.float64)
+        none = Matrix(np.empty((n_rows or 0, 0)), None, False)
+        matrix = none if X is None else as_matrix(frames.columns_named(X, self.columns), what=self.what)
+        values, k = matrix.values, len(self.names) - int(self.intercept)
+        if values.shape[1] != k:
+            raise ValueError(f"{self.what} has {values.shape[1]} columns, the fit has {k}; pass those of the fit")
+        if self.columns is not None and matrix.names is not None and matrix.names != self.columns:
+            raise ValueError(
+                f"{self.what} has the columns {matrix.names}, the fit has {self.columns}; pass those, in that order"
+            )
+        return _with_intercept(values) if self.intercept else values
+
+    def _checked(self, values: NDArray[Any], n_rows: int | None) -> FloatArray:
+        """Covariates as float64, none missing, in as many rows as there are responses."""
+        if n_rows is not None and len(values) != n_rows:
+            raise ValueError(f"{self.what} has {len(values)} rows, the data have {n_rows}; pass the same rows")
+        values = np.asarray(values, dtype=np.float64)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            i, j = (int(k) for k in np.argwhere(bad)[0])
+            kind = "missing" if np.isnan(values[i, j]) else "infinite"
+            raise ValueError(
+                f"{self.what}, {self.names[j]!r}, row {i}: the value is {kind}; drop the row, or impute the value"
+            )
+        return values
+
+    def warn_dropped(self, used: BoolArray) -> None:
+        """One warning that names the columns left out, attributed to the caller's caller."""
+        dropped = np.flatnonzero(~used)
+        if dropped.size:
+            listed = ", ".join(repr(self.names[j]) for j in dropped)
+            warn(f"{self.what}: {listed} left out: constant, or linear combinations of the covariates before")
+
+    def to_record(self) -> dict[str, Any]:
+        """What JSON keeps: all but how a formula codes categories."""
+        record = self._asdict()
+        del record["spec"]
+        return record
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Covariates:
+        """What `to_record` wrote; TypeError for what it cannot have written."""
+        covariates = cls(**record, spec=None)
+        names, columns, intercept = covariates.names, covariates.columns, covariates.intercept
+        texts = [covariates.what, *names, *(columns or ()), covariates.formula or ""]
+        are_as_many = columns is None or len(columns) == len(names) - intercept
+        if not (all(isinstance(text, str) for text in texts) and isinstance(intercept, bool) and are_as_many):
+            raise TypeError("covariates are not names")
+        return covariates
+
+
+def read_covariates(
+    X: object, formula: str | None, intercept: bool, n_rows: int, what: str = "X"
+) -> tuple[Covariates, FloatArray]:
+    """Covariates, and their values in the rows of X, of which there are to be `n_rows`."""
+    intercept = as_flag("intercept", intercept)
+    if formula is not None:
+        if not intercept:
+            raise ValueError("intercept=False goes without a formula; a formula says so itself: '~ 0 + ...'")
+        table = _model_matrix(X, formula, what)
+        names = [str(name) for name in table.model_spec.column_names]
+        covariates = Covariates(what, names, None, INTERCEPT in names, formula, table.model_spec)
+        return covariates, covariates._checked(np.asarray(table, dtype=np.float64), n_rows)
+    matrix = as_matrix(X, what=what)
+    names = matrix.names or [f"x{j}" for j in range(matrix.values.shape[1])]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{what} has {twice!r} more than once; give every covariate a different name")
+    if intercept:
+        if INTERCEPT in names:
+            raise ValueError(f"{what} has a column {INTERCEPT!r}; leave it out: an intercept is added")
+        names = [INTERCEPT, *names]
+    covariates = Covariates(what, names, matrix.names, intercept, None, None)
+    values = _with_intercept(matrix.values) if intercept else matrix.values
+    return covariates, covariates._checked(values, n_rows)
+
+
+def intercept_alone(n_rows: int, what: str) -> tuple[Covariates, FloatArray]:
+    """The design of means."""
+    return Covariates(what, [INTERCEPT], None, True, None, None), np.ones((n_rows, 1))
+
+
+def _with_intercept(values: NDArray[Any]) -> FloatArray:
+    return np.column_stack([np.ones(len(values)), values.astype(np.float64)])
+
+
+# --- formulas ---------------------------------------------------------------------------------------
+
+
+def _model_matrix(X: object, formula: str, what: str) -> Any:
+    """The formula's model matrix."""
+    try:
+        import formulaic
+    except ImportError:
+        raise ImportError("a formula needs formulaic: pip install 'powerkern[formula]'") from None
+    if not isinstance(formula, str):
+        raise TypeError(f"formula must be a string such as '~ weight + C(group)', got {formula!r}")
+    try:
+        parsed = formulaic.Formula(formula)
+    except formulaic.errors.FormulaicError as error:
+        raise ValueError(f"formula {formula!r} cannot be read: {str(error).splitlines()[0]}") from None
+    if not isinstance(parsed, formulaic.formula.SimpleFormula):
+        raise ValueError(
+            f"formula {formula!r} has more than one side; give the covariates alone: '~ weight + C(group)'"
+        )
+    return _evaluated(parsed, X, formula, what)
+
+
+def _evaluated(spec: Any, X: Any, formula: str, what: str) -> Any:
+    """The model matrix of a formula or its specification; missing values are left in."""
+    import formulaic
+    import pandas
+
+    if not hasattr(X, "columns"):
+        raise TypeError(f"formula {formula!r} needs a data frame, {what} is a {type(X).__name__}")
+    if frame_library(X) == "polars":  # one library for fit and prediction: a specification remembers it
+        X = pandas.DataFrame(X.to_dict(as_series=False))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
+            return spec.get_model_matrix(X, na_action="ignore", context={})
+    except formulaic.errors.DataMismatchWarning as error:
+        raise ValueError(f"formula {formula!r}: {what} has categories that the fit has not ({error})") from None
+    except (formulaic.errors.FormulaicError, KeyError, NameError, TypeError, ValueError) as error:
+        known = {str(name) for name in getattr(X, "columns", [])}
+        wanted: set[Any] = getattr(spec, "required_variables", set())
+        unknown = sorted(str(name) for name in wanted if str(name) not in known)
+        if unknown:
+            raise ValueError(
+                f"formula {formula!r}: {', '.join(map(repr, unknown))} is no column of {what}; it has "
+                f"{', '.join(map(repr, sorted(known)))}"
+            ) from None
+        raise ValueError(f"formula {formula!r} cannot be evaluated: {str(error).splitlines()[0]}") from None
+
+
+# --- the basis --------------------------------------------------------------------------------------
+
+
+class Basis(NamedTuple):
+    """An orthonormal basis of the rows that count, and what brings coefficients on it back to the covariates.
+
+    Coefficients refer to covariates less `center`.
+    """
+
+    design: likelihood.Design
+    center: FloatArray
+    #: (k, q): zero in the rows of columns left out.
+    to_coef: FloatArray
+    #: Which columns were not left out.
+    used: BoolArray
+    #: The constant as a combination of the covariates, zero where it is none.
+    one: FloatArray
+
+    @property
+    def rank(self) -> int:
+        """Number of basis vectors."""
+        return int(self.to_coef.shape[1])
+
+    def coefficients(self, products: FloatArray) -> FloatArray:
+        """Coefficients of the covariates from products of the basis with responses: (rank, p) to (k, p)."""
+        coef = combine(self.to_coef, products)
+        if self.center.any():
+            coef[:1] -= combine(self.center[np.newaxis], coef)
+        return coef
+
+
+def basis_of(values: FloatArray, intercept: bool, weight: FloatArray, counted: BoolArray | None = None) -> Basis:
+    """The basis of covariates (n, k), the first of which is the intercept if there is one; `counted`: of these rows."""
+    n, k = values.shape
+    root = np.sqrt(weight)
+    rows = np.ones(n, dtype=np.bool_) if counted is None else counted
+    center = _centers(values[rows]) if intercept else np.zeros(k)
+    # powers of two, so that no square over- or underflows
+    peak = np.ldexp(1.0, np.frexp(root.max(initial=0.0))[1]) if root.size else 1.0
+    ones = np.where(rows, root / peak if root.size else 1.0, 0.0)
+    columns, unit = _scaled(values, center, ones)
+    basis, triangle, used = _gram_schmidt(columns)
+    to_coef = np.zeros((k, len(basis)))
+    to_coef[used] = inverse_of_lower(np.ascontiguousarray(triangle.T)).T / unit[used, np.newaxis] / peak
+    spanned = cross(basis, ones[np.newaxis])
+    left = _norm(ones - combine(spanned.T, basis)[0])
+    is_spanned = left <= _SPANNED * _norm(ones)
+    one = combine(to_coef, spanned * peak)[:, 0] if is_spanned else np.zeros(k)
+    if intercept:
+        one = np.eye(k)[0]
+    sample_basis, sample_root = _sample_of(basis, root)
+    design = likelihood.Design(basis, root, sample_basis, sample_root, float(is_spanned))
+    return Basis(design, center, to_coef, used, one)
+
+
+def _centers(values: FloatArray) -> FloatArray:
+    """Means of the columns, 0 of the first."""
+    center = values.mean(axis=0) if len(values) else np.zeros(values.shape[1])
+    # the mean of very large numbers overflows
+    center = np.where(np.isfinite(center), center, 0.0)
+    center[0] = 0.0
+    return center
+
+
+def _scaled(values: FloatArray, center: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Columns (as rows) less their centers over powers of two, times root weights, 0 if constant; and the powers."""
+    rows = root > 0.0
+    columns = np.where(rows[:, np.newaxis], values - center, 0.0)
+    size = np.abs(columns).max(axis=0, initial=0.0)
+    constant = size <= _CONSTANT * np.abs(values).max(axis=0, initial=0.0)
+    unit = np.ldexp(1.0, np.frexp(np.where(constant, 1.0, size))[1] - 1)
+    columns *= root[:, np.newaxis]
+    columns[:, constant] = 0.0
+    return np.ascontiguousarray((columns / unit).T), unit
+
+
+def _gram_schmidt(columns: FloatArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Orthonormal rows, their triangular factor, and which of the `columns` (rows here) they were made of."""
+    k = len(columns)
+    basis, triangle, used = np.empty_like(columns), np.zeros((k, k)), np.zeros(k, dtype=np.bool_)
+    rank = 0
+    for j in range(k):
+        rest = columns[j : j + 1].copy()
+        for _ in range(2):  # the second time, what rounding left is taken off too
+            dots = cross(rest, basis[:rank])
+            triangle[:rank, j] += dots[0]
+            rest -= combine(dots, basis[:rank])
+        length = _norm(rest[0])
+        if length > _COLLINEAR * _norm(columns[j]):
+            basis[rank], triangle[rank, j], used[j] = rest[0] / length, length, True
+            rank += 1
+    return basis[:rank].copy(), triangle[:rank, used], used
+
+
+def _norm(x: FloatArray) -> float:
+    return float(np.sqrt(cross(x[np.newaxis], x[np.newaxis])[0, 0]))
+
+
+def _sample_of(basis: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """An orthonormal basis of evenly spaced rows, and their root weights; of no rows if it would not do."""
+    q, n = basis.shape
+    m = max(n // _SAMPLED, _FEWEST + _EACH * q)
+    if n >= _WORTHWHILE * m:
+        rows = np.arange(m) * (n // m)
+        vectors, triangle, used = _gram_schmidt(np.ascontiguousarray(basis[:, rows]))
+        if used.all() and np.diag(triangle).min(initial=np.inf) ** 2 > _RESOLVED * m / n:
+            return vectors, root[rows] if root.size else root
+    return np.empty((q, 0)), np.empty(0)

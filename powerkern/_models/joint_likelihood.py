@@ -1,0 +1,384 @@
+"""The likelihood of columns that are jointly normal after their transforms, its derivatives, and its optimum.
+
+    f(lambda) = 1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)
+
+S is the covariance (1/n) of the transformed columns, or of their residuals given a design (Andrews, Gnanadesikan &
+Warner 1971; Velilla 1993). See docs/numerics: Columns together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._engine.by_column import derivative_matrix
+from powerkern._engine.products import cholesky, combine, cross, inverse_of_lower
+from powerkern._status import JointStatus
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.likelihood.derivatives import JACOBIAN, G
+
+#: Squared multiple correlation of a column with others, short of 1 by less than this times p: singular.
+_SINGULAR = 1e-14
+#: The same where a search did not converge.
+_NEARLY_SINGULAR = 1e-6
+#: A column stands in a linear relation where its coefficient, in standard deviations, is more than this.
+_INVOLVED = 1e-6
+
+#: The search ends with the step after one that promises a decrease of f below this: its square is what remains.
+_DECREASE = 1e-12
+MAX_EVAL = 200
+_MAX_HALVINGS = 60
+_ROUNDING = 1e-13
+
+#: The same for the ends of intervals, relative to the drop that they are at.
+_END_DECREASE = 1e-14
+
+#: The rounding of f, in units of the larger of |f| and 1.
+_ROUNDING_OF_F = 16.0 * np.finfo(float).eps
+_MAX_END_EVAL = 50
+
+
+class Singular(Exception):
+    """The covariance of the transformed columns is singular: the positions of the columns in a linear relation."""
+
+    def __init__(self, columns: IntArray) -> None:
+        super().__init__(columns)
+        self.columns = columns
+
+
+class Evaluation(NamedTuple):
+    """f, per observation, with its gradient (p,) and Hessian (p, p)."""
+
+    f: float
+    gradient: FloatArray
+    hessian: FloatArray
+
+
+class Step(NamedTuple):
+    """A step of Newton's method, the decrease of f that it promises (twice), and whether the Hessian is positive."""
+
+    step: FloatArray
+    decrement: float
+    convex: bool
+
+
+class Optimum(NamedTuple):
+    """Where a search ended."""
+
+    lmbda: FloatArray
+    at: Evaluation
+    n_eval: int
+    status: JointStatus
+
+
+class JointLikelihood:
+    """The likelihood of some columns.
+
+    Parameters
+    ----------
+    columns : (p, n) ndarray
+        The columns, contiguous, without missing values and inside the domain.
+    family : int
+        Code of the transform.
+    weight : (n,) ndarray
+        Positive weights of the rows; empty for none.
+    basis : (rank, n) ndarray
+        Orthonormal basis of the design, its rows multiplied by the roots of the weights. The intercept alone may be
+        left out: (0, n).
+
+    Notes
+    -----
+    Columns are put in an order of their own, that of a digest of their values, in which everything here is stated, so
+    that results do not depend on the order in which they come: `order` says where each came, `restored` undoes it.
+    Beside the columns, four arrays of their size are held.
+    """
+
+    def __init__(self, columns: FloatArray, family: int, weight: FloatArray, basis: FloatArray, n_threads: int) -> None:
+        p, n = columns.shape
+        digests = [hashlib.sha256(column, usedforsecurity=False).digest() for column in columns]
+        self.order = np.array(sorted(range(p), key=digests.__getitem__))
+        self._columns = columns[self.order]
+        self._family, self._weight, self._basis, self._n_threads = family, weight, basis, n_threads
+        self._root = np.sqrt(weight / weight.sum()) if weight.size else np.full(n, math.sqrt(1.0 / n))
+        self._y, self._y1, self._y2, self._spare = (np.empty((p, n)) for _ in range(4))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self._columns)
+
+    def restored(self, figures: FloatArray) -> FloatArray:
+        """Figures of columns, one along every axis, in the order in which the columns came."""
+        place = np.argsort(self.order)
+        return figures[np.ix_(*(place,) * figures.ndim)]
+
+    def column(self, j: int) -> JointLikelihood:
+        """The likelihood of one column by itself."""
+        one = self._columns[j : j + 1]
+        return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
+
+    def evaluate(self, lmbda: FloatArray, tolerance: float = _SINGULAR) -> Evaluation:
+        """f and its derivatives; an infinite f where a transform is beyond float64.
+
+        Raises
+        ------
+        Singular
+            A transformed column, or its residuals, has less than a fraction `tolerance` p of its variance beside the
+            others.
+        """
+        with np.errstate(all="ignore"):
+            return self._evaluate(np.array(lmbda, dtype=np.float64), tolerance)
+
+    def _evaluate(self, lmbda: FloatArray, tolerance: float) -> Evaluation:
+        y, y1, y2, spare, threads = self._y, self._y1, self._y2, self._spare, self._n_threads
+        out = (y, y1, y2)
+        figures = derivative_matrix(self._columns.T, self._family, lmbda, self._weight, self._root, out, threads)
+        f = float(figures[:, G].sum())
+        if not (math.isfinite(f) and all(math.isfinite(float(part.sum())) for part in out)):
+            return Evaluation(math.inf, np.full(len(lmbda), math.nan), np.full((len(lmbda),) * 2, math.nan))
+        f += self._take_residuals(out, tolerance)
+        factor = self._orthonormalize(y, tolerance * len(y))
+        # y = factor q with q q^T = I; a_jk = (S^-1 cov(y, y'_k))_j
+        inverse = inverse_of_lower(factor)
+        shares = cross(y, y1, threads)
+        a = combine(inverse.T, shares)
+        bend = np.einsum("kj,kj->j", inverse, cross(y, y2, threads))
+        y1 -= combine(shares.T, y, spare, threads)
+        hessian = combine(inverse.T, inverse) * cross(y1, y1, threads) - a * a.T
+        hessian[np.diag_indices_from(hessian)] += bend
+        f += float(np.log(np.diag(factor)).sum())
+        return Evaluation(f, np.diag(a) - figures[:, JACOBIAN], hessian)
+
+    def _take_residuals(self, out: tuple[FloatArray, ...], tolerance: float) -> float:
+        """Replace psi, psi', psi'' by their residuals over the norm of psi's; returns the sum of their logs."""
+        if not len(self._basis):
+            return 0.0
+        for part in out:
+            part -= combine(cross(part, self._basis, self._n_threads), self._basis, self._spare, self._n_threads)
+        norms = np.sqrt(np.einsum("ij,ij->i", out[0], out[0]))
+        fitted = ~(norms**2 > tolerance)
+        if fitted.any():
+            raise Singular(np.sort(self.order[fitted]))
+        for part in out:
+            part /= norms[:, np.newaxis]
+        return float(np.log(norms).sum())
+
+    def _orthonormalize(self, y: FloatArray, tolerance: float) -> FloatArray:
+        """Replace y by orthonormal rows q, y = factor q; returns the lower triangular factor.
+
+        By Cholesky factors of y y^T, twice: what the first leaves of a strong correlation, the second takes off.
+        """
+        first, rank = cholesky(cross(y, y, self._n_threads))
+        small = np.diag(first)[:rank] ** 2 <= tolerance
+        if rank < len(y) or small.any():
+            raise self._singular(first, int(np.argmax(small)) if small.any() else rank, y)
+        combine(inverse_of_lower(first), y, self._spare, self._n_threads)
+        second, _ = cholesky(cross(self._spare, self._spare, self._n_threads))
+        combine(inverse_of_lower(second), self._spare, y, self._n_threads)
+        return combine(first, second)
+
+    def _singular(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
+        """Which columns row j depends on, the rows before it being independent."""
+        inverse = inverse_of_lower(np.ascontiguousarray(factor[:j, :j]))
+        half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
+        coefficients = np.einsum("k,kl->l", half, inverse)
+        involved = np.append(np.flatnonzero(abs(coefficients) > _INVOLVED), j)
+        return Singular(np.sort(self.order[involved]))
+
+
+def newton(at: Evaluation) -> Step:
+    """Newton's step; where the Hessian is not positive definite, with the least multiple of its diagonal that helps."""
+    diagonal = abs(np.diag(at.hessian))
+    scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
+    scaled, ridge = at.hessian / np.outer(scale, scale), 0.0
+    while True:
+        factor, rank = cholesky(scaled + ridge * np.eye(len(scale)))
+        if rank == len(scale):
+            break
+        ridge = 10.0 * ridge if ridge > 0.0 else 1e-3
+    half = np.einsum("ij,j->i", inverse_of_lower(factor), at.gradient / scale)
+    step = -np.einsum("ij,i->j", inverse_of_lower(factor), half) / scale
+    return Step(step, float(half @ half), ridge == 0.0)
+
+
+def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
+    """The inverse of a Hessian; None where it is not positive definite."""
+    scale = np.sqrt(abs(np.diag(hessian)))
+    if not (scale > 0.0).all():
+        return None
+    units = np.outer(scale, scale)
+    factor, rank = cholesky(hessian / units)
+    if rank < len(scale):
+        return None
+    inverse = inverse_of_lower(factor)
+    return np.asarray(combine(inverse.T, inverse) / units)
+
+
+def minimize(likelihood: JointLikelihood, start: FloatArray) -> Optimum:
+    """A local minimum of f, by Newton's method with backtracking.
+
+    Raises
+    ------
+    Singular
+        At the start, or where the search is drawn to lambdas at which f has no lower bound.
+    """
+    lmbda, at, n_eval = start, likelihood.evaluate(start), 1
+    while n_eval < MAX_EVAL and math.isfinite(at.f):
+        step = newton(at)
+        if step.convex and step.decrement <= _DECREASE:
+            last = likelihood.evaluate(lmbda + step.step)
+            return Optimum(lmbda + step.step, last, n_eval + 1, _verdict(last))
+        tried = _backtracked(likelihood, lmbda, at, step)
+        n_eval += tried.n_eval
+        if tried.at is at:
+            break
+        lmbda, at = tried.lmbda, tried.at
+    likelihood.evaluate(lmbda, _NEARLY_SINGULAR)  # it may have been drawn to where columns depend on each other
+    return Optimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
+
+
+def _verdict(at: Evaluation) -> JointStatus:
+    step = newton(at)
+    converged = step.convex and step.decrement <= _DECREASE
+    return JointStatus.CONVERGED if converged else JointStatus.NOT_CONVERGED
+
+
+def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Optimum:
+    """The first of steps halved again and again at which f decreases enough; `at` itself where there is none."""
+    fraction, singular = 1.0, None
+    for k in range(1, _MAX_HALVINGS + 1):
+        trial = lmbda + fraction * step.step
+        try:
+            found = likelihood.evaluate(trial)
+        except Singular as error:
+            singular = error
+        else:
+            if found.f <= at.f - 1e-4 * fraction * step.decrement + _ROUNDING * (1.0 + abs(at.f)):
+                return Optimum(trial, found, k, JointStatus.NOT_CONVERGED)
+        fraction *= 0.5
+    if singular is not None:
+        raise singular
+    return Optimum(lmbda, at, _MAX_HALVINGS, JointStatus.NOT_CONVERGED)
+
+
+def start_of(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
+    """The best lambda of every column by itself: `start` without covariates, else from there."""
+    return (
+        np.array([_best_alone(likelihood, j, start[j : j + 1]) for j in range(len(start))]) if has_covariates else start
+    )
+
+
+def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float:
+    try:
+        return float(minimize(likelihood.column(j), start).lmbda[0])
+    except Singular:
+        raise Singular(likelihood.order[j : j + 1]) from None
+
+
+def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Optimum:
+    """The lowest of the minima that the starts lead to, with the evaluations of all."""
+    found = minimize(likelihood, starts[0])
+    n_eval, several = found.n_eval, False
+    for start in starts[1:]:
+        try:
+            other = minimize(likelihood, start)
+        except Singular:
+            continue
+        n_eval += other.n_eval
+        if other.status == JointStatus.CONVERGED:
+            several |= found.status == JointStatus.CONVERGED and _apart(found, other)
+            if found.status != JointStatus.CONVERGED or other.at.f < found.at.f - _ROUNDING * (1.0 + abs(found.at.f)):
+                found = other
+    status = JointStatus.SEVERAL_OPTIMA if several else found.status
+    return Optimum(found.lmbda, found.at, n_eval, status)
+
+
+def _apart(one: Optimum, other: Optimum) -> bool:
+    """Whether two minima are different ones, by the curvature at the first."""
+    d = other.lmbda - one.lmbda
+    return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
+
+
+# --- intervals ------------------------------------------------------------------------------------------
+
+
+def profile_ends(likelihood: JointLikelihood, lmbda: FloatArray, drop: float) -> FloatArray:
+    """Where f, minimised over the other lambdas, exceeds its minimum at `lmbda` by `drop`: (2, p); NaN: not found.
+
+    A `drop` below the rounding of f is lost in it: ends that come out on the wrong side are put at `lmbda`.
+    """
+    best = likelihood.evaluate(lmbda)
+    covariance = inverse_hessian(best.hessian)
+    ends = np.full((2, len(lmbda)), math.nan)
+    if covariance is not None:
+        for j in range(len(lmbda)):
+            step = math.sqrt(2.0 * drop / covariance[j, j]) * covariance[j]
+            ends[0, j] = _profile_end(likelihood, best, lmbda, -step, j, drop)
+            ends[1, j] = _profile_end(likelihood, best, lmbda, step, j, drop)
+    return np.stack([np.minimum(ends[0], lmbda), np.maximum(ends[1], lmbda)])
+
+
+def _profile_end(
+    likelihood: JointLikelihood, best: Evaluation, lmbda: FloatArray, step: FloatArray, j: int, drop: float
+) -> float:
+    """The end of the interval of lambda_j to which a first `step` points.
+
+    Newton's method for ``f = f_min + drop, df/dlambda_k = 0 (k != j)`` (Venzon & Moolgavkar 1988), with f to second
+    order.
+    """
+    side = math.copysign(1.0, step[j])
+    rounding = _ROUNDING_OF_F * max(abs(best.f), 1.0)
+    enough = _END_DECREASE * drop + rounding**2 / (2.0 * drop)
+    for _ in range(_MAX_END_EVAL):
+        found = _evaluated_towards(likelihood, lmbda, step)
+        reduced = None if found is None else _along_profile(found[1], j)
+        if found is None or reduced is None:
+            break
+        lmbda, step = found[0], reduced(best.f + drop, side)
+        if float(np.einsum("i,ij,j->", step, best.hessian, step)) <= enough:
+            return float(lmbda[j] + step[j])
+    return math.nan
+
+
+def _evaluated_towards(
+    likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
+) -> tuple[FloatArray, Evaluation] | None:
+    """The evaluation after a step, halved where f is not finite there."""
+    for _ in range(_MAX_HALVINGS):
+        try:
+            at = likelihood.evaluate(lmbda + step)
+        except Singular:
+            return None
+        if math.isfinite(at.f):
+            return lmbda + step, at
+        step = 0.5 * step
+    return None
+
+
+def _along_profile(at: Evaluation, j: int) -> Callable[[float, float], FloatArray] | None:
+    """The step to where the profile of f in lambda_j, to second order, has a value; None without such a profile."""
+    others = np.arange(len(at.gradient)) != j
+    inverse = inverse_hessian(at.hessian[np.ix_(others, others)])
+    if inverse is None:
+        return None
+    g, h = at.gradient[others], at.hessian[others, j]
+    to_profile = np.einsum("ij,j->i", inverse, g)
+    lean = np.einsum("ij,j->i", inverse, h)
+    slope = float(at.gradient[j] - lean @ g)
+    bend = float(at.hessian[j, j] - lean @ h)
+    f = at.f - 0.5 * float(to_profile @ g)
+
+    def step_to(value: float, side: float) -> FloatArray:
+        along = side * max(side * slope, 0.0)
+        root = math.sqrt(max(along * along - 2.0 * bend * (f - value), 0.0))
+        speed = along + side * root
+        step = np.empty(len(at.gradient))
+        step[j] = -2.0 * (f - value) / speed if speed != 0.0 else 0.0
+        step[others] = -to_profile - lean * step[j]
+        return step
+
+    return step_to

@@ -1,0 +1,697 @@
+"""The fitted regressions: coefficients, predictions, intervals and tests, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._engine.threads import thread_count
+from powerkern._input.arguments import as_reals
+from powerkern._input.arrays import as_choice, as_flag, as_matrix
+from powerkern._models.design import Basis, Covariates
+from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._results.back import Kind, back_transformed
+from powerkern._results.json_records import loaded, written
+from powerkern._results.likelihood_tests import (
+    TESTED,
+    Interval,
+    LikelihoodRatio,
+    Method,
+    checked_level,
+    hypothesis_lambdas,
+    likelihood_ratio,
+    rounded_power,
+    standard_error,
+    wald_interval,
+)
+from powerkern._results.power_fit import PowerFit
+from powerkern._results.summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
+from powerkern._status import Status, is_failed
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.regression import fit as kernel
+from powerkern.kernels.regression.likelihood import Design, RegressionWork
+
+#: Statuses of a lambda at a minimum.
+_FOUND = (Status.SCANNED, Status.MULTIMODAL)
+_MAKER, _VERSION = "RegressionFit", 1
+#: Figures that JSON keeps besides the results.
+_FIGURES = ("scanned", "gamma", "rank", "one")
+
+
+class RegressionFit:
+    """Power transforms of responses, each with its linear model of the covariates.
+
+    Made by `fit_regression`; `from_json` reads one back. Arrays have one entry, or one column, per response.
+
+    Attributes
+    ----------
+    lmbda : (p,) ndarray
+        The transformation parameter; 1 for a response that could not be fitted.
+    coef : (k, p) ndarray
+        Coefficients of the covariates, in the order of `covariate_names`, in the model of ``psi(lambda, y)``. NaN for
+        covariates that were left out, and for responses that could not be fitted.
+    covariate_names : list of str
+        Names of the covariates; "Intercept" is the constant.
+    scale : (p,) ndarray
+        ``sqrt(RSS/n)``, the maximum likelihood estimate of the residual standard deviation of psi.
+    scale_unbiased : (p,) ndarray
+        ``sqrt(RSS/(n - rank))``.
+    rss : (p,) ndarray
+        Residual sum of squares of psi. Like `coef` and both scales it is that of raw psi, and may be beyond float64
+        (inf, or 0) where predictions are not.
+    llf, nll : (p,) ndarray
+        Log-likelihood ``-n/2 ln(RSS/n) + (lmbda - 1) sum(J)``, as `scipy.stats.boxcox_llf` counts it, and its negative.
+        car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
+    information : (p,) ndarray
+        Second derivative of `nll` in lambda.
+    se : (p,) ndarray
+        Standard error of lambda, ``1/sqrt(information)``.
+    n_obs : (p,) ndarray
+        Values that are not missing; with weights, the sum of their weights.
+    rank : (p,) ndarray of int
+        Number of coefficients.
+    n_iter : (p,) ndarray of int
+        Evaluations of the likelihood and its derivatives, those on a sample of the rows too.
+    status : (p,) ndarray of int
+        A `powerkern.Status` each; `status_text` has them in words.
+    scanned : Interval
+        Ends of the scan of lambda; NaN where lambda was given.
+    family : str
+        "box-cox", "yeo-johnson" or "best".
+    families : list of str
+        The transform of each response.
+    shift : (p,) ndarray
+        In shifted Box-Cox fits ``y + shift`` is transformed; else 0.
+    column_names : list of str or None
+        Names of the responses, where they had names.
+    formula : str or None
+        The formula, if there was one.
+    """
+
+    def __init__(
+        self,
+        power: PowerFit,
+        covariates: Covariates,
+        figures: Figures,
+        center: FloatArray,
+        problem: Problem | None = None,
+    ) -> None:
+        self._power = power
+        self._covariates = covariates
+        self._figures = figures
+        self._center = center
+        self._problem = problem
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_problem": None}  # a fit travels without the data it came from
+
+    def __repr__(self) -> str:
+        fitted = np.count_nonzero(~is_failed(self.status))
+        text = f"{fitted} of {self.n_responses} responses fitted to {len(self.covariate_names)} covariates"
+        return f"RegressionFit(family={self.family!r}, {text})"
+
+    @property
+    def power_fit(self) -> PowerFit:
+        """The transforms alone, standardised by the residual scale, less a reference value in the data."""
+        return self._power
+
+    @property
+    def family(self) -> str:
+        """The family asked for."""
+        return self._power.family
+
+    @property
+    def families(self) -> list[str]:
+        """The transform of each response."""
+        return self._power.families
+
+    @property
+    def n_responses(self) -> int:
+        """Number of responses."""
+        return self._power.n_features
+
+    @property
+    def column_names(self) -> list[str] | None:
+        """Names of the responses."""
+        return self._power.column_names
+
+    @property
+    def covariate_names(self) -> list[str]:
+        """Names of the covariates, in the order of `coef`."""
+        return list(self._covariates.names)
+
+    @property
+    def formula(self) -> str | None:
+        """The formula that the covariates come from."""
+        return self._covariates.formula
+
+    @property
+    def intercept(self) -> bool:
+        """Whether there is a constant among the covariates."""
+        return self._covariates.intercept
+
+    @property
+    def lmbda(self) -> FloatArray:
+        """The transformation parameter of each response."""
+        return self._power.lmbda
+
+    @property
+    def shift(self) -> FloatArray:
+        """What Box-Cox adds to each response before it is transformed."""
+        return self._power.shift
+
+    @property
+    def n_obs(self) -> FloatArray:
+        """Number, or total weight, of the values that are not missing."""
+        return self._power.n_obs
+
+    @property
+    def n_iter(self) -> IntArray:
+        """Evaluations of the likelihood."""
+        return self._power.n_iter
+
+    @property
+    def nll(self) -> FloatArray:
+        """Negative log-likelihood at `lmbda`."""
+        return self._power.nll
+
+    @property
+    def llf(self) -> FloatArray:
+        """Log-likelihood at `lmbda`, without constants."""
+        return -self.nll
+
+    @property
+    def information(self) -> FloatArray:
+        """Second derivative of `nll` in lambda."""
+        return self._power.information
+
+    @property
+    def se(self) -> FloatArray:
+        """Standard error of lambda; NaN where it was not found."""
+        return np.where(self._was_found, standard_error(self.information), np.nan)
+
+    @property
+    def rank(self) -> IntArray:
+        """Number of coefficients of each response."""
+        return self._figures.rank
+
+    @property
+    def status(self) -> IntArray:
+        """A `powerkern.Status` for each response."""
+        return self._power.status
+
+    @property
+    def status_text(self) -> list[str]:
+        """The status of each response in words."""
+        return self._power.status_text
+
+    @property
+    def scanned(self) -> Interval:
+        """Ends of the scan of lambda."""
+        return Interval(self._figures.scanned[:, 0].copy(), self._figures.scanned[:, 1].copy())
+
+    @property
+    def scale(self) -> FloatArray:
+        """``sqrt(RSS/n)``."""
+        with np.errstate(over="ignore"):
+            return np.where(is_failed(self.status), np.nan, self._power.scale * self._factor)
+
+    @property
+    def scale_unbiased(self) -> FloatArray:
+        """``sqrt(RSS/(n - rank))``."""
+        return np.asarray(self.scale * np.sqrt(self.n_obs / self._degrees_of_freedom))
+
+    @property
+    def rss(self) -> FloatArray:
+        """Residual sum of squares."""
+        with np.errstate(over="ignore"):
+            return np.asarray(self.scale * self.scale * self.n_obs)
+
+    @property
+    def coef(self) -> FloatArray:
+        """Coefficients: (k, p)."""
+        gamma, center = self._figures.gamma.copy(), self._center
+        if self._covariates.intercept:
+            gamma[:, 0] -= sum_of_products(np.nan_to_num(gamma), center[np.newaxis])[:, 0]
+        with np.errstate(over="ignore", invalid="ignore"):
+            coef = gamma * self.scale[:, np.newaxis] + self._figures.one * self._location[:, np.newaxis]
+        coef[is_failed(self.status)] = np.nan
+        return np.asarray(coef.T)
+
+    @property
+    def _factor(self) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.exp(self._power.log_factor)
+
+    @property
+    def _location(self) -> FloatArray:
+        """psi at the reference, which coefficients on the internal scale are relative to."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(self._power.loc * self._factor)
+
+    @property
+    def _degrees_of_freedom(self) -> FloatArray:
+        """n - rank; NaN where it is not positive."""
+        left = self.n_obs - self.rank
+        return np.where(left > 0.0, left, np.nan)
+
+    @property
+    def _was_found(self) -> BoolArray:
+        return np.isin(self.status, _FOUND)
+
+    # --- applying ---------------------------------------------------------------------------------------
+
+    def transform(self, Y: object, *, n_threads: int | None = None) -> Any:
+        """``psi(lambda, y)`` of every response.
+
+        Parameters
+        ----------
+        Y : (n, p) array-like, or (n,) where the fit was to one response
+            NaN stays NaN.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        ndarray, or a data frame or series where `Y` is one of pandas or polars
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0), lmbda=0.0)
+        >>> bool(np.allclose(fit.transform(np.array([np.e])), 1.0))
+        True
+        """
+        return self._raw.transform(Y, n_threads=n_threads)
+
+    def inverse_transform(self, Z: object, *, n_threads: int | None = None) -> Any:
+        """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> y = np.array([1.0, 2.0, 4.0, 9.0])
+        >>> fit = fit_regression(y, np.arange(4.0))
+        >>> bool(np.allclose(fit.inverse_transform(fit.transform(y)), y))
+        True
+        """
+        return self._raw.inverse_transform(Z, n_threads=n_threads)
+
+    @property
+    def _raw(self) -> PowerFit:
+        """The transform without the residual scale."""
+        power = self._power
+        return PowerFit(
+            power.family,
+            power._results,
+            families=power._families,
+            standardize=False,
+            column_names=power.column_names,
+            was_vector=power._was_vector,
+        )
+
+    def fitted_values(self, X: object = None) -> FloatArray:
+        """Fitted means of ``psi(lambda, y)``, ``X coef``: (n, p), or (n,) where the fit was to one response.
+
+        Parameters
+        ----------
+        X : array-like, optional
+            Covariates as in `fit_regression`; default: those of the fit, rows of weight zero left out, while it has
+            them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
+        True
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            fitted = self._linear(X) * self.scale + np.where(self._figures.one.any(axis=1), self._location, 0.0)
+        return self._shaped(fitted)
+
+    def residuals(self, Y: object = None, X: object = None, *, standardized: bool = False) -> FloatArray:
+        """``psi(lambda, y) - X coef``: (n, p), or (n,) where the fit was to one response.
+
+        Parameters
+        ----------
+        Y, X : array-like, optional
+            Responses and covariates of the same rows; default: those of the fit, rows of weight zero left out, while it
+            has them.
+        standardized : bool, default False
+            Divide by `scale`. The quotient is finite even where psi overflows or underflows.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.allclose(np.mean(fit.residuals(standardized=True) ** 2), 1.0))
+        True
+        """
+        standardized = as_flag("standardized", standardized)
+        if (Y is None) != (X is None):
+            raise ValueError("Y and X go together: pass both, or neither to use the data of the fit")
+        if Y is None:
+            problem = self._remembered()
+            values = problem.values
+            matrix = values if isinstance(values, np.ndarray) else values.values
+        else:
+            matrix = as_matrix(Y, what="Y").values
+        linear = self._linear(X)
+        if matrix.shape != linear.shape:
+            raise ValueError(f"Y has shape {matrix.shape}, the fit and X ask for {linear.shape}; pass matching rows")
+        z = np.asarray(self._power.transform(matrix.astype(np.float64).reshape(linear.shape)))
+        rest = z - linear
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._shaped(rest if standardized else rest * self.scale)
+
+    def predict(
+        self,
+        X: object,
+        kind: Kind = "median",
+        *,
+        quantile: float = 0.5,
+        n_threads: int | None = None,
+    ) -> FloatArray:
+        """Predict responses on their own scale.
+
+        Parameters
+        ----------
+        X : (m, k) array-like
+            Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
+        kind : {"median", "mean", "quantile"}, default "median"
+            "median" is ``psi^-1(eta)``, eta = X coef; "quantile" is ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is
+            the integral of ``psi^-1(eta + scale z) phi(z)``, see `PowerFit.inverse_mean`.
+        quantile : float, default 0.5
+            Between 0 and 1, for ``kind="quantile"``.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        (m, p) ndarray, or (m,) where the fit was to one response
+            NaN for responses that could not be fitted.
+
+        Notes
+        -----
+        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
+        puts some probability beyond it. A median or quantile there is the end of the domain: -shift
+        (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are those of the part inside the
+        range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
+        integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
+        none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
+
+        Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=2000)
+        >>> fit = fit_regression(np.exp(1.0 + x + 0.5 * rng.normal(size=2000)), x, lmbda=0.0)
+        >>> bool(np.allclose(fit.predict([0.0]), np.exp(fit.coef[0])))
+        True
+        >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
+        True
+        """
+        found = back_transformed(self._power, self._linear(X), 1.0, kind, quantile, thread_count(n_threads))
+        return self._shaped(found)
+
+    def _linear(self, X: object) -> FloatArray:
+        """The linear model, as many residual scales above the reference: (m, p)."""
+        covariates = self._remembered().covariates if X is None else self._covariates.matrix(X)
+        gamma = np.nan_to_num(self._figures.gamma)
+        gamma[is_failed(self.status)] = np.nan
+        return sum_of_products(covariates - self._center, gamma)
+
+    def _shaped(self, values: FloatArray) -> FloatArray:
+        return values[:, 0] if self._power._was_vector else values
+
+    # --- likelihood -------------------------------------------------------------------------------------
+
+    def profile(self, lmbdas: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
+        """Negative log-likelihood of every response at given lambdas: what ``MASS::boxcox`` plots.
+
+        Parameters
+        ----------
+        lmbdas : float or (m,) array-like
+            Where to evaluate.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        (p, m) ndarray
+            In the units of `nll`; NaN for responses that could not be fitted. For a scalar, (p,).
+
+        Raises
+        ------
+        ValueError
+            The fit no longer has its data (it was pickled, or read from JSON).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
+        >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
+        True
+        """
+        points = as_reals("lmbdas", lmbdas)
+        if points.ndim > 1 or not np.isfinite(points).all():
+            raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
+        at = np.atleast_1d(points)
+        return self._profile(np.broadcast_to(at, (self.n_responses, at.size)), n_threads, points.ndim == 0)
+
+    def _profile(self, at: FloatArray, n_threads: int | None, scalar: bool) -> FloatArray:
+        """Negative log-likelihoods; `at` has a row of lambdas for each response."""
+        g = self._figures_at(kernel.profile_columns, np.ascontiguousarray(at), at.shape[1], n_threads)
+        g *= self.n_obs[:, np.newaxis]
+        return g[:, 0] if scalar else g
+
+    def confint(self, level: float = 0.95, *, method: Method = "profile", n_threads: int | None = None) -> Interval:
+        """Intervals for lambda: where `nll` has grown by half a chi-square quantile, or from its curvature.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level, between 0 and 1.
+        method : {"profile", "wald"}, default "profile"
+            Where the profile likelihood ends, on either side of lambda, or ``lmbda -+ Phi^-1((1 + level)/2) se``. The
+            latter needs no data.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        Interval
+            Arrays `low` and `high`; NaN for responses whose lambda was not found as a minimum.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> low, high = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).confint()
+        >>> bool(low[0] < 0.0 < high[0])
+        True
+        """
+        level = checked_level(level)
+        if as_choice("method", method, get_args(Method)) == "wald":
+            return wald_interval(self.lmbda, self.se, level)
+        from scipy.special import chdtri  # costs a third of the time to import powerkern
+
+        drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
+        at = np.column_stack([self.lmbda, drop])
+        ends = self._figures_at(kernel.interval_columns, at, 2, n_threads)
+        ends[~self._was_found] = np.nan
+        return Interval(ends[:, 0], ends[:, 1])
+
+    def lr_test(self, lmbda0: ArrayLike, *, n_threads: int | None = None) -> LikelihoodRatio:
+        """Likelihood ratio tests of given lambdas, response by response.
+
+        Parameters
+        ----------
+        lmbda0 : float or (p,) array-like
+            The lambda to test, or one for each response.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        LikelihoodRatio
+            ``2 (nll(lmbda0) - nll)``, chi-square with `df` = 1, and its p-value. NaN where lambda was not found.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> test = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).lr_test(0.0)
+        >>> bool(test.pvalue[0] > 0.05)
+        True
+        """
+        given = hypothesis_lambdas(lmbda0, self.n_responses, "response")
+        nll0 = self._profile(np.broadcast_to(given.reshape(-1, 1), (self.n_responses, 1)), n_threads, True)
+        return likelihood_ratio(nll0, np.where(self._was_found, self.nll, np.nan))
+
+    def rounded(self, level: float = 0.95) -> FloatArray:
+        """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval, else lambda.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> float(fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).rounded()[0])
+        0.0
+        """
+        return rounded_power(self.lmbda, self.confint(level, method="wald"))
+
+    def summary(self, *, level: float = 0.95, n_threads: int | None = None) -> Summary:
+        """A table of lambda, rounded power, standard error, Wald interval, tests of 0 and 1, scale and status.
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Confidence level of interval and rounded power.
+        n_threads : int, optional
+            Threads to use; default: all CPUs of this process.
+
+        Returns
+        -------
+        Summary
+            To print, or as arrays (`Summary.to_dict`) or a data frame (`Summary.to_frame`). Tests are left out where
+            the fit no longer has its data.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> summary = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).summary()
+        >>> sorted(summary.to_dict())[:4]
+        ['column', 'family', 'high', 'lmbda']
+        """
+        has_data = self._problem is not None
+        tests = {f"{at:g}": self.lr_test(at, n_threads=n_threads) for at in TESTED} if has_data else {}
+        found = estimates(self.lmbda, self.rounded(level), self.se, self.confint(level, method="wald"), tests)
+        rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
+        names = self.column_names or [str(j) for j in range(self.n_responses)]
+        title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"
+        notes = [note_on_intervals(level), NOTE_ON_TESTS if has_data else "no tests: the fit no longer has its data"]
+        return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
+
+    def _figures_at(self, entry: Callable[..., None], at: FloatArray, width: int, n_threads: int | None) -> FloatArray:
+        """What an entry of `kernels.regression` finds for every response: (p, width); `at` has a row for each."""
+        problem, threads = self._remembered(), thread_count(n_threads)
+        found = np.full((self.n_responses, width), np.nan)
+        for columns, basis in self._bases():
+            code = self._power._families[columns[0]]
+
+            def compute(
+                block: FloatArray,
+                design: Design,
+                group: slice,
+                work: RegressionWork,
+                out: FloatArray,
+                code: int = int(code),
+                own: FloatArray = at[columns],
+            ) -> None:
+                entry(block, design, code, own[group].copy(), work, out)
+
+            found[columns] = problem.figures(compute, basis, columns, width, threads)
+        return found
+
+    def _bases(self) -> list[tuple[NDArray[np.intp], Basis]]:
+        """Responses that were fitted, by family and basis."""
+        problem, fitted = self._remembered(), ~is_failed(self.status)
+        own = self._figures.own
+        parts = [(np.flatnonzero(fitted & ~own), problem.basis), *problem.bases(np.flatnonzero(fitted & own))]
+        codes = self._power._families
+        return [
+            (columns[codes[columns] == code], basis)
+            for columns, basis in parts
+            for code in np.unique(codes[columns]).tolist()
+        ]
+
+    def _remembered(self) -> Problem:
+        if self._problem is None:
+            raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); fit again")
+        return self._problem
+
+    # --- JSON -------------------------------------------------------------------------------------------
+
+    def to_json(self) -> str:
+        """Write the fit as JSON text that `from_json` reads back bit for bit.
+
+        How a formula codes categories is not kept: such a fit, read back, predicts no more; pickle it instead.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import RegressionFit, fit_regression
+        >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0))
+        >>> bool((RegressionFit.from_json(fit.to_json()).coef == fit.coef).all())
+        True
+        """
+        head = {
+            "format": f"powerkern.{_MAKER}",
+            "version": _VERSION,
+            "covariates": self._covariates.to_record(),
+            "center": self._center.tolist(),
+        }
+        figures = {name: _written(getattr(self._figures, name)) for name in _FIGURES}
+        return json.dumps({**head, **figures, "power": json.loads(self._power.to_json())}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> RegressionFit:
+        """Read the text that `to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            The text is not JSON, not such a fit, of a later version, or damaged.
+        """
+        record = loaded(text, "fit", _MAKER, _VERSION)
+        try:
+            power = PowerFit.from_json(json.dumps(record["power"]))
+            covariates = Covariates.from_record(record["covariates"])
+            p, k = power.n_features, len(covariates.names)
+            scanned, gamma, one = (
+                _read(record[name], (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
+            )
+            rank = _read(record["rank"], (p,)).astype(np.int64)
+            center = _read(record["center"], (k,))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a fit: the JSON text is damaged ({error})") from None
+        return cls(power, covariates, Figures(power._results, scanned, gamma, rank, one, np.zeros(p, np.bool_)), center)
+
+
+def _written(values: NDArray[Any]) -> Any:
+    """An array as nested lists."""
+    if values.ndim > 1:
+        return [_written(row) for row in values]
+    return [written(value) for value in values.tolist()]
+
+
+def _read(values: Any, shape: tuple[int, ...]) -> FloatArray:
+    """The array that `_written` wrote."""
+    numbers = np.array(values, dtype=object)
+    if numbers.shape != shape:
+        raise ValueError(f"not a fit: the JSON text is damaged (figures of shape {numbers.shape}, not {shape})")
+    found = [math.nan if value is None else float(value) for value in numbers.ravel().tolist()]
+    return np.array(found).reshape(shape)

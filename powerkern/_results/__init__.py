@@ -1,0 +1,1 @@
+"""The results of fits: parameters, likelihood, back-transformation, summaries, JSON."""

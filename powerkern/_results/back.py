@@ -1,0 +1,329 @@
+"""From a normal distribution on the transformed scale to the scale of the data: medians, means and quantiles.
+
+A mean is the integral of ``psi^-1(z + sd t) phi(t)`` over the part of the line that is in the range of psi, which is
+analytic between the ends of the range, 0 of the data, where the branches of Yeo-Johnson meet, and infinity. On each
+piece between these, the center and the largest values of the integrand, a double exponential rule (tanh-sinh [1]_)
+converges, whatever the power with which the integrand starts at an end.
+
+References
+----------
+.. [1] H. Takahasi and M. Mori, "Double exponential formulas for numerical integration", Publ. RIMS 9, 1974, 721-741.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._engine.apply import transform_matrix
+from powerkern._input.arguments import as_reals
+from powerkern._input.arrays import as_choice, is_real
+from powerkern._results.columns import FittedColumns
+from powerkern._status import is_failed
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+
+Kind = Literal["median", "mean", "quantile"]
+
+#: Standard deviations beyond the center, and the largest values of the integrand, that are looked at.
+_REACH = 9.5
+#: Step and number of nodes on either side of the rule: on a piece, and on one where values become infinite.
+_PIECE, _TAIL = (0.07, 52), (0.05, 72)
+#: Means found at a time.
+_AT_ONCE = 1024
+
+
+def back_transformed(
+    power: FittedColumns, z: FloatArray, sd: float | FloatArray, kind: str, quantile: float, n_threads: int
+) -> FloatArray:
+    """Medians, means or quantiles of values whose standardised transforms are normal about `z`, (m, p), with `sd`."""
+    as_choice("kind", kind, get_args(Kind))
+    if kind == "mean":
+        return _means(power, z, np.broadcast_to(sd, z.shape), n_threads)
+    if kind == "quantile":
+        z = z + sd * _normal_quantiles(quantile)
+    return _inverse(power, z, n_threads)
+
+
+def mean_of(power: FittedColumns, mean: ArrayLike, sd: ArrayLike, n_threads: int) -> FloatArray:
+    """`PowerFit.inverse_mean`."""
+    z, scale, shape = _standardized(power, mean, sd, ())
+    return _means(power, z, scale, n_threads).reshape(shape)
+
+
+def quantile_of(
+    power: FittedColumns, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, n_threads: int
+) -> FloatArray:
+    """`PowerFit.inverse_quantile`."""
+    at = _normal_quantiles(quantile)
+    z, scale, shape = _standardized(power, mean, sd, at.shape)
+    z = z + scale * np.broadcast_to(at, shape).reshape(z.shape)
+    return _inverse(power, z, n_threads).reshape(shape)
+
+
+def _standardized(
+    power: FittedColumns, mean: ArrayLike, sd: ArrayLike, other: tuple[int, ...]
+) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
+    """Means and standard deviations of standardised values, (m, p), and the shape that results have."""
+    center, spread = as_reals("mean", mean), as_reals("sd", sd)
+    wrong = (spread < 0.0) | (spread == np.inf)
+    if wrong.any():
+        raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
+    shape = _common_shape(center.shape, spread.shape, other)
+    p = power.n_features
+    if not power._was_vector:
+        if not shape or shape[-1] not in (1, p):
+            raise ValueError(f"the last axis of mean and sd stands for the {p} columns of the fit, got shape {shape}")
+        shape = (*shape[:-1], p)
+    z, scale = (np.array(np.broadcast_to(a, shape), dtype=np.float64).reshape(-1, p) for a in (center, spread))
+    if not power.standardize:
+        with np.errstate(over="ignore"):
+            factor = np.exp(power.log_factor)
+            z, scale = (z - power.loc * factor) / (power.scale * factor), scale / (power.scale * factor)
+    return z, scale, shape
+
+
+def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[int, ...]) -> tuple[int, ...]:
+    """What the shapes of the arguments broadcast to; that of `quantile` is () where there is none."""
+    try:
+        return np.broadcast_shapes(mean, sd, quantile)
+    except ValueError:
+        given = f"mean {mean}, sd {sd}" + (f", quantile {quantile}" if quantile else "")
+        raise ValueError(f"the arguments must broadcast to a common shape; theirs are {given}") from None
+
+
+def _inverse(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
+    """The values whose standardised transforms are `z`; the end of the domain beyond the range of psi."""
+    found = _inverse_in_range(power, z, n_threads)
+    return np.where(np.isnan(found) & ~np.isnan(z), _end_of_domain(power), found)
+
+
+def _inverse_in_range(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
+    out = np.empty_like(z)
+    transform_matrix(z, out, power._families, gather.INVERSE_STANDARDIZED, power._results, n_threads)
+    return out
+
+
+def _end_of_domain(power: FittedColumns) -> FloatArray:
+    """What the end of the range of psi is the image of."""
+    return np.where(power.lmbda < 0.0, np.inf, np.where(_mirrored(power), -np.inf, -power.shift))
+
+
+def _mirrored(power: FittedColumns) -> BoolArray:
+    """Which columns have a branch for negative values."""
+    mirrored = np.array([is_mirrored(code) for code in FAMILIES.values()])
+    return np.asarray(mirrored[power._families])
+
+
+def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
+    if not isinstance(quantile, np.ndarray | list | tuple) and not is_real(quantile):
+        raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
+    at = as_reals("quantile", quantile)
+    if not ((at > 0.0) & (at < 1.0)).all():
+        raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    return np.asarray(ndtri(at))
+
+
+# --- means --------------------------------------------------------------------------------------------
+
+
+class _Side(NamedTuple):
+    """The branch of psi on one side, outwards, of each column.
+
+    ``offset + |x| = base (distance/unit)**(1/exponent)``, the distance that of the transform from `end`, where that
+    expression is zero or infinite. `exponent` is NaN where there is no such branch.
+    """
+
+    exponent: FloatArray
+    end: FloatArray
+    log_unit: FloatArray
+    log_base: FloatArray
+    offset: FloatArray
+    #: What one unit of the logs near 0 (or, one-sided, near the reference) is on the transformed scale.
+    growth: FloatArray
+
+
+def _sides(power: FittedColumns) -> tuple[_Side, _Side, FloatArray]:
+    """The upper and the lower branch, in terms of ``-z``, and where they meet."""
+    row, mirrored = power._results.T, _mirrored(power)
+    lmbda, slope, intercept = row[LMBDA], row[SLOPE], row[INTERCEPT]
+    ref = row[REF]
+    size = np.log1p(abs(ref))
+    with np.errstate(all="ignore"):
+        own = np.where(ref < 0.0, 2.0 - lmbda, lmbda)
+        growth = np.where(ref == 0.0, slope * np.exp(-row[LOG_FACTOR]), slope * np.exp(-own * size))
+        zero = intercept - np.sign(ref) * slope * np.where(own == 0.0, size, -np.expm1(-own * size) / own)
+        at_ref = (intercept, slope, size)
+        at_zero = (zero, growth, np.zeros_like(size))
+        up = [np.where(ref > 0.0, a, b) for a, b in zip(at_ref, at_zero, strict=True)]
+        down = [np.where(ref < 0.0, a, b) for a, b in zip(at_ref, at_zero, strict=True)]
+        single = (intercept, slope, np.log(np.where(mirrored, 1.0, ref)))
+        up = [np.where(mirrored, a, b) for a, b in zip(up, single, strict=True)]
+        upper = _side(lmbda, up[0], up[1], up[2], mirrored)
+        lower = _side(np.where(mirrored, 2.0 - lmbda, np.nan), -down[0], down[1], down[2], mirrored)
+    return upper, lower, np.where(mirrored, zero, np.nan)
+
+
+def _side(
+    exponent: FloatArray, start: FloatArray, growth: FloatArray, log_base: FloatArray, mirrored: BoolArray
+) -> _Side:
+    end = start - growth / exponent
+    return _Side(exponent, end, np.log(growth) - np.log(abs(exponent)), log_base, mirrored.astype(np.float64), growth)
+
+
+class _Reach(NamedTuple):
+    """How far out a mean looks on one side, in standard deviations.
+
+    `peak`: where values times density are largest; `limit`: the end of what is looked at, if there is one; `diverges`:
+    the integral, which has no such end. `singular`: the limit is an end at which values are infinite.
+    """
+
+    peak: FloatArray
+    limit: FloatArray
+    diverges: BoolArray
+    singular: BoolArray
+
+
+def _reach(side: _Side, center: FloatArray, sd: FloatArray, zero: FloatArray) -> _Reach:
+    """Of a branch that starts at `zero`, outwards."""
+    m = np.broadcast_to(side.exponent, center.shape)
+    with np.errstate(all="ignore"):
+        k = 1.0 / abs(m)
+        end, start = (side.end - center) / sd, (zero - center) / sd
+        root = np.sqrt(end * end + 4.0 * k)
+        rising = np.where(end > 0.0, 0.5 * (end + root), 2.0 * k / (root - end))
+        rising = np.where(m == 0.0, sd / side.growth, rising)
+        valley_root = np.sqrt(end * end - 4.0 * k)
+        has_valley = (end > 0.0) & (valley_root >= 0.0)
+        valley = np.fmax(0.5 * (end + valley_root), np.minimum(start, end))  # NaN: there is no other branch
+        before = 2.0 * k / (end + valley_root)
+        bounded, summable = m < 0.0, k < 1.0
+        limit = np.where(bounded, np.where(summable, end, np.where(has_valley, valley, end)), np.inf)
+        peak = np.where(bounded, np.where(has_valley, before, 0.0), rising)
+    known = ~np.isnan(m)
+    peak = np.where(known & np.isfinite(peak), peak, 0.0)
+    return _Reach(
+        peak, np.where(known, limit, np.inf), bounded & ~summable & ~has_valley & ~np.isnan(end), bounded & summable
+    )
+
+
+def _means(power: FittedColumns, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
+    """Means, given that values are in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`)."""
+    rows = max(1, _AT_ONCE // max(1, z.shape[1]))
+    parts = [slice(i, i + rows) for i in range(0, len(z), rows)]
+    sides = _sides(power)
+    return np.concatenate([np.empty((0, z.shape[1])), *(_mean(power, sides, z[i], sd[i], n_threads) for i in parts)])
+
+
+def _mean(
+    power: FittedColumns,
+    sides: tuple[_Side, _Side, FloatArray],
+    z: FloatArray,
+    sd: FloatArray,
+    n_threads: int,
+) -> FloatArray:
+    """`_means` of a few rows."""
+    point = (sd == 0.0) | np.isinf(z) | is_failed(power.status)
+    place, z, sd = z, np.where(np.isinf(z), 0.0, z), np.where(point, 1.0, sd)
+    upper, lower, zero = sides
+    up, down = _reach(upper, z, sd, zero), _reach(lower, -z, sd, -zero)
+    with np.errstate(invalid="ignore"):
+        floor = np.where(_mirrored(power) | (power.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
+        kink = (zero - z) / sd
+        middle = np.clip(0.0, floor, up.limit)
+        high = np.minimum(up.limit, np.maximum(np.minimum(up.peak, up.limit), middle) + _REACH)
+        low = np.maximum(floor, np.minimum(np.maximum(-down.peak, floor), middle) - _REACH)
+        inner = [middle, up.peak, -down.peak, np.where(np.isnan(kink), middle, kink)]
+        points = np.sort([low, *(np.clip(t, low, high) for t in inner), high], axis=0)
+    tails = (up.singular & (high == up.limit), down.singular & (low == -down.limit))
+    total, mass = np.zeros_like(z), np.zeros_like(z)
+    for start, stop in itertools.pairwise(points):
+        wide = stop > start
+        if not wide.any():
+            continue
+        part, weight = _over(power, z, sd, start, stop, middle, n_threads)
+        upmost, lowest = wide & tails[0] & (stop == high), wide & tails[1] & (start == low)
+        if upmost.any():
+            part[upmost] = _over_tail(power, upper, 1.0, z, sd, start, middle, weight, upmost)
+        if lowest.any():
+            part[lowest] = _over_tail(power, lower, -1.0, z, sd, stop, middle, weight, lowest)
+        total, mass = total + part, mass + weight
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = np.where(up.diverges & ~down.diverges, np.inf, total / mass)
+        found = np.where(down.diverges & ~up.diverges, -np.inf, found)
+    return np.where(point, _inverse(power, place, n_threads), found)
+
+
+def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Nodes of the rule on the unit interval, as distances from either end, and their weights."""
+    u = step * np.arange(-side, side + 1)
+    grown = np.pi * np.sinh(u)
+    left, right = 1.0 / (1.0 + np.exp(-grown)), 1.0 / (1.0 + np.exp(grown))
+    return left, right, step * np.pi * np.cosh(u) * left * right
+
+
+def _over(
+    power: FittedColumns,
+    z: FloatArray,
+    sd: FloatArray,
+    start: FloatArray,
+    stop: FloatArray,
+    middle: FloatArray,
+    n_threads: int,
+) -> tuple[FloatArray, FloatArray]:
+    """Integrals over a piece of values times density, and of the density, up to a common factor."""
+    left, right, weight = (a[:, np.newaxis, np.newaxis] for a in _rule(*_PIECE))
+    width, end = stop - start, _end_of_domain(power)
+    with np.errstate(invalid="ignore", over="ignore"):
+        t = np.where(left < right, start + width * left, stop - width * right)
+        density = weight * width * np.exp(-0.5 * (t - middle) * (t + middle))
+        x = _inverse_in_range(power, (z + sd * t).reshape(-1, z.shape[1]), n_threads).reshape(t.shape)
+        x = np.where(np.isnan(x) & np.isfinite(end), end, x)
+        product = np.where(density > 0.0, x * density, 0.0)
+    return _sum(product), _sum(density)
+
+
+def _sum(nodes: FloatArray) -> FloatArray:
+    """The sum over nodes, in an order that does not depend on how many values there are beside."""
+    return np.asarray(np.add.accumulate(nodes, axis=0)[-1])
+
+
+def _over_tail(
+    power: FittedColumns,
+    side: _Side,
+    sign: float,
+    z: FloatArray,
+    sd: FloatArray,
+    near: FloatArray,
+    middle: FloatArray,
+    mass: FloatArray,
+    chosen: BoolArray,
+) -> FloatArray:
+    """The integral over a piece that ends where values are infinite: ``distance**-k``, k < 1, times the density.
+
+    With w = distance**(1 - k) it is that of the density alone.
+    """
+    columns = np.nonzero(chosen)[1]
+    m, log_base, log_unit, offset, end = (
+        np.asarray(a)[columns] for a in (side.exponent, side.log_base, side.log_unit, side.offset, side.end)
+    )
+    spread, center = sd[chosen], sign * z[chosen]
+    limit = (end - center) / spread
+    width = limit - sign * near[chosen]
+    rest = 1.0 + 1.0 / m
+    longest = width**rest
+    left, _, weight = (a[:, np.newaxis] for a in _rule(*_TAIL))
+    t = limit - (longest * left) ** (1.0 / rest)
+    density = weight * np.exp(-0.5 * (t - middle[chosen]) * (t + middle[chosen]))
+    with np.errstate(over="ignore"):
+        total = _sum(density) * longest / rest * np.exp(log_base + (np.log(spread) - log_unit) / m)
+    inside = mass[chosen]
+    shift, divisor = power._results[columns, CENTER], power._results[columns, DIVISOR]
+    return np.asarray(shift * inside + divisor * sign * (total - offset * inside))

@@ -1,0 +1,159 @@
+"""How close to normal columns are before and after their transform."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.by_column import column_figures
+from powerkern._estimators.estimators import normal_quantiles_of, weighed_with
+from powerkern._typing import FloatArray
+from powerkern.kernels.normality.criteria import (
+    COUNT,
+    KURTOSIS,
+    N_NORMALITY,
+    PPCC,
+    SKEWNESS,
+    normality_columns,
+    weighted_normality_columns,
+)
+from powerkern.kernels.transforms.gather import APPLY, FORWARD_STANDARDIZED
+
+#: The normal approximations of the test statistics hold from so many values on.
+_FEWEST = 8
+#: Degrees of freedom that counts in classes lose: to their sum, mean and standard deviation.
+ESTIMATED = 3
+
+
+class NormalityFigures(NamedTuple):
+    """How close to normal columns are, one entry per column.
+
+    Attributes
+    ----------
+    skewness : ndarray
+        ``m3/m2**1.5`` with central moments ``m`` (1/n); 0 for a normal distribution.
+    kurtosis : ndarray
+        ``m4/m2**2 - 3``; 0 for a normal distribution.
+    ppcc : ndarray
+        Probability plot correlation coefficient: of the ascending values with normal quantiles at Filliben's median
+        ranks; 1 on a straight QQ plot.
+    pvalue : ndarray
+        Of D'Agostino and Pearson's test of normality, which joins skewness and kurtosis; NaN for fewer than 8 values.
+    """
+
+    skewness: FloatArray
+    kurtosis: FloatArray
+    ppcc: FloatArray
+    pvalue: FloatArray
+
+
+class Normality(NamedTuple):
+    """How close to normal the columns are as they are, and as a fit transforms them.
+
+    Attributes
+    ----------
+    before, after : NormalityFigures
+        NaN for columns without two distinct values.
+    """
+
+    before: NormalityFigures
+    after: NormalityFigures
+
+
+def moments_matrix(
+    values: NDArray[Any], family: int, results: FloatArray, weight: FloatArray, n_threads: int
+) -> FloatArray:
+    """`normality_columns` of each column, before and after it is transformed: (p, 2, N_NORMALITY)."""
+
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        rows, n = block.shape
+        work, out = np.empty((2, n)), np.empty((2, rows, N_NORMALITY))
+        if weight.size:
+            block, weighed, figures = weighed_with(block, weight)
+        else:
+            block.sort(axis=1)  # NaN last; increasing transforms keep the order
+            quantiles = normal_quantiles_of(block)
+        for k in range(2):
+            if k == 1:
+                APPLY[family, FORWARD_STANDARDIZED](block, results[group], np.zeros(rows, dtype=np.int64))
+            if weight.size:
+                weighted_normality_columns(block, weighed, figures, work, out[k])
+            else:
+                normality_columns(block, quantiles, work, out[k])
+        return out.swapaxes(0, 1).reshape(rows, -1)
+
+    return column_figures(measure, values, 2 * N_NORMALITY, n_threads).reshape(-1, 2, N_NORMALITY)
+
+
+def normality_figures(found: FloatArray) -> NormalityFigures:
+    """What `normality_columns` found, with p-values."""
+    skewness, kurtosis = found[:, SKEWNESS], found[:, KURTOSIS]
+    return NormalityFigures(skewness, kurtosis, found[:, PPCC], dagostino_pearson(skewness, kurtosis, found[:, COUNT]))
+
+
+def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
+    """Pearson's chi-square statistic of normality, over its degrees of freedom: about 1 for normal data.
+
+    Values, less their mean, over their standard deviation (n - 1), are counted in ``k = ceil(2 n**0.4)`` classes of
+    equal probability [1]_: ``sum (count - n/k)**2/(n/k)`` over ``k - 3``. As R's ``nortest::pearson.test``, whose ratio
+    bestNormalize compares. Weights, unless empty, count; NaN is missing. NaN for fewer than 3 values, whose classes
+    leave no degree of freedom, and without spread.
+
+    References
+    ----------
+    .. [1] D. S. Moore, "Tests of chi-squared type", in D'Agostino and Stephens (eds.), Goodness-of-Fit Techniques,
+       Marcel Dekker, 1986.
+    """
+    present = ~np.isnan(z)
+    z, w = z[present], weight[present] if weight.size else np.ones(np.count_nonzero(present))
+    n = float(w.sum())
+    k = int(np.ceil(2.0 * n**0.4))
+    if k <= ESTIMATED or n < ESTIMATED or not np.ptp(z[w > 0.0]) > 0.0:
+        return float("nan")
+    from scipy.special import ndtr  # costs a third of the time to import powerkern
+
+    away = z - (w * z).sum() / n
+    classes = np.floor(k * ndtr(away / np.sqrt((w * away * away).sum() / (n - 1.0)))).astype(np.int64)
+    counts = np.bincount(np.minimum(classes, k - 1), weights=w, minlength=k)
+    return float(((counts - n / k) ** 2).sum() / (n / k) / (k - ESTIMATED))
+
+
+def dagostino_pearson(skewness: FloatArray, kurtosis: FloatArray, n: FloatArray) -> FloatArray:
+    """P-values of the omnibus test of normality: ``P(chi-square with 2 degrees of freedom > Z1**2 + Z2**2)``.
+
+    Z1 and Z2 are skewness and kurtosis brought to the standard normal distribution [1]_, [2]_; as
+    `scipy.stats.normaltest`, except that a skewness of exactly 0 is taken as it is. NaN for fewer than 8 values.
+
+    References
+    ----------
+    .. [1] R. B. D'Agostino, "Transformation to normality of the null distribution of g1", Biometrika 57, 1970,
+       679-681.
+    .. [2] F. J. Anscombe and W. J. Glynn, "Distribution of the kurtosis statistic b2 for normal samples",
+       Biometrika 70, 1983, 227-234.
+    """
+    n = np.where(n >= _FEWEST, n, np.nan)
+    squares = _normal_skewness(skewness, n) ** 2 + _normal_kurtosis(kurtosis, n) ** 2
+    return np.exp(-0.5 * squares)
+
+
+def _normal_skewness(g1: FloatArray, n: FloatArray) -> FloatArray:
+    """Skewness on the scale of a standard normal variable, by Johnson's S_U."""
+    variance = 6.0 * (n - 2.0) / ((n + 1.0) * (n + 3.0))
+    kurtosis = 3.0 * (n * n + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0)
+    kurtosis /= (n - 2.0) * (n + 5.0) * (n + 7.0) * (n + 9.0)
+    w2 = np.sqrt(2.0 * (kurtosis - 1.0)) - 1.0
+    return np.arcsinh(g1 * np.sqrt(0.5 * (w2 - 1.0) / variance)) / np.sqrt(0.5 * np.log(w2))
+
+
+def _normal_kurtosis(g2: FloatArray, n: FloatArray) -> FloatArray:
+    """Excess kurtosis on the scale of a standard normal variable, by the cube root of Wilson and Hilferty."""
+    mean = -6.0 / (n + 1.0)
+    variance = 24.0 * n * (n - 2.0) * (n - 3.0) / ((n + 1.0) ** 2 * (n + 3.0) * (n + 5.0))
+    skewness = 6.0 * (n * n - 5.0 * n + 2.0) / ((n + 7.0) * (n + 9.0))
+    skewness *= np.sqrt(6.0 * (n + 3.0) * (n + 5.0) / (n * (n - 2.0) * (n - 3.0)))
+    a = 6.0 + 8.0 / skewness * (2.0 / skewness + np.sqrt(1.0 + 4.0 / skewness**2))
+    standard = (g2 - mean) / np.sqrt(variance)
+    root = np.cbrt((1.0 - 2.0 / a) / (1.0 + standard * np.sqrt(2.0 / (a - 4.0))))
+    return (1.0 - 2.0 / (9.0 * a) - root) / np.sqrt(2.0 / (9.0 * a))

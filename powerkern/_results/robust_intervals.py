@@ -1,0 +1,90 @@
+"""Standard errors of lambda by a bootstrap, for estimators whose likelihood has none.
+
+What an estimator keeps depends on the data, so the curvature of its likelihood says too little. Rows are drawn with
+replacement, and every replicate is fitted as a column, by all threads. Of long columns a replicate has fewer rows, m of
+n, and the spread of lambda is multiplied by sqrt(m/n) [1]_: the cost of a column and its memory have a bound.
+
+References
+----------
+.. [1] P. J. Bickel, F. Götze and W. R. van Zwet, "Resampling fewer than n observations: gains, losses, and remedies
+   for losses", Statistica Sinica 7, 1997, 1-31.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._estimators.estimators import NearestNormal, Robust, weight_of_one
+from powerkern._input.arguments import NO_WEIGHTS
+from powerkern._status import is_failed
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import LMBDA, STATUS
+
+#: Replicates of each column, unless others are asked for.
+REPLICATES = 200
+
+#: Most rows of a replicate, and the values of all replicates that are in memory at once.
+_MOST_ROWS, _ROOM = 500, 4_000_000
+#: Where the rows of every column come from: the same for all, whatever their number and order.
+_SEED = 20240613
+#: Phi(-1), Phi(1): where a normal distribution is one standard deviation from its center.
+_ONE_SIGMA = (0.15865525393145705, 0.8413447460685429)
+
+
+def bootstrap_errors(
+    estimator: Robust | NearestNormal,
+    values: NDArray[Any],
+    shift: FloatArray,
+    weight: FloatArray,
+    family: int,
+    replicates: int,
+    n_threads: int,
+) -> FloatArray:
+    """The standard error of lambda of every column of `values` plus a shift each, rows drawn in proportion to `weight`.
+
+    Half the distance of the quantiles Phi(-1) and Phi(1) of the replicates' lambdas, which a few far ones do not move.
+    NaN where fewer than half of the replicates can be fitted.
+    """
+    n, p = values.shape
+    width = _MOST_ROWS if weight.size else min(n, _MOST_ROWS)
+    uniform = np.random.default_rng(_SEED).random((replicates, _MOST_ROWS))[:, :width]
+    errors = np.empty(p)
+    step = max(_ROOM // uniform.size, 1)
+    for start in range(0, p, step):
+        part = range(start, min(start + step, p))
+        drawn = np.full((len(part), *uniform.shape), np.nan)
+        factor = np.array(
+            [_draw(values[:, j].astype(np.float64) + shift[j], weight, uniform, drawn[j - start]) for j in part]
+        )
+        fits = estimator.fit(drawn.reshape(-1, uniform.shape[1]).T, family, NO_WEIGHTS, n_threads)
+        lmbda = np.where(is_failed(fits[:, STATUS]), np.nan, fits[:, LMBDA]).reshape(len(part), replicates)
+        errors[part.start : part.stop] = factor * _spread(lmbda)
+    return errors
+
+
+def _draw(x: FloatArray, weight: FloatArray, uniform: FloatArray, out: FloatArray) -> float:
+    """Replicates of the values that are there, a row each, into `out`; returns sqrt(m/n)."""
+    seen = ~np.isnan(x)
+    x = x[seen]
+    below = np.cumsum(weight[seen]) if weight.size else np.arange(1.0, x.size + 1.0)
+    if not x.size:
+        return math.nan
+    n = below[-1] / weight_of_one(weight[seen]) if weight.size else float(x.size)
+    m = min(int(n), uniform.shape[1])
+    rows = np.searchsorted(below, uniform[:, :m] * below[-1], side="right")
+    out[:, :m] = x[np.minimum(rows, x.size - 1)]
+    return math.sqrt(m / n)
+
+
+def _spread(lmbda: FloatArray) -> FloatArray:
+    """The standard deviation of each row by two of its quantiles; NaN where more than half of it is missing."""
+    fitted = np.count_nonzero(~np.isnan(lmbda), axis=1)
+    errors = np.full(len(lmbda), np.nan)
+    for j in np.flatnonzero(2 * fitted >= lmbda.shape[1]):
+        low, high = np.nanquantile(lmbda[j], _ONE_SIGMA)
+        errors[j] = 0.5 * (high - low)
+    return errors

@@ -1,0 +1,173 @@
+"""The summary of a fit: a table with a row for each column, to print, or as arrays, or as a data frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
+from powerkern._typing import FloatArray
+
+#: Rows that are printed.
+_SHOWN = 30
+
+#: What the entries of `estimates` are.
+NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
+
+#: Instead of them.
+NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data; pass X"
+
+#: Entries of a table by their names, each an array with a row for each column.
+Entries = Mapping[str, "NDArray[Any]"]
+
+
+class Summary:
+    """What a fit found, with a row for each column; ``print(summary)`` shows the table.
+
+    Attributes
+    ----------
+    title : str
+        The line above the table.
+    names : ndarray of str
+        The columns.
+    blocks : list of dict of ndarray
+        The entries of the table, in groups that are printed one below another.
+    tests : dict of LikelihoodRatio
+        Tests of all columns together, of joint fits, printed below the table.
+    notes : list of str
+        Lines at the end.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern._results.summary import Summary
+    >>> summary = Summary("Box-Cox, 2 columns", ["a", "b"], [{"lmbda": np.array([0.5, 1 / 3])}], notes=["no status"])
+    >>> print(summary)
+    Box-Cox, 2 columns
+    <BLANKLINE>
+    column    lmbda
+    a           0.5
+    b       0.33333
+    <BLANKLINE>
+    no status
+    >>> summary.to_dict()["column"].tolist(), summary.to_frame().index.tolist()
+    (['a', 'b'], ['a', 'b'])
+    """
+
+    def __init__(
+        self,
+        title: str,
+        names: Iterable[str],
+        blocks: Sequence[Entries],
+        *,
+        tests: Mapping[str, LikelihoodRatio] | None = None,
+        notes: Iterable[str] = (),
+    ) -> None:
+        self.title = title
+        self.names = np.array(list(names), dtype=np.str_)
+        self.blocks = [{name: np.asarray(entry) for name, entry in block.items()} for block in blocks]
+        self.tests = dict(tests or {})
+        self.notes = list(notes)
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """All entries of the table by name, an array each; "column" has the names of the columns."""
+        entries = {"column": self.names}
+        for block in self.blocks:
+            entries.update(block)
+        return entries
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame, with the columns' names as its index.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed; `to_dict` needs nothing.
+        """
+        try:
+            import pandas as pd
+        except ImportError:
+            raise ImportError("to_frame needs pandas: pip install pandas; to_dict does without") from None
+        entries = self.to_dict()
+        index = pd.Index(entries.pop("column").tolist(), name="column")
+        return pd.DataFrame(entries, index=index)
+
+    def to_text(self, max_rows: int | None = _SHOWN) -> str:
+        """The table as text, at most `max_rows` columns of the data in it; None for all of them."""
+        shown = len(self.names) if max_rows is None else min(max_rows, len(self.names))
+        tables = [_table(_first(shown, {"column": self.names, **block})) for block in self.blocks]
+        parts = [self.title, *tables]
+        if shown < len(self.names):
+            parts.append(f"... and {len(self.names) - shown} more columns: to_text(None), to_dict() or to_frame()")
+        if self.tests:
+            parts.append(_table_of(self.tests))
+        if self.notes:
+            parts.append("\n".join(self.notes))
+        return "\n\n".join(parts)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    __repr__ = __str__
+
+
+def estimates(
+    lmbda: FloatArray,
+    rounded: FloatArray,
+    se: FloatArray,
+    interval: Interval,
+    tests: Mapping[str, LikelihoodRatio],
+) -> dict[str, FloatArray]:
+    """The entries that every maximum likelihood fit has; of ``tests["0"]`` they are "lr_0" and "p_0"."""
+    entries = {"lmbda": lmbda, "rounded": rounded, "se": se, "low": interval.low, "high": interval.high}
+    for hypothesis, test in tests.items():
+        entries[f"lr_{hypothesis}"], entries[f"p_{hypothesis}"] = test.statistic, test.pvalue
+    return entries
+
+
+def note_on_intervals(level: float) -> str:
+    """What the ends of the intervals, and rounded powers, are in the entries of `estimates`."""
+    return f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"
+
+
+def note_on_bootstrap(level: float) -> str:
+    """What the ends of the intervals of robust fits are."""
+    return f"se: by a bootstrap; low, high: lambda -+ Phi^-1({0.5 + 0.5 * level:g}) se, of level {level:g}"
+
+
+def _first(n: int, entries: Entries) -> Entries:
+    """The first rows of a table."""
+    return {name: entry[:n] for name, entry in entries.items()}
+
+
+def _texts(entry: NDArray[Any]) -> list[str]:
+    """The cells of an entry, a line each; numbers in five digits, empty for NaN."""
+    if entry.dtype.kind != "f":
+        return [" ".join(str(value).splitlines()) for value in entry.tolist()]
+    return ["" if value != value else f"{value + 0.0:.5g}" for value in entry.tolist()]
+
+
+def _table(entries: Entries) -> str:
+    """Entries below their names, words on the left and numbers on the right."""
+    columns = []
+    for name, entry in entries.items():
+        cells = [name, *_texts(entry)]
+        width = max(map(len, cells))
+        columns.append([cell.ljust(width) if entry.dtype.kind == "U" else cell.rjust(width) for cell in cells])
+    return "\n".join("  ".join(line).rstrip() for line in zip(*columns, strict=True))
+
+
+def _table_of(tests: Mapping[str, LikelihoodRatio]) -> str:
+    """Tests of all columns together, a line each."""
+    found = list(tests.values())
+    return _table(
+        {
+            "likelihood ratio test": np.array(list(tests)),
+            "lr": np.array([float(test.statistic) for test in found]),
+            "df": np.array([test.df for test in found]),
+            "p": np.array([float(test.pvalue) for test in found]),
+        }
+    )

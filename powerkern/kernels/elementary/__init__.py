@@ -1,0 +1,1 @@
+"""Exponentials, logarithms, erf: accurate to about one ulp, and vectorised by LLVM."""

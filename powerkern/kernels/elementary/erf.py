@@ -1,0 +1,143 @@
+"""The error function, written so that LLVM vectorises loops over it, and outlier probabilities computed with it.
+
+Two minimax polynomials (Remez exchange, mpmath), both computed and one selected: x + x P(x**2) for |x| < 1, and
+1 - e**(-x**2) Q(|x| - 2) above, where Q approximates erfc(x) e**(x**2), weighted by e**(-x**2), up to x = 6; from 5.93
+on erf rounds to 1.
+"""
+
+from __future__ import annotations
+
+from powerkern._jit import COLUMN, ROWS, Lanes, entry, in_all_lanes, inlined, kernel, select, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp_log import exp, expm1_lanes
+
+# (erf(x)/x - 1) as a polynomial in x**2 <= 1, to 7e-18
+_P = (
+    0.12837916709551256,
+    -0.3761263890318355,
+    0.11283791670945253,
+    -0.026866170643276233,
+    0.005223977607423621,
+    -0.0008548325989705853,
+    0.00012055295320815185,
+    -1.4924744670342449e-05,
+    1.6447517773201075e-06,
+    -1.6209176697240427e-07,
+    1.3722979850269634e-08,
+    -7.801195822297999e-10,
+)
+
+# erfc(x) e**(x**2) as a polynomial in x - 2, 1 <= x <= 6, to 1e-17 e**(x**2)
+_Q = (
+    0.2553956763105053,
+    -0.10679646185349621,
+    0.041802752603568326,
+    -0.015460637763884394,
+    0.005440738537147664,
+    -0.0018316642813872655,
+    0.0005924699937007746,
+    -0.00018477833608216516,
+    5.572833369395392e-05,
+    -1.6293806637128784e-05,
+    4.6281213802660385e-06,
+    -1.2793761957576944e-06,
+    3.4492468339355664e-07,
+    -9.089414741717753e-08,
+    2.3303655136253644e-08,
+    -5.772314728873742e-09,
+    1.4433682679329297e-09,
+    -3.8726734067531267e-10,
+    9.570541426771778e-11,
+    -1.5813696345088997e-11,
+    1.1723842200727881e-12,
+)
+_END = 6.0
+_SQRT_HALF = 0.7071067811865476
+
+
+@inlined
+def erf(x: float) -> float:
+    """Error function, 2/sqrt(pi) times the integral of e**(-t**2) from 0 to x; within 1 ulp, NaN for NaN."""
+    a = abs(x)
+    z = a * a
+    p = _P[11]
+    p = p * z + _P[10]
+    p = p * z + _P[9]
+    p = p * z + _P[8]
+    p = p * z + _P[7]
+    p = p * z + _P[6]
+    p = p * z + _P[5]
+    p = p * z + _P[4]
+    p = p * z + _P[3]
+    p = p * z + _P[2]
+    p = p * z + _P[1]
+    p = p * z + _P[0]
+    b = _END if a > _END else a
+    u = b - 2.0
+    v = u * u
+    even = _Q[20]
+    odd = _Q[19]
+    even = even * v + _Q[18]
+    odd = odd * v + _Q[17]
+    even = even * v + _Q[16]
+    odd = odd * v + _Q[15]
+    even = even * v + _Q[14]
+    odd = odd * v + _Q[13]
+    even = even * v + _Q[12]
+    odd = odd * v + _Q[11]
+    even = even * v + _Q[10]
+    odd = odd * v + _Q[9]
+    even = even * v + _Q[8]
+    odd = odd * v + _Q[7]
+    even = even * v + _Q[6]
+    odd = odd * v + _Q[5]
+    even = even * v + _Q[4]
+    odd = odd * v + _Q[3]
+    even = even * v + _Q[2]
+    odd = odd * v + _Q[1]
+    even = even * v + _Q[0]
+    tail = 1.0 - exp(-b * b) * (odd * u + even)
+    return x + x * p if a < 1.0 else (-tail if x < 0.0 else tail)
+
+
+@inlined
+def erf_lanes(x: Lanes) -> Lanes:
+    """`erf`, with an absolute error of 2e-16; 1 for NaN."""
+    a = abs(x)
+    z = a * a
+    p = z * _P[11] + _P[10]
+    for k in range(9, -1, -1):
+        p = p * z + _P[k]
+    b = select(a < _END, a, in_all_lanes(_END))
+    u = b - 2.0
+    v = u * u
+    even, odd = v * _Q[20] + _Q[18], v * _Q[19] + _Q[17]
+    for k in range(16, 1, -2):
+        even, odd = even * v + _Q[k], odd * v + _Q[k - 1]
+    even = even * v + _Q[0]
+    tail = 1.0 - (expm1_lanes(0.0 - b * b) + 1.0) * (odd * u + even)
+    return select(a < 1.0, x + x * p, select(x < 0.0, 0.0 - tail, tail))
+
+
+@kernel
+def gaussian_probability(scores: FloatArray, center: float, scale: float) -> None:
+    """Turn scores s into max(0, erf((s - center)/(scale sqrt 2))), in place; NaN stays NaN.
+
+    For scale = 0 that is its limit, 1 above the center and 0 elsewhere.
+    """
+    widest_vectors()
+    if scale > 0.0:
+        for i in range(scores.size):
+            p = erf((scores[i] - center) / scale * _SQRT_HALF)
+            scores[i] = 0.0 if p < 0.0 else p
+    else:
+        for i in range(scores.size):
+            d = scores[i] - center
+            scores[i] = (1.0 if d > 0.0 else (0.0 if d <= 0.0 else d)) + scale  # plus 0, or NaN
+
+
+@entry((ROWS, COLUMN, COLUMN))
+def gaussian_probabilities(block: FloatArray, center: FloatArray, scale: FloatArray) -> None:
+    """Turn scores, one detector per row, into probabilities."""
+    for j in range(block.shape[0]):
+        gaussian_probability(block[j], center[j], scale[j])

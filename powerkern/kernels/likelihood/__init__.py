@@ -1,0 +1,1 @@
+"""Maximum likelihood of one column: its logs, score, derivatives and optimum."""

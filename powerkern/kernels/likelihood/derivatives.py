@@ -1,0 +1,87 @@
+"""Transformed columns and their derivatives in lambda, value by value, for likelihoods of more than one column."""
+
+from __future__ import annotations
+
+from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import copy
+from powerkern.kernels.likelihood.logs import prepare
+from powerkern.kernels.likelihood.score import nll_at, score_with_derivatives
+from powerkern.kernels.likelihood.scratch import WORK, Work, borrowed_work
+from powerkern.kernels.likelihood.two_pass import centered_column
+
+# figures of a column: g(lambda), and the mean log-Jacobian term J as it enters the score (that of centered logs)
+G, JACOBIAN = range(2)
+N_FIGURES = 2
+
+
+@entry((ROWS, COLUMN, COLUMN, INTEGER, COLUMN, WORK, ROWS, ROWS, ROWS, ROWS))
+def derivative_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    root: FloatArray,
+    family: int,
+    lmbda: FloatArray,
+    work: Work,
+    y: FloatArray,
+    y1: FloatArray,
+    y2: FloatArray,
+    figures: FloatArray,
+) -> None:
+    """psi, psi' and psi'' of every column, less their means, over the standard deviation of psi, times `root`.
+
+    A factor exp(c lambda) of psi is left out, with c, the log of a reference in the data, that is missing from the
+    mean J in `figures`: products of psi and its derivatives with the inverse of the covariance matrix of psi change by
+    what the mean of J does. For columns without NaN or zero weights.
+    """
+    each, root = borrowed_work(work), borrowed(root)
+    for j in range(columns.shape[0]):
+        _derivatives_of_column(columns[j], weight, family, lmbda[j], each, y[j], y1[j], y2[j], figures[j])
+        _multiply(root, y[j], y1[j], y2[j])
+
+
+@kernel
+def _derivatives_of_column(
+    x: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbda: float,
+    work: Work,
+    y: FloatArray,
+    y1: FloatArray,
+    y2: FloatArray,
+    figures: FloatArray,
+) -> None:
+    column = prepare(x, weight, family, work)
+    centered = centered_column(column, work)
+    logs = centered.logs
+    mu = (lmbda if column.sign >= 0.0 else 2.0 - lmbda) * logs.sigma
+    at = score_with_derivatives(logs, mu, work.scratch, y, y1, y2)
+    sign = -1.0 if column.sign < 0.0 else 1.0
+    figures[G] = nll_at(logs, mu, at, centered.log_reference)
+    figures[JACOBIAN] = sign * logs.jacobian * logs.sigma
+    # below zero psi = -b_(2 - lambda): psi' = b', psi'' = -b''
+    part, factor = y, sign
+    for k in range(3):
+        _in_order_of(column.x, factor, work.spare, part)
+        part, factor = (y1, logs.sigma) if k == 0 else (y2, sign * logs.sigma * logs.sigma)
+
+
+@kernel
+def _in_order_of(x: FloatArray, factor: float, spare: FloatArray, values: FloatArray) -> None:
+    """Undo `powerkern.kernels.likelihood.logs.split_signs`, and multiply by a factor."""
+    front, back = 0, x.size - 1
+    copy(values, spare)
+    for i in range(x.size):
+        above = x[i] >= 0.0
+        values[i] = factor * spare[front if above else back]
+        front += above
+        back -= not above
+
+
+@kernel
+def _multiply(root: FloatArray, y: FloatArray, y1: FloatArray, y2: FloatArray) -> None:
+    for i in range(root.size):
+        y[i] *= root[i]
+        y1[i] *= root[i]
+        y2[i] *= root[i]

@@ -1,0 +1,134 @@
+"""Likelihood intervals: where the negative log-likelihood has grown by a given drop on either side of its minimum."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.likelihood.score import Scratch, nll_at, score
+from powerkern.kernels.likelihood.two_pass import MAX_EVAL, Centered
+
+#: At the ends of intervals this is the relative error of the drop, or this many roundings of g.
+_END_ERROR, _ROUNDINGS = 1e-12, 8.0
+#: Drops below this fraction of g are integrated from g', in panels whose error is below that fraction of the drop; the
+#: ends are then at the drop to the last.
+_FELT, _PANEL_ERROR, _FELT_ERROR = 1e-6, 1e-8, 1e-9
+#: After a step of this relative size Halley's next one is within rounding.
+_NEARLY = 1e-4
+#: Distances beyond this are infinite.
+_FAR = 1e290
+
+
+class _Excess(NamedTuple):
+    """How much g exceeds its target at a distance from its minimum, and three derivatives in the distance."""
+
+    distance: float
+    value: float
+    d1: float
+    d2: float
+    d3: float
+
+
+@kernel
+def interval_of(centered: Centered, sign: float, lmbda: float, drop: float, scratch: Scratch, out: FloatArray) -> None:
+    """The two lambdas at which g exceeds g(lmbda) by `drop`; `sign` is 1, -1, or 0 for both signs."""
+    sigma = centered.logs.sigma
+    mu = (lmbda if sign >= 0.0 else 2.0 - lmbda) * sigma
+    lower = _drop_point(centered, mu, drop, -1.0, scratch) / sigma
+    upper = _drop_point(centered, mu, drop, 1.0, scratch) / sigma
+    out[0] = lower if sign >= 0.0 else 2.0 - upper
+    out[1] = upper if sign >= 0.0 else 2.0 - lower
+
+
+@kernel
+def _drop_point(centered: Centered, mu: float, drop: float, side: float, scratch: Scratch) -> float:
+    """Where g has grown by `drop` on one side of its minimum: the root of a convex function of the distance.
+
+    It lies between the zeros of a chord and of a tangent, and is found where these meet. NaN if the cap of evaluations
+    is reached before, an infinity if it is beyond float64.
+    """
+    logs = centered.logs
+    low = high = _Excess(math.inf, 0.0, 1.0, 0.0, 0.0)
+    lowest = math.nan
+    distance, panel = 0.0, math.inf
+    for _ in range(MAX_EVAL):
+        at = score(logs, mu + side * distance, scratch)
+        nll = nll_at(logs, mu + side * distance, at, centered.log_reference)
+        here = _Excess(distance, nll - lowest - drop, side * at.d1, at.d2, side * at.d3)
+        if lowest != lowest:
+            lowest = nll
+            low = _Excess(0.0, -drop, here.d1, here.d2, here.d3)
+            distance = math.sqrt(2.0 * drop / at.d2)
+            if drop < _FELT * (1.0 + abs(nll)):
+                panel = distance
+            continue
+        if panel < math.inf:
+            growth, error = _integral(low, here)
+            if not error <= _PANEL_ERROR * drop:
+                panel = 0.25 * (distance - low.distance)
+                distance = low.distance + panel
+                continue
+            here = _Excess(distance, low.value + growth, here.d1, here.d2, here.d3)
+            panel *= 2.0
+        if here.value < 0.0:
+            low = here
+        else:
+            high = here
+        error = _FELT_ERROR * drop
+        if panel == math.inf:
+            error = max(_END_ERROR * drop, _ROUNDINGS * EPS * (1.0 + abs(nll)))
+        tolerance = max(error / here.d1, EPS * abs(mu))
+        least, most = _zeros(low, high)
+        if most - least <= tolerance:
+            return mu + side * min(max(least, low.distance), high.distance)
+        distance = min(_next_distance(low, high, here, least, most, tolerance), low.distance + panel)
+        if not distance < _FAR:
+            return side * math.inf
+    return math.nan
+
+
+@kernel
+def _integral(a: _Excess, b: _Excess) -> tuple[float, float]:
+    """The integral of g' from a to b, and a bound of its error, by Hermite's formulas of sixth and fourth order.
+
+    g itself is known to its rounding only, in which a small drop is lost; g' is not.
+    """
+    h = b.distance - a.distance
+    ends, bends = 0.5 * h * (a.d1 + b.d1), h * h * (a.d2 - b.d2)
+    sixth = ends + bends / 10.0 + h * h * h * (a.d3 + b.d3) / 120.0
+    return sixth, abs(sixth - ends - bends / 12.0)
+
+
+@kernel
+def _tangent_zero(at: _Excess) -> float:
+    return at.distance - at.value / at.d1 if at.d1 > 0.0 else math.inf
+
+
+@kernel
+def _zeros(low: _Excess, high: _Excess) -> tuple[float, float]:
+    """Bounds of the root of a convex function: the zeros of the chord and of the tangents at its ends."""
+    most = min(high.distance, min(_tangent_zero(low), _tangent_zero(high)))
+    if not high.distance < math.inf:
+        return low.distance, math.inf
+    fraction = low.value / (low.value - high.value)
+    return low.distance + fraction * (high.distance - low.distance), most
+
+
+@kernel
+def _next_distance(low: _Excess, high: _Excess, here: _Excess, least: float, most: float, tolerance: float) -> float:
+    """Halley's point; where it is good to the tolerance, a little beyond, so that it is enclosed."""
+    newton = here.value / here.d1
+    factor = 1.0 - 0.5 * newton * (here.d2 / here.d1)
+    step = -newton / factor if factor > 0.5 else -newton
+    x = here.distance + step
+    if abs(step) <= _NEARLY * here.distance:
+        x += math.copysign(0.25 * tolerance, step)
+    if not high.distance < math.inf:
+        farthest = 4.0 * here.distance
+        return x if low.distance < x < farthest else farthest
+    if not least <= x <= most:
+        x = most
+    return x if low.distance < x < high.distance else 0.5 * (low.distance + high.distance)

@@ -1,0 +1,478 @@
+"""Short columns, eight at a time in the lanes of vectors: optima from raw sums, by Halley steps in lockstep.
+
+A column of some hundred values is too short for the loops of `kernels.likelihood.one_pass`: what is done once a column
+costs more than its values do. Here everything is done for eight columns at once, whose values lie side by side in a
+row-major matrix. Each lane has its own exponent, and does what it would do alone: one that has arrived is evaluated
+there again, to the same bits, until all have. A result depends on its own column only.
+
+The sums are those of `one_pass`, in float64, about the mean log of a column of one sign. A missing value, or one
+without weight, has a log of 0, which adds nothing to any sum. Columns that need more care are left to
+`kernels.likelihood.two_pass`: those of less than three values, with infinities, a narrow spread or an enormous range,
+outside the domain, whose sums lose digits, whose optimum is not certified, or with powers near the ends of float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from powerkern._jit import (
+    BLOCKS,
+    COLUMN,
+    INTEGER,
+    LANES,
+    READ_MATRIX,
+    ROWS,
+    Lanes,
+    Mask,
+    any_lane,
+    borrowed,
+    entry,
+    in_all_lanes,
+    kernel,
+    load,
+    named_tuple,
+    select,
+    square_root,
+    store,
+    widest_vectors,
+)
+from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
+from powerkern.kernels.elementary.exp_log import exp_less, exp_minus, expm1_excess_lanes, log_normal, rounder_of
+from powerkern.kernels.likelihood.one_pass import FINE, ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD, TAYLOR_REACH
+from powerkern.kernels.likelihood.one_pass_sums import (
+    MAX_SQUARE_TO_VARIANCE,
+    derivatives,
+    growth,
+    moments_at,
+    shifted_score,
+)
+from powerkern.kernels.likelihood.score import WEIGHT, Y1, Y1Y1, Y1Y2, Y2, Y3, YY, YY1, YY2, YY3, Y
+from powerkern.kernels.results import (
+    CURVATURE,
+    INTERCEPT,
+    LEFT,
+    LMBDA,
+    LMBDA0,
+    LOC,
+    LOG_FACTOR,
+    N_EVAL,
+    N_OBS,
+    N_RESULTS,
+    NLL,
+    OBJECTIVE,
+    REF,
+    ROUTE,
+    SCALE,
+    SLOPE,
+    STATUS,
+    X_MAX,
+    X_MIN,
+    write_range,
+)
+from powerkern.kernels.transforms.branch import LINEAR
+from powerkern.kernels.transforms.family import is_mirrored, log_offset
+
+_OK, _FIXED, _LOCKSTEP = int(Status.OK), int(Status.FIXED), int(Route.LOCKSTEP)
+
+#: Columns of at most so many values are fitted in lockstep.
+LOCKSTEP_MAX = 512
+#: Vectors of columns that are copied at a time: what the CPU prefetches along a row.
+BAND = 8
+#: Fewer values than this have an optimum at the edge of what is certified: two, of one sign, have it exactly at 0 or 2.
+_FEWEST = 3.0
+#: Values beyond have logs, but not all that is made of them.
+_LARGEST = 1e300
+#: A power of the `base` within e to minus and plus this is a factor that mean and standard deviation can take.
+_LARGEST_LOG = 600.0
+#: e^t - 1 rounds to -1 below.
+_EXPM1_MIN = -50.0
+_MAX_EVAL = 12
+#: Rounding errors of the sums count times the square of the rate at which moments grow over the curvature of g.
+_MAX_GROWTH_TO_CURVATURE = 100.0
+#: No step from lambda = 1 is longer than this, in units of 1/(spread of the logs); those after it may be so many times
+#: longer each.
+_LONGEST, _EXPANSION = 2.0, 4.0
+
+#: A tuple of vectors, in the order of the moments of `powerkern.kernels.likelihood.score`.
+Sums: TypeAlias = Any
+
+#: A row of lanes after those of the results: the given lambdas, or NaN.
+_GIVEN = N_RESULTS
+
+
+class LockstepWork(NamedTuple):
+    """Scratch for a band of columns: their values, (BAND, n, LANES), and what is found of eight of them."""
+
+    block: FloatArray
+    found: FloatArray
+
+
+#: The type of `LockstepWork`, for the signatures of entries.
+LOCKSTEP_WORK = named_tuple(LockstepWork, BLOCKS, ROWS)
+
+
+def new_lockstep_work(n: int) -> LockstepWork:
+    """The arrays of `LockstepWork` for columns of `n` values."""
+    return LockstepWork(np.empty((BAND, n, LANES)), np.empty((N_RESULTS + 1, LANES)))
+
+
+class _Data(NamedTuple):
+    """What a scan finds: how many values, their weight, the smallest and the largest."""
+
+    count: Lanes
+    weight: Lanes
+    low: Lanes
+    high: Lanes
+
+
+class LaneLogs(NamedTuple):
+    """Of logs: weight, columns of both signs, and the value of offset + abs(x) whose log is 0; mean, rms and reach.
+
+    `start` is one Halley step from lambda = 1, or from 0 for Box-Cox.
+    """
+
+    weight: Lanes
+    both: Mask
+    base: Lanes
+    jacobian: Lanes
+    spread: Lanes
+    farthest: Lanes
+    start: Lanes
+
+
+class LaneWalk(NamedTuple):
+    """Where Halley steps led, and the point at which the last moments were taken."""
+
+    x: Lanes
+    evaluated_at: Lanes
+    n_eval: Lanes
+    certified: Mask
+    moments: Sums
+
+
+# --- sums -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _no_sums() -> Sums:
+    zero = in_all_lanes(0.0)
+    return zero, zero, zero, zero, zero, zero, zero, zero, zero, zero, zero
+
+
+@kernel
+def _added(t: Sums, y0: Lanes, y1: Lanes, y2: Lanes, y3: Lanes, weight: float) -> Sums:
+    """The sums with those of one row."""
+    w0, w1 = y0 * weight, y1 * weight
+    return (
+        t[WEIGHT],
+        t[Y] + w0,
+        t[Y1] + w1,
+        t[Y2] + y2 * weight,
+        t[Y3] + y3 * weight,
+        t[YY] + w0 * y0,
+        t[YY1] + w0 * y1,
+        t[Y1Y1] + w1 * y1,
+        t[YY2] + w0 * y2,
+        t[YY3] + w0 * y3,
+        t[Y1Y2] + w1 * y2,
+    )
+
+
+@kernel
+def _centered(t: Sums, weight: Lanes) -> tuple[Sums, Mask]:
+    """Means and products about the means; and where these cost few digits (see `one_pass_sums.center`)."""
+    s0, s1, s2, s3 = t[Y] / weight, t[Y1] / weight, t[Y2] / weight, t[Y3] / weight
+    n0, n1 = weight * s0, weight * s1
+    yy, yy1, y1y1 = t[YY] - n0 * s0, t[YY1] - n0 * s1, t[Y1Y1] - n1 * s1
+    yy2, yy3, y1y2 = t[YY2] - n0 * s2, t[YY3] - n0 * s3, t[Y1Y2] - n1 * s2
+    kept = (t[YY] <= MAX_SQUARE_TO_VARIANCE * yy) & (abs(yy3) < math.inf)
+    return (weight, s0, s1, s2, s3, yy, yy1, y1y1, yy2, yy3, y1y2), kept
+
+
+@kernel
+def _sums(d: FloatArray, weight: FloatArray, both: Mask, m: Lanes) -> Sums:
+    """Sums of y, y', y'', y''' and of their products over the logs `d`, at the exponents `m`."""
+    widest_vectors()
+    below, r_pos = 2.0 - m, 1.0 / m
+    # logs of one sign may be negative, but their branch is the same
+    m_neg, r_neg = select(both, below, -m), select(both, -1.0 / below, r_pos)
+    t = _no_sums()
+    for i in range(weight.size):
+        a = load(d, (i, 0))
+        negative = a < 0.0
+        r = select(negative, r_neg, r_pos)
+        t_row = select(negative, m_neg, m) * abs(a)
+        y0, y1, y2, y3 = derivatives(t_row, expm1_excess_lanes(t_row), 1.0)
+        r2 = r * r
+        t = _added(t, y0 * r, y1 * r2, y2 * (r2 * r), y3 * (r2 * r2), weight[i])
+    return t
+
+
+# --- from values to logs ----------------------------------------------------------------------------
+
+
+@kernel
+def _scan(x: FloatArray, weight: FloatArray) -> _Data:
+    widest_vectors()
+    count = total = in_all_lanes(0.0)
+    low, high = in_all_lanes(math.inf), in_all_lanes(-math.inf)
+    for i in range(weight.size):
+        if weight[i] > 0.0:
+            v = load(x, (i, 0))
+            seen = v == v
+            count = count + select(seen, 1.0, 0.0)
+            total = total + select(seen, weight[i], 0.0)
+            low = select(v < low, v, low)
+            high = select(v > high, v, high)
+    return _Data(count, total, low, high)
+
+
+@kernel
+def _in_domain(data: _Data, family: int) -> Mask:
+    """Whether all values, and their ratios, have ordinary logarithms, and not all are equal."""
+    least = select(data.low < 0.0, -data.high, data.low) + log_offset(family)
+    largest = select(data.low < 0.0, -data.low, data.high) + log_offset(family)
+    both = (data.low < 0.0) & (data.high >= 0.0)
+    inside = both if is_mirrored(family) else data.low > math.inf
+    inside = inside | ((least >= SMALLEST_NORMAL) & (least / largest >= SMALLEST_NORMAL))
+    if not is_mirrored(family):
+        inside = inside & (data.low > 0.0)
+    moderate = (data.low > -_LARGEST) & (data.high < _LARGEST)
+    return inside & moderate & (data.low < data.high) & (data.count >= _FEWEST)
+
+
+@kernel
+def _take_logs(x: FloatArray, weight: FloatArray, data: _Data, family: int) -> LaneLogs:
+    """Logs in place of the values, about their mean in columns of one sign; with a first step, at no exponential.
+
+    It is from lambda = 1, where e^t is the value itself, or for Box-Cox from 0, where all sums are powers of the logs.
+    """
+    widest_vectors()
+    both, mirrored = (data.low < 0.0) & (data.high >= 0.0), is_mirrored(family)
+    largest = select(-data.low > data.high, -data.low, data.high) + log_offset(family)
+    scale = select(both, 1.0, 1.0 / largest)
+    if mirrored:
+        total, t = _logs_and_sums(x, weight, both, scale, log_offset(family))
+        t, kept = _centered(t, data.weight)
+        d1, d2, d3 = shifted_score(t, total / data.weight, 0.0)
+    else:
+        total = _positive_logs(x, weight, scale)
+    mean = select(both, 0.0, total / data.weight)
+    farthest, total, s2, s3, s4, s5 = _centered_powers(x, weight, mean)
+    spread, at = square_root(s2 / data.weight), 1.0
+    if not mirrored:
+        kept, at = s2 > 0.0, 0.0
+        d1, d2, d3 = shifted_score(_sums_at_zero(data.weight, s2, s3, s4, s5), total / data.weight, 0.0)
+    step = _limited(_halley(d1, d2, d3), _LONGEST / spread)
+    start = at + select(kept & (d2 > 0.0), step, 0.0)
+    base = select(both, 1.0, largest * exp_less(mean, rounder_of(0.0), 0.0))
+    return LaneLogs(data.weight, both, base, total / data.weight, spread, farthest, start)
+
+
+@kernel
+def _positive_logs(x: FloatArray, weight: FloatArray, scale: Lanes) -> Lanes:
+    """Logs in place of positive values, NaN where there is none; returns their sum."""
+    widest_vectors()
+    total = in_all_lanes(0.0)
+    for i in range(weight.size):
+        v = load(x, (i, 0))
+        seen = (v == v) & (weight[i] > 0.0)
+        a = log_normal(select(seen, v * scale, 1.0))
+        total = total + a * weight[i]
+        store(x, (i, 0), select(seen, a, math.nan))
+    return total
+
+
+@kernel
+def _logs_and_sums(x: FloatArray, weight: FloatArray, both: Mask, scale: Lanes, offset: float) -> tuple[Lanes, Sums]:
+    """Signed logs in place of the values, NaN where there is none; returns their sum, and the sums at lambda = 1."""
+    widest_vectors()
+    total, t = in_all_lanes(0.0), _no_sums()
+    for i in range(weight.size):
+        v = load(x, (i, 0))
+        seen = (v == v) & (weight[i] > 0.0)
+        ratio = select(seen, (abs(v) + offset) * scale, 1.0)
+        a = log_normal(ratio)
+        side = select(both & (v < 0.0), -1.0, 1.0)
+        total = total + side * a * weight[i]
+        y0, y1, y2, y3 = derivatives(a, (ratio - 1.0) - a, 1.0)
+        t = _added(t, side * y0, y1, side * y2, y3, weight[i])
+        store(x, (i, 0), select(seen, side * a, math.nan))
+    return total, t
+
+
+@kernel
+def _centered_powers(x: FloatArray, weight: FloatArray, mean: Lanes) -> tuple[Lanes, Lanes, Lanes, Lanes, Lanes, Lanes]:
+    """Logs less a mean, or 0 where there is none; returns the farthest, and the sums of powers up to the fifth."""
+    widest_vectors()
+    farthest = s1 = s2 = s3 = s4 = s5 = in_all_lanes(0.0)
+    for i in range(weight.size):
+        a = load(x, (i, 0)) - mean
+        a = select(a == a, a, 0.0)
+        square = a * a
+        weighted = square * weight[i]
+        s1, s2, s3 = s1 + a * weight[i], s2 + weighted, s3 + weighted * a
+        s4, s5 = s4 + weighted * square, s5 + weighted * square * a
+        farthest = select(abs(a) > farthest, abs(a), farthest)
+        store(x, (i, 0), a)
+    return farthest, s1, s2, s3, s4, s5
+
+
+@kernel
+def _sums_at_zero(weight: Lanes, s2: Lanes, s3: Lanes, s4: Lanes, s5: Lanes) -> Sums:
+    """The centered sums at lambda = 0, where psi and its derivatives are a, a^2/2, a^3/3 and a^4/4."""
+    y1, y2 = s2 / (2.0 * weight), s3 / (3.0 * weight)
+    y1y1, y1y2 = s4 / 4.0 - weight * y1 * y1, s5 / 6.0 - weight * y1 * y2
+    return (weight, in_all_lanes(0.0), y1, y2, s4 / (4.0 * weight), s2, s3 / 2.0, y1y1, s4 / 3.0, s5 / 4.0, y1y2)
+
+
+# --- steps to the optimum ---------------------------------------------------------------------------
+
+
+@kernel
+def _halley(f: Lanes, df: Lanes, d2f: Lanes) -> Lanes:
+    """Halley's step, Newton's where the correction is not small."""
+    newton = -(f / df)
+    factor = 1.0 + 0.5 * newton * (d2f / df)
+    return newton / select(factor > 0.5, factor, 1.0)
+
+
+@kernel
+def _limited(step: Lanes, longest: Lanes) -> Lanes:
+    """A step, or one of the `longest` in its direction."""
+    return select(step > longest, longest, select(step < -longest, -longest, step))
+
+
+@kernel
+def _off_the_floor(x: Lanes, both: Mask, floor: Lanes) -> Lanes:
+    """The nearest point at which abs(x) (and abs(2 - x)) are at least `floor`."""
+    x = select(abs(x) < floor, select(x < 0.0, -floor, floor), x)
+    below = 2.0 - x
+    return select(both & (abs(below) < floor), 2.0 - select(below < 0.0, -floor, floor), x)
+
+
+@kernel
+def walk(d: FloatArray, weight: FloatArray, logs: LaneLogs, given: Lanes, ordinary: Mask) -> LaneWalk:
+    """Halley steps until those of all `ordinary` lanes are below the tolerance; one evaluation where m is `given`."""
+    floor, longest = FINE.floor / logs.spread, _LONGEST / logs.spread
+    search, going, k = ~(given == given), ordinary, 0
+    x, n_eval = select(search, logs.start, given), in_all_lanes(1.0)
+    while True:
+        n_eval = n_eval + select(going, 1.0, 0.0)
+        at = _off_the_floor(x, logs.both, floor)
+        below = select(logs.both, abs(2.0 - at), 0.0)
+        steepest = select(below > abs(at), below, abs(at))
+        t, kept = _centered(_sums(d, weight, logs.both, at), logs.weight)
+        d1, d2, d3 = shifted_score(t, logs.jacobian, x - at)
+        good = ordinary & kept & (steepest * logs.farthest <= FINE.reach) & (d2 > 0.0)
+        step = select(search, _halley(d1, d2, d3), 0.0)
+        rate = growth(t)
+        arrived = abs(step) * square_root(rate) <= FINE.step
+        going, k = good & ~arrived, k + 1
+        if k == _MAX_EVAL or not any_lane(going):
+            break
+        longest = select(going, longest * _EXPANSION, longest)
+        x = select(going, x + _limited(step, longest), x)
+    good = good & (rate <= _MAX_GROWTH_TO_CURVATURE * d2) & (abs(x + step - at) * square_root(rate) <= TAYLOR_REACH)
+    near = ~search | (abs(d1 * d3) <= 0.5 * d2 * d2)  # Newton-Kantorovich, see `likelihood.has_root_near`
+    return LaneWalk(x + step, at, n_eval, good & arrived & near, t)
+
+
+@kernel
+def _fit_lanes(x: FloatArray, weight: FloatArray, family: int, found: FloatArray) -> None:
+    """Fit the eight columns in `x`, which are overwritten, at the given lambdas in `found` or without."""
+    widest_vectors()
+    data = _scan(x, weight)
+    ordinary = _in_domain(data, family)
+    logs = _take_logs(x, weight, data, family)
+    ordinary = ordinary & (logs.spread >= ONE_PASS_SPREAD) & (logs.farthest <= ONE_PASS_REACH)
+    given = load(found, (_GIVEN, 0))
+    best = walk(x, weight, logs, select(data.high < 0.0, 2.0 - given, given), ordinary)
+    _store_fits(found, data, logs, best, log_offset(family))
+
+
+@kernel
+def _store_fits(found: FloatArray, data: _Data, logs: LaneLogs, best: LaneWalk, offset: float) -> None:
+    """The fields of results of all lanes, as `optimum.write_fit` makes them of one optimum."""
+    mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
+    m, sd, log_base = best.x, square_root(variance), log_normal(logs.base)
+    t, given, side = m * log_base, load(found, (_GIVEN, 0)), select(data.high < 0.0, -1.0, 1.0)
+    good = best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD) & (abs(t) <= _LARGEST_LOG)
+    searched = select(side < 0.0, 2.0 - m, m)
+    factor = exp_less(t, rounder_of(0.0), 0.0)
+    ref = logs.base - offset
+    store(found, (STATUS, 0), select(good, select(given == given, _FIXED, _OK), LEFT))
+    store(found, (N_EVAL, 0), best.n_eval)
+    store(found, (LMBDA, 0), select(given == given, given, searched))  # without the rounding of 2 - (2 - lambda)
+    store(found, (LOC, 0), side * (_branch(m, log_base, t) + factor * mean))
+    store(found, (SCALE, 0), sd * factor)
+    store(found, (LOG_FACTOR, 0), in_all_lanes(0.0))
+    store(found, (REF, 0), side * select(ref > 0.0, ref, 0.0))
+    store(found, (SLOPE, 0), 1.0 / sd)
+    store(found, (INTERCEPT, 0), -side * mean / sd)
+    store(found, (NLL, 0), 0.5 * log_normal(variance) + log_base - (m - 1.0) * logs.jacobian)
+    store(found, (CURVATURE, 0), curvature)
+    store(found, (N_OBS, 0), data.weight)
+    store(found, (X_MIN, 0), data.low + 0.0)  # 0 for -0
+    store(found, (X_MAX, 0), data.high + 0.0)
+
+
+@kernel
+def _branch(m: Lanes, a: Lanes, t: Lanes) -> Lanes:
+    """b_m(a) for t = m a of moderate size, as `likelihood.b`."""
+    head, tail = exp_minus(select(t < _EXPM1_MIN, _EXPM1_MIN, t), 0.0, rounder_of(-1.0), 0.5)
+    return select(abs(t) < LINEAR, a, 2.0 * (head + tail) / m)
+
+
+@kernel
+def _write(found: FloatArray, lane: int, row: FloatArray) -> None:
+    """The row of results of one lane."""
+    for k in range(N_RESULTS):
+        row[k] = found[k, lane]
+    write_range(row, row[N_OBS], row[X_MIN], row[X_MAX])
+    row[LMBDA0], row[OBJECTIVE], row[ROUTE] = row[LMBDA], row[NLL], _LOCKSTEP
+
+
+# --- a matrix ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _copy(x: FloatArray, first: int, block: FloatArray) -> None:
+    """Copy the columns from `first` on to the lanes of vectors; lanes without a column have no values."""
+    n, side_by_side = x.shape[0], x.strides[1] == x.itemsize
+    stop = min(x.shape[1], first + BAND * LANES)
+    if side_by_side:
+        for i in range(n):
+            for k in range((stop - first) // LANES):
+                store(block[k], (i, 0), load(x, (i, first + k * LANES)))
+    for j in range(first + (stop - first) // LANES * LANES if side_by_side else first, stop):
+        part, lane = block[(j - first) // LANES], (j - first) % LANES
+        for i in range(n):
+            part[i, lane] = x[i, j]
+    for lane in range((stop - first) % LANES, LANES if stop % LANES else 0):
+        for i in range(n):
+            block[(stop - first) // LANES, i, lane] = math.nan
+
+
+@entry((READ_MATRIX, COLUMN, INTEGER, COLUMN, LOCKSTEP_WORK, ROWS))
+def fit_in_lockstep(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: LockstepWork, out: FloatArray
+) -> None:
+    """Fit the columns of `x`, with a weight for each row, into the rows of `out`; LEFT is the status of those left."""
+    x, weight, out = borrowed(x), borrowed(weight), borrowed(out)
+    block, found = borrowed(work.block), borrowed(work.found)
+    for j in range(0, x.shape[1], LANES):
+        k = j // LANES % BAND
+        if k == 0:
+            _copy(x, j, block)
+        width = min(LANES, x.shape[1] - j)
+        for lane in range(LANES):
+            found[_GIVEN, lane] = lmbda[j + lane] if lane < width else math.nan
+        _fit_lanes(block[k], weight, family, found)
+        for lane in range(width):
+            _write(found, lane, out[j + lane])

@@ -1,0 +1,245 @@
+"""Maximum likelihood of one column: from raw values to lambda and the constants that standardise with it.
+
+How a column is fitted (`fit_column`), unless it is one of many short ones (`powerkern.kernels.likelihood.lockstep`):
+
+1. `kernels.likelihood.one_pass` finds the optimum by Halley steps on the sums of one pass: on a sample in float32;
+   one step on all values in float32, while their logs are taken; the last step in float64. It stops at a value for
+   which that will not do.
+   Missing values have logs of 0, which add nothing to the sums, unless they are many.
+2. Then `likelihood.logs` counts NaN, negative values and the extremes in one integer pass, squeezes out NaN, and
+   step 1 is tried again.
+3. Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or
+   whose sums lose digits go to `powerkern.kernels.likelihood.two_pass`, which holds for any data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, exchange, float_of, kernel
+from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.likelihood.interval import interval_of
+from powerkern.kernels.likelihood.logs import prepare, total_weight, unscanned
+from powerkern.kernels.likelihood.one_pass import ONE_PASS_MIN, one_pass_optimum, weights_of
+from powerkern.kernels.likelihood.one_pass_chunks import Weights, assist
+from powerkern.kernels.likelihood.optimum import write_fit
+from powerkern.kernels.likelihood.scratch import INDEX, OVER, WORK, Work, borrowed_work, for_assistant
+from powerkern.kernels.likelihood.two_pass import centered_column, profile_of, two_pass_optimum
+from powerkern.kernels.results import LEFT, LMBDA, LMBDA0, N_EVAL, STATUS, write_identity, write_range
+
+_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
+_ONE_PASS, _TWO_PASS = int(Route.ONE_PASS), int(Route.TWO_PASS)
+#: What a thread does that is handed columns: fit them, or help the one that fits them.
+LEADING, ASSISTING = range(2)
+
+
+@kernel
+def fit_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
+    """Fit one column into `row`; `weight` may be empty (all one) and `lmbda` NaN (to be found)."""
+    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    if weight.size == 0:
+        one_pass_column(x, weight, weights_of(weight, x.size, None), family, lmbda, work, row, None)
+    if row[STATUS] == LEFT:
+        two_pass_column(x, weight, family, lmbda, work, row)
+
+
+@kernel
+def fit_weighted_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray
+) -> None:
+    """`fit_column` with weights, compiled for them alone."""
+    row[STATUS], row[N_EVAL] = LEFT, 0.0
+    if x.size >= ONE_PASS_MIN:
+        one_pass_column(x, weight, weights_of(weight, x.size, True), family, lmbda, work, row, True)
+    if row[STATUS] == LEFT:
+        two_pass_column(x, weight, family, lmbda, work, row)
+
+
+@kernel
+def one_pass_column(
+    x: FloatArray,
+    weight: FloatArray,
+    weights: Weights,
+    family: int,
+    lmbda: float,
+    work: Work,
+    row: FloatArray,
+    weighted: bool | None,
+) -> None:
+    """Fit one column from the sums of one pass, or leave it; `weights` is `weights_of` all of its values.
+
+    The sums are compiled without weights, or with them where `weighted` is True, by its type.
+    """
+    column, n_eval = unscanned(x, weight, family), 0
+    for known in range(2):
+        if known:
+            column = prepare(x, weight, family, work)
+            weights = weights_of(column.weight, column.x.size, weighted)
+        if column.status == _OK:
+            exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
+            quick = one_pass_optimum(column, weights, known > 0, exponent, work)
+            n_eval += quick.optimum.n_eval
+            if quick.optimum.status != _NOT_CERTIFIED:
+                write_range(row, quick.n_obs, quick.x_min, quick.x_max)
+                write_fit(row, quick.optimum, column.sign, _ONE_PASS)
+                _keep_given(row, lmbda)
+                row[N_EVAL] = n_eval
+                return
+            if not quick.stopped:
+                break
+    row[STATUS], row[N_EVAL] = LEFT, n_eval
+
+
+@kernel
+def two_pass_column(x: FloatArray, weight: FloatArray, family: int, lmbda: float, work: Work, row: FloatArray) -> None:
+    """Fit any column; the row has the number of evaluations made before."""
+    column, n_eval = prepare(x, weight, family, work), int(row[N_EVAL])
+    found = column.found
+    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
+    x_min = low if column.sign > 0.0 else -negative_high
+    x_max = -low if column.sign < 0.0 else high
+    write_range(row, float(column.x.size) if weight.size == 0 else total_weight(column.weight), x_min, x_max)
+    if column.status != _OK:
+        write_identity(row, column.status)
+        return
+    exponent = lmbda if column.sign >= 0.0 else 2.0 - lmbda
+    best = two_pass_optimum(centered_column(column, work), exponent, n_eval, work.scratch)
+    write_fit(row, best, column.sign, _TWO_PASS)
+    _keep_given(row, lmbda)
+
+
+@kernel
+def _keep_given(row: FloatArray, lmbda: float) -> None:
+    """A given lambda without the rounding of 2 - (2 - lambda)."""
+    if lmbda == lmbda and row[STATUS] == _FIXED:
+        row[LMBDA] = row[LMBDA0] = lmbda
+
+
+@kernel
+def profile_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbdas: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """out = g(lambda) for every lambda; NaN for a column that cannot be fitted."""
+    column = prepare(x, weight, family, work)
+    out[:] = math.nan
+    if column.status != _OK:
+        return
+    profile_of(centered_column(column, work), column.sign, lmbdas, work.scratch, out)
+
+
+@kernel
+def interval_column(
+    x: FloatArray, weight: FloatArray, family: int, lmbda: float, drop: float, work: Work, out: FloatArray
+) -> None:
+    """The two lambdas at which g exceeds g(lmbda) by `drop`; NaN for a column that cannot be fitted."""
+    column = prepare(x, weight, family, work)
+    out[:] = math.nan
+    if column.status != _OK:
+        return
+    interval_of(centered_column(column, work), column.sign, lmbda, drop, work.scratch, out)
+
+
+def fit_columns(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Fit the rows of `columns`, each one column of the user's matrix made contiguous, one by one.
+
+    By several entries: most data need only one, and the others are not compiled. Other threads may `assist`.
+    """
+    out[:, STATUS], out[:, N_EVAL] = LEFT, 0.0
+    if columns.shape[1] >= ONE_PASS_MIN:
+        _one_pass(weight)(columns, weight, family, lmbda, work, out, LEADING)
+    if (out[:, STATUS] == LEFT).any():
+        two_pass_columns(columns, weight, family, lmbda, work, out)
+
+
+def begin(work: Work) -> None:
+    """Let other threads take part in the next `fit_columns` with this scratch space."""
+    work.team.counts[OVER] = 0
+
+
+def help_fit(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Take part in `fit_columns` of the same arguments, which another thread has called; returns when that is over.
+
+    By the same entry, which is compiled for `fit_columns` anyway.
+    """
+    _one_pass(weight)(columns, weight, family, lmbda, for_assistant(work), out, ASSISTING)
+
+
+def _one_pass(weight: FloatArray) -> Callable[..., None]:
+    return weighted_columns if weight.size else one_pass_columns
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
+def one_pass_columns(
+    columns: FloatArray, none: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
+) -> None:
+    """Fit those rows of `columns`, without weights, for which one pass will do; the status of others is LEFT.
+
+    Or assist a thread that does.
+    """
+    each, columns, none, out = borrowed_work(work), borrowed(columns), borrowed(none), borrowed(out)
+    if role == ASSISTING:
+        assist(columns, None, each)
+        return
+    weights = weights_of(none, columns.shape[1], None)
+    for j in range(columns.shape[0]):
+        each.team.sums[0, INDEX] = j
+        one_pass_column(columns[j], none, weights, family, lmbda[j], each, out[j], None)
+    exchange(each.team.counts, OVER, 1)
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS, INTEGER))
+def weighted_columns(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray, role: int
+) -> None:
+    """`one_pass_columns` with a weight for each value of a row."""
+    each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
+    if role == ASSISTING:
+        assist(columns, weight, each)
+        return
+    weights = weights_of(weight, columns.shape[1], True)
+    for j in range(columns.shape[0]):
+        each.team.sums[0, INDEX] = j
+        one_pass_column(columns[j], weight, weights, family, lmbda[j], each, out[j], True)
+    exchange(each.team.counts, OVER, 1)
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+def two_pass_columns(
+    columns: FloatArray, weight: FloatArray, family: int, lmbda: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Fit the rows of `columns` whose status is LEFT."""
+    each, columns, weight, out = borrowed_work(work), borrowed(columns), borrowed(weight), borrowed(out)
+    for j in range(columns.shape[0]):
+        if out[j, STATUS] == LEFT:
+            two_pass_column(columns[j], weight, family, lmbda[j], each, out[j])
+
+
+@entry((ROWS, COLUMN, INTEGER, COLUMN, WORK, ROWS))
+def profile_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    lmbdas: FloatArray,
+    work: Work,
+    out: FloatArray,
+) -> None:
+    """Profile likelihoods of the rows of `columns` at all `lmbdas`."""
+    each = borrowed_work(work)
+    for j in range(columns.shape[0]):
+        profile_column(columns[j], weight, family, lmbdas, each, out[j])
+
+
+@entry((ROWS, COLUMN, INTEGER, ROWS, WORK, ROWS))
+def interval_columns(
+    columns: FloatArray, weight: FloatArray, family: int, at: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Likelihood intervals of the rows of `columns`; `at` holds lambda and the drop of each."""
+    each = borrowed_work(work)
+    for j in range(columns.shape[0]):
+        interval_column(columns[j], weight, family, at[j, 0], at[j, 1], each, out[j])

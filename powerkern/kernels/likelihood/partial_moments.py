@@ -1,0 +1,98 @@
+"""Partial moments of a column whose rows lie at several sites: those of one site's rows, at given exponents.
+
+A site knows its own rows only. What it has to agree on with the others is a scaling: bounds, reference and unit of
+the logs of all sites' rows (`powerkern.federated`). Under a common scaling, partial moments merge pairwise (Chan,
+Golub & LeVeque 1982) into those that `powerkern.kernels.likelihood.mle` would form of the whole column.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from powerkern._jit import COLUMN, INTEGER, ROWS, entry, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import copy
+from powerkern.kernels.likelihood.logs import Bounds, Sides, centered_logs, logs_in_units, prepare, sides_of
+from powerkern.kernels.likelihood.score import N_MOMENTS, Logs, add_moments
+from powerkern.kernels.likelihood.scratch import WORK, Work, borrowed_work
+from powerkern.kernels.transforms.family import log_offset
+
+# one row per column: what all sites agree on; logs are in units of SIGMA
+BOTH_SIGNS, REFERENCE, LOW, HIGH, NEG_HIGH, SIGMA = range(6)
+N_SCALING = 6
+
+#: Moments at one exponent, and the mean of the logs with their signs.
+JACOBIAN = N_MOMENTS
+N_PARTIAL = N_MOMENTS + 1
+
+
+class Scaling(NamedTuple):
+    """How all sites scale the logs of one column: a row of `scalings`, by name."""
+
+    both_signs: bool
+    reference: float
+    low: float
+    high: float
+    neg_high: float
+    sigma: float
+
+
+@kernel
+def _sides_by_sign(x: FloatArray, weight: FloatArray, n_negative: int, both_signs: bool, work: Work) -> Sides:
+    """Magnitudes by sign; rows without positive values may belong to a column that has some."""
+    sides = sides_of(x, weight, n_negative, work)
+    if both_signs and n_negative == x.size:
+        return Sides(sides.neg, sides.pos, sides.neg_weight, sides.pos_weight)
+    return sides
+
+
+@kernel
+def partial_moments_of_column(
+    x: FloatArray, weight: FloatArray, family: int, scaling: Scaling, at: FloatArray, work: Work, out: FloatArray
+) -> None:
+    """Moments at the exponents `at`, in units of the scaling; zeros where there are no values, and at NaN."""
+    column = prepare(x, weight, family, work)
+    out[:] = 0.0
+    if column.x.size == 0 or at[0] != at[0]:
+        return
+    base = log_offset(family)
+    sides = _sides_by_sign(column.x, column.weight, column.found.n_negative, scaling.both_signs, work)
+    spare = work.spare[: column.x.size]
+    centered_logs(sides, base, scaling.reference, spare)
+    own = logs_in_units(sides, Bounds(0.0, 0.0, 0.0), scaling.sigma, 0.0, spare)
+    logs = Logs(
+        own.pos,
+        own.pos_weight,
+        own.neg,
+        own.neg_weight,
+        scaling.low,
+        scaling.high,
+        scaling.neg_high,
+        own.jacobian,
+        scaling.sigma,
+        0.0,
+    )
+    for k in range(at.size):
+        if at[k] == at[k]:
+            add_moments(logs, scaling.both_signs, at[k], work.scratch)
+            row = out[k * N_PARTIAL : (k + 1) * N_PARTIAL]
+            copy(work.scratch.moments[0], row)
+            row[JACOBIAN] = logs.jacobian
+
+
+@entry((ROWS, COLUMN, INTEGER, ROWS, ROWS, WORK, ROWS))
+def partial_moment_columns(
+    columns: FloatArray,
+    weight: FloatArray,
+    family: int,
+    scalings: FloatArray,
+    at: FloatArray,
+    work: Work,
+    out: FloatArray,
+) -> None:
+    """Partial moments of the rows of `columns` at the exponents in the rows of `at`."""
+    each = borrowed_work(work)
+    for j in range(columns.shape[0]):
+        s = scalings[j]
+        scaling = Scaling(s[BOTH_SIGNS] != 0.0, s[REFERENCE], s[LOW], s[HIGH], s[NEG_HIGH], s[SIGMA])
+        partial_moments_of_column(columns[j], weight, family, scaling, at[j], each, out[j])

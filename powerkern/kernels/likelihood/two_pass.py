@@ -1,0 +1,208 @@
+"""The optimum of any column by two passes within a block: moments about means, joined pairwise.
+
+Columns that are short, tightly clustered, of enormous range, of whose weight a few values carry nearly all, or for
+which the sums of one pass lose digits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import float_of, kernel
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.exp_log import exp
+from powerkern.kernels.likelihood.logs import Prepared, Sides, logs_about, offset_log, sides_of, total_weight
+from powerkern.kernels.likelihood.optimum import Optimum
+from powerkern.kernels.likelihood.score import Logs, Score, Scratch, b, growth_at_center, has_root_near, nll_at, score
+from powerkern.kernels.likelihood.scratch import Work
+from powerkern.kernels.optimize.minimize import CONVERGED, RUNNING, newton_start, newton_step
+
+_OK, _FIXED, _NOT_CERTIFIED = int(Status.OK), int(Status.FIXED), int(Status.NOT_CERTIFIED)
+
+MAX_EVAL = 100
+
+#: Logs in units below this are those of a tight cluster.
+_TIGHT = 2.0**-20
+#: Values among which a reference is chosen.
+_MOST_TYPICAL = 63
+#: Powers that span less than e to this, and their squares, neither overflow nor underflow.
+_MODERATE = 300.0
+
+
+class Centered(NamedTuple):
+    """Logs of a column and the log that they are relative to; the smallest and the largest magnitude in it.
+
+    `heavy` is the magnitude of the reference in a weighted column of one sign, else NaN.
+    """
+
+    logs: Logs
+    log_reference: float
+    offset: float
+    smallest: float
+    largest: float
+    heavy: float
+
+
+@kernel
+def centered_column(column: Prepared, work: Work) -> Centered:
+    """The logs of a column about a reference in it, in `work.spare`."""
+    found, offset = column.found, column.offset
+    sides = sides_of(column.x, column.weight, found.n_negative, work)
+    weighted = column.weight.size > 0
+    reference = _reference(sides, weighted, work.spare)
+    logs = logs_about(sides, offset, reference, work.spare)
+    largest = max(float_of(found.high), float_of(found.negative_high))
+    heavy = reference if weighted and sides.neg.size == 0 else math.nan
+    return Centered(logs, offset_log(offset, abs(reference)), offset, float_of(found.low), largest, heavy)
+
+
+@kernel
+def _reference(sides: Sides, weighted: bool, scratch: FloatArray) -> float:
+    """A value near the bulk of the weight; negative if it is a negative one in a column of both signs.
+
+    Without weights 0 will do for both signs: there is a value on either side of it.
+    """
+    if not weighted:
+        return typical(sides.pos, scratch) if sides.neg.size == 0 else 0.0
+    if sides.neg.size == 0 or total_weight(sides.pos_weight) >= total_weight(sides.neg_weight):
+        return typical_by_weight(sides.pos, sides.pos_weight, scratch)
+    return -typical_by_weight(sides.neg, sides.neg_weight, scratch)
+
+
+@kernel
+def typical(x: FloatArray, scratch: FloatArray) -> float:
+    """The median of at most 63 evenly spaced values: a reference inside the bulk of the data."""
+    n = min(x.size, _MOST_TYPICAL)
+    spacing = x.size / n
+    for k in range(n):
+        _insert(x[int((k + 0.5) * spacing)], k, scratch)
+    return float(scratch[n // 2])
+
+
+@kernel
+def typical_by_weight(x: FloatArray, weight: FloatArray, scratch: FloatArray) -> float:
+    """The same, evenly spaced in weight: a value with more than half of it is the median."""
+    spacing = total_weight(weight) / min(x.size, _MOST_TYPICAL)
+    seen, n = 0.0, 0
+    for i in range(x.size):
+        seen += weight[i]
+        while n < _MOST_TYPICAL and (n + 0.5) * spacing < seen:
+            _insert(x[i], n, scratch)
+            n += 1
+    return float(scratch[n // 2])
+
+
+@kernel
+def _insert(value: float, n: int, ordered: FloatArray) -> None:
+    """Put a value in its place among the first `n`, which are in order."""
+    k = n
+    while k > 0 and ordered[k - 1] > value:
+        ordered[k] = ordered[k - 1]
+        k -= 1
+    ordered[k] = value
+
+
+@kernel
+def two_pass_optimum(centered: Centered, exponent: float, n_eval: int, scratch: Scratch) -> Optimum:
+    """Certified optimum, or the moments at a given `exponent` (NaN: none given)."""
+    logs = centered.logs
+    given = exponent == exponent
+    state = newton_start(exponent * logs.sigma if given else _start(logs), 4.0, 1e-8, MAX_EVAL)
+    searching = not given
+    while True:  # one call of score, not two, which would double the compiled code
+        mu = state.x
+        at = score(logs, mu, scratch)
+        n_eval += 1
+        if not searching:
+            break
+        # a difference below its own rounding counts as 0: Newton's steps would follow the noise
+        d1 = at.d1 if abs(at.d1) > 2.0 * EPS * abs(logs.jacobian) else 0.0
+        state = newton_step(state, d1, at.d2, at.d3)
+        searching = state.status == RUNNING
+    certified = state.status == CONVERGED and has_root_near(at.d1, at.d2, at.d3)
+    status = _FIXED if given else _OK if certified else _NOT_CERTIFIED
+    nll = nll_at(logs, mu, at, centered.log_reference)
+    if centered.heavy == centered.heavy and _is_moderate(centered, mu):
+        return optimum(logs, mu, _at_reference(at), nll, centered.offset, centered.heavy, n_eval, status)
+    extreme = 0.0
+    if logs.neg.size == 0:
+        extreme = centered.largest if mu > 0.0 else centered.smallest
+    return optimum(logs, mu, _at_extreme(logs, mu, at), nll, centered.offset, extreme, n_eval, status)
+
+
+@kernel
+def _start(logs: Logs) -> float:
+    """lambda = 1, or 0 for a tight cluster, whose unit of lambda is large.
+
+    Two values, and logs that are as good as symmetric, have their optimum at 0, where no step is taken any more.
+    """
+    if logs.neg.size == 0 and logs.sigma < _TIGHT:
+        return 0.0
+    return min(logs.sigma, 1.0)
+
+
+@kernel
+def _is_moderate(centered: Centered, mu: float) -> bool:
+    """Whether no power is e^300 times that of the reference, and psi's scale does not underflow.
+
+    Powers that are small beside the reference's saturate, and do no harm.
+    """
+    logs = centered.logs
+    growth = mu * (logs.high if mu > 0.0 else logs.low)
+    t = mu / logs.sigma * centered.log_reference
+    return growth < _MODERATE and (t > -_MODERATE or t < -4.0 * _MODERATE)
+
+
+@kernel
+def _at_reference(at: Score) -> Score:
+    """The same score with mean and variance of b_mu itself, relative to the reference.
+
+    Mean and standard deviation are those of the heavy values. Relative to an extreme that is 1e10 standard deviations
+    from them they would lose ten digits.
+    """
+    growth = exp(at.log_factor)
+    return Score(at.d1, at.d2, at.d3, at.mean * growth, at.variance * growth * growth, 0.0, 0.0)
+
+
+@kernel
+def _at_extreme(logs: Logs, mu: float, at: Score) -> Score:
+    """The same score with mean and log-factor as standardising needs them.
+
+    One branch: relative to the largest log for mu > 0, the smallest for mu < 0, where nothing overflows.
+    """
+    if logs.neg.size > 0:
+        log_factor = at.log_factor + growth_at_center(logs, mu)
+        return Score(at.d1, at.d2, at.d3, at.mean, at.variance, log_factor, 0.0)
+    shift = logs.high if mu > 0.0 else logs.low
+    return Score(at.d1, at.d2, at.d3, at.mean - b(-mu, shift), at.variance, 0.0, shift)
+
+
+@kernel
+def optimum(
+    logs: Logs, mu: float, at: Score, nll: float, offset: float, origin: float, n_eval: int, status: int
+) -> Optimum:
+    """The optimum `mu` in the column's own units; `origin` is the value at ``at.shift`` (0 with both signs)."""
+    return Optimum(
+        mu / logs.sigma,
+        at.mean * logs.sigma,
+        math.sqrt(at.variance) * logs.sigma,
+        at.log_factor,
+        origin,
+        offset_log(offset, origin),
+        nll,
+        at.d2 * logs.sigma * logs.sigma,
+        n_eval,
+        status,
+    )
+
+
+@kernel
+def profile_of(centered: Centered, sign: float, lmbdas: FloatArray, scratch: Scratch, out: FloatArray) -> None:
+    """out = g(lambda) for every lambda; `sign` is 1, -1, or 0 for both signs."""
+    for k in range(lmbdas.size):
+        mu = (lmbdas[k] if sign >= 0.0 else 2.0 - lmbdas[k]) * centered.logs.sigma
+        at = score(centered.logs, mu, scratch)
+        out[k] = nll_at(centered.logs, mu, at, centered.log_reference)

@@ -1,0 +1,291 @@
+"""UV decomposition of a matrix with missing entries: a pass over the rows of a factor, by coordinates or least squares.
+
+M (m x n) is approximated by U V with rank d. With V held fixed the rows of U are independent of each other, and row r
+solves
+
+    minimise over u:  sum over observed j of (m_rj - sum_k u_k v_kj)^2 + ridge |u|^2;
+
+with U held fixed the same goes for the columns of V. So one kernel serves both: it is handed the cells of M row after
+row or column after column, the factor to improve (one row of length d for each of them) and the other one.
+
+`coordinate_rows` improves one element at a time,
+
+    u_s <- u_s + damping (sum_j v_sj e_j - ridge u_s)/(sum_j v_sj^2 + ridge),    e_j = m_rj - sum_k u_k v_kj,
+
+with all sums over observed j, and keeps the residuals e_j up to date ([1]_, section 9.4, recomputes the inner sum).
+`least_squares_rows` solves for a whole row at once [2]_. `follow` visits single elements of both factors in any order.
+
+References
+----------
+.. [1] J. Leskovec, A. Rajaraman, J. D. Ullman, "Mining of Massive Datasets", 3rd ed., Cambridge University Press 2020,
+   section 9.4.
+.. [2] Y. Zhou, D. Wilkinson, R. Schreiber, R. Pan, "Large-scale parallel collaborative filtering for the Netflix
+   prize", AAIM 2008, 337-348.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._jit import entry, kernel, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.multivariate.products import dot
+
+#: Added to the diagonal of normal equations, relative to its mean: directions that the observed cells leave open
+#: are left where they are.
+_PROXIMAL = 1e-8
+
+
+class Cells(NamedTuple):
+    """The observed cells of a matrix, row after row."""
+
+    #: Where each row begins in the other two, and where the last one ends.
+    start: NDArray[np.int64]
+    #: Columns of the cells.
+    column: NDArray[np.int32]
+    #: Their values.
+    value: FloatArray
+    #: Square roots of the weights that they have in least squares; empty: all one.
+    root: FloatArray = np.empty(0)
+
+
+_CELLS = "Tuple((int64[::1], int32[::1], float64[::1], float64[::1]))"
+#: cells, other, own, ridge, damping, squares
+_HALF_EPOCH = f"void({_CELLS}, float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])"
+
+
+@entry("void(float64[:, ::1], int64[::1], int32[::1], float64[::1])")
+def pack_rows(rows: FloatArray, start: NDArray[np.int64], index: NDArray[np.int32], value: FloatArray) -> None:
+    """Write the observed cells of `rows` at the positions that `start` gives; there is room for them."""
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        at = start[i]
+        for j in range(row.size):
+            if not math.isnan(row[j]):
+                index[at] = j
+                value[at] = row[j]
+                at += 1
+
+
+# --- half an epoch: all rows of one factor, the other held fixed ----------------------------------------
+
+
+@entry(_HALF_EPOCH)
+def coordinate_rows(
+    cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
+    other: FloatArray,
+    own: FloatArray,
+    ridge: float,
+    damping: float,
+    squares: FloatArray,
+) -> None:
+    """Improve `own`, element after element, row after row; `squares` receives each row's sum of squared residuals."""
+    start, index, value, _ = cells
+    d = own.shape[1]
+    work = np.empty((d + 1, _longest(start)))
+    for i in range(own.shape[0]):
+        begin, end = start[i], start[i + 1]
+        residual = work[d, : end - begin]
+        _gather(index[begin:end], other, work)
+        _residuals(value[begin:end], work, own[i], residual)
+        for s in range(d):
+            step = damping * _step(residual, work[s, : end - begin], own[i, s], ridge)
+            own[i, s] += step
+            _subtract(residual, work[s, : end - begin], step)
+        squares[i] = dot(residual, residual)
+
+
+@entry(_HALF_EPOCH)
+def least_squares_rows(
+    cells: tuple[NDArray[np.int64], NDArray[np.int32], FloatArray, FloatArray],
+    other: FloatArray,
+    own: FloatArray,
+    ridge: float,
+    damping: float,
+    squares: FloatArray,
+) -> None:
+    """Replace each row of `own` by its least-squares solution; `squares` receives its (weighted) squared residuals."""
+    start, index, value, root = cells
+    d = own.shape[1]
+    work = np.empty((d + 1, _longest(start)))
+    gram, step = np.empty((d, d)), np.empty(d)
+    for i in range(own.shape[0]):
+        begin, end = start[i], start[i + 1]
+        _gather(index[begin:end], other, work)
+        _residuals(value[begin:end], work, own[i], work[d, : end - begin])
+        for k in range(d + 1 if root.size else 0):
+            _multiply(work[k, : end - begin], root[begin:end])
+        squares[i] = _solve_row(work, end - begin, own[i], ridge, damping, gram, step)
+
+
+@kernel
+def _solve_row(
+    work: FloatArray, n: int, own: FloatArray, ridge: float, damping: float, gram: FloatArray, step: FloatArray
+) -> float:
+    """Bring a row of n cells to its optimum: `work` holds the other factor, below it the residuals; their squares."""
+    d = own.size
+    residual = work[d, :n]
+    for s in range(d):
+        step[s] = dot(residual, work[s, :n]) - ridge * own[s]
+        for t in range(s + 1):
+            gram[s, t] = dot(work[t, :n], work[s, :n])
+    _solve(gram, step, ridge)
+    for s in range(d):
+        own[s] += damping * step[s]
+        _subtract(residual, work[s, :n], damping * step[s])
+    return dot(residual, residual)
+
+
+@kernel
+def _longest(start: NDArray[np.int64]) -> int:
+    """The number of cells of the longest row."""
+    longest = 0
+    for i in range(start.size - 1):
+        longest = max(longest, start[i + 1] - start[i])
+    return longest
+
+
+@kernel
+def _gather(index: NDArray[np.int32], other: FloatArray, work: FloatArray) -> None:
+    """work[k, c] = other[index[c], k]: the rows of the other factor at the observed cells, made contiguous."""
+    for c in range(index.size):
+        row = other[index[c]]
+        for k in range(row.size):
+            work[k, c] = row[k]
+
+
+@kernel
+def _residuals(value: FloatArray, work: FloatArray, own: FloatArray, residual: FloatArray) -> None:
+    """residual = value - sum_k own_k work_k."""
+    for c in range(value.size):
+        residual[c] = value[c]
+    for k in range(own.size):
+        _subtract(residual, work[k, : value.size], own[k])
+
+
+@kernel
+def _subtract(residual: FloatArray, other: FloatArray, factor: float) -> None:
+    widest_vectors()
+    for c in range(residual.size):
+        residual[c] -= factor * other[c]
+
+
+@kernel
+def _multiply(x: FloatArray, factor: FloatArray) -> None:
+    widest_vectors()
+    for c in range(x.size):
+        x[c] *= factor[c]
+
+
+@kernel
+def _step(residual: FloatArray, other: FloatArray, own: float, ridge: float) -> float:
+    """How far an element is from its optimum, all others fixed; 0 where no observed cell depends on it."""
+    curvature = dot(other, other) + ridge
+    if curvature == 0.0:
+        return 0.0
+    return (dot(residual, other) - ridge * own) / curvature
+
+
+@kernel
+def _solve(gram: FloatArray, step: FloatArray, ridge: float) -> None:
+    """Overwrite `step` by the solution of (gram + ridge) x = step, through the Cholesky factor, written to `gram`.
+
+    Where gram is singular, the diagonal's relative `_PROXIMAL` makes the step small in directions without data; it
+    is a step towards the solution, so that the optimum is the same with or without it.
+    """
+    d = step.size
+    trace = 0.0
+    for s in range(d):
+        trace += gram[s, s]
+    shift = ridge + _PROXIMAL * trace / d
+    if shift == 0.0:  # nothing was observed
+        for s in range(d):
+            step[s] = 0.0
+        return
+    for s in range(d):
+        gram[s, s] += shift
+        for t in range(s + 1):
+            for k in range(t):
+                gram[s, t] -= gram[s, k] * gram[t, k]
+            if t < s:
+                gram[s, t] /= gram[t, t]
+            else:
+                gram[s, s] = math.sqrt(max(gram[s, s], shift))
+    for s in range(d):
+        for k in range(s):
+            step[s] -= gram[s, k] * step[k]
+        step[s] /= gram[s, s]
+    for s in range(d - 1, -1, -1):
+        for k in range(s + 1, d):
+            step[s] -= gram[k, s] * step[k]
+        step[s] /= gram[s, s]
+
+
+# --- single elements in any order -----------------------------------------------------------------------
+
+
+_LINKS = "Tuple((int64[::1], int32[::1], int64[::1]))"
+
+
+@entry(f"void({_LINKS}, {_LINKS}, int64[:, ::1], float64[:, ::1], float64[:, ::1], float64, float64, float64[::1])")
+def follow(
+    rows: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
+    columns: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
+    elements: NDArray[np.int64],
+    U: FloatArray,
+    Vt: FloatArray,
+    ridge: float,
+    damping: float,
+    residual: FloatArray,
+) -> None:
+    """Visit single elements in turn.
+
+    Parameters
+    ----------
+    rows, columns
+        `Cells`, row after row and column after column, with the place of each cell in `residual` for its value.
+    elements : (n, 3) ndarray of int
+        What to visit: (0, i, s) is U[i, s], and (1, j, s) is Vt[j, s].
+    U, Vt : (m, d) and (n, d) ndarray
+        The factors, improved in place.
+    ridge, damping : float
+        As above.
+    residual : ndarray
+        Of all cells, kept up to date.
+    """
+    longest = max(_longest(rows[0]), _longest(columns[0]))
+    work = np.empty((2, longest))
+    for i in range(elements.shape[0]):
+        element = elements[i]
+        if element[0] == 0:
+            _visit(rows, element, Vt, U, ridge, damping, residual, work)
+        else:
+            _visit(columns, element, U, Vt, ridge, damping, residual, work)
+
+
+@kernel
+def _visit(
+    links: tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]],
+    element: NDArray[np.int64],
+    other: FloatArray,
+    own: FloatArray,
+    ridge: float,
+    damping: float,
+    residual: FloatArray,
+    work: FloatArray,
+) -> None:
+    start, index, place = links
+    i, s = element[1], element[2]
+    begin, n = start[i], start[i + 1] - start[i]
+    here, across = work[0, :n], work[1, :n]
+    for c in range(n):
+        here[c] = residual[place[begin + c]]
+        across[c] = other[index[begin + c], s]
+    step = damping * _step(here, across, own[i, s], ridge)
+    own[i, s] += step
+    for c in range(n):
+        residual[place[begin + c]] = here[c] - step * across[c]

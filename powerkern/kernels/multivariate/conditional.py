@@ -1,0 +1,218 @@
+"""Rows of a normal distribution completed: missing values become their means given the values that are seen.
+
+With mean zero, covariance S and precision K = S^-1, the missing values m of a row given the seen ones o have
+
+    mean  S_mo S_oo^-1 x_o = -K_mm^-1 K_mo x_o,    covariance  S_mm - S_mo S_oo^-1 S_om = K_mm^-1,
+
+so that the smaller of two systems is solved in each row [1]_. A value that is seen, given the others that are, has
+residual (S_oo^-1 x_o)_j / (S_oo^-1)_jj, and S_oo^-1 = K_oo - K_om K_mm^-1 K_mo.
+
+References
+----------
+.. [1] R. J. A. Little, D. B. Rubin, "Statistical Analysis with Missing Data", 3rd ed., Wiley 2019, section 11.2.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import BLOCKS, LANES, ROWS, entry, kernel, load, store, widest_vectors
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.multivariate.products import add_multiple, dot
+
+
+@entry((ROWS, ROWS, ROWS, ROWS, BLOCKS, ROWS))
+def conditional_rows(
+    values: FloatArray,
+    covariance: FloatArray,
+    precision: FloatArray,
+    rows: FloatArray,
+    sums: FloatArray,
+    residuals: FloatArray,
+) -> int:
+    """Complete rows; returns how many of them were completed by way of S_oo.
+
+    Parameters
+    ----------
+    values : (n, p) ndarray
+        Deviations from the mean, NaN where missing.
+    covariance, precision : (p, p) ndarray
+        S and K.
+    rows : (n, p) ndarray
+        Receives `values` with conditional means where they are missing.
+    sums : (2, p, p) ndarray
+        To the lower triangles are added the inverses K_mm^-1, at the places of m, of rows completed by way of these,
+        and S_oo^-1, at the places of o, of the others.
+    residuals : (n, p) ndarray
+        Receives the residual of each value that is seen given the others of its row, NaN where there is none; or none
+        are computed where it has no rows.
+    """
+    n, p = values.shape
+    work, line = np.empty((p, -(-p // LANES) * LANES)), np.empty(-(-p // LANES) * LANES)
+    vector, index = np.empty(p), np.empty(p, dtype=np.int64)
+    by_covariance = 0
+    for i in range(n):
+        n_seen = _split(values[i], rows[i], index)
+        seen, missing = index[:n_seen], index[n_seen:]
+        left = residuals[i] if residuals.shape[0] else vector[:0]
+        left[:] = math.nan
+        if missing.size <= n_seen:
+            _complete_by_precision(precision, seen, missing, rows[i], work, line, vector, sums[0], left)
+        else:
+            _complete_by_covariance(covariance, seen, missing, rows[i], work, line, vector, sums[1], left)
+            by_covariance += 1
+    return by_covariance
+
+
+@kernel
+def _split(values: FloatArray, row: FloatArray, index: IntArray) -> int:
+    """Copy values, with 0 where they are missing; `index` lists first the places of those seen, then of the others."""
+    n_seen = 0
+    for j in range(values.size):
+        if not math.isnan(values[j]):
+            index[n_seen] = j
+            n_seen += 1
+    at = n_seen
+    for j in range(values.size):
+        row[j] = values[j]
+        if math.isnan(values[j]):
+            row[j] = 0.0
+            index[at] = j
+            at += 1
+    return n_seen
+
+
+@kernel
+def _complete_by_precision(
+    precision: FloatArray,
+    seen: IntArray,
+    missing: IntArray,
+    row: FloatArray,
+    work: FloatArray,
+    line: FloatArray,
+    vector: FloatArray,
+    total: FloatArray,
+    residuals: FloatArray,
+) -> None:
+    h = missing.size
+    for a in range(h):
+        vector[a] = dot(precision[missing[a]], row)
+    _invert_part(precision, missing, work, line)
+    for a in range(h):
+        row[missing[a]] = -dot(work[a, :h], vector[:h])
+    _add_part(work, missing, total)
+    if residuals.size:
+        explained = _explained(precision, missing, work, vector, residuals)
+        for a in range(seen.size):
+            j = seen[a]
+            explained[j] = dot(precision[j], row) / (precision[j, j] - explained[j])
+        for a in range(h):
+            residuals[missing[a]] = math.nan
+
+
+@kernel
+def _explained(
+    precision: FloatArray, missing: IntArray, inverse: FloatArray, vector: FloatArray, out: FloatArray
+) -> FloatArray:
+    """The diagonal of K_om K_mm^-1 K_mo, at the places of o; anything at those of m."""
+    out[:] = 0.0
+    for a in range(missing.size):
+        vector[:] = 0.0
+        for b in range(missing.size):
+            add_multiple(inverse[a, b], precision[missing[b]], vector)
+        _add_product(precision[missing[a]], vector, out)
+    return out
+
+
+@kernel
+def _add_product(a: FloatArray, b: FloatArray, out: FloatArray) -> None:
+    widest_vectors()
+    for j in range(out.size):
+        out[j] += a[j] * b[j]
+
+
+@kernel
+def _complete_by_covariance(
+    covariance: FloatArray,
+    seen: IntArray,
+    missing: IntArray,
+    row: FloatArray,
+    work: FloatArray,
+    line: FloatArray,
+    vector: FloatArray,
+    total: FloatArray,
+    residuals: FloatArray,
+) -> None:
+    o = seen.size
+    _invert_part(covariance, seen, work, line)
+    for a in range(o):
+        vector[a] = 0.0
+        for b in range(o):
+            vector[a] += work[a, b] * row[seen[b]]
+    for a in range(missing.size):
+        across, mean = covariance[missing[a]], 0.0
+        for b in range(o):
+            mean += across[seen[b]] * vector[b]
+        row[missing[a]] = mean
+    _add_part(work, seen, total)
+    for a in range(o if residuals.size else 0):
+        residuals[seen[a]] = vector[a] / work[a, a]
+
+
+@kernel
+def _invert_part(matrix: FloatArray, index: IntArray, out: FloatArray, line: FloatArray) -> None:
+    """The inverse of the rows and columns `index` of a positive definite matrix, by sweeps over its diagonal."""
+    h = index.size
+    for a in range(h):
+        across = matrix[index[a]]
+        for b in range(h):
+            out[a, b] = across[index[b]]
+        for b in range(h, -(-h // LANES) * LANES):
+            out[a, b] = 0.0
+    line[:] = 0.0
+    for k in range(h):
+        _sweep(out, k, h, line)
+    for a in range(h):
+        for b in range(a + 1):
+            inverse = -out[a, b]
+            out[a, b] = out[b, a] = inverse
+
+
+@kernel
+def _sweep(matrix: FloatArray, k: int, h: int, line: FloatArray) -> None:
+    """The symmetric sweep of row k, of lower triangles; after all of them the matrix is minus its inverse.
+
+    In vectors of eight: most systems are too small for what LLVM makes of a loop. They reach beyond the diagonal, where
+    nothing is read. `line` receives column k, which is zero beyond the matrix.
+    """
+    inverse = 1.0 / matrix[k, k]
+    for j in range(0, k, LANES):
+        store(line, (j,), load(matrix, (k, j)))
+    for i in range(k, h):
+        line[i] = matrix[i, k]
+    for i in range(k):
+        _eliminate(matrix, i, line[i] * inverse, line)
+    for j in range(0, k + 1, LANES):
+        store(matrix, (k, j), load(line, (j,)) * inverse)
+    matrix[k, k] = -inverse
+    for i in range(k + 1, h):
+        factor = line[i] * inverse
+        _eliminate(matrix, i, factor, line)
+        matrix[i, k] = factor  # after the vectors: a load that overlaps a recent store of less waits for it
+
+
+@kernel
+def _eliminate(matrix: FloatArray, i: int, factor: float, line: FloatArray) -> None:
+    for j in range(0, i + 1, LANES):
+        store(matrix, (i, j), load(matrix, (i, j)) - load(line, (j,)) * factor)
+
+
+@kernel
+def _add_part(part: FloatArray, index: IntArray, total: FloatArray) -> None:
+    """Add the lower triangle of `part` at the rows and columns `index`."""
+    for a in range(index.size):
+        row = total[index[a]]
+        for b in range(a + 1):
+            row[index[b]] += part[a, b]

@@ -1,0 +1,175 @@
+"""Wrapping of columns, and the univariate minimum covariance determinant that it starts from."""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COLUMN, ROWS, entry, inlined, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp_log import expm1
+from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, ZERO_SCALE, LocScale, outcome
+from powerkern.kernels.robust.order_statistics import position_of
+
+#: Values within this multiple of the raw scale keep their weight: the root of the 0.975 quantile of chi-square 1.
+KEPT = 2.241402727604947
+
+
+# --- minimum covariance determinant -------------------------------------------------------------------
+
+
+@entry((ROWS, ROWS, ROWS, ROWS))
+def mcd_columns(columns: FloatArray, factors: FloatArray, work: FloatArray, out: FloatArray) -> None:
+    """`mcd_of` sorted columns, NaN last: location, scale, 0, status.
+
+    factors: what the raw and the final scale of n values are multiplied by, (2, more than n); work: (2, n).
+    """
+    for j in range(columns.shape[0]):
+        y = columns[j]
+        n = y.size
+        while n > 0 and math.isnan(y[n - 1]):
+            n -= 1
+        if n > 0 and (math.isinf(y[0]) or math.isinf(y[n - 1])):
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = math.nan, math.nan, 0.0, BAD_INFINITE
+        else:
+            out[j, 0], out[j, 1], out[j, 2], out[j, 3] = mcd_of(y[:n], factors[0, n], factors[1, n], work)
+
+
+@kernel
+def mcd_of(y: FloatArray, raw_factor: float, final_factor: float, work: FloatArray) -> LocScale:
+    """Mean and standard deviation of the values near the half with the smallest variance.
+
+    That half is the ``h = n//2 + 1`` consecutive sorted values; near are those within `KEPT` of its scale.
+    """
+    n = y.size
+    if n == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    h = n // 2 + 1 if n > 1 else 1
+    unit = _unit_of_halves(y, h)
+    if unit == 0.0:  # more than half of the values are equal
+        return LocScale(y[n // 2], 0.0, 0, ZERO_SCALE)
+    start = _tightest(y, h, unit, work)
+    raw = _moments(y[start : start + h], unit)
+    reach = KEPT * raw_factor * raw[1]
+    lo = position_of(y, raw[0], -reach, start)
+    hi = position_of(y, raw[0], reach, start + h)
+    final = _moments(y[lo:hi], unit)
+    return outcome(final[0], final_factor * final[1], 0, True)
+
+
+@kernel
+def _unit_of_halves(y: FloatArray, h: int) -> float:
+    """A power of two about as large as the shortest half is wide; 0 where that is a single point."""
+    shortest = math.inf
+    for i in range(y.size - h + 1):
+        shortest = min(shortest, 0.5 * y[i + h - 1] - 0.5 * y[i])
+    return math.ldexp(1.0, math.frexp(shortest)[1]) if shortest > 0.0 else 0.0
+
+
+@kernel
+def _tightest(y: FloatArray, h: int, unit: float, work: FloatArray) -> int:
+    """Where the h consecutive values with the smallest variance begin; the first of several.
+
+    Every half holds the middle of the column. Sums from there outwards keep far outliers out of all others.
+    """
+    n = y.size
+    middle, center = n // 2, y[n // 2]
+    first, second = work[0], work[1]
+    _cumulate_down(y, center, unit, middle, first, second)
+    _cumulate_up(y, center, unit, middle, first, second)
+    best, at = math.inf, n // 2 - h // 2
+    for i in range(n - h + 1):
+        s, q = first[i + h - 1], second[i + h - 1]
+        if i < middle:
+            s += first[i]
+            q += second[i]
+        spread = q - s * s / h
+        if spread < best:
+            best, at = spread, i
+    return at
+
+
+@kernel
+def _cumulate_up(y: FloatArray, center: float, unit: float, middle: int, first: FloatArray, second: FloatArray) -> None:
+    """Sums of the differences from the center, and of their squares, from the middle up."""
+    s = q = 0.0
+    for i in range(middle, y.size):
+        d = (y[i] - center) / unit
+        s += d
+        q += d * d
+        first[i], second[i] = s, q
+
+
+@kernel
+def _cumulate_down(
+    y: FloatArray, center: float, unit: float, middle: int, first: FloatArray, second: FloatArray
+) -> None:
+    """The same from below the middle down."""
+    s = q = 0.0
+    for i in range(middle - 1, -1, -1):
+        d = (y[i] - center) / unit
+        s += d
+        q += d * d
+        first[i], second[i] = s, q
+
+
+@kernel
+def _moments(y: FloatArray, unit: float) -> tuple[float, float]:
+    """Mean and standard deviation, with 1/n."""
+    n = y.size
+    center = y[n // 2]
+    mean = _scaled_sum(y, center, unit) / n
+    variance = _scaled_squares(y, center, unit, mean) / n
+    return center + mean * unit, math.sqrt(variance) * unit
+
+
+@reduction
+def _scaled_sum(y: FloatArray, center: float, unit: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(y.size):
+        total += (y[i] - center) / unit
+    return total
+
+
+@reduction
+def _scaled_squares(y: FloatArray, center: float, unit: float, mean: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(y.size):
+        d = (y[i] - center) / unit - mean
+        total += d * d
+    return total
+
+
+# --- wrapping -----------------------------------------------------------------------------------------
+
+
+@inlined
+def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
+    """The wrapping function: z up to b, ``q1 tanh(q2 (c - |z|)) sign(z)`` up to c, 0 beyond; NaN stays."""
+    size = abs(z)
+    e = expm1(-2.0 * q2 * (c - min(max(size, b), c)))
+    falling = math.copysign(-q1 * e / (2.0 + e), z)
+    return z if not size >= b else (falling if size < c else 0.0)
+
+
+@entry((ROWS, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN))
+def wrap_columns(
+    columns: FloatArray,
+    loc: FloatArray,
+    scale: FloatArray,
+    center: FloatArray,
+    unit: FloatArray,
+    constants: FloatArray,
+) -> None:
+    """Replace x by ``center + unit psi((x - loc)/scale)``; constants: b, c, q1, q2."""
+    for j in range(columns.shape[0]):
+        _wrap(columns[j], loc[j], scale[j], center[j], unit[j], constants)
+
+
+@kernel
+def _wrap(x: FloatArray, loc: float, scale: float, center: float, unit: float, constants: FloatArray) -> None:
+    widest_vectors()
+    b, c, q1, q2 = constants[0], constants[1], constants[2], constants[3]
+    for i in range(x.size):
+        x[i] = center + unit * psi((x[i] - loc) / scale, b, c, q1, q2)

@@ -1,0 +1,1 @@
+"""Normality criteria (Kolmogorov-Smirnov, PPCC) and the lambda that minimises them."""

@@ -1,0 +1,1 @@
+"""Minimisers and root finders of one variable."""

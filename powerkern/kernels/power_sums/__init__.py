@@ -1,0 +1,1 @@
+"""Likelihood from power sums on a grid: one pass, mergeable."""

@@ -1,0 +1,1 @@
+"""Likelihood of a transformed response given covariates."""

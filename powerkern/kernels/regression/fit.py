@@ -1,0 +1,231 @@
+"""Maximum likelihood of a response given covariates: the power that makes its residuals normal.
+
+Columns one at a time: fits, profiles of the likelihood, and intervals.
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COLUMN, INTEGER, ROWS, borrowed, entry, float_of, kernel
+from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.exp_log import exp
+from powerkern.kernels.likelihood.logs import offset_log, scan
+from powerkern.kernels.likelihood.optimum import Optimum, write_fit
+from powerkern.kernels.likelihood.score import b
+from powerkern.kernels.regression.likelihood import DESIGN, MORE, R00, WORK, Design, RegressionWork, evaluate
+from powerkern.kernels.regression.response import BAD_RANK, Column, prepare, status_of
+from powerkern.kernels.regression.search import GROWTH, MAX_EVAL, Found, Search, search_minimum
+from powerkern.kernels.results import LMBDA, LMBDA0, is_identity, write_identity, write_range
+
+_OK, _FIXED, _EXACT, _TWO_PASS = int(Status.OK), int(Status.FIXED), int(Status.EXACT), int(Route.TWO_PASS)
+
+#: Powers that span less than e to this, and their squares, neither overflow nor underflow.
+_MODERATE = 300.0
+
+
+@kernel
+def _write(column: Column, search: Search, work: RegressionWork, row: FloatArray, coef: FloatArray) -> None:
+    """Results, and coefficients on the basis in units of the residual scale, psi relative to the reference's."""
+    rows, at, mu = column.rows, search.found.at, search.found.mu
+    sigma, log_factor = rows.sigma, at.log_factor
+    origin, mean, factor = 0.0, 0.0, log_factor
+    scale = math.sqrt(max(work.products[R00], 0.0) / rows.weight)
+    if search.status == _EXACT:
+        scale = max(scale, 16.0 * EPS * _size_of(work.coef))
+    sd = scale
+    if column.sign != 0.0:
+        if column.constant and _is_moderate(column, mu):
+            sd, origin, factor = sd * exp(log_factor), column.reference, 0.0
+        else:
+            shift = rows.high if mu > 0.0 else rows.low
+            origin = column.largest if mu > 0.0 else column.smallest
+            sd, mean, factor = sd * exp(log_factor - mu * shift), -b(-mu, shift), 0.0
+    log_origin = offset_log(column.offset, origin)
+    log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
+    g = at.g + log_reference
+    best = Optimum(
+        mu / sigma, mean * sigma, sd * sigma, factor, origin, log_origin, g, at.curvature * sigma * sigma,
+        search.found.n_eval, search.status,
+    )  # fmt: skip
+    write_fit(row, best, column.sign, _TWO_PASS)
+    direction = -1.0 if column.sign < 0.0 else 1.0
+    for k in range(rows.basis.shape[0]):
+        coef[k] = direction * work.coef[0, k] / scale
+
+
+@kernel
+def _size_of(coef: FloatArray) -> float:
+    total = 0.0
+    for k in range(coef.shape[1]):
+        total += coef[0, k] * coef[0, k]
+    return math.sqrt(total)
+
+
+@kernel
+def _is_moderate(column: Column, mu: float) -> bool:
+    """Whether no power is e^300 times that of the reference, nor that of the reference tiny."""
+    rows = column.rows
+    growth = mu * (rows.high if mu > 0.0 else rows.low)
+    t = mu / rows.sigma * offset_log(column.offset, column.reference)
+    return growth < _MODERATE and t > -_MODERATE
+
+
+@kernel
+def regress_column(
+    x: FloatArray, design: Design, family: int, lmbda: float, work: RegressionWork, row: FloatArray, extra: FloatArray
+) -> None:
+    """Fit one column into `row`; into `extra` the ends of the scan and the coefficients on the basis."""
+    found = scan(x)
+    status = status_of(x, found, family, design.basis.shape[0])
+    extra[:] = math.nan
+    low, high, negative_high = float_of(found.low), float_of(found.high), float_of(found.negative_high)
+    all_negative = found.n_negative == x.size - found.n_nan
+    x_min, x_max = -negative_high if found.n_negative > 0 else low, -low if all_negative else high
+    write_range(row, float(x.size - found.n_nan), x_min, x_max)
+    if status != _OK:
+        write_identity(row, status)
+        return
+    column, good = prepare(x, found, family, design, work)
+    write_range(row, column.rows.weight, x_min, x_max)
+    if not good:
+        write_identity(row, BAD_RANK)
+        return
+    given = lmbda == lmbda
+    if given:
+        mu = (2.0 - lmbda if column.sign < 0.0 else lmbda) * column.rows.sigma
+        at = evaluate(column.rows, mu, work)
+        exact = at.g == -math.inf
+        best = Search(Found(mu, at, 1, True), _EXACT if exact else _FIXED, math.nan, math.nan)
+    else:
+        best = search_minimum(column, work)
+    _write(column, best, work, row, extra[2:])
+    if given and not is_identity(row):
+        row[LMBDA] = row[LMBDA0] = lmbda
+    ends_low, ends_high = best.low / column.rows.sigma, best.high / column.rows.sigma
+    extra[0] = 2.0 - ends_high if column.sign < 0.0 else ends_low
+    extra[1] = 2.0 - ends_low if column.sign < 0.0 else ends_high
+
+
+@entry((ROWS, DESIGN, INTEGER, COLUMN, WORK, ROWS, ROWS))
+def regress_columns(
+    columns: FloatArray,
+    design: Design,
+    family: int,
+    lmbda: FloatArray,
+    work: RegressionWork,
+    out: FloatArray,
+    extra: FloatArray,
+) -> None:
+    """Fit the rows of `columns`, each one column of the user's matrix made contiguous."""
+    columns, out, extra = borrowed(columns), borrowed(out), borrowed(extra)
+    design, work = _borrowed_design(design), _borrowed_work(work)
+    for j in range(columns.shape[0]):
+        regress_column(columns[j], design, family, lmbda[j], work, out[j], extra[j])
+
+
+@kernel
+def _borrowed_design(design: Design) -> Design:
+    """The same arrays, parts of which cost no atomic operations."""
+    return Design(
+        borrowed(design.basis),
+        borrowed(design.root),
+        borrowed(design.sample_basis),
+        borrowed(design.sample_root),
+        design.constant,
+    )
+
+
+@kernel
+def _borrowed_work(work: RegressionWork) -> RegressionWork:
+    """The same arrays, parts of which cost no atomic operations."""
+    return RegressionWork(
+        borrowed(work.logs),
+        borrowed(work.kept),
+        borrowed(work.packed),
+        borrowed(work.weight),
+        borrowed(work.sample_logs),
+        borrowed(work.sample_kept),
+        borrowed(work.y),
+        borrowed(work.dots),
+        borrowed(work.coef),
+        borrowed(work.gram),
+        borrowed(work.sample_gram),
+        borrowed(work.products),
+        borrowed(work.grid),
+    )
+
+
+# --- profiles and intervals -------------------------------------------------------------------------
+
+#: At the ends of intervals this is the relative error of the drop, or this many roundings of g.
+_END_ERROR, _ROUNDINGS = 1e-12, 8.0
+
+
+@kernel
+def _exponent(column: Column, lmbda: float) -> float:
+    """lambda as the exponent of the branch, in units of the logs."""
+    return (2.0 - lmbda if column.sign < 0.0 else lmbda) * column.rows.sigma
+
+
+@kernel
+def _drop_point(column: Column, start: float, drop: float, side: float, work: RegressionWork) -> float:
+    """Where g first reaches `drop` above its value at `start`, on one side, as far as growing steps see."""
+    rows = column.rows
+    low = high = math.nan
+    mu, step, lowest = start, math.nan, math.nan
+    for _ in range(MAX_EVAL + MORE):
+        at = evaluate(rows, mu, work)
+        excess = at.g - lowest - drop
+        if lowest != lowest:
+            lowest, low, excess = at.g, mu, -drop
+            step = math.sqrt(2.0 * drop / at.curvature)
+            if not (step > 0.0 and step < math.inf):
+                break
+        elif abs(excess) <= max(_END_ERROR * drop, _ROUNDINGS * EPS * (1.0 + abs(at.g))):
+            return mu
+        elif excess < 0.0:
+            low = mu
+        else:
+            high = mu
+        if high != high:
+            mu = low + side * step
+            step *= GROWTH
+            continue
+        newton = mu - excess / at.d1
+        inside = min(low, high) < newton < max(low, high)
+        mu = newton if inside else 0.5 * (low + high)
+        if mu in (low, high):
+            return mu
+    return math.nan
+
+
+@entry((ROWS, DESIGN, INTEGER, ROWS, WORK, ROWS))
+def profile_columns(
+    columns: FloatArray, design: Design, family: int, lmbdas: FloatArray, work: RegressionWork, out: FloatArray
+) -> None:
+    """g of the rows of `columns`, which have been fitted, each at its row of `lmbdas`."""
+    design, work = _borrowed_design(design), _borrowed_work(work)
+    for j in range(columns.shape[0]):
+        column, _ = prepare(columns[j], scan(columns[j]), family, design, work)
+        log_reference = offset_log(column.offset, column.reference) if column.sign != 0.0 else 0.0
+        for k in range(lmbdas.shape[1]):
+            at = evaluate(column.rows, _exponent(column, lmbdas[j, k]), work)
+            out[j, k] = at.g + log_reference
+
+
+@entry((ROWS, DESIGN, INTEGER, ROWS, WORK, ROWS))
+def interval_columns(
+    columns: FloatArray, design: Design, family: int, at: FloatArray, work: RegressionWork, out: FloatArray
+) -> None:
+    """Lambdas at which g of the rows of `columns`, which have been fitted, has grown; `at`: from which, by how much."""
+    design, work = _borrowed_design(design), _borrowed_work(work)
+    for j in range(columns.shape[0]):
+        column, _ = prepare(columns[j], scan(columns[j]), family, design, work)
+        mu, sigma = _exponent(column, at[j, 0]), column.rows.sigma
+        for k in range(2):
+            end = _drop_point(column, mu, at[j, 1], 2.0 * k - 1.0, work) / sigma
+            side = 1 - k if column.sign < 0.0 else k
+            out[j, side] = 2.0 - end if column.sign < 0.0 else end

@@ -1,0 +1,442 @@
+"""The likelihood of a power of a response given covariates, and its derivatives, from sums over the rows.
+
+Per observation, with P the projection off the design and J the log-Jacobian term (docs/numerics: Given covariates)::
+
+    g(lambda) = 1/2 ln(|P psi|^2 / n) - (lambda - 1) mean(J)
+
+The design is an orthonormal basis, one row per basis vector. A column is its logs relative to a reference in it, in the
+order of the rows, divided by a power of two that makes them of order one (`powerkern.kernels.likelihood.score`). The
+log of the reference is 0, and so are psi and its derivatives there: a missing value is given that log, and drops out
+of all sums. What it takes out of the basis is made good by the Cholesky factor of the Gram matrix of the rows left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import COLUMN, REAL, ROWS, kernel, named_tuple, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.exp_log import exp, log
+from powerkern.kernels.likelihood.one_pass_sums import terms
+from powerkern.kernels.likelihood.score import BLOCK
+
+# products of the residuals of psi, psi', psi'', psi'''
+R00, R01, R11, R02, R03, R12 = range(6)
+N_PRODUCTS = 6
+
+#: Below this part of the sum of squares, residual products are formed from residuals, not by subtraction.
+_BY_SUBTRACTION = 1e-4
+#: Below this part it is rounding.
+_ROUNDING = (256.0 * EPS) ** 2
+#: The least pivot of the Gram matrix of the rows that missing values leave.
+_LEAST_PIVOT = 1e-3
+#: Up to this |t|, derivatives come from their power series.
+_SERIES_REACH = 0.5
+#: Up to this |t|, squares of e^t are ordinary numbers; exponents are kept so far from 0.
+_REACH, _FLOOR = 300.0, 1e-5
+_PHI3 = tuple(1.0 / (math.factorial(k) * (k + 4)) for k in range(13))
+
+#: Points of a scan: so many steps to either side, and so many more beyond.
+STEPS, MORE = 8, 40
+N_GRID = 2 * (STEPS + MORE) + 1
+
+
+class Design(NamedTuple):
+    """The basis of a design, (q, n), root weights (or none), and both for evenly spaced rows.
+
+    `constant` is 1 if the constant is a linear combination of the covariates, else 0.
+    """
+
+    basis: FloatArray
+    root: FloatArray
+    sample_basis: FloatArray
+    sample_root: FloatArray
+    constant: float
+
+
+class RegressionWork(NamedTuple):
+    """Scratch for one column: its logs and which are not missing, for all rows and for a sample of them."""
+
+    logs: FloatArray
+    kept: FloatArray
+    packed: FloatArray
+    weight: FloatArray
+    sample_logs: FloatArray
+    sample_kept: FloatArray
+    y: FloatArray
+    dots: FloatArray
+    coef: FloatArray
+    gram: FloatArray
+    sample_gram: FloatArray
+    products: FloatArray
+    grid: FloatArray
+
+
+DESIGN = named_tuple(Design, ROWS, COLUMN, ROWS, COLUMN, REAL)
+WORK = named_tuple(RegressionWork, *(COLUMN,) * 6, *(ROWS,) * 5, COLUMN, ROWS)
+
+
+def new_regression_work(design: Design) -> RegressionWork:
+    """The arrays of `RegressionWork` for columns as long as the design."""
+    q, n = design.basis.shape
+    m = design.sample_basis.shape[1]
+    logs, kept, packed, weight = (np.empty(n) for _ in range(4))
+    sample_logs, sample_kept = np.empty(m), np.empty(m)
+    y, dots, coef = np.empty((4, BLOCK)), np.empty((4, q)), np.empty((4, q))
+    gram, sample_gram, products, grid = np.empty((q, q)), np.empty((q, q)), np.empty(N_PRODUCTS), np.empty((3, N_GRID))
+    return RegressionWork(
+        logs, kept, packed, weight, sample_logs, sample_kept, y, dots, coef, gram, sample_gram, products, grid
+    )  # fmt: skip
+
+
+class Rows(NamedTuple):
+    """A column as the likelihood sees it; `kept` and `gram` are empty where nothing is missing, `root` without weights.
+
+    With both signs, logs are signed and select the branch. `low` and `high` bound the logs, `sigma` is their unit.
+    """
+
+    logs: FloatArray
+    root: FloatArray
+    kept: FloatArray
+    basis: FloatArray
+    gram: FloatArray
+    low: float
+    high: float
+    jacobian: float
+    weight: float
+    sigma: float
+    both_signs: bool
+
+
+class At(NamedTuple):
+    """g, the derivatives of ``e^(-2 mu J) |P psi|^2``, halved, over its value, and g''; the log of psi's factor.
+
+    `unexplained` is the part of the sum of squares that is in the residuals.
+    """
+
+    g: float
+    d1: float
+    d2: float
+    d3: float
+    curvature: float
+    log_factor: float
+    unexplained: float
+
+
+# --- one evaluation ---------------------------------------------------------------------------------
+
+
+@kernel
+def _branch_exponent(rows: Rows, mu: float) -> float:
+    """The exponent of negative logs: that of positive ones but for both signs."""
+    return mu - 2.0 * rows.sigma if rows.both_signs else mu
+
+
+@kernel
+def _are_ordinary(rows: Rows, mu: float) -> bool:
+    """Whether psi and its square are ordinary numbers for all rows."""
+    return max(abs(mu), abs(_branch_exponent(rows, mu))) * max(rows.high, -rows.low) <= _REACH
+
+
+@kernel
+def _log_factor(rows: Rows, mu: float) -> float:
+    """The log of what psi is divided by: 0 where no power is extreme, else the largest exponent of e."""
+    lower = _branch_exponent(rows, mu)
+    if _are_ordinary(rows, mu):
+        return 0.0
+    top = max(mu * rows.high, lower * rows.low)
+    return max(0.0, top) if rows.both_signs else top
+
+
+@kernel
+def _ordinary_derivatives(d: FloatArray, mu: float, lower: float, y: FloatArray) -> None:
+    """y^(j) = Y_j/m^(j+1) with the `terms` Y_j at t = m d. For |t| up to `_REACH`.
+
+    Y_2 and Y_3 lose one and two powers of a small t: m is kept off 0.
+    """
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    inverse, lower_inverse = 1.0 / mu, 1.0 / lower
+    for i in range(d.size):
+        below = d[i] < 0.0
+        t = (lower if below else mu) * d[i]
+        r = lower_inverse if below else inverse
+        f0, f1, f2, f3 = terms(t, 1.0)
+        r2 = r * r
+        y0[i] = f0 * r
+        y1[i] = f1 * r2
+        y2[i] = f2 * (r2 * r)
+        y3[i] = f3 * (r2 * r2)
+
+
+@kernel
+def _derivatives(d: FloatArray, mu: float, lower: float, log_factor: float, y: FloatArray) -> None:
+    """y^(j) = d^(j+1) phi_j(t), phi_j = sum_k t^k/(k! (k+j+1)), t = m d, all times e^-log_factor.
+
+    For small t phi_3 is summed and j phi_(j-1) = e^t - t phi_j gives the others; else Y_0 = e^t - 1,
+    Y_j = t^j e^t - j Y_(j-1) and y^(j) = Y_j/m^(j+1).
+    """
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    one = exp(-log_factor)
+    inverse = 1.0 / mu if mu != 0.0 else 0.0
+    lower_inverse = 1.0 / lower if lower != 0.0 else 0.0
+    for i in range(d.size):
+        u = d[i]
+        below = u < 0.0
+        t = (lower if below else mu) * u
+        r = lower_inverse if below else inverse
+        e = exp(t - log_factor)
+        small = abs(t) < _SERIES_REACH
+        s = t if small else 0.0
+        p = _PHI3[12]
+        p = p * s + _PHI3[11]
+        p = p * s + _PHI3[10]
+        p = p * s + _PHI3[9]
+        p = p * s + _PHI3[8]
+        p = p * s + _PHI3[7]
+        p = p * s + _PHI3[6]
+        p = p * s + _PHI3[5]
+        p = p * s + _PHI3[4]
+        p = p * s + _PHI3[3]
+        p = p * s + _PHI3[2]
+        p = p * s + _PHI3[1]
+        p = (p * s + _PHI3[0]) * one
+        p2 = (e - s * p) * (1.0 / 3.0)
+        p1 = (e - s * p2) * 0.5
+        f0 = e - one
+        f1 = t * e - f0
+        f2 = t * t * e - 2.0 * f1
+        f3 = t * t * t * e - 3.0 * f2
+        y0[i] = (e - s * p1) * u if small else f0 * r
+        y1[i] = p1 * (u * u) if small else f1 * (r * r)
+        y2[i] = p2 * (u * u * u) if small else f2 * (r * r * r)
+        y3[i] = p * (u * u * (u * u)) if small else f3 * (r * r * (r * r))
+
+
+@reduction
+def _scale_rows(y: FloatArray, factor: FloatArray) -> None:
+    """Multiply the four rows of y."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    for i in range(factor.size):
+        y0[i] *= factor[i]
+        y1[i] *= factor[i]
+        y2[i] *= factor[i]
+        y3[i] *= factor[i]
+
+
+@reduction
+def _add_products(y: FloatArray, n: int, out: FloatArray) -> None:
+    """Sums of products of the rows of y, over the first `n` entries."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0, :n], y[1, :n], y[2, :n], y[3, :n]
+    s00 = s01 = s11 = s02 = s03 = s12 = 0.0
+    for i in range(n):
+        s00 += y0[i] * y0[i]
+        s01 += y0[i] * y1[i]
+        s11 += y1[i] * y1[i]
+        s02 += y0[i] * y2[i]
+        s03 += y0[i] * y3[i]
+        s12 += y1[i] * y2[i]
+    out[R00] += s00
+    out[R01] += s01
+    out[R11] += s11
+    out[R02] += s02
+    out[R03] += s03
+    out[R12] += s12
+
+
+@reduction
+def _add_dots(y: FloatArray, first: FloatArray, second: FloatArray, k: int, out: FloatArray) -> None:
+    """Products of the rows of y with two basis vectors, numbers k and k + 1."""
+    widest_vectors()
+    y0, y1, y2, y3 = y[0], y[1], y[2], y[3]
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = 0.0
+    for i in range(first.size):
+        a0 += y0[i] * first[i]
+        a1 += y1[i] * first[i]
+        a2 += y2[i] * first[i]
+        a3 += y3[i] * first[i]
+        b0 += y0[i] * second[i]
+        b1 += y1[i] * second[i]
+        b2 += y2[i] * second[i]
+        b3 += y3[i] * second[i]
+    out[0, k] += a0
+    out[1, k] += a1
+    out[2, k] += a2
+    out[3, k] += a3
+    if k + 1 < out.shape[1]:
+        out[0, k + 1] += b0
+        out[1, k + 1] += b1
+        out[2, k + 1] += b2
+        out[3, k + 1] += b3
+
+
+@kernel
+def _block(rows: Rows, start: int, mu: float, log_factor: float, y: FloatArray) -> int:
+    """psi and its derivatives of one block of rows, with root weights; returns how many rows."""
+    d, lower = rows.logs[start : start + BLOCK], _branch_exponent(rows, mu)
+    if _are_ordinary(rows, mu):
+        _ordinary_derivatives(d, mu, lower, y)
+    else:
+        _derivatives(d, mu, lower, log_factor, y)
+    if rows.root.size > 0:
+        _scale_rows(y, rows.root[start : start + BLOCK])
+    return d.size
+
+
+@kernel
+def _residual_products(rows: Rows, mu: float, log_factor: float, work: RegressionWork) -> float:
+    """Products of the residuals to `work.products`, coefficients on the basis to `work.coef`; returns psi'psi."""
+    products, dots, coef = work.products, work.dots, work.coef
+    q = rows.basis.shape[0]
+    products[:] = 0.0
+    dots[:] = 0.0
+    for start in range(0, rows.logs.size, BLOCK):
+        n = _block(rows, start, mu, log_factor, work.y)
+        _add_products(work.y, n, products)
+        for k in range(0, q, 2):
+            one, other = rows.basis[k], rows.basis[min(k + 1, q - 1)]
+            _add_dots(work.y, one[start : start + n], other[start : start + n], k, dots)
+    for j in range(4):
+        for k in range(q):
+            coef[j, k] = dots[j, k]
+        if rows.gram.size > 0:
+            _solve(rows.gram, coef[j])
+    total = products[R00]
+    for k in range(q):
+        products[R00] -= dots[0, k] * coef[0, k]
+        products[R01] -= dots[1, k] * coef[0, k]
+        products[R11] -= dots[1, k] * coef[1, k]
+        products[R02] -= dots[2, k] * coef[0, k]
+        products[R03] -= dots[3, k] * coef[0, k]
+        products[R12] -= dots[2, k] * coef[1, k]
+    if not products[R00] > _BY_SUBTRACTION * total:
+        products[:] = 0.0
+        for start in range(0, rows.logs.size, BLOCK):
+            n = _block(rows, start, mu, log_factor, work.y)
+            _subtract_fitted(rows, start, n, work)
+            _add_products(work.y, n, products)
+    return float(total)
+
+
+@kernel
+def _subtract_fitted(rows: Rows, start: int, n: int, work: RegressionWork) -> None:
+    """Residuals of one block of rows."""
+    for j in range(4):
+        y = work.y[j, :n]
+        for k in range(rows.basis.shape[0]):
+            _subtract(y, work.coef[j, k], rows.basis[k, start : start + n])
+    if rows.kept.size > 0:
+        _scale_rows(work.y, rows.kept[start : start + n])
+
+
+@kernel
+def _subtract(y: FloatArray, factor: float, x: FloatArray) -> None:
+    widest_vectors()
+    for i in range(y.size):
+        y[i] -= factor * x[i]
+
+
+@kernel
+def evaluate(rows: Rows, mu: float, work: RegressionWork) -> At:
+    """g and its derivatives at `mu`; next to a vanishing exponent by Taylor's series from a point beside it."""
+    beside = _off_the_floor(rows, mu)
+    log_factor = _log_factor(rows, beside)
+    total = _residual_products(rows, beside, log_factor, work)
+    if beside != mu:
+        move(mu - beside, work.products, work.coef)
+    return at_products(rows, mu, log_factor, total, work.products)
+
+
+@kernel
+def _off_the_floor(rows: Rows, mu: float) -> float:
+    """The nearest point at which no exponent is too small for `_ordinary_derivatives`."""
+    lower = _branch_exponent(rows, mu)
+    if abs(mu) < _FLOOR:
+        return math.copysign(_FLOOR, mu)
+    if abs(lower) < _FLOOR:
+        return mu - lower + math.copysign(_FLOOR, lower)
+    return mu
+
+
+@kernel
+def at_products(rows: Rows, mu: float, log_factor: float, total: float, t: FloatArray) -> At:
+    """g and its derivatives from the products of residuals."""
+    unexplained = t[R00] / total if total > 0.0 else 0.0
+    if not unexplained > _ROUNDING:
+        if unexplained == unexplained:
+            return At(-math.inf, 0.0, 1.0, 0.0, math.inf, log_factor, 0.0)
+        return At(math.nan, math.nan, math.nan, math.nan, math.nan, log_factor, unexplained)
+    jacobian, sigma = rows.jacobian, rows.sigma
+    slope = t[R01] / t[R00]
+    bend = (t[R11] + t[R02]) / t[R00]
+    third = (3.0 * t[R12] + t[R03]) / t[R00]
+    d1 = slope - jacobian
+    d2 = bend - 4.0 * jacobian * slope + 2.0 * jacobian * jacobian
+    d3 = third - 6.0 * jacobian * bend + 12.0 * jacobian * jacobian * slope - 4.0 * jacobian * jacobian * jacobian
+    g = 0.5 * log(t[R00] / rows.weight) + log_factor + log(sigma) - (mu - sigma) * jacobian
+    return At(g, d1, d2, d3, bend - 2.0 * slope * slope, log_factor, unexplained)
+
+
+@kernel
+def move(step: float, t: FloatArray, coef: FloatArray) -> None:
+    """Products and coefficients a short step further on, by Taylor's series."""
+    bend, third = t[R11] + t[R02], 3.0 * t[R12] + t[R03]
+    t[R00] += step * (2.0 * t[R01] + step * (bend + step * third / 3.0))
+    t[R01] += step * (bend + 0.5 * step * third)
+    t[R11] += step * third
+    for k in range(coef.shape[1]):
+        coef[0, k] += step * (coef[1, k] + step * (coef[2, k] / 2.0 + step * coef[3, k] / 6.0))
+
+
+# --- missing values ---------------------------------------------------------------------------------
+
+
+@reduction
+def _masked_dot(a: FloatArray, c: FloatArray, kept: FloatArray) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(kept.size):
+        total += a[i] * c[i] * kept[i]
+    return total
+
+
+@kernel
+def factor_gram(basis: FloatArray, kept: FloatArray, out: FloatArray) -> bool:
+    """The lower Cholesky factor of the Gram matrix of the rows kept; False if a pivot is small."""
+    q = basis.shape[0]
+    for k in range(q):
+        for j in range(k + 1):
+            total = _masked_dot(basis[k], basis[j], kept)
+            for i in range(j):
+                total -= out[k, i] * out[j, i]
+            if j < k:
+                out[k, j] = total / out[j, j]
+                out[j, k] = 0.0
+            else:
+                if not total > _LEAST_PIVOT:
+                    return False
+                out[k, k] = math.sqrt(total)
+    return True
+
+
+@kernel
+def _solve(factor: FloatArray, v: FloatArray) -> None:
+    """v = (L L')^-1 v."""
+    q = v.size
+    for k in range(q):
+        total = v[k]
+        for i in range(k):
+            total -= factor[k, i] * v[i]
+        v[k] = total / factor[k, k]
+    for k in range(q - 1, -1, -1):
+        total = v[k]
+        for i in range(k + 1, q):
+            total -= factor[i, k] * v[i]
+        v[k] = total / factor[k, k]

@@ -1,0 +1,228 @@
+"""A response as its likelihood given covariates takes it: its logs, those of a sample of its rows, what is missing."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import float_of, kernel, reduction, widest_vectors
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
+from powerkern.kernels.elementary.exp_log import log1p, log_normal
+from powerkern.kernels.likelihood.logs import INF_BITS, Bounds, Scan, centered_log, offset_log, squeeze, unit_of
+from powerkern.kernels.likelihood.two_pass import typical, typical_by_weight
+from powerkern.kernels.regression.likelihood import Design, RegressionWork, Rows, factor_gram
+from powerkern.kernels.results import BAD_INFINITE, BAD_NOT_POSITIVE
+from powerkern.kernels.transforms.family import is_mirrored, log_offset
+
+#: STATUS of a column whose missing values may leave a design of lower rank: it wants a basis of its own.
+BAD_RANK = -3
+
+_OK, _CONSTANT, _EMPTY = int(Status.OK), int(Status.CONSTANT), int(Status.EMPTY)
+
+#: Logs that span this need no better absolute error than 1e-16, if they are no larger than the other.
+_WIDE, _ORDINARY = 0.5, 600.0
+
+
+class Column(NamedTuple):
+    """A column's rows, a sample of them, and what its logs are relative to; `sign` is 0 for both signs."""
+
+    rows: Rows
+    sample: Rows
+    spread: float
+    sign: float
+    offset: float
+    reference: float
+    smallest: float
+    largest: float
+    constant: bool
+
+
+@reduction
+def _scaled_logs(
+    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
+) -> tuple[float, float]:
+    """Logs relative to the reference, over `unit`, signed for both signs, 0 where a value is missing; returns sums."""
+    widest_vectors()
+    log_reference = offset_log(offset, reference)
+    total = squares = 0.0
+    for i in range(d.size):
+        size = abs(x[i])
+        present = size == size
+        size = size if present else reference
+        value = centered_log(size, offset, reference, log_reference) * unit
+        value = -value if both_signs and x[i] < 0.0 else value
+        value = value if present else 0.0
+        d[i] = value
+        total += value
+        squares += value * value
+    return total, squares
+
+
+@reduction
+def _wide_logs(
+    x: FloatArray, both_signs: bool, offset: float, reference: float, unit: float, d: FloatArray
+) -> tuple[float, float]:
+    """`_scaled_logs` of a column whose logs differ by so much that an error of 1e-16 in them does not matter."""
+    widest_vectors()
+    inverse = 1.0 / (offset + reference)
+    total = squares = 0.0
+    for i in range(d.size):
+        size = abs(x[i])
+        present = size == size
+        value = log_normal((offset + (size if present else reference)) * inverse) * unit
+        value = -value if both_signs and x[i] < 0.0 else value
+        value = value if present else 0.0
+        d[i] = value
+        total += value
+        squares += value * value
+    return total, squares
+
+
+@kernel
+def _are_wide(bounds: Bounds, smallest: float, offset: float, reference: float) -> bool:
+    """Whether `_wide_logs` will do."""
+    far = bounds.high - bounds.low >= _WIDE and max(bounds.high, -bounds.low) <= _ORDINARY
+    return far and min(offset + smallest, offset + reference) >= SMALLEST_NORMAL
+
+
+@kernel
+def _mark_kept(x: FloatArray, kept: FloatArray) -> None:
+    for i in range(x.size):
+        kept[i] = 1.0 if x[i] == x[i] else 0.0
+
+
+@reduction
+def _weighted_sums(d: FloatArray, root: FloatArray) -> tuple[float, float]:
+    """Weighted sums of logs and of their squares."""
+    widest_vectors()
+    total = squares = 0.0
+    for i in range(root.size):
+        w = root[i] * root[i]
+        total += w * d[i]
+        squares += w * d[i] * d[i]
+    return total, squares
+
+
+@reduction
+def _sum(d: FloatArray) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(d.size):
+        total += d[i]
+    return total
+
+
+@reduction
+def _weight_of(root: FloatArray, kept: FloatArray, n: int) -> float:
+    """The total weight of the rows kept."""
+    widest_vectors()
+    total = 0.0
+    if root.size == 0:
+        for i in range(kept.size):
+            total += kept[i]
+        return total if kept.size > 0 else float(n)
+    for i in range(root.size):
+        total += root[i] * root[i] * (kept[i] if kept.size > 0 else 1.0)
+    return total
+
+
+@kernel
+def status_of(x: FloatArray, found: Scan, family: int, q: int) -> int:
+    """Why a column cannot be fitted, or OK."""
+    n = x.size - found.n_nan
+    if n == 0:
+        return _EMPTY
+    if max(found.high, found.negative_high) == INF_BITS:
+        return BAD_INFINITE
+    if not is_mirrored(family) and (found.n_negative > 0 or found.low == 0):
+        return BAD_NOT_POSITIVE
+    one_sided = found.n_negative == 0 or found.n_negative == n
+    if one_sided and found.low == max(found.high, found.negative_high):
+        return _CONSTANT
+    return _OK if n > q else BAD_RANK
+
+
+@kernel
+def _ends_of_logs(found: Scan, both_signs: bool, offset: float, reference: float) -> Bounds:
+    """Bounds of the logs of a column; those of negative values are negative."""
+    largest = float_of(max(found.high, found.negative_high))
+    if both_signs:
+        return Bounds(-log1p(float_of(found.negative_high)), log1p(float_of(found.high)), 0.0)
+    log_reference = offset_log(offset, reference)
+    low = centered_log(float_of(found.low), offset, reference, log_reference)
+    return Bounds(low, centered_log(largest, offset, reference, log_reference), 0.0)
+
+
+@kernel
+def _reference(x: FloatArray, found: Scan, design: Design, work: RegressionWork) -> float:
+    """The magnitude that logs of a column of one sign are relative to: a typical one."""
+    weighted = design.root.size > 0
+    if found.n_nan == 0 and not weighted:
+        return abs(typical(x, work.logs))
+    n = squeeze(x, design.root, work.packed, work.weight)
+    if not weighted:
+        return abs(typical(work.packed[:n], work.logs))
+    for i in range(n):
+        work.weight[i] *= work.weight[i]
+    return abs(typical_by_weight(work.packed[:n], work.weight[:n], work.logs))
+
+
+@kernel
+def prepare(x: FloatArray, found: Scan, family: int, design: Design, work: RegressionWork) -> tuple[Column, bool]:
+    """A column's logs, and of a sample of its rows; False if missing values leave a design that may lack rank."""
+    n, m, offset = x.size, design.sample_basis.shape[1], log_offset(family)
+    both_signs = 0 < found.n_negative < n - found.n_nan
+    sign = 0.0 if both_signs else -1.0 if found.n_negative > 0 else 1.0
+    constant = design.constant > 0.0
+    reference = _reference(x, found, design, work) if constant and not both_signs else 1.0 - offset
+    bounds = _ends_of_logs(found, both_signs, offset, reference)
+    sigma = unit_of(bounds)
+    logs, missing = work.logs, found.n_nan > 0
+    smallest, largest = float_of(found.low), float_of(max(found.high, found.negative_high))
+    if _are_wide(bounds, smallest, offset, reference):
+        total, squares = _wide_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
+    else:
+        total, squares = _scaled_logs(x, both_signs, offset, reference, 1.0 / sigma, logs)
+    if design.root.size > 0:
+        total, squares = _weighted_sums(logs, design.root)
+    kept, sample_kept = work.kept[: n if missing else 0], work.sample_kept[: m if missing else 0]
+    good = True
+    if missing:
+        _mark_kept(x, kept)
+        good = factor_gram(design.basis, kept, work.gram)
+    weight = _weight_of(design.root, kept, n)
+    mean = 0.0 if both_signs else total / weight
+    spread = math.sqrt(max(squares / weight - mean * mean, 0.0))
+    q = design.basis.shape[0] if missing else 0
+    rows = Rows(
+        logs, design.root, kept, design.basis, work.gram[:q], bounds.low / sigma, bounds.high / sigma, total / weight,
+        weight, sigma, both_signs,
+    )  # fmt: skip
+    sample = rows
+    if m > 0 and good:
+        sample = _sampled(rows, design, sample_kept, work)
+    return Column(rows, sample, spread, sign, offset, reference, smallest, largest, constant), good
+
+
+@kernel
+def _sampled(rows: Rows, design: Design, kept: FloatArray, work: RegressionWork) -> Rows:
+    """A sample of the rows; all of them if it leaves a design that may lack rank."""
+    logs, root = work.sample_logs, design.sample_root
+    stride = rows.logs.size // logs.size
+    for i in range(logs.size):
+        logs[i] = rows.logs[i * stride]
+    for i in range(kept.size):
+        kept[i] = rows.kept[i * stride]
+    q = 0
+    if kept.size > 0:
+        if not factor_gram(design.sample_basis, kept, work.sample_gram):
+            return rows
+        q = design.basis.shape[0]
+    weight = _weight_of(root, kept, logs.size)
+    total = _weighted_sums(logs, root)[0] if root.size > 0 else _sum(logs)
+    return Rows(
+        logs, root, kept, design.sample_basis, work.sample_gram[:q], rows.low, rows.high, total / weight, weight,
+        rows.sigma, rows.both_signs,
+    )  # fmt: skip

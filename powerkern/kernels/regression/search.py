@@ -1,0 +1,239 @@
+"""The lowest minimum of the likelihood of a power given covariates: a scan, and Newton's method from what it saw.
+
+It is not convex, and where the fit is close it is nearly a logarithm: |P psi|^2 times e^(-2 lambda J), which has the
+same minima, is nearly a parabola. Its derivative is what is scanned for sign changes, and brought to 0 by Halley's
+steps.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import kernel
+from powerkern._status import Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.likelihood.score import has_root_near
+from powerkern.kernels.optimize.minimize import CONVERGED, RUNNING, NewtonState, newton_step
+from powerkern.kernels.regression.likelihood import (
+    MORE,
+    N_GRID,
+    R00,
+    STEPS,
+    At,
+    RegressionWork,
+    Rows,
+    at_products,
+    evaluate,
+    move,
+)
+from powerkern.kernels.regression.response import Column
+
+_NOT_CERTIFIED, _MULTIMODAL = int(Status.NOT_CERTIFIED), int(Status.MULTIMODAL)
+_SCANNED, _AT_END, _EXACT = int(Status.SCANNED), int(Status.AT_END), int(Status.EXACT)
+
+#: A step of the scan as a fraction of 1/sd of the logs; beyond the first `STEPS`, steps grow by this factor.
+_STEP, GROWTH = 0.5, 1.5
+#: After a step below this, times the square root of the unexplained part, Taylor's series is within rounding.
+_SHORT = 2e-4
+MAX_EVAL = 60
+
+#: Rows of the grid of a scan.
+_MU, _G, _D1 = range(3)
+
+
+class _Scanned(NamedTuple):
+    """Where a scan began and ended in the grid, its lowest minimum, how many there were, and how many exact fits."""
+
+    first: int
+    last: int
+    n_minima: int
+    n_exact: int
+    n_eval: int
+
+
+@kernel
+def _probe(rows: Rows, k: int, mu: float, work: RegressionWork) -> float:
+    """Evaluate at a point of the grid."""
+    at = evaluate(rows, mu, work)
+    work.grid[_MU, k], work.grid[_G, k], work.grid[_D1, k] = mu, at.g, at.d1
+    return at.d1
+
+
+@kernel
+def _scan(rows: Rows, center: float, spread: float, work: RegressionWork) -> _Scanned:
+    """Evaluate at evenly spaced points, and on beyond their ends as long as g falls outwards."""
+    grid, step = work.grid, _STEP / spread
+    middle = STEPS + MORE
+    first, last = middle - STEPS, middle + STEPS
+    stage, k, mu = 0, first, center - STEPS * step
+    wide = step
+    n_eval = 0
+    while stage < 3:  # one call, not three, which would treble the compiled code
+        d1 = _probe(rows, k, mu, work)
+        n_eval += 1
+        if stage == 0:
+            if k < last:
+                k += 1
+                mu = center + (k - middle) * step
+                continue
+            stage, k, d1 = 1, first, grid[_D1, first]
+        if stage == 1:
+            first = k
+            if d1 > 0.0 and k > 0:
+                wide *= GROWTH
+                k -= 1
+                mu = grid[_MU, first] - wide
+                continue
+            stage, k, d1, wide = 2, last, grid[_D1, last], step
+        last = k
+        if d1 < 0.0 and k < N_GRID - 1:
+            wide *= GROWTH
+            k += 1
+            mu = grid[_MU, last] + wide
+            continue
+        stage = 3
+    n_minima = n_exact = 0
+    for i in range(first, last + 1):
+        n_exact += grid[_G, i] == -math.inf
+        n_minima += i < last and _encloses(grid, i, last)
+    return _Scanned(first, last, n_minima, n_exact, n_eval)
+
+
+@kernel
+def _encloses(grid: FloatArray, i: int, last: int) -> bool:
+    """Whether the derivative changes from negative to positive after point i, perhaps over an exact fit.
+
+    A fit that is exact on to the end is one that rounding has made so.
+    """
+    after = i + 2 if grid[_D1, i + 1] == 0.0 and i + 1 < last else i + 1
+    return bool(grid[_D1, i] < 0.0 < grid[_D1, after])
+
+
+class Found(NamedTuple):
+    """A minimum: where, the values there, and whether it is certified; coefficients and products are in the work."""
+
+    mu: float
+    at: At
+    n_eval: int
+    certified: bool
+
+
+@kernel
+def _descend(
+    rows: Rows, start: float, low: float, high: float, max_step: float, rough: bool, work: RegressionWork
+) -> Found:
+    """The root of the derivative near `start`, between `low` and `high`; `rough`: to a part of a step."""
+    state = NewtonState(start, math.nan, low, high, math.inf, math.nan, max_step, 0.0, 0, MAX_EVAL, RUNNING)
+    mu = start
+    while True:
+        mu = state.x
+        at = evaluate(rows, mu, work)
+        state = newton_step(state, at.d1, at.d2, at.d3)
+        step = state.x - mu
+        short = 1e-2 * max_step if rough else _SHORT * math.sqrt(min(at.unexplained, 1.0))
+        if abs(step) <= short or state.status != RUNNING:
+            break
+    certified = has_root_near(at.d1, at.d2, at.d3) and state.status in (RUNNING, CONVERGED)
+    if at.unexplained > 0.0 and not rough:
+        total = work.products[R00] / at.unexplained
+        move(step, work.products, work.coef)
+        at = at_products(rows, mu + step, at.log_factor, total, work.products)
+    return Found(mu + step, at, state.n_eval, certified)
+
+
+class Search(NamedTuple):
+    """The lowest minimum of a column, its status, and the ends of the scan."""
+
+    found: Found
+    status: int
+    low: float
+    high: float
+
+
+@kernel
+def search_minimum(column: Column, work: RegressionWork) -> Search:
+    """Scan a sample of the rows, find its minimum and from there that of all; if in doubt, scan all rows."""
+    rows, center = column.rows, column.rows.sigma if column.rows.both_signs else 0.0
+    n_eval, max_step = 0, _STEP / column.spread
+    sampled = column.sample.logs.size < rows.logs.size
+    while True:
+        part = column.sample if sampled else rows
+        scanned = _scan(part, center, column.spread, work)
+        n_eval += scanned.n_eval
+        grid = work.grid
+        low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
+        if sampled and (scanned.n_minima != 1 or scanned.n_exact > 0):
+            sampled = False
+            continue
+        if scanned.n_minima == 0 or scanned.n_exact == scanned.last - scanned.first + 1:
+            return _without_minimum(rows, scanned, n_eval, work)
+        best, status = _lowest(part, rows, scanned, sampled, max_step, work)
+        n_eval += best.n_eval
+        inside = low <= best.mu <= high
+        if sampled and not (best.certified and inside):
+            sampled = False
+            continue
+        found = Found(best.mu, best.at, n_eval, best.certified)
+        return Search(found, status if best.certified else _NOT_CERTIFIED, low, high)
+
+
+@kernel
+def _without_minimum(rows: Rows, scanned: _Scanned, n_eval: int, work: RegressionWork) -> Search:
+    """The lowest point of a scan that saw no minimum; lambda = 1 where every fit was exact."""
+    grid = work.grid
+    low, high = grid[_MU, scanned.first], grid[_MU, scanned.last]
+    exact = scanned.n_exact == scanned.last - scanned.first + 1
+    mu, lowest = rows.sigma, math.inf
+    for k in range(scanned.first, scanned.last + 1):
+        if not exact and -math.inf < grid[_G, k] < lowest:
+            mu, lowest = grid[_MU, k], grid[_G, k]
+    found = Found(mu, evaluate(rows, mu, work), n_eval + 1, False)
+    return Search(found, _EXACT if exact else _AT_END, low, high)
+
+
+@kernel
+def _lowest(
+    part: Rows, rows: Rows, scanned: _Scanned, sampled: bool, max_step: float, work: RegressionWork
+) -> tuple[Found, int]:
+    """The lowest of the minima that a scan enclosed; a sample's only one is where the search in all rows starts."""
+    grid = work.grid
+    best = Found(0.0, At(math.inf, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0), 0, False)
+    start, low, high = 0.0, -math.inf, math.inf
+    n_eval, k, last_of_all = 0, scanned.first, math.nan
+    rough = sampled
+    again = False
+    while True:
+        if not again:
+            while k < scanned.last and not _encloses(grid, k, scanned.last):
+                k += 1
+            if k >= scanned.last:
+                break
+            low, high = grid[_MU, k], grid[_MU, k + 1 if grid[_D1, k + 1] > 0.0 else k + 2]
+            start = _secant(grid, k)
+            k += 1
+        found = _descend(part if rough else rows, start, low, high, max_step, rough, work)
+        n_eval += found.n_eval
+        if rough:  # the minimum of the sample: go on in all rows, unbounded
+            start, low, high, rough, again = found.mu, -math.inf, math.inf, False, True
+            continue
+        again = False
+        if found.at.g < best.at.g:
+            best = found
+        last_of_all = found.mu
+    if best.mu != last_of_all:  # coefficients are those of the last: evaluate the best one again
+        at = evaluate(rows, best.mu, work)
+        best = Found(best.mu, at, best.n_eval, best.certified)
+    exact = best.at.g == -math.inf
+    status = _EXACT if exact else _MULTIMODAL if scanned.n_minima > 1 else _SCANNED
+    return Found(best.mu, best.at, n_eval, best.certified or exact), status
+
+
+@kernel
+def _secant(grid: FloatArray, k: int) -> float:
+    """The zero of the chord of the derivative between two points; the second if the fit is exact there."""
+    a, c = grid[_MU, k], grid[_MU, k + 1]
+    if grid[_D1, k + 1] == 0.0:
+        return float(c)
+    fraction = grid[_D1, k] / (grid[_D1, k] - grid[_D1, k + 1])
+    return float(a + min(max(fraction, 0.1), 0.9) * (c - a))

@@ -1,0 +1,1 @@
+"""Order statistics, Huber and bisquare estimators, and robust fits of lambda."""

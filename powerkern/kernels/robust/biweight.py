@@ -1,0 +1,171 @@
+"""Tukey's bisquare M-estimator of location, with several scales, and the one-step biweight, of one sorted column."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern.kernels.robust.huber import scale_about, starting_scale
+from powerkern.kernels.robust.loc_scale import EMPTY, MAD_FACTOR, MOST_ITERATIONS, ZERO_SCALE, LocScale, outcome
+from powerkern.kernels.robust.order_statistics import Sorted, mad_about, position_of, sorted_column, without_sums
+
+#: Steps of the bisquare location, in units of its scale, that end it; and where Newton's steps may replace reweighting:
+#: for short steps, in units of the distance where influence ends, and a slope that is not flat.
+_TOLERANCE = 1e-13
+_NEAR = 0.02
+_STEEP = 0.2
+
+
+@reduction
+def _biweight_sums(part: np.ndarray, center: float, mu: float, reach: float) -> tuple[float, float, float]:
+    """Sums of u (1 - u**2)**2, of (1 - u**2)**2 and of (1 - u**2)(1 - 5 u**2), u = (y - center - mu)/reach."""
+    widest_vectors()
+    psi, weight, slope = 0.0, 0.0, 0.0
+    for i in range(part.size):
+        u = ((part[i] - center) - mu) / reach
+        v = 1.0 - u * u
+        psi += u * v * v
+        weight += v * v
+        slope += v * (1.0 - 5.0 * u * u)
+    return psi, weight, slope
+
+
+@reduction
+def _weighted_biweight_sums(
+    part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float
+) -> tuple[float, float, float]:
+    """`_biweight_sums` with weights."""
+    widest_vectors()
+    psi, weight, slope = 0.0, 0.0, 0.0
+    for i in range(part.size):
+        u = ((part[i] - center) - mu) / reach
+        v = 1.0 - u * u
+        psi += w[i] * u * v * v
+        weight += w[i] * v * v
+        slope += w[i] * v * (1.0 - 5.0 * u * u)
+    return psi, weight, slope
+
+
+@reduction
+def _biweight_squares(part: np.ndarray, w: np.ndarray, center: float, mu: float, reach: float) -> float:
+    """Sum of u**2 (1 - u**2)**4, in the notation of `_biweight_sums`."""
+    widest_vectors()
+    total = 0.0
+    weighted = w.size > 0
+    for i in range(part.size):
+        u = ((part[i] - center) - mu) / reach
+        v = 1.0 - u * u
+        total += (w[i] if weighted else 1.0) * u * u * (v * v) * (v * v)
+    return total
+
+
+@kernel
+def _biweight_at(col: Sorted, mu: float, reach: float) -> tuple[float, float, float]:
+    """`_biweight_sums` over the values nearer than `reach`."""
+    lo = position_of(col.y, col.center, mu - reach, 0)
+    hi = position_of(col.y, col.center, mu + reach, col.y.size)
+    if col.w.size == 0:
+        return _biweight_sums(col.y[lo:hi], col.center, mu, reach)
+    return _weighted_biweight_sums(col.y[lo:hi], col.w[lo:hi], col.center, mu, reach)
+
+
+@kernel
+def _bisquare_step(col: Sorted, mu: float, reach: float) -> float:
+    """Step towards the root of the bisquare location: reweighting far from it, Newton's near it; NaN without values."""
+    psi, weight, slope = _biweight_at(col, mu, reach)
+    if weight == 0.0:
+        return math.nan
+    step = reach * psi / weight
+    if abs(step) < _NEAR * reach and slope > _STEEP * weight:
+        return reach * psi / slope
+    return step
+
+
+@kernel
+def bisquare_about(col: Sorted, scale: float, c: float) -> tuple[float, int, bool]:
+    """Tukey's bisquare location: the root of sum w u (1 - u**2)**2 = 0 over abs(u) < 1 that reweighting reaches.
+
+    u = (y - center - mu)/(c scale); from the median. Returns mu, its iterations, and whether they converged.
+    """
+    mu = col.median
+    reach = c * scale
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        step = _bisquare_step(col, mu, reach)
+        if math.isnan(step):
+            return col.median, n_iter, False
+        mu += step
+        if abs(step) <= _TOLERANCE * scale:
+            return mu, n_iter, True
+    return mu, MOST_ITERATIONS, False
+
+
+@kernel
+def bisquare_proposal2_about(
+    col: Sorted, start: float, c: float, k_scale: float, dof: float
+) -> tuple[float, float, int, bool]:
+    """`proposal2_about` with Tukey's bisquare in the equation of the location, from median and `start`."""
+    mu, s = col.median, start
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        step = _bisquare_step(col, mu, c * s)
+        if math.isnan(step):
+            return mu, s, n_iter, False
+        mu += step
+        new_s, _, found = scale_about(col, mu, s, k_scale, dof)
+        change = max(abs(step), abs(new_s - s))
+        if new_s == 0.0 or not found:
+            return mu, new_s, n_iter, found
+        s = new_s
+        if change <= _TOLERANCE * s:
+            return mu, s, n_iter, True
+    return mu, s, MOST_ITERATIONS, False
+
+
+@kernel
+def bisquare_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, c: float) -> LocScale:
+    """`huber_proposal2_of` with Tukey's bisquare in the equation of the location."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
+    dof = col.left_weight + col.right_weight - 1.0
+    start = starting_scale(col, k, dof) if dof > 0.0 else 0.0
+    if start == 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    mu, scale, n_iter, found = bisquare_proposal2_about(col, start, c, k, dof)
+    return outcome(col.center + mu, scale, n_iter, found)
+
+
+@kernel
+def bisquare_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c: float) -> LocScale:
+    """Tukey's bisquare location of a sorted column, with the normalised MAD as scale."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = without_sums(y, w, table)
+    scale = MAD_FACTOR * mad_about(col, col.median)
+    mu, n_iter, found = col.median, 0, True
+    if scale > 0.0:
+        mu, n_iter, found = bisquare_about(col, scale, c)
+    return outcome(col.center + mu, scale, n_iter, found)
+
+
+@kernel
+def biweight_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, c_location: float, c_scale: float) -> LocScale:
+    """One-step biweight location and square root of the biweight midvariance, in units of the raw MAD."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = without_sums(y, w, table)
+    mad = mad_about(col, col.median)
+    if mad == 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    reach = c_location * mad
+    psi, weight, _ = _biweight_at(col, col.median, reach)
+    mu = col.median + (reach * psi / weight if weight > 0.0 else 0.0)
+    reach = c_scale * mad
+    slope = abs(_biweight_at(col, col.median, reach)[2])
+    lo = position_of(y, col.center, col.median - reach, 0)
+    hi = position_of(y, col.center, col.median + reach, y.size)
+    squares = _biweight_squares(y[lo:hi], w[lo:hi], col.center, col.median, reach)
+    total = col.left_weight + col.right_weight
+    scale = reach * math.sqrt(total * squares) / slope if slope > 0.0 else math.nan
+    return outcome(col.center + mu, scale, 1, slope > 0.0)

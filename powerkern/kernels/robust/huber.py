@@ -1,0 +1,365 @@
+"""Huber's M-estimators of location, or of scale, of one sorted column, and steps towards them.
+
+References
+----------
+.. [1] P. J. Huber, "Robust estimation of a location parameter", Ann. Math. Statist. 35, 1964, 73-101.
+.. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, chapters 5 (scale) and 6 (location and scale).
+.. [3] J. Raymaekers, P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from powerkern._jit import kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp_log import log
+from powerkern.kernels.robust.loc_scale import (
+    BEYOND,
+    CONVERGED,
+    EMPTY,
+    EPS,
+    MAD_FACTOR,
+    MAX_ITER,
+    MOST_ITERATIONS,
+    TAIL,
+    ZERO_SCALE,
+    LocScale,
+    outcome,
+)
+from powerkern.kernels.robust.order_statistics import (
+    Sorted,
+    column_about,
+    distance_at,
+    inside,
+    mad_about,
+    position_of,
+    range_sums,
+    sorted_column,
+    weight_before,
+    without_sums,
+)
+from powerkern.kernels.robust.weights import (
+    Counts,
+    inside_of,
+    middle_distance,
+    middle_positions,
+    outside_of,
+    part_of,
+    total_of,
+)
+
+#: beta(1.5) as R's cellWise rounds it.
+CELLWISE_BETA = 1.556931 / 2.0
+
+
+@kernel
+def beta_of(k: float) -> float:
+    """E min(Z**2, k**2) of a standard normal Z: what makes Huber's scale consistent."""
+    tail = math.erfc(k / math.sqrt(2.0))  # P(|Z| > k)
+    density = math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
+    return (1.0 - tail) + k * k * tail - 2.0 * k * density
+
+
+@kernel
+def sd_within(reach: float) -> float:
+    """The standard deviation of a standard normal Z with abs(Z) <= reach: what that of a central part is to be over.
+
+    Var(Z | abs(Z) <= k) = 1 - 2 k phi(k)/(2 Phi(k) - 1).
+    """
+    if not reach < math.inf:
+        return 1.0
+    inside = math.erf(reach / math.sqrt(2.0))
+    return math.sqrt(1.0 - 2.0 * reach * math.exp(-0.5 * reach * reach) / (math.sqrt(2.0 * math.pi) * inside))
+
+
+@kernel
+def location_about(col: Sorted, scale: float, k: float) -> tuple[float, int, bool]:
+    """Root mu of sum w psi_k((y - center - mu)/scale) = 0 ([1]_), its iterations, and whether they converged.
+
+    Newton steps, which are exact as soon as no value changes sides, inside a bracket.
+    """
+    reach = k * scale
+    mu, low, high = col.median, col.median - reach, col.median + reach
+    total = col.left_weight + col.right_weight
+    tail = int(TAIL * col.y.size)
+    lo, hi = tail, col.y.size - tail
+    last_lo, last_hi = -1, -1
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        lo = position_of(col.y, col.center, mu - reach, lo)
+        hi = position_of(col.y, col.center, mu + reach, hi)
+        if lo == last_lo and hi == last_hi:
+            return mu, n_iter, True
+        sums = inside(col, lo, hi)
+        below = weight_before(col, lo)
+        pull = reach * (total - sums.weight - 2.0 * below)
+        excess = sums.first - sums.weight * mu + pull
+        if excess == 0.0:
+            return mu, n_iter, True
+        if excess > 0.0:
+            low = mu
+        else:
+            high = mu
+        step = (sums.first + pull) / sums.weight if sums.weight > 0.0 else math.inf
+        if low <= step <= high:
+            last_lo, last_hi = lo, hi
+            if abs(step - mu) <= EPS * scale:
+                return step, n_iter, True
+        else:
+            last_lo, last_hi = -1, -1
+            step = 0.5 * (low + high)
+            if not low < step < high:
+                return mu, n_iter, True
+        mu = step
+    return mu, MOST_ITERATIONS, False
+
+
+@kernel
+def scale_about(col: Sorted, point: float, guess: float, k: float, dof: float) -> tuple[float, int, bool]:
+    """Root s of sum w min(((y - center - point)/s)**2, k**2) = dof beta(k) ([2]_), iterations, convergence.
+
+    In s**2 the excess of the left side is concave, so Newton steps from above decrease to the root, and end at it as
+    soon as no value changes sides. 0 where so many values equal the point that there is no positive root.
+    """
+    target = dof * beta_of(k)
+    total = col.left_weight + col.right_weight
+    variance = guess * guess
+    tail = int(TAIL * col.y.size)
+    lo, hi = tail, col.y.size - tail
+    last_lo, last_hi = -1, -1
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        reach = k * math.sqrt(variance)
+        lo = position_of(col.y, col.center, point - reach, lo)
+        hi = position_of(col.y, col.center, point + reach, hi)
+        if lo == last_lo and hi == last_hi:
+            return math.sqrt(variance), n_iter, True
+        sums = inside(col, lo, hi)
+        slope = target - k * k * (total - sums.weight)
+        squares = max(sums.second - point * (2.0 * sums.first - point * sums.weight), 0.0)
+        if slope > 0.0 and variance > 0.0:
+            last_lo, last_hi = lo, hi
+            step = squares / slope
+            if abs(step - variance) <= 2.0 * EPS * variance:
+                return math.sqrt(step), n_iter, True
+            variance = step
+            if variance == 0.0:
+                return 0.0, n_iter, True
+        else:  # far below the root: start above it
+            reach = distance_at(col, point, total - 0.5 * target / (k * k))
+            if reach == 0.0:
+                return 0.0, n_iter, True
+            variance = (BEYOND * reach / k) ** 2
+    return math.sqrt(variance), MOST_ITERATIONS, False
+
+
+@kernel
+def huber(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float) -> LocScale:
+    """Huber's M-estimate of location, with the normalised MAD as scale, and of scale about that location ([3]_).
+
+    `y`, `w` and `table` are those of `sorted_column`. With MAD = 0 the location is the median.
+    """
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
+    start = MAD_FACTOR * mad_about(col, col.median)
+    mu, n_location, found = col.median, 0, True
+    if start > 0.0:
+        mu, n_location, found = location_about(col, start, k)
+    scale, n_scale, found_scale = scale_about(col, mu, start, k, col.left_weight + col.right_weight)
+    status = ZERO_SCALE if scale == 0.0 else (CONVERGED if found and found_scale else MAX_ITER)
+    return LocScale(col.center + mu, scale, n_location + n_scale, status)
+
+
+@kernel
+def huber_one_step(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, beta: float) -> LocScale:
+    """One reweighting step of `huber` from median and MAD, as R's cellWise takes it (k = 1.5, beta = `CELLWISE_BETA`).
+
+    With u = (y - m0)/s0, m0 the median and s0 the normalised MAD::
+
+        mu    = sum w y min(1, k/|u|) / sum w min(1, k/|u|)
+        scale = s1 sqrt(mean min(v**2, k**2) / beta),    v = (y - mu)/s1, s1 the normalised MAD about mu
+    """
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    if w.size == 0:
+        return one_step_of(y, None, k, beta)
+    col = without_sums(y, w, table)
+    total = col.left_weight + col.right_weight
+    s0 = MAD_FACTOR * mad_about(col, col.median)
+    if s0 == 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    reach = k * s0
+    tail = int(TAIL * y.size)
+    lo = position_of(y, col.center, col.median - reach, tail)
+    hi = position_of(y, col.center, col.median + reach, y.size - tail)
+    sums = range_sums(y, w, lo, hi, col.center)  # two ranges are cheaper than a table of sums
+    below = range_sums(y, w, 0, lo, col.center).weight
+    origin = col.center + col.median
+    outer = _inverse_distances(y[:lo], w[:lo], origin) + _inverse_distances(y[hi:], w[hi:], origin)
+    pull = sums.first - sums.weight * col.median + reach * (total - sums.weight - 2.0 * below)
+    mu = col.median + pull / (sums.weight + reach * outer)
+    s1 = MAD_FACTOR * mad_about(col, mu)
+    reach = k * s1
+    lo = position_of(y, col.center, mu - reach, lo)
+    hi = position_of(y, col.center, mu + reach, hi)
+    sums = range_sums(y, w, lo, hi, col.center)
+    squares = sums.second - mu * (2.0 * sums.first - mu * sums.weight) + reach * reach * (total - sums.weight)
+    scale = math.sqrt(max(squares, 0.0) / (total * beta))
+    return LocScale(col.center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+
+
+@kernel
+def one_step_of(y: np.ndarray, counts: Counts | None, k: float, beta: float) -> LocScale:
+    """`huber_one_step` of at least one value, which an objective of robust fits calls often.
+
+    `counts`: None, compiled by its type to the sums without weights, or what was made of the weights before.
+    """
+    n = y.size
+    lower, upper = middle_positions(counts, n)
+    center = y[lower]
+    median = 0.5 * (y[upper] - center)
+    origin = center + median
+    s0 = MAD_FACTOR * middle_distance(y, counts, center, median)
+    if s0 == 0.0:
+        return LocScale(origin, 0.0, 0, ZERO_SCALE)
+    reach = k * s0
+    lo = position_of(y, center, median - reach, int(TAIL * n))
+    hi = position_of(y, center, median + reach, n - lo)
+    total = total_of(counts, n)
+    below, above = outside_of(counts, lo, hi, n)
+    pull = _sum_about(y[lo:hi], part_of(counts, lo, hi), center, median) + reach * (above - below)
+    outer = _inverse_distances(y[:lo], part_of(counts, 0, lo), origin)
+    outer += _inverse_distances(y[hi:], part_of(counts, hi, n), origin)
+    mu = median + pull / (total - below - above + reach * outer)
+    s1 = MAD_FACTOR * middle_distance(y, counts, center, mu)
+    scale = math.sqrt(_clipped_squares(y, part_of(counts, 0, n), center, mu, k * s1) / (total * beta))
+    return LocScale(center + mu, scale, 1, CONVERGED if scale > 0.0 else ZERO_SCALE)
+
+
+@kernel
+def huber_likelihood_of(y: np.ndarray, counts: Counts | None, k: float) -> LocScale:
+    """Maximum-likelihood location and scale under Huber's least favourable density.
+
+    They minimise ``ln s + sum rho(u)/(n c)``, u = (y - mu)/s, with c = P(|Z| < k) of a normal Z: ``sum psi(u) = 0`` and
+    ``sum psi(u) u = n c``. For given clipped values, with the mean m and the squares SS of the others about it, and
+    D = sum (y - m) of those above less that of those below, these are::
+
+        n c s**2 - k D s - SS = 0,    mu = m + s k (number above - number below)/(number of the others)
+
+    What is minimised is convex in mu/s and 1/s: such steps, halved where they overshoot, converge. With `counts` every
+    number is a weight, and every sum weighted.
+    """
+    n = y.size
+    lower, upper = middle_positions(counts, n)
+    center = y[lower]
+    mu = 0.5 * (y[upper] - center)
+    s = MAD_FACTOR * middle_distance(y, counts, center, mu)
+    if not s > 0.0:
+        return LocScale(center + mu, s, 0, ZERO_SCALE)
+    total = total_of(counts, n)
+    dof = total * math.erf(k / math.sqrt(2.0))
+    lo, hi = int(TAIL * n), n - int(TAIL * n)
+    solved = (-1, -1)
+    before_mu, before_s, before = mu, s, math.inf
+    for n_iter in range(1, MOST_ITERATIONS + 1):
+        lo, hi = position_of(y, center, mu - k * s, lo), position_of(y, center, mu + k * s, hi)
+        if (lo, hi) == solved:
+            return LocScale(center + mu, s, n_iter, CONVERGED)
+        below, above = outside_of(counts, lo, hi, n)
+        part = part_of(counts, lo, hi)
+        near, excess = inside_of(counts, lo, hi), above - below
+        m = _sum_about(y[lo:hi], part, center, 0.0) / near if near > 0.0 else mu
+        squares = _clipped_squares(y[lo:hi], part, center, m, math.inf)
+        apart = _sum_about(y[hi:], part_of(counts, hi, n), center, m)
+        apart = k * (apart - _sum_about(y[:lo], part_of(counts, 0, lo), center, m))
+        gap = (m - mu) / s
+        rho = 0.5 * (squares / (s * s) + near * gap * gap - k * k * (total - near)) + apart / s + k * excess * gap
+        value = log(s) + rho / dof
+        if value > before + EPS * (1.0 + abs(before)):  # halfway back in mu/s and 1/s
+            a, b = 0.5 * (mu / s + before_mu / before_s), 0.5 * (1.0 / s + 1.0 / before_s)
+            mu, s, solved = a / b, 1.0 / b, (-1, -1)
+        else:
+            before_mu, before_s, before = mu, s, value
+            s = (apart + math.sqrt(apart * apart + 4.0 * dof * squares)) / (2.0 * dof)
+            mu, solved = m + s * k * excess / near if near > 0.0 else m, (lo, hi)
+        if not s < math.inf or (abs(s - before_s) <= 4.0 * EPS * s and abs(mu - before_mu) <= 4.0 * EPS * s):
+            return LocScale(center + mu, s, n_iter, CONVERGED if s < math.inf else MAX_ITER)
+    return LocScale(center + mu, s, MOST_ITERATIONS, MAX_ITER)
+
+
+@reduction
+def _sum_about(part: np.ndarray, w: FloatArray | None, center: float, point: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        if w is None:
+            total += (part[i] - center) - point
+        else:
+            total += w[i] * ((part[i] - center) - point)
+    return total
+
+
+@reduction
+def _inverse_distances(part: np.ndarray, w: FloatArray | None, origin: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        if w is None:
+            total += 1.0 / abs(part[i] - origin)
+        else:
+            total += w[i] / abs(part[i] - origin)
+    return total
+
+
+@reduction
+def _clipped_squares(part: np.ndarray, w: FloatArray | None, center: float, point: float, reach: float) -> float:
+    """Sum of ``min((y - center - point)**2, reach**2)``."""
+    widest_vectors()
+    total = 0.0
+    for i in range(part.size):
+        d = min(abs((part[i] - center) - point), reach)
+        if w is None:
+            total += d * d
+        else:
+            total += w[i] * (d * d)
+    return total
+
+
+@kernel
+def starting_scale(col: Sorted, k: float, dof: float) -> float:
+    """Scale to start from: the normalised MAD; where that is 0, one that reaches beyond the values that are equal."""
+    mad = MAD_FACTOR * mad_about(col, col.median)
+    if mad > 0.0:
+        return mad
+    total = col.left_weight + col.right_weight
+    return BEYOND * distance_at(col, col.median, total - 0.5 * dof * beta_of(k) / (k * k)) / k
+
+
+@kernel
+def huber_location_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, scale: float, k: float) -> LocScale:
+    """Huber's location of a sorted column for a known scale (NaN: the normalised MAD)."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
+    if math.isnan(scale):
+        scale = MAD_FACTOR * mad_about(col, col.median)
+    mu, n_iter, found = col.median, 0, True
+    if scale > 0.0:
+        mu, n_iter, found = location_about(col, scale, k)
+    return outcome(col.center + mu, scale, n_iter, found)
+
+
+@kernel
+def huber_scale_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, center: float, k: float, ddof: float) -> LocScale:
+    """Huber's scale of a sorted column about a center (NaN: the median)."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table) if math.isnan(center) else column_about(y, w, table, center)
+    dof = col.left_weight + col.right_weight - ddof
+    if not dof > 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    start = MAD_FACTOR * mad_about(col, col.median)
+    scale, n_iter, found = scale_about(col, col.median, start, k, dof)
+    return outcome(col.center + col.median, scale, n_iter, found)

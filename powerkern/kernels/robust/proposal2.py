@@ -1,0 +1,152 @@
+"""Huber's proposal 2: location and scale of one sorted column at once.
+
+References
+----------
+.. [2] P. J. Huber, "Robust Statistics", Wiley, 1981, chapters 5 (scale) and 6 (location and scale).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import kernel
+from powerkern.kernels.robust.huber import beta_of, location_about, starting_scale
+from powerkern.kernels.robust.loc_scale import EMPTY, EPS, MOST_ITERATIONS, TAIL, ZERO_SCALE, LocScale, outcome
+from powerkern.kernels.robust.order_statistics import Inside, Sorted, inside, position_of, sorted_column, weight_before
+
+#: Steps of proposal 2 without a bracket.
+_MAX_SOLVED = 30
+#: A scale that falls below this multiple of its start has no root other than 0.
+_VANISHED = 1e-60
+
+
+@kernel
+def proposal2_about(
+    col: Sorted, start: float, k_location: float, k_scale: float, dof: float
+) -> tuple[float, float, int, bool]:
+    """Roots (mu, s) of Huber's proposal 2 ([2]_, 6.4), with a constant for each equation; iterations, convergence.
+
+    sum w psi((y - center - mu)/s; k_location) = 0 and sum w psi((y - center - mu)/s; k_scale)**2 = dof beta(k_scale)
+
+    For given sets of clipped values both equations can be solved at once, mu = mean + s pull and a quadratic for s; a
+    solution that clips the values it was computed for is the root. Where such steps do not converge, s is bracketed.
+    """
+    target = dof * beta_of(k_scale)
+    mu, s = col.median, start
+    last, solved = (-1, -1, -1, -1), False
+    for n_iter in range(1, _MAX_SOLVED + 1):
+        at = _clip(col, mu, s, k_location, k_scale)
+        if solved and at.positions == last:
+            return mu, s, n_iter, True
+        last = at.positions
+        new_mu, new_s = _solve_clipped(at, target, k_scale)
+        solved = new_s >= 0.0
+        if solved:
+            if new_s == 0.0 or (abs(new_mu - mu) <= 4.0 * EPS * s and abs(new_s - s) <= 4.0 * EPS * s):
+                return new_mu, new_s, n_iter, True
+            mu, s = new_mu, new_s
+        else:  # s is too small: a classical fixed-point step enlarges it
+            mu, s = mu + _psi_sum(at, mu, s) / at.total, s * math.sqrt(_psi_squares(at, mu, s, k_scale) / target)
+    return _bracketed_proposal2(col, s, k_location, k_scale, target)
+
+
+@kernel
+def _bracketed_proposal2(
+    col: Sorted, start: float, k_location: float, k_scale: float, target: float
+) -> tuple[float, float, int, bool]:
+    """`proposal2_about` by a bracket for s, each s with its location: slower, but certain to converge."""
+    low, high, s, mu = 0.0, math.inf, start, col.median
+    for n_iter in range(_MAX_SOLVED + 1, MOST_ITERATIONS + 1):
+        mu, _, _ = location_about(col, s, k_location)
+        at = _clip(col, mu, s, k_location, k_scale)
+        if _psi_squares(at, mu, s, k_scale) > target:
+            low = s
+        else:
+            high = s
+        new_mu, new_s = _solve_clipped(at, target, k_scale)
+        if low < new_s < high and _clip(col, new_mu, new_s, k_location, k_scale).positions == at.positions:
+            return new_mu, new_s, n_iter, True
+        if high < math.inf and high - low <= 4.0 * EPS * high:
+            return mu, s, n_iter, True
+        if high < _VANISHED * start:
+            return mu, 0.0, n_iter, True
+        if math.isinf(high) or low == 0.0:
+            s = 4.0 * low if low > 0.0 else 0.25 * high
+        else:
+            s = math.sqrt(low) * math.sqrt(high) if high > 4.0 * low else 0.5 * (low + high)
+    return mu, s, MOST_ITERATIONS, False
+
+
+class Clipped(NamedTuple):
+    """What the equations need of a column: sums over unclipped values, and of the clipped ones."""
+
+    positions: tuple[int, int, int, int]  #: clip positions of the location and of the scale
+    near: Inside  #: values that the location leaves unclipped
+    pull: float  #: sum of psi over the others
+    within: Inside  #: values that the scale leaves unclipped
+    total: float  #: weight of all values
+
+
+@kernel
+def _clip(col: Sorted, mu: float, s: float, k_location: float, k_scale: float) -> Clipped:
+    total = col.left_weight + col.right_weight
+    tail = int(TAIL * col.y.size)
+    lo = position_of(col.y, col.center, mu - k_location * s, tail)
+    hi = position_of(col.y, col.center, mu + k_location * s, col.y.size - tail)
+    near = inside(col, lo, hi)
+    pull = k_location * (total - near.weight - 2.0 * weight_before(col, lo))
+    if k_scale == k_location:
+        return Clipped((lo, hi, lo, hi), near, pull, near, total)
+    first = position_of(col.y, col.center, mu - k_scale * s, lo)
+    last = position_of(col.y, col.center, mu + k_scale * s, hi)
+    return Clipped((lo, hi, first, last), near, pull, inside(col, first, last), total)
+
+
+@kernel
+def _psi_sum(at: Clipped, mu: float, s: float) -> float:
+    """Sum of s psi((y - center - mu)/s)."""
+    return at.near.first - at.near.weight * mu + s * at.pull
+
+
+@kernel
+def _psi_squares(at: Clipped, mu: float, s: float, k_scale: float) -> float:
+    """Sum of psi((y - center - mu)/s)**2."""
+    squares = at.within.second - mu * (2.0 * at.within.first - mu * at.within.weight)
+    return max(squares, 0.0) / (s * s) + k_scale * k_scale * (at.total - at.within.weight)
+
+
+@kernel
+def _solve_clipped(at: Clipped, target: float, k_scale: float) -> tuple[float, float]:
+    """Location and scale that solve proposal 2 with given clipped values; scale -1 when there are none."""
+    a, b = at.near, at.within
+    if not (a.weight > 0.0 and b.weight > 0.0):
+        return 0.0, -1.0
+    mean, pull = a.first / a.weight, at.pull / a.weight
+    center = b.first / b.weight
+    gap = center - mean
+    squares = max(b.second - b.first * center, 0.0) + b.weight * gap * gap
+    # leading s**2 + 2 half s - squares = 0
+    half = b.weight * gap * pull
+    leading = target - k_scale * k_scale * (at.total - b.weight) - b.weight * pull * pull
+    if not leading > 0.0:
+        return mean, -1.0
+    root = math.sqrt(half * half + leading * squares)
+    s = squares / (half + root) if half > 0.0 else (root - half) / leading
+    return mean + pull * s, s
+
+
+@kernel
+def huber_proposal2_of(y: np.ndarray, w: np.ndarray, table: np.ndarray, k: float, k_location: float) -> LocScale:
+    """Huber's proposal 2 of a sorted column."""
+    if y.size == 0:
+        return LocScale(math.nan, math.nan, 0, EMPTY)
+    col = sorted_column(y, w, table)
+    dof = col.left_weight + col.right_weight - 1.0
+    start = starting_scale(col, k, dof) if dof > 0.0 else 0.0
+    if start == 0.0:
+        return LocScale(col.center + col.median, 0.0, 0, ZERO_SCALE)
+    mu, scale, n_iter, found = proposal2_about(col, start, k_location, k, dof)
+    return outcome(col.center + mu, scale, n_iter, found)

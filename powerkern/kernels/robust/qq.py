@@ -1,0 +1,383 @@
+"""The robust QQ objective: how far a sorted column is from the quantiles of a normal distribution.
+
+With normal scores z_i = Phi^-1((i - 1/3)/(n + 1/3)) and Tukey's bisquare rho (Raymaekers & Rousseeuw 2021, section 2)::
+
+    Q = 1/n sum_i rho((y_(i) - mu)/sigma - z_i),   rho(t) = 1 - (1 - (t/c)^2)^3 for |t| <= c, and 1 beyond
+
+A value far from its quantile counts 1, however far it is.
+
+With weights (`powerkern.kernels.robust.weights`) a row stands for as many copies, each with a normal score of its own::
+
+    z = Phi^-1((r + 1/6)/(n + 1/3)),    r = W + 1/2, W + 3/2, ..., W + w - 1/2
+
+n being the sum of the weights and W that of the smaller values. Of a row whose weight is not whole, but between k and
+k + 1, r are the centers of k equal parts of the ranks from W to W + w, and with a share of w - k those of k + 1: whole
+weights are repetition, and nothing jumps between them. rho is a polynomial where it is not 1, so the mean over copies
+whose scores are close is that at their mean and a term in their variance; `normal_nodes` divides rows into such groups.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import compiled_as, entry, kernel, reduction, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp_log import exp, expm1, log
+from powerkern.kernels.robust.order_statistics import SLACK
+from powerkern.kernels.robust.weights import Counts, Nodes, inside_of
+
+#: The tuning constant of the paper.
+C = 0.5
+
+#: Largest distance of scores that share a node, as a part of c. Of the mean over copies nodes leave out less than 1e-6.
+CLOSE = 1.0 / 16.0
+#: Normal scores are Phi^-1((r + shift)/(n + 2 shift)), r the rank in the middle of a copy (its number less 1/2): in the
+#: paper, and for Filliben's medians.
+PAPER, FILLIBEN = 1.0 / 6.0, 0.1825
+#: Copies of a value that are looked at where two starts are compared.
+_COPIES = 8.0
+#: Nodes kept for the row that is being divided where the others run out.
+_SPARE = 8
+_SQRT_2PI, _LN_2 = 2.5066282746310002, 0.6931471805599453
+
+# Wichura (1988), algorithm AS 241: numerators and denominators of the three rational functions, highest power first
+_CENTER_P = (
+    2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+    1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080,
+)  # fmt: skip
+_CENTER_Q = (
+    5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+    5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
+)  # fmt: skip
+_TAIL_P = (
+    7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258,
+    3.64784832476320460504, 5.76949722146069140550, 4.63033784615654529590, 1.42343711074968357734,
+)  # fmt: skip
+_TAIL_Q = (
+    1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+    6.89767334985100004550e-1, 1.67638483018380384940, 2.05319162663775882187, 1.0,
+)  # fmt: skip
+_FAR_P = (
+    2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+    2.96560571828504891230e-1, 1.78482653991729133580, 5.46378491116411436990, 6.65790464350110377720,
+)  # fmt: skip
+_FAR_Q = (
+    2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+    1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0,
+)  # fmt: skip
+
+
+@kernel
+def _ratio(p: tuple[float, ...], q: tuple[float, ...], r: float) -> float:
+    above, below = 0.0, 0.0
+    for k in range(8):
+        above = above * r + p[k]
+        below = below * r + q[k]
+    return above / below
+
+
+@kernel
+def normal_quantile(p: float) -> float:
+    """Phi^-1(p) for 0 < p <= 1/2, to about 1e-15."""
+    q = p - 0.5
+    if abs(q) <= 0.425:
+        return q * _ratio(_CENTER_P, _CENTER_Q, 0.180625 - q * q)
+    r = math.sqrt(-log(p))
+    if r <= 5.0:
+        return -_ratio(_TAIL_P, _TAIL_Q, r - 1.6)
+    return -_ratio(_FAR_P, _FAR_Q, r - 5.0)
+
+
+@kernel
+def normal_scores(out: FloatArray) -> None:
+    """out = Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n; antisymmetric to the last bit."""
+    n = out.size
+    for i in range((n + 1) // 2):
+        z = normal_quantile((i + 2.0 / 3.0) / (n + 1.0 / 3.0)) if 2 * i + 1 < n else 0.0
+        out[i] = z
+        out[n - 1 - i] = -z
+
+
+@kernel
+def normal_nodes(counts: Counts, shift: float, close: float) -> Nodes:
+    """The nodes of all rows, of scores that are `close` to each other, in the arrays that `counts` has for them."""
+    nodes, n_nodes = counts.nodes, 0
+    for i in range(counts.w.size):
+        w = counts.w[i]
+        middle, side = counts.before[i] + 0.5 * w, 1.0
+        if counts.before[i] > counts.after[i + 1]:
+            middle, side = counts.after[i + 1] + 0.5 * w, -1.0
+        copies = _copies_of(w / counts.unit)
+        score, slope = _score_at(min(middle, 0.5 * counts.total), shift, counts)
+        if copies <= 1.0 or slope * w <= close or _is_full(nodes, n_nodes, counts.w.size - i):
+            parts = max(float(np.floor(copies)), 1.0)
+            more = copies - parts if copies > 1.0 else 0.0
+            spread = (1.0 - more) * _spread_of(parts) + more * _spread_of(parts + 1.0)
+            n_nodes = _add_node(nodes, n_nodes, i, side * score, spread * (slope * w) ** 2, w)
+        else:
+            n_nodes = _add_copies(nodes, n_nodes, i, copies, shift, close, counts)
+    return Nodes(nodes.row[:n_nodes], nodes.score[:n_nodes], nodes.spread[:n_nodes], nodes.weight[:n_nodes])
+
+
+@kernel
+def _copies_of(weight: float) -> float:
+    """A weight, whole where but for rounding it is."""
+    whole = float(np.floor(weight + 0.5))
+    return whole if abs(weight - whole) <= SLACK * whole else weight
+
+
+@kernel
+def _score_at(rank: float, shift: float, counts: Counts) -> tuple[float, float]:
+    """The normal score of a rank in the lower half, and its derivative."""
+    room = counts.total + 2.0 * shift * counts.unit
+    z = normal_quantile(min((rank + shift * counts.unit) / room, 0.5))
+    return z, _SQRT_2PI * exp(0.5 * z * z) / room
+
+
+@kernel
+def sampled_score(counts: Counts, share: float) -> float:
+    """The normal score at a share of the ranks."""
+    if share > 0.5:
+        return -_score_at((1.0 - share) * counts.total, PAPER, counts)[0]
+    return _score_at(share * counts.total, PAPER, counts)[0]
+
+
+@kernel
+def _spread_of(parts: float) -> float:
+    """Variance of the centers of equal parts of the unit interval."""
+    return (1.0 - 1.0 / (parts * parts)) / 12.0
+
+
+@kernel
+def first_score(counts: Counts) -> float:
+    """The score of the first copy by the formula with Filliben's shift."""
+    return _score_at(min(0.5 * counts.unit, 0.5 * counts.total), FILLIBEN, counts)[0]
+
+
+@kernel
+def filliben_end(counts: Counts) -> float:
+    """What is added to that, for the median of the smallest of n uniform order statistics has another formula."""
+    return normal_quantile(-expm1(-_LN_2 * counts.unit / counts.total)) - first_score(counts)
+
+
+@kernel
+def _add_node(nodes: Nodes, k: int, row: int, score: float, spread: float, weight: float) -> int:
+    """Write node number k: the mean of scores is off their score at the mean rank by their curvature."""
+    nodes.row[k], nodes.spread[k], nodes.weight[k] = row, spread, weight
+    nodes.score[k] = score + 0.5 * score * spread
+    return k + 1
+
+
+@kernel
+def _add_copies(nodes: Nodes, k: int, row: int, copies: float, shift: float, close: float, counts: Counts) -> int:
+    """Nodes of a row whose scores are not close: of its equal parts, those below the middle of all ranks first."""
+    w, before, after = counts.w[row], counts.before[row], counts.after[row + 1]
+    whole = float(np.floor(copies))
+    for more in range(2):
+        parts, share = whole + more, copies - whole if more else 1.0 - (copies - whole)
+        if share > 0.0:
+            size = w / parts
+            below = min(max(float(np.ceil((0.5 * counts.total - before) / size - 0.5)), 0.0), parts)
+            k = _add_run(nodes, k, row, before, size, below, share, 1.0, shift, close, counts)
+            k = _add_run(nodes, k, row, after, size, parts - below, share, -1.0, shift, close, counts)
+    return k
+
+
+@kernel
+def _is_full(nodes: Nodes, k: int, n_left: int) -> bool:
+    """Whether there is room for little more than a node for each of the rows left, as where c is tiny."""
+    return k >= nodes.row.size - n_left - _SPARE
+
+
+@kernel
+def _add_run(
+    nodes: Nodes,
+    k: int,
+    row: int,
+    start: float,
+    size: float,
+    parts: float,
+    share: float,
+    side: float,
+    shift: float,
+    close: float,
+    counts: Counts,
+) -> int:
+    """Nodes of `parts` equal parts of the ranks from `start`, counted from the end of the column on that side."""
+    done = 0.0
+    while done < parts:
+        score, slope = _score_at(start + (done + 0.5) * size, shift, counts)
+        group = min(max(float(np.floor(close / (slope * size))), 1.0), parts - done)
+        if _is_full(nodes, k, counts.w.size - row):
+            group = parts - done
+        if group > 1.0:
+            score, slope = _score_at(start + (done + 0.5 * group) * size, shift, counts)
+        spread = _spread_of(group) * (slope * size * group) ** 2
+        k = _add_node(nodes, k, row, side * score, spread, share * size * group)
+        done += group
+    return k
+
+
+@reduction
+def _weighted_bisquare_sum(y: FloatArray, nodes: Nodes, loc: float, per_scale: float, per_c: float) -> float:
+    widest_vectors()
+    row, score, spread, weight = nodes.row, nodes.score, nodes.spread, nodes.weight
+    total = 0.0
+    for k in range(row.size):
+        t = ((y[row[k]] - loc) * per_scale - score[k]) * per_c
+        t2 = t * t
+        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
+        total += weight[k] * (u * (u * u + 3.0 * per_c * per_c * spread[k] * (4.0 - 5.0 * u)))
+    return total
+
+
+@kernel
+def weighted_bisquare_of(y: FloatArray, nodes: Nodes, total: float, loc: float, scale: float, c: float) -> float:
+    """`bisquare_objective_of` for weights that sum to `total`."""
+    if not scale > 0.0:
+        return math.nan
+    return 1.0 - _weighted_bisquare_sum(y, nodes, loc, 1.0 / scale, 1.0 / c) / total
+
+
+@reduction
+def _bisquare_sum(y: FloatArray, scores: FloatArray, loc: float, per_scale: float, per_c: float) -> float:
+    widest_vectors()
+    total = 0.0
+    for i in range(y.size):
+        t = ((y[i] - loc) * per_scale - scores[i]) * per_c
+        t2 = t * t
+        u = 1.0 - (t2 if t2 < 1.0 else 1.0)  # a NaN counts as infinitely far
+        total += u * u * u
+    return total
+
+
+@kernel
+def near_quantiles(y: FloatArray, cutoff: float, c: float) -> float:
+    """Sum of 1 - rho over sorted values, at their distances from the quantiles of N(0, 1) within +-cutoff.
+
+    Both are standardised by their means and standard deviations; distances are in units of that of N(0, 1).
+    """
+    m = y.size
+    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
+    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
+    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
+    mean, squares = 0.0, 0.0
+    for i in range(m):
+        mean += y[i] / m
+    for i in range(m):
+        squares += (y[i] - mean) * (y[i] - mean)
+    if not 0.0 < squares < math.inf:
+        return 0.0
+    per_scale, near = sd_of_scores / math.sqrt(squares / m), 0.0
+    for i in range((m + 1) // 2):
+        z = normal_quantile(tail + (1.0 - 2.0 * tail) * ((i + 2.0 / 3.0) / (m + 1.0 / 3.0)))
+        near += _nearness((y[i] - mean) * per_scale - z, c)
+        if 2 * i + 1 < m:
+            near += _nearness((y[m - 1 - i] - mean) * per_scale + z, c)
+    return near
+
+
+@kernel
+def near_copies(y: FloatArray, counts: Counts, start: int, stop: int, cutoff: float, c: float) -> float:
+    """`near_quantiles` of the values from `start` to `stop`, weighted; of each at most _COPIES copies are looked at."""
+    tail = 0.5 * math.erfc(cutoff / math.sqrt(2.0))
+    density = math.exp(-0.5 * cutoff * cutoff) / math.sqrt(2.0 * math.pi)
+    sd_of_scores = math.sqrt(1.0 - 2.0 * cutoff * density / (1.0 - 2.0 * tail))
+    weight, mean, squares = inside_of(counts, start, stop), 0.0, 0.0
+    for i in range(start, stop):
+        mean += y[i] * (counts.w[i] / weight)
+    for i in range(start, stop):
+        squares += counts.w[i] * ((y[i] - mean) * (y[i] - mean))
+    if not 0.0 < squares < math.inf:
+        return 0.0
+    per_scale, near, rank = sd_of_scores / math.sqrt(squares / weight), 0.0, 0.0
+    for i in range(start, stop):
+        parts = int(min(max(float(np.floor(counts.w[i] / counts.unit + 0.5)), 1.0), _COPIES))
+        size = counts.w[i] / parts
+        for k in range(parts):
+            p = (rank + (k + 0.5) * size + counts.unit / 6.0) / (weight + counts.unit / 3.0)
+            z = normal_quantile(tail + (1.0 - 2.0 * tail) * min(p, 1.0 - p))
+            near += size * _nearness((y[i] - mean) * per_scale - (z if p < 0.5 else -z), c)
+        rank += counts.w[i]
+    return near
+
+
+@kernel
+def _nearness(distance: float, c: float) -> float:
+    """1 - rho."""
+    u = 1.0 - (distance / c) * (distance / c)
+    return u * u * u if u > 0.0 else 0.0
+
+
+@kernel
+def bisquare_objective_of(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float = C) -> float:
+    """Kernel of `bisquare_objective`."""
+    if y.size == 0 or not scale > 0.0:
+        return math.nan
+    return 1.0 - _bisquare_sum(y, scores, loc, 1.0 / scale, 1.0 / c) / y.size
+
+
+@entry(
+    "float64(Array(float64, 1, 'C', readonly=True), Array(float64, 1, 'C', readonly=True), float64, float64, float64)"
+)
+def _bisquare_entry(y: FloatArray, scores: FloatArray, loc: float, scale: float, c: float) -> float:
+    return bisquare_objective_of(y, scores, loc, scale, c)
+
+
+@compiled_as(bisquare_objective_of)
+def bisquare_objective(y: npt.ArrayLike, scores: npt.ArrayLike, loc: float, scale: float, c: float = C) -> float:
+    r"""Bisquare distance between standardised order statistics and normal scores.
+
+    .. math:: \frac{1}{n} \sum_i \rho\Bigl(\frac{y_i - \text{loc}}{\text{scale}} - z_i\Bigr), \qquad
+              \rho(t) = 1 - (1 - (t/c)^2)^3 \ (|t| \le c), \quad 1 \ (|t| > c)
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        The values, sorted.
+    scores : array_like, shape (n,)
+        What they are compared with: Phi^-1((i - 1/3)/(n + 1/3)), i = 1..n, in the paper [1]_.
+    loc, scale : float
+        Robust location and scale of y.
+    c : float, default 0.5
+        Distance, in units of the scale, beyond which a value counts 1.
+
+    Returns
+    -------
+    float
+        Between 0 (every value at its quantile) and 1. A NaN in y counts 1. NaN without values, or where the scale is
+        not positive.
+
+    Raises
+    ------
+    ValueError
+        If y and scores are not vectors of one length, or c is not positive.
+
+    See Also
+    --------
+    rectified_boxcox, rectified_yeojohnson : the transforms that it is minimised over.
+
+    Notes
+    -----
+    Accurate to a few 1e-16. Inside jitted code it takes contiguous float64 vectors of one length and checks nothing.
+
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning, 2021,
+       section 2.3.
+
+    Examples
+    --------
+    >>> from powerkern.kernels import bisquare_objective
+    >>> bisquare_objective([-1.0, 0.0, 1000.0], [-1.0, 0.0, 1.0], loc=0.0, scale=1.0)
+    0.33333333333333337
+    """
+    values, at = np.ascontiguousarray(y, dtype=np.float64), np.ascontiguousarray(scores, dtype=np.float64)
+    if values.ndim != 1 or values.shape != at.shape:
+        raise ValueError(f"y and scores must be vectors of one length, got shapes {values.shape} and {at.shape}")
+    if not c > 0.0:
+        raise ValueError(f"c must be positive, got {c!r}")
+    return float(_bisquare_entry(values, at, float(loc), float(scale), float(c)))

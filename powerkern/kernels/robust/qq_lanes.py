@@ -1,0 +1,323 @@
+"""The robust QQ objective of a short sorted column, at eight lambdas at once, or at sixteen in float32.
+
+What `powerkern.kernels.robust.search` minimises, for the plain transform and the one rectified at the quartiles:
+transform, one step of Huber's estimators from median and MAD (`powerkern.kernels.robust.huber.one_step_of`), bisquare
+distance (`kernels.robust.qq`). Each of `Lanes` is one lambda, each turn of a loop one value of the column: the
+sums stay in registers, and nothing depends on the length. The same figures as one lambda at a time, but for rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+from powerkern._jit import (
+    Lanes,
+    Mask,
+    any_lane,
+    for_none,
+    in_lanes_of,
+    inlined,
+    kernel,
+    load,
+    select,
+    square_root,
+    store,
+    width_of,
+)
+from powerkern._typing import Float32Array, FloatArray, IntArray
+from powerkern.kernels.elementary.exp_log import (
+    LOG2_E,
+    are_moderate,
+    exp2m1_lanes,
+    exp_lanes,
+    expm1_lanes,
+    greater,
+    lesser,
+)
+from powerkern.kernels.robust.huber import CELLWISE_BETA
+from powerkern.kernels.robust.loc_scale import MAD_FACTOR
+from powerkern.kernels.robust.weights import Counts, Nodes, inside_of, middle_positions, total_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED, SortedColumn, is_low_tail_in_logs
+
+#: All arrays may be of either precision: their type says how many lambdas go side by side.
+Floats: TypeAlias = FloatArray | Float32Array
+
+#: An exponent closer to 0 counts as this: it can be divided by, and in float32 squares are not yet subnormal.
+_FLAT = 1e-16
+#: Values further from the median than so many times the reach of Huber's psi are weighed as if they were that far.
+_FARTHEST = 1e15
+
+
+@inlined
+def values_at(y: Floats, i: int) -> Lanes:
+    """Order statistic number i, from 0."""
+    return load(y, (width_of(y) * i,))
+
+
+@kernel
+def qq_objectives(
+    column: SortedColumn,
+    rises: tuple[float, float],
+    counts: Counts | None,
+    scores: Floats | Nodes,
+    rule: int,
+    k: float,
+    c: float,
+    lmbdas: Floats,
+    y: Floats,
+    out: Floats,
+) -> None:
+    """out = the objective at `lmbdas`, a vector of them at a time; NaN where it is not defined.
+
+    `k` is Huber's constant, `c` that of the bisquare; `y` has room for a vector for each value. Without counts it
+    holds what rho is taken of afterwards, in units of c, at the last of the lambdas. `rises` are added to the logs of
+    the slopes of both tangents: 0, unless the values beyond the change points are in other units.
+    """
+    for i in range(0, lmbdas.size, width_of(lmbdas)):
+        _transform(column, rises, rule, load(lmbdas, (i,)), y)
+        store(out, (i,), _objective(counts, column.n, scores, k, c, load(lmbdas, (i,)), y))
+
+
+# --- transforms -----------------------------------------------------------------------------------------
+
+
+@kernel
+def _transform(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
+    """Transforms of all values: tangents beyond the change points, powers wherever a lane has none."""
+    below, above, first, last = _flattened_below(column, rule, lmbda), lmbda < 1.0, 0, column.n
+    if rule != NOT_RECTIFIED:
+        first = 0 if any_lane(~below) else column.lower
+        last = column.n if any_lane(~above) else column.upper + 1
+    border = min(max(column.n_negative, first), last)
+    _powers(column.logs, lmbda - column.below, first, border, y)
+    _powers(column.logs, lmbda, border, last, y)
+    if rule != NOT_RECTIFIED:
+        _rectify(column, rises, rule, lmbda, y)
+
+
+@kernel
+def _powers(logs: Floats, m: Lanes, first: int, last: int, y: Floats) -> None:
+    """``(exp(m log) - 1)/m`` of values from `first` up to `last`."""
+    if first >= last:
+        return
+    m = off_0(m)
+    inverse = 1.0 / m
+    if are_moderate(m * max(abs(logs[first]), abs(logs[last - 1]))):
+        of_2 = m * LOG2_E
+        for i in range(first, last):
+            store(y, (width_of(y) * i,), exp2m1_lanes(of_2 * logs[i]) * inverse)
+    else:
+        for i in range(first, last):
+            store(y, (width_of(y) * i,), expm1_lanes(m * logs[i]) * inverse)
+
+
+@inlined
+def off_0(m: Lanes) -> Lanes:
+    """An exponent that can be divided by."""
+    return select(abs(m) < _FLAT, _FLAT, m)
+
+
+@inlined
+def _flattened_below(column: SortedColumn, rule: int, lmbda: Lanes) -> Mask:
+    """Which lanes have tangents below the lower change point; above the upper one those of lambda < 1 have."""
+    return lmbda > (0.0 if is_low_tail_in_logs(column, rule) else 1.0)
+
+
+@kernel
+def _rectify(column: SortedColumn, rises: tuple[float, float], rule: int, lmbda: Lanes, y: Floats) -> None:
+    """Tangents beyond the change points on the sides that lambda flattens."""
+    for side in range(2):
+        where = lmbda < 1.0 if side else _flattened_below(column, rule, lmbda)
+        k = column.upper if side else column.lower
+        first, last = (k + 1, column.n) if side else (0, k)
+        if not any_lane(where):
+            continue
+        if side == 0 and is_low_tail_in_logs(column, rule):
+            _tangents(column.logs, k, first, last, exp_lanes(lmbda * column.logs[k]), 1.0, where, y)
+        else:
+            root = exp_lanes(((lmbda - 1.0) * column.logs[k] + rises[side]) * 0.5)  # of the slope: in range
+            _tangents(column.x, k, first, last, root, root, where, y)
+
+
+@kernel
+def _tangents(x: Floats, k: int, first: int, last: int, a: Lanes, b: Any, where: Mask, y: Floats) -> None:
+    """Tangents of slope `a` times `b` at value number k, in some lanes."""
+    at = values_at(y, k)
+    for i in range(first, last):
+        tangent = at + a * (x[i] - x[k]) * b
+        store(y, (width_of(y) * i,), select(where, tangent, values_at(y, i)))
+
+
+# --- location, scale and distance -----------------------------------------------------------------------
+
+
+@kernel
+def _objective(
+    counts: Counts | None, n: int, scores: Floats | Nodes, k: float, c: float, lmbda: Lanes, y: Floats
+) -> Lanes:
+    lower, upper = middle_positions(counts, n)
+    center = values_at(y, lower)
+    median = center + 0.5 * (values_at(y, upper) - center)
+    reach = (k * MAD_FACTOR) * _mad(y, counts, n, median)
+    loc = median + pull_of(y, counts, n, median, reach)
+    reach = (k * MAD_FACTOR) * _mad(y, counts, n, loc)
+    squares, others = in_lanes_of(lmbda, 0.0), in_lanes_of(lmbda, 0.0)
+    for i in range(1, n, 2):  # two sums, neither of which waits for the other
+        squares += _square(y, counts, i - 1, loc, reach)
+        others += _square(y, counts, i, loc, reach)
+    if n & 1:
+        squares += _square(y, counts, n - 1, loc, reach)
+    squares += others
+    total = total_of(counts, n)
+    scale = square_root(squares * (1.0 / (total * CELLWISE_BETA)))
+    near = _nearness(counts, y, scores, c, loc, 1.0 / (c * scale))
+    return select((scale > 0.0) & (scale < math.inf), 1.0 - near * (1.0 / total), math.nan)
+
+
+@inlined
+def _square(y: Floats, counts: Counts | None, i: int, loc: Lanes, reach: Lanes) -> Lanes:
+    """The square of the distance of value number i from `loc`, or of `reach` if that is smaller."""
+    d = lesser(abs(values_at(y, i) - loc), reach)
+    return _times(counts, i, d * d)
+
+
+@kernel
+def pull_of(y: Floats, counts: Counts | None, n: int, median: Lanes, reach: Lanes) -> Lanes:
+    """How far one step of Huber's location goes from the median.
+
+    Values go in pairs, from the ends inwards: only the first ones may be beyond `reach`. A lane in which they are not
+    gets the same bits as where no lane has such values: all are clipped, lest products are fused with sums here only.
+    """
+    below, above, weight = in_lanes_of(median, 0.0), in_lanes_of(median, 0.0), in_lanes_of(median, 0.0)
+    low, high, per_reach = 0, n - 1, 1.0 / reach
+    while low < high:
+        a, b = (median - values_at(y, low)) * per_reach, (values_at(y, high) - median) * per_reach
+        if not any_lane(greater(a, b) > 1.0):
+            break
+        below += _times(counts, low, _clipped(counts, a))
+        above += _times(counts, high, _clipped(counts, b))
+        a, b = _per_weight(counts, a), _per_weight(counts, b)
+        weight += (_times(counts, low, b) + _times(counts, high, a)) / (a * b)
+        low, high = low + 1, high - 1
+    while low < high:
+        below += _times(counts, low, _clipped(counts, (median - values_at(y, low)) * per_reach))
+        above += _times(counts, high, _clipped(counts, (values_at(y, high) - median) * per_reach))
+        weight += inside_of(counts, low, low + 1) + inside_of(counts, high, high + 1)
+        low, high = low + 1, high - 1
+    if low == high:
+        a = (values_at(y, low) - median) * per_reach
+        above += _times(counts, low, _clipped(counts, a))
+        weight += _times(counts, low, 1.0 / _per_weight(counts, a))
+    return reach * ((above - below) / weight)
+
+
+@inlined
+def _times(counts: Counts | None, i: int, x: Lanes) -> Lanes:
+    """What value number i adds to a sum."""
+    if counts is None:
+        return x
+    return counts.w[i] * x
+
+
+@inlined
+def _clipped(counts: Counts | None, d: Lanes) -> Lanes:
+    """Huber's psi of a distance, in units of its reach: without counts, that of a value on its side of the median.
+
+    A NaN stays one: where a transform is not defined, the location is not either.
+    """
+    d = select(d > 1.0, 1.0, d)
+    return d if counts is None else select(d < -1.0, -1.0, d)
+
+
+@inlined
+def _per_weight(counts: Counts | None, d: Lanes) -> Lanes:
+    """One over Huber's weight at a distance, up to a bound whose square is in range."""
+    if counts is None:
+        return lesser(greater(d, 1.0), _FARTHEST)
+    return lesser(greater(abs(d), 1.0), _FARTHEST)
+
+
+@kernel
+def plain_nearness(counts: None, y: Floats, scores: Floats, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """The sum of ``1 - rho`` over all values, in whose places their residuals are put, in units of c."""
+    near, others, n = in_lanes_of(loc, 0.0), in_lanes_of(loc, 0.0), scores.size
+    per_c, center = in_lanes_of(loc, 1.0 / c), loc * per_scale_and_c
+    for i in range(1, n, 2):
+        near += _near(y, scores, i - 1, per_c, center, per_scale_and_c)
+        others += _near(y, scores, i, per_c, center, per_scale_and_c)
+    if n & 1:
+        near += _near(y, scores, n - 1, per_c, center, per_scale_and_c)
+    return near + others
+
+
+@inlined
+def _near(y: Floats, scores: Floats, i: int, per_c: Lanes, center: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """1 - rho of value number i, in whose place its residual is put, or the bound beyond which rho is 1."""
+    t = values_at(y, i) * per_scale_and_c - (scores[i] * per_c + center)
+    t = greater(lesser(t, 1.0), -1.0)  # a NaN counts as far
+    store(y, (width_of(y) * i,), t)
+    u = 1.0 - t * t
+    return u * u * u
+
+
+@for_none(plain_nearness)
+def _nearness(counts: Counts, y: Floats, nodes: Nodes, c: float, loc: Lanes, per_scale_and_c: Lanes) -> Lanes:
+    """The sum of ``1 - rho`` over all values, see `powerkern.kernels.robust.qq`."""
+    near = in_lanes_of(loc, 0.0)
+    row, score, spread, weight = nodes
+    for k in range(row.size):
+        t = (values_at(y, row[k]) - loc) * per_scale_and_c - score[k] * (1.0 / c)
+        u = 1.0 - lesser(t * t, 1.0)
+        near += weight[k] * (u * (u * u + (3.0 / (c * c)) * spread[k] * (4.0 - 5.0 * u)))
+    return near
+
+
+@kernel
+def _mad(y: Floats, counts: Counts | None, n: int, point: Lanes) -> Lanes:
+    """Median distance from a point.
+
+    The values nearest to it are consecutive: the distance to the farthest of as many is least for them.
+    """
+    if counts is None:
+        return plain_mad(y, n, point)
+    return 0.5 * (_reach(y, counts.reach, point) + _reach(y, counts.beyond, point))
+
+
+@kernel
+def _reach(y: Floats, partner: IntArray, point: Lanes) -> Lanes:
+    """The least distance from the point within which there is a share of the weight, given by its partners."""
+    nearest, low = in_lanes_of(point, math.inf), 0
+    while low < partner.size and partner[low] < partner.size:
+        nearest = lesser(greater(point - values_at(y, low), values_at(y, partner[low]) - point), nearest)
+        low += 1
+    return nearest
+
+
+@kernel
+def plain_mad(y: Floats, n: int, point: Lanes) -> Lanes:
+    """Median distance of n values, ascending in each lane, from a point."""
+    rank = (n + 1) >> 1
+    nearest, following = in_lanes_of(point, math.inf), in_lanes_of(point, math.inf)
+    first, last = _windows(y, n, rank, point)
+    farthest = values_at(y, first + rank - 1) - point
+    for low in range(first, last):
+        below = point - values_at(y, low)
+        nearest = lesser(greater(below, farthest), nearest)
+        farthest = values_at(y, low + rank) - point
+        following = lesser(greater(below, farthest), following)
+    nearest = lesser(greater(point - values_at(y, last), farthest), nearest)
+    return nearest if n & 1 else 0.5 * (nearest + following)
+
+
+@kernel
+def _windows(y: Floats, n: int, rank: int, point: Lanes) -> tuple[int, int]:
+    """Where windows of `rank` values begin, first and last, among which the narrowest about a point is in all lanes.
+
+    And the narrowest of those with one value more. Ends of a quarter of all are left out where they can be.
+    """
+    last, quarter = n - rank, (n - rank) >> 2
+    low, high = quarter, last - quarter
+    is_above = not any_lane(~(point - values_at(y, low) >= values_at(y, low + rank) - point))
+    is_below = not any_lane(~(point - values_at(y, high - 1) <= values_at(y, high + rank - 1) - point))
+    return low if is_above else 0, high if is_below else last

@@ -1,0 +1,295 @@
+"""Every lambda of a range at which the robust QQ objective may be lowest: cells are divided until others are higher.
+
+Between two lambdas the residual of every value, its standardised transform less its quantile, is taken to lie between
+those at both. What the objective then is at least (`_write_floors`) says whether the cell between them is worth a
+closer look. Residuals go from one to the other steadily where location and scale do. These need not, where other values
+come to be the middle ones: what is found is the lowest that was seen, which is no proof.
+
+All of it is in float32, sixteen lambdas at once: it only says where to look in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from powerkern._jit import (
+    COLUMN32,
+    COUNTS,
+    LANES32,
+    ROWS32,
+    Lanes,
+    borrowed,
+    in_lanes_of,
+    inlined,
+    kernel,
+    load,
+    named_tuple,
+    select,
+    store,
+)
+from powerkern._typing import Float32Array, FloatArray, IntArray
+from powerkern.kernels.elementary.constants import LARGEST
+from powerkern.kernels.elementary.exp_log import exp, greater, lesser, log
+from powerkern.kernels.robust.qq_lanes import qq_objectives
+from powerkern.kernels.transforms.rectified import SortedColumn
+
+#: Mean width of the cells at first.
+_WIDEST = 0.75
+#: Cells as narrow as the first are divided only if the objective may be lower there than it is known to be by more than
+#: the second, and, unless it is that close to it at both ends, than the third times their width; the narrowest never.
+_NARROW, _HIDDEN, _STEEP, _LEVEL, _NARROWEST = 0.085, 0.003, 0.2, 1.5e-4, 0.01
+#: The first points as parts of a usual range: close where lambda of prestandardised columns mostly is.
+_FIRST = (0.0, 0.15, 0.24, 0.3, 0.34, 0.37, 0.4, 0.425, 0.45, 0.475, 0.505, 0.54, 0.59, 0.66, 0.8, 1.0)
+#: Wider cells count as possibly lowest if they are as close to it as this: minima nearly as low are to be seen, too.
+_RESOLVED, _CLOSE = 0.13, 0.02
+#: Cells that are divided at once, points at most, and where the parts of a cell begin that is not divided.
+_AT_ONCE, MOST_POINTS, _WHOLE = 5, 384, -1
+#: Larger values count as this; logs of values beyond a change point, in the unit that they get: not above the first if
+#: the unit need not be larger by more than the second, lest values close to the change point lose digits.
+_LARGEST, _LOG_RANGE, _LOG_NEAR = 1e38, 80.0, 60.0
+#: The log of the largest float64.
+_LOG_LARGEST = 709.7
+
+# rows of points: lambda, the objective, and what that is at least between it and the following point
+LMBDA, VALUE, FLOOR = range(3)
+# rows of `CellWork.column`
+_X, _LOGS, _SCORES = range(3)
+
+
+class CellWork(NamedTuple):
+    """Scratch of a search.
+
+    Each turn fills LANES32 lanes: the first ones with lambdas of the whole range, those after them with the parts of
+    cells that are divided. A cell, from one lambda to the next, goes by the lane that it begins in.
+    """
+
+    lanes: Float32Array  #: lambda, the objective, and what it is at least up to the following lane; a turn to spare
+    begin: npt.NDArray[np.int64]  #: (MOST_POINTS,): where the parts of a cell begin that was divided
+    end: npt.NDArray[np.int64]  #: and end
+    queue: npt.NDArray[np.int64]  #: (MOST_POINTS,): cells that may be divided
+    column: Float32Array  #: (3, n): the column and its scores in float32
+    y: Float32Array  #: LANES32 (n + 1): transforms, then residuals in units of the constant of the bisquare
+
+
+CELL_WORK = named_tuple(CellWork, ROWS32, COUNTS, COUNTS, COUNTS, ROWS32, COLUMN32)
+
+
+class QQObjective(NamedTuple):
+    """The objective of a short column, in float32, see `qq_objectives`."""
+
+    column: SortedColumn
+    rises: tuple[float, float]
+    scores: Float32Array
+    rule: int
+    huber_k: float
+    c: float
+
+
+def new_cell_work(n: int) -> CellWork:
+    """The arrays of `CellWork` for columns of up to `n` values."""
+    lanes, column = (np.empty((3, m), dtype=np.float32) for m in (MOST_POINTS + LANES32, n))
+    begin, end, queue = (np.empty(MOST_POINTS, dtype=np.int64) for _ in range(3))
+    return CellWork(lanes, begin, end, queue, column, np.ones(LANES32 * (n + 1), dtype=np.float32))
+
+
+@kernel
+def borrowed_cells(work: CellWork) -> CellWork:
+    """The same, for passing on."""
+    lanes, begin, end, queue, column, y = work
+    return CellWork(borrowed(lanes), borrowed(begin), borrowed(end), borrowed(queue), borrowed(column), borrowed(y))
+
+
+@kernel
+def qq_objective(
+    column: SortedColumn, scores: FloatArray, rule: int, huber_k: float, c: float, work: CellWork
+) -> QQObjective:
+    """The objective in float32.
+
+    Logs of one sign are taken relative to the middle one: the transform then differs only by its location and scale,
+    and does not lose the digits in which close values differ. Values beyond the change points may be out of the range
+    of float32: they are taken relative to these, in units of what the slope there is divided by, or larger ones.
+    """
+    n = column.n
+    arrays: Any = work.column
+    x, logs, scores32 = arrays[_X, :n], arrays[_LOGS, :n], arrays[_SCORES, :n]
+    middle = column.logs[n >> 1] if column.n_negative in (0, n) else 0.0
+    for i in range(n):
+        logs[i] = column.logs[i] - middle
+        scores32[i] = scores[i]
+    rises = (
+        _relative(column, column.lower, middle, x[: column.lower + 1], 0),
+        _relative(column, column.upper, middle, x[column.upper :], column.upper),
+    )
+    own = SortedColumn(x, logs, n, column.n_negative, column.below, column.lower, column.upper)
+    return QQObjective(own, rises, scores32, rule, huber_k, c)
+
+
+@kernel
+def _relative(column: SortedColumn, k: int, middle: float, x: Float32Array, first: int) -> float:
+    """Values from number `first` on relative to number k; returns the log of what the slope there is to be times."""
+    side, farthest = -1.0 if k < column.n_negative else 1.0, column.x[0 if first == 0 else column.n - 1]
+    log_unit, log_gap = side * column.logs[k], min(log(abs(farthest - column.x[k])), _LOG_LARGEST)
+    log_unit += min(max(log_gap - _LOG_RANGE - log_unit, 0.0), _LOG_NEAR)
+    per_unit = min(exp(-log_unit), LARGEST)  # of values that are 0, too
+    for i in range(x.size):
+        x[i] = min(max((column.x[first + i] - column.x[k]) * per_unit, -_LARGEST), _LARGEST)
+    return float(log_unit - side * middle)
+
+
+@kernel
+def search_cells(qq: QQObjective, low: float, high: float, points: FloatArray, work: CellWork) -> int:
+    """Evaluate the objective wherever it may be lowest from `low` to `high`; returns the number of points.
+
+    Rows of `points`, which has room for MOST_POINTS, are filled from low to high: lambda, the objective there, and what
+    it is at least up to the following point.
+    """
+    queue = work.queue
+    n_first, lowest = _first_turns(qq, low, high, work)
+    n_lanes, first, last = n_first, 0, _add_open(0, n_first, lowest, 0, work)
+    while n_lanes + LANES32 <= MOST_POINTS:
+        n_open = 0
+        while first < last and n_open < _AT_ONCE:
+            queue[n_open] = queue[first]  # where cells were taken from there is room
+            n_open += _is_open(queue[first], lowest, work)
+            first += 1
+        if n_open == 0:
+            break
+        _divide(queue[:n_open], n_lanes, work)
+        lowest = min(lowest, _evaluate(qq, n_lanes, work))
+        for i in range(n_open):
+            if i == n_open - 1 or queue[i + 1] != queue[i] + 1:
+                work.lanes[FLOOR, work.end[queue[i]]] = math.inf  # what follows is elsewhere
+        last = _add_open(n_lanes, n_lanes + LANES32, lowest, last, work)
+        n_lanes += LANES32
+    return _write_points(low, high, n_first, points, work)
+
+
+@kernel
+def _first_turns(qq: QQObjective, low: float, high: float, work: CellWork) -> tuple[int, float]:
+    """Lanes that cover the whole range; returns how many, and the lowest value."""
+    cells, lowest = LANES32 - 1, math.inf
+    n_wide = int(min((high - low) / _WIDEST, float(MOST_POINTS)))  # more may be beyond integers
+    n_blocks = min(n_wide // cells + 1, MOST_POINTS // (2 * LANES32))
+    for block in range(n_blocks):
+        for k in range(LANES32):
+            part = (block * cells + k) / (n_blocks * cells) if n_blocks > 1 else _FIRST[k]
+            work.lanes[LMBDA, block * LANES32 + k] = low + (high - low) * part
+        lowest = min(lowest, _evaluate(qq, block * LANES32, work))
+        work.lanes[FLOOR, block * LANES32 + cells] = math.inf
+    return n_blocks * LANES32, lowest
+
+
+@inlined
+def _is_open(cell: int, lowest: float, work: CellWork) -> bool:
+    """Whether the objective may be lowest inside a cell, and that is to be divided."""
+    lanes = work.lanes
+    width, rise = lanes[LMBDA, cell + 1] - lanes[LMBDA, cell], lanes[FLOOR, cell] - lowest
+    is_level = max(lanes[VALUE, cell], lanes[VALUE, cell + 1]) < lowest + _LEVEL
+    hidden = _HIDDEN if is_level else max(_HIDDEN, _STEEP * width)
+    limit = -hidden if width <= _NARROW else 0.0 if width <= _RESOLVED else _CLOSE
+    return bool((rise < limit) & (width > _NARROWEST))
+
+
+@kernel
+def _add_open(start: int, stop: int, lowest: float, last: int, work: CellWork) -> int:
+    """Put cells from one lane to another that are open at the end of the queue; returns where that is then."""
+    for cell in range(start, stop - 1):
+        work.queue[last] = cell
+        last += _is_open(cell, lowest, work)
+    return last
+
+
+@kernel
+def _divide(cells: IntArray, start: int, work: CellWork) -> None:
+    """Divide cells into even parts, in lanes from `start` on; cells that follow on each other share one."""
+    lmbdas, n_runs = work.lanes[LMBDA], 1
+    for i in range(1, cells.size):
+        n_runs += cells[i] != cells[i - 1] + 1
+    each = (LANES32 - n_runs) // cells.size
+    more = LANES32 - n_runs - each * cells.size
+    lane = start - 1
+    for i in range(cells.size):
+        cell, n_parts = cells[i], each + (i < more)
+        low, high = lmbdas[cell], lmbdas[cell + 1]
+        if i == 0 or cell != cells[i - 1] + 1:
+            lane += 1
+            lmbdas[lane] = low
+        work.begin[cell], work.end[cell] = lane, lane + n_parts
+        for part in range(1, n_parts):
+            lmbdas[lane + part] = low + (high - low) * (part / n_parts)
+        lane += n_parts
+        lmbdas[lane] = high
+
+
+@kernel
+def _write_points(low: float, high: float, n_first: int, points: FloatArray, work: CellWork) -> int:
+    """All lanes in ascending order, those of a cell divided in its place; returns how many."""
+    lanes, begin, pending = work.lanes, work.begin, work.queue
+    n_points, n_pending, lane, stop = 0, 0, 0, LANES32 - 1
+    while True:
+        points[LMBDA, n_points], points[VALUE, n_points] = lanes[LMBDA, lane], lanes[VALUE, lane]
+        while lane < stop and begin[lane] >= 0:
+            pending[n_pending], pending[n_pending + 1] = lane + 1, stop
+            n_pending += 2
+            lane, stop = begin[lane], work.end[lane]
+        points[FLOOR, n_points] = lanes[FLOOR, lane]
+        n_points += 1
+        if lane == stop:
+            break
+        lane += 1
+        while lane == stop and n_pending > 0:
+            n_pending -= 2
+            lane, stop = pending[n_pending], pending[n_pending + 1]
+        if lane == stop and stop + 1 < n_first:
+            lane, stop = stop + 1, stop + LANES32
+    points[LMBDA, 0], points[LMBDA, n_points - 1] = low, high
+    return n_points
+
+
+@kernel
+def _evaluate(qq: QQObjective, start: int, work: CellWork) -> float:
+    """The objective at all lanes of a turn, infinite where it is not defined, and what it is at least between them.
+
+    Returns the lowest.
+    """
+    lanes, y, stop = work.lanes, work.y, start + LANES32
+    lmbdas, values = lanes[LMBDA, start:stop], lanes[VALUE, start:stop]
+    qq_objectives(qq.column, qq.rises, None, qq.scores, qq.rule, qq.huber_k, qq.c, lmbdas, y, values)
+    at = load(values, (0,))
+    store(values, (0,), select(at < math.inf, at, math.inf))
+    _write_floors(y, qq.column.n, lanes, start)
+    lowest = math.inf
+    for k in range(LANES32):
+        work.begin[start + k] = _WHOLE
+        lowest = min(lowest, values[k])
+    return lowest
+
+
+@kernel
+def _write_floors(y: Float32Array, n: int, lanes: Float32Array, start: int) -> None:
+    """The objective if every residual is the one closest to 0 of those between two neighboring lanes.
+
+    0 where it is not defined in one of them. Residuals are within +-1.
+    """
+    value, following = load(lanes, (VALUE, start)), load(lanes, (VALUE, start + 1))
+    near, others = in_lanes_of(value, 0.0), in_lanes_of(value, 0.0)
+    for i in range(1, n, 2):
+        near += _nearest_between(y, i - 1)
+        others += _nearest_between(y, i)
+    if n & 1:
+        near += _nearest_between(y, n - 1)
+    floor = 1.0 - (near + others) * (1.0 / n)
+    store(lanes, (FLOOR, start), select((value < math.inf) & (following < math.inf), floor, 0.0))
+
+
+@inlined
+def _nearest_between(y: Float32Array, i: int) -> Lanes:
+    """The largest 1 - rho of residual number i between neighboring lanes: that of the median of both and 0."""
+    a, b = load(y, (LANES32 * i,)), load(y, (LANES32 * i + 1,))
+    nearest = greater(lesser(a, b), lesser(greater(a, b), 0.0))
+    u = 1.0 - nearest * nearest
+    return u * u * u

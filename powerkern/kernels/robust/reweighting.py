@@ -1,0 +1,282 @@
+"""Reweighted maximum likelihood of short columns, eight at a time, one in each lane of vectors.
+
+What follows the search of a robust fit: transform, one step of Huber's estimators from median and MAD, the values
+within the cut-off, and their maximum likelihood by the Halley steps of `likelihood.lockstep`; and once more from
+there. The columns are sorted and equally long, so that their order statistics lie side by side. Each lane does what it
+would do alone: a result depends on its own column only. Columns that need more care are left to
+`powerkern.kernels.robust.fit`, which does the same with one: those in which transforms might overflow, of whose values
+hardly any, or those of one sign only, are kept, whose sums lose digits, or whose optimum is not certified.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import (
+    LANES,
+    ROWS,
+    Lanes,
+    Mask,
+    any_lane,
+    borrowed,
+    first_lanes,
+    in_all_lanes,
+    inlined,
+    kernel,
+    load,
+    named_tuple,
+    select,
+    square_root,
+    store,
+    widest_vectors,
+)
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.exp_log import exp_lanes, expm1_lanes, greater, lesser
+from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
+from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
+from powerkern.kernels.likelihood.one_pass_sums import moments_at
+from powerkern.kernels.robust.huber import CELLWISE_BETA
+from powerkern.kernels.robust.loc_scale import MAD_FACTOR
+from powerkern.kernels.robust.qq_lanes import off_0, plain_mad, plain_nearness, pull_of, values_at
+from powerkern.kernels.transforms.rectified import SortedColumn
+
+#: A tail is far out if that share of all values, and that many, are further than so many scales from the center.
+FAR_SHARE, FAR_NUMBER, FAR = 0.1, 5, 3.0
+#: Fewer values kept than this have an optimum at the edge of what is certified.
+_FEWEST = 3.0
+#: The exponentials of `powerkern.kernels.elementary.exp_log` for lanes are exact in this range.
+_LARGEST_LOG = 690.0
+
+# what is put aside of a column, a number for each lane: its row, the start and what the search found there, how it is
+# prestandardised, and whether it is rectified on both sides (1 or 0)
+ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SIDES = range(10)
+# what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
+# values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
+FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
+FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, TAIL, N_FIELDS = range(18, 26)
+
+
+class Eight(NamedTuple):
+    """Scratch: columns of up to some number of values side by side, and figures of each."""
+
+    x: FloatArray  #: as prestandardised
+    logs: FloatArray
+    kept: FloatArray  #: the logs of values kept, 0 for others
+    y: FloatArray  #: transforms, (1, LANES n)
+    ones: FloatArray  #: (1, n)
+    fields: FloatArray  #: (N_FIELDS, LANES)
+
+
+EIGHT = named_tuple(Eight, ROWS, ROWS, ROWS, ROWS, ROWS, ROWS)
+
+
+class Shape(NamedTuple):
+    """What columns side by side have in common: length, ranks of the change points, and as in `SortedColumn`."""
+
+    n: int
+    lower: int
+    upper: int
+    below: float
+
+
+def new_eight(n: int) -> Eight:
+    """The arrays of `Eight` for columns of up to `n` values."""
+    x, logs, kept = (np.ones((n, LANES)) for _ in range(3))
+    return Eight(x, logs, kept, np.empty((1, LANES * n)), np.ones((1, n)), np.ones((N_FIELDS, LANES)))
+
+
+@kernel
+def borrowed_eight(eight: Eight) -> Eight:
+    """The same arrays, parts of which cost no atomic operations."""
+    x, logs, kept, y, ones, fields = eight
+    return Eight(borrowed(x), borrowed(logs), borrowed(kept), borrowed(y), borrowed(ones), borrowed(fields))
+
+
+@kernel
+def copy_to_lane(column: SortedColumn, lane: int, eight: Eight) -> None:
+    """Put a column beside others."""
+    for i in range(column.n):
+        eight.x[i, lane], eight.logs[i, lane] = column.x[i], column.logs[i]
+
+
+# --- transforms -----------------------------------------------------------------------------------------
+
+
+@kernel
+def _transform(eight: Eight, shape: Shape, lmbda: Lanes, rectified: bool, by_logs: Mask) -> None:
+    """Transforms of all values, to `eight.y`; `by_logs`: where tangents to small values are in their logs."""
+    widest_vectors()
+    y, m, m_below = eight.y[0], off_0(lmbda), off_0(lmbda - shape.below)
+    r, r_below = 1.0 / m, 1.0 / m_below
+    for i in range(shape.n):
+        a = load(eight.logs, (i, 0))
+        negative = a < 0.0
+        store(y, (LANES * i,), expm1_lanes(select(negative, m_below, m) * a) * select(negative, r_below, r))
+    if rectified:
+        flattened = (by_logs & (lmbda > 0.0)) | (~by_logs & (lmbda > 1.0))
+        _tangents(eight, shape.lower, 0, shape.lower, lmbda, flattened, by_logs)
+        _tangents(eight, shape.upper, shape.upper + 1, shape.n, lmbda, lmbda < 1.0, first_lanes(0))
+
+
+@kernel
+def _tangents(eight: Eight, k: int, first: int, stop: int, lmbda: Lanes, flattened: Mask, by_logs: Mask) -> None:
+    """Tangents at value number k, in x or in its log, in place of transforms that flatten."""
+    y, x, a = eight.y[0], load(eight.x, (k, 0)), load(eight.logs, (k, 0))
+    at, from_k = values_at(y, k), select(by_logs, a, x)
+    slope = exp_lanes(select(by_logs, lmbda, lmbda - 1.0) * a)
+    for i in range(first, stop):
+        distance = select(by_logs, load(eight.logs, (i, 0)), load(eight.x, (i, 0))) - from_k
+        store(y, (LANES * i,), select(flattened, at + distance * slope, values_at(y, i)))
+
+
+# --- what is kept ---------------------------------------------------------------------------------------
+
+
+@kernel
+def _huber(y: FloatArray, n: int, k: float) -> tuple[Lanes, Lanes]:
+    """One step of Huber's location and scale (`powerkern.kernels.robust.huber.one_step_of`)."""
+    center = values_at(y, (n - 1) >> 1)
+    median = center + 0.5 * (values_at(y, n >> 1) - center)
+    reach = (k * MAD_FACTOR) * plain_mad(y, n, median)
+    loc = median + pull_of(y, None, n, median, reach)
+    reach = (k * MAD_FACTOR) * plain_mad(y, n, loc)
+    squares = in_all_lanes(0.0)
+    for i in range(n):
+        d = lesser(abs(values_at(y, i) - loc), reach)
+        squares = squares + d * d
+    return loc, square_root(squares * (1.0 / (n * CELLWISE_BETA)))
+
+
+@kernel
+def _cut(eight: Eight, shape: Shape, loc: Lanes, reach: Lanes) -> tuple[Lanes, Lanes, LaneLogs, Mask]:
+    """The values with ``|psi - loc| <= reach``: how many come before them, and up to their last; their logs.
+
+    These are written to `eight.kept`; and where they can be fitted.
+    """
+    widest_vectors()
+    y, beyond = eight.y[0], reach * (1.0 + EPS)  # those at the cut-off itself are kept
+    first = last = total = squares = farthest = n_negative = in_all_lanes(0.0)
+    for i in range(shape.n):
+        d, a = values_at(y, i) - loc, load(eight.logs, (i, 0))
+        before, up_to = d < -reach, d < beyond
+        first, last = first + select(before, 1.0, 0.0), last + select(up_to, 1.0, 0.0)
+        a = select(up_to & ~before, a, 0.0)
+        store(eight.kept, (i, 0), a)
+        total, squares, farthest = total + a, squares + a * a, greater(abs(a), farthest)
+        n_negative = n_negative + select(a < 0.0, 1.0, 0.0)
+    number, both = last - first, in_all_lanes(shape.below) > 0.0
+    mean = total / number
+    spread = square_root(squares / number - select(both, 0.0, mean * mean))
+    usable = (number >= _FEWEST) & (spread >= ONE_PASS_SPREAD) & (farthest <= ONE_PASS_REACH)
+    usable = usable & ((n_negative > 0.0) & (n_negative < number) | ~both) & (reach > 0.0) & (reach < math.inf)
+    none = in_all_lanes(0.0)
+    return first, last, LaneLogs(number, both, none, mean, spread, farthest, none), usable
+
+
+@kernel
+def _is_tame(eight: Eight, shape: Shape, lmbda: Lanes) -> Mask:
+    """Whether no transform or slope comes near the ends of float64."""
+    farthest = greater(-load(eight.logs, (0, 0)), load(eight.logs, (shape.n - 1, 0)))
+    return (greater(abs(lmbda), abs(lmbda - shape.below)) + 1.0) * farthest <= _LARGEST_LOG
+
+
+@kernel
+def _keeps_far_tail(y: FloatArray, n: int, loc: Lanes, scale: Lanes, first: Lanes, last: Lanes) -> Mask:
+    """Whether all values on one side were kept, and many of them are far out: see `powerkern.kernels.robust.fit`."""
+    widest_vectors()
+    reach = FAR * scale
+    low = high = in_all_lanes(0.0)
+    for i in range(n):
+        d = values_at(y, i) - loc
+        low, high = low + select(d < -reach, 1.0, 0.0), high + select(d < reach, 0.0, 1.0)
+    number = greater(select(first > 0.0, 0.0, low), select(last < n, 0.0, high))
+    return (number >= max(FAR_NUMBER, FAR_SHARE * n)) & (reach > 0.0) & (reach < math.inf)
+
+
+# --- eight columns --------------------------------------------------------------------------------------
+
+
+@kernel
+def refit(
+    eight: Eight,
+    n_columns: int,
+    shape: Shape,
+    scores: FloatArray,
+    k: float,
+    c: float,
+    cutoff: float,
+    n_turns: int,
+    rectified: bool,
+) -> None:
+    """Fit the columns put aside, from their starts, `n_turns` times unless the values kept settle before.
+
+    `k` is Huber's constant, `c` that of the bisquare. The first values kept are those within the cut-off of the
+    `rectified` transform, which is what the search has looked at: the objective at the start is that of its residuals.
+    """
+    widest_vectors()
+    fields, y, none, zero = eight.fields, eight.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
+    lmbda, by_logs, n_eval = load(fields, (START, 0)), load(fields, (BOTH_SIDES, 0)) > 0.0, zero
+    first, last, turn = zero - 1.0, zero - 1.0, 0
+    open_, fitted, settled = first_lanes(n_columns), first_lanes(0), first_lanes(0)
+    while True:
+        tame = _is_tame(eight, shape, lmbda)
+        open_, fitted = open_ & tame, fitted & tame
+        at_end, on_rectified = turn == n_turns or not any_lane(open_), rectified and turn == 0
+        if at_end:
+            by_logs = first_lanes(LANES if shape.below == 0.0 else 0)
+        _transform(eight, shape, lmbda, at_end or on_rectified, by_logs)
+        loc, scale = _huber(y, shape.n, k)
+        if at_end:
+            break
+        new_first, new_last, logs, usable = _cut(eight, shape, loc, cutoff * scale)
+        _keep(fields, CUT_LOC, open_, loc)
+        _keep(fields, CUT_SCALE, open_, scale)
+        _keep(fields, CUT_AT, open_, lmbda)
+        _keep(fields, CUT_RECTIFIED, open_, in_all_lanes(1.0 if on_rectified else 0.0))
+        if turn == 0:
+            near = plain_nearness(None, y, scores, c, loc, 1.0 / (c * scale))
+            store(fields, (VALUE, 0), 1.0 - near * (1.0 / shape.n))
+        settled = settled | (open_ & (new_first == first) & (new_last == last))
+        open_ = open_ & ~settled
+        if any_lane(open_):
+            first, last = select(open_, new_first, first), select(open_, new_last, last)
+            best = walk(eight.kept, eight.ones[0, : shape.n], _from(logs, lmbda), none, open_ & usable)
+            open_ = _keep_fit(fields, best, logs.jacobian, open_ & usable)
+            lmbda, n_eval = select(open_, best.x, lmbda), n_eval + select(open_, best.n_eval - 1.0, 0.0)
+            fitted = settled | open_
+        turn += 1
+    tail = fitted & _keeps_far_tail(y, shape.n, loc, scale, first, last)
+    store(fields, (FITTED, 0), select(fitted, 1.0, 0.0))
+    store(fields, (SETTLED, 0), select(settled, 1.0, 0.0))
+    store(fields, (N_REFIT, 0), n_eval)
+    store(fields, (FIRST, 0), first)
+    store(fields, (LAST, 0), last)
+    store(fields, (TAIL, 0), select(tail, 1.0, 0.0))
+
+
+@inlined
+def _from(logs: LaneLogs, start: Lanes) -> LaneLogs:
+    return LaneLogs(logs.weight, logs.both, logs.base, logs.jacobian, logs.spread, logs.farthest, start)
+
+
+@inlined
+def _keep(fields: FloatArray, field: int, where: Mask, value: Lanes) -> None:
+    """Write a field in some lanes."""
+    store(fields, (field, 0), select(where, value, load(fields, (field, 0))))
+
+
+@kernel
+def _keep_fit(fields: FloatArray, best: LaneWalk, jacobian: Lanes, where: Mask) -> Mask:
+    """Write the optima of some lanes, where they are certified; returns where they are."""
+    mean, variance, curvature = moments_at(best.moments, best.x - best.evaluated_at)
+    where = where & best.certified & (variance >= ONE_PASS_SD * ONE_PASS_SD)
+    _keep(fields, EXPONENT, where, best.x)
+    _keep(fields, MEAN, where, mean)
+    _keep(fields, VARIANCE, where, variance)
+    _keep(fields, CURVATURE, where, curvature)
+    _keep(fields, JACOBIAN, where, jacobian)
+    return where

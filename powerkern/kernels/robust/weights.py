@@ -1,0 +1,264 @@
+"""Weights of one sorted column: order statistics in which a row counts as often as its weight says.
+
+Weights are counts: a row of weight 3 is that row three times. Where their mean, each weighted by itself,
+``sum w**2/sum w``, is less than one, nothing is counted, and they are relative: that mean is then what counts once
+(`Counts.unit`). Equal weights below one are thus no weights, and those that sum to one are as many rows as they are
+worth. It is continuous in the weights: a row whose weight vanishes might as well not be there.
+
+A quantile is the first value up to which there is that share of the weight; the median the mean of this and of the
+first value up to which there is more. Both are what repetition gives. Which of two values bound a share depends on the
+weights alone, not on the values: the tables made here once serve all transforms of a column.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from powerkern._jit import COLUMN, COUNTS, borrowed, for_none, kernel, named_tuple
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.robust.order_statistics import SLACK, distances_of_rank
+
+#: Nodes of the normal scores (`powerkern.kernels.robust.qq`) beyond one per row: of all ranks that float64 can count.
+ROOM_FOR_NODES = 16_384
+#: Binary exponent of the factor that brings tiny weights to a common scale, at most.
+_MOST = 1000
+
+
+class Nodes(NamedTuple):
+    """Normal scores of the rows, each standing for a share of the row's copies: see `powerkern.kernels.robust.qq`."""
+
+    row: IntArray
+    score: FloatArray  #: their mean
+    spread: FloatArray  #: and variance
+    weight: FloatArray
+
+
+class CountsWork(NamedTuple):
+    """Scratch of `Counts`."""
+
+    w: FloatArray
+    before: FloatArray
+    after: FloatArray
+    reach: IntArray
+    beyond: IntArray
+    nodes: Nodes
+
+
+class Counts(NamedTuple):
+    """The weights of a sorted column, all positive, times a power of two that brings their sum to about one."""
+
+    w: FloatArray
+    before: FloatArray  #: weight of the values before each, and of all
+    after: FloatArray  #: weight from each value on, and 0
+    reach: IntArray  #: position up to which there is half of the weight from each value on, or n
+    beyond: IntArray  #: the same for more than a half
+    nodes: Nodes
+    lower: int  #: position of the lower median
+    upper: int
+    total: float
+    unit: float  #: what counts as one value
+    factor: float  #: the power of two
+
+
+COUNTS_WORK = named_tuple(
+    CountsWork, COLUMN, COLUMN, COLUMN, COUNTS, COUNTS, named_tuple(Nodes, COUNTS, COLUMN, COLUMN, COLUMN)
+)
+
+
+def new_counts_work(n: int) -> CountsWork:
+    """The arrays of `CountsWork` for columns of up to `n` values."""
+    size = n + ROOM_FOR_NODES if n else 0
+    nodes = Nodes(np.empty(size, np.int64), *(np.empty(size) for _ in range(3)))
+    w, before, after = np.empty(n), np.empty(n + 1), np.empty(n + 1)
+    return CountsWork(w, before, after, np.empty(n, np.int64), np.empty(n, np.int64), nodes)
+
+
+@kernel
+def borrowed_counts(work: CountsWork) -> CountsWork:
+    """The same arrays, parts of which cost no atomic operations."""
+    row, score, spread, weight = work.nodes
+    nodes = Nodes(borrowed(row), borrowed(score), borrowed(spread), borrowed(weight))
+    w, before, after, reach, beyond, _ = work
+    return CountsWork(borrowed(w), borrowed(before), borrowed(after), borrowed(reach), borrowed(beyond), nodes)
+
+
+# --- made once for a column ---------------------------------------------------------------------------
+
+
+@kernel
+def counts_of(weight: FloatArray, work: CountsWork) -> Counts:
+    """The tables for the weights of a sorted column, of at least one value; its nodes are still to be made."""
+    n = weight.size
+    w, before, after = work.w[:n], work.before[: n + 1], work.after[: n + 1]
+    factor = _factor_of(weight)
+    for i in range(n):
+        w[i] = factor * weight[i]
+    squares = _cumulate(w, before)
+    _cumulate(w[::-1], after[::-1])
+    total = before[n]
+    reach, beyond = work.reach[:n], work.beyond[:n]
+    lower, upper = _first_above(before, 0.5 * total * (1.0 - SLACK)), _first_above(before, 0.5 * total * (1.0 + SLACK))
+    _partners(before, 0.5 * total * (1.0 - SLACK), reach)
+    _partners(before, 0.5 * total * (1.0 + SLACK), beyond)
+    unit = min(factor, squares / total)
+    return Counts(w, before, after, reach, beyond, work.nodes, lower, upper, total, unit, factor)
+
+
+@kernel
+def _factor_of(weight: FloatArray) -> float:
+    total = 0.0
+    for i in range(weight.size):
+        total += weight[i]
+    return math.ldexp(1.0, min(-math.frexp(total)[1], _MOST))
+
+
+@kernel
+def _cumulate(w: FloatArray, out: FloatArray) -> float:
+    """out = 0 and the running sums, with what their rounding loses (Neumaier 1974); returns the sum of squares."""
+    total, lost, squares = 0.0, 0.0, 0.0
+    out[0] = 0.0
+    for i in range(w.size):
+        new = total + w[i]
+        lost += (total - new) + w[i] if total >= w[i] else (w[i] - new) + total
+        total = new
+        out[i + 1] = total + lost
+        squares += w[i] * w[i]
+    return squares
+
+
+@kernel
+def _partners(before: FloatArray, share: float, out: IntArray) -> None:
+    """out[i] = the first position up to which, from i on, there is more weight than `share`; n where there is not."""
+    n, j = out.size, 0
+    for i in range(n):
+        while j < n and not before[j + 1] - before[i] > share:
+            j += 1
+        out[i] = j
+
+
+# --- order statistics, of counts that may be None: every value counts once -------------------------------
+
+
+@kernel
+def total_of(counts: Counts | None, n: int) -> float:
+    """Weight of all `n` values."""
+    if counts is None:
+        return float(n)
+    return counts.total
+
+
+@kernel
+def unit_of(counts: Counts | None) -> float:
+    """What counts as one value."""
+    if counts is None:
+        return 1.0
+    return counts.unit
+
+
+@kernel
+def outside_of(counts: Counts | None, lo: int, hi: int, n: int) -> tuple[float, float]:
+    """Weight of the values before position `lo`, and from position `hi` on."""
+    if counts is None:
+        return float(lo), float(n - hi)
+    return counts.before[lo], counts.after[hi]
+
+
+@kernel
+def inside_of(counts: Counts | None, lo: int, hi: int) -> float:
+    """Weight of the values from `lo` to `hi`, which the difference of two sums would lose where it is small."""
+    if counts is None:
+        return float(hi - lo)
+    total = 0.0
+    for i in range(lo, hi):
+        total += counts.w[i]
+    return total
+
+
+@kernel
+def _no_part(counts: None, lo: int, hi: int) -> None:
+    return None
+
+
+@for_none(_no_part)
+def part_of(counts: Counts | None, lo: int, hi: int) -> FloatArray | None:
+    """Weights of the values from `lo` to `hi`."""
+    return counts.w[lo:hi]  # type: ignore[union-attr]
+
+
+@kernel
+def position_at(counts: Counts, share: float) -> int:
+    """Position of the first value up to which there is that share of the weight."""
+    return min(_first_above(counts.before, share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
+
+
+@kernel
+def position_from_above(counts: Counts, share: float) -> int:
+    """Position of the last value from which on there is that share of the weight."""
+    return (
+        counts.w.size
+        - 1
+        - min(_first_above(counts.after[::-1], share * counts.total * (1.0 - SLACK)), counts.w.size - 1)
+    )
+
+
+@kernel
+def _first_above(cumulated: FloatArray, weight: float) -> int:
+    """The first i with cumulated[i + 1] > weight."""
+    low, high = 0, cumulated.size - 1
+    while low < high:
+        middle = (low + high) >> 1
+        if cumulated[middle + 1] > weight:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@kernel
+def middle_positions(counts: Counts | None, n: int) -> tuple[int, int]:
+    """Positions of the lower and the upper median."""
+    if counts is None:
+        return (n - 1) >> 1, n >> 1
+    return counts.lower, counts.upper
+
+
+@kernel
+def middle_distance(y: FloatArray, counts: Counts | None, center: float, point: float) -> float:
+    """Median of ``|y - center - point|``, without consistency factor."""
+    if counts is None:
+        lower, upper = distances_of_rank(y, center, point, (y.size + 1) >> 1)
+        return lower if y.size & 1 else 0.5 * (lower + upper)
+    return 0.5 * (_reach_of(y, counts.reach, center, point) + _reach_of(y, counts.beyond, center, point))
+
+
+@kernel
+def _reach_of(y: FloatArray, partner: IntArray, center: float, point: float) -> float:
+    """The least distance from the point within which there is a share of the weight, given by its partners.
+
+    From each value on, that is as far as this value or its partner is away: one distance falls, the other grows.
+    """
+    n = y.size
+    low, high = 0, n
+    while low < high:
+        i = (low + high) >> 1
+        if partner[i] < n and point - (y[i] - center) > (y[partner[i]] - center) - point:
+            low = i + 1
+        else:
+            high = i
+    reach = math.inf
+    if low < n and partner[low] < n:
+        reach = (y[partner[low]] - center) - point
+    if low > 0:
+        reach = min(reach, point - (y[low - 1] - center))
+    return reach
+
+
+@kernel
+def median_and_mad(y: FloatArray, counts: Counts | None) -> tuple[float, float]:
+    """Median and median distance from it, of at least one value, without consistency factor."""
+    lower, upper = middle_positions(counts, y.size)
+    half_gap = 0.5 * (y[upper] - y[lower])
+    return y[lower] + half_gap, middle_distance(y, counts, y[lower], half_gap)

@@ -1,0 +1,1 @@
+"""Box-Cox, Yeo-Johnson and rectified transforms, their inverses, and their loops over arrays."""

@@ -1,0 +1,269 @@
+"""The one-branch family behind both transforms: b_m(a) = (e**(m a) - 1)/m, and a for m = 0.
+
+Box-Cox is psi(lambda, x) = b_lambda(ln x). Yeo-Johnson is b_lambda(ln(1 + x)) for x >= 0 and
+-b_(2-lambda)(ln(1 - x)) for x < 0. The exponent is the same for a whole column, so what depends on it alone is
+prepared once (`Exponent`), and the elementwise functions are branch-free.
+
+Accuracy: a relative error eps in t = m a becomes eps*|t| in the result. Therefore the logarithms and their product
+with m are carried in double-double (two float64; Dekker 1971), and the result stays within 2 ulp even for t = 700.
+e**t is scaled so that the division by m comes before any overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import bits_of, float_of, fma, inlined, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import EPS
+from powerkern.kernels.elementary.exp_log import exp, exp_minus, expm1, log1p_series, rounder_of, split_one_plus
+
+_LN2 = math.log(2.0)
+
+# Where |a| < 1500, b_m(a) rounds to a for any |m| below this: one exponent stands for all of them
+_FLAT = 2.0**-100
+
+#: Below this |t|, (e**t - 1)/t and ln(1 + t)/t are 1 to within 2**-65
+LINEAR = 2.0**-64
+
+#: Up to this |m b/a|, the rounding of z = a y + b affects no digit of 1 + m y that `inverse_reach` leaves.
+NOISELESS = 2.0**10
+
+#: ln(1 + m y) where 1 + m y has been lost to rounding: the last value of the range that can be distinguished.
+LOG_END = -54.0 * _LN2
+
+# The cheaper logarithm is off by 2**-57, which the transform multiplies by m and its inverse divides by m:
+# for |m| within these bounds that stays below half an ulp
+_MODERATE_MAX = 4.0
+_MODERATE_MIN = 0.125
+
+_LARGEST_SCALE = 965.0
+
+# e**t is an ordinary number for |t| up to this
+_LARGEST_EXPONENT = 680.0
+
+#: Down to e**-DEEP, 1 + m y has digits left.
+DEEP = 27.0
+
+#: |x| up to this are ordinary: what follows does not overflow.
+LARGE = 1e300
+
+#: The first two rows of all arrays of constants: the bounds between which values are ordinary; none is: low > high.
+LOW, HIGH = range(2)
+
+#: The rows of an array of fields, from which constants are made: those of a fit, and 1 where no value is ordinary.
+F_LMBDA, F_REF, F_SLOPE, F_INTERCEPT, F_LOG_FACTOR, F_PASSES, N_FIELDS = range(7)
+
+
+class Exponent(NamedTuple):
+    """An exponent m, prepared for a column by `exponent` or `exponent_pair`."""
+
+    #: double-double, as 2 - lambda may need it
+    m: float
+    m_lo: float
+    #: 1/(m unit), double-double
+    inverse: float
+    inverse_lo: float
+    #: a power of two below 1/|m|, and the rounder that makes `exp_minus` scale by it
+    unit: float
+    rounder: float
+    #: beyond these values of m a the result no longer changes: infinity, -1/m
+    t_min: float
+    t_max: float
+
+
+@inlined
+def _scale_exponent(m: float) -> float:
+    """The least j >= 0 with |m| < 2**j, at most 965."""
+    j = float((bits_of(abs(m)) >> 52) - 1022)
+    j = 0.0 if j < 0.0 else j
+    return _LARGEST_SCALE if j > _LARGEST_SCALE else j
+
+
+@inlined
+def _prepared(m: float, m_lo: float, j: float) -> Exponent:
+    """Prepare m + m_lo with the unit 2**-(1 + j)."""
+    flat = abs(m) < _FLAT
+    divisor = _FLAT if flat else m
+    divisor_lo = 0.0 if flat else m_lo
+    reciprocal = 1.0 / divisor
+    reciprocal_lo = (fma(-divisor, reciprocal, 1.0) - divisor_lo * reciprocal) * reciprocal
+    power = float_of((1024 + int(j)) << 52)
+    return Exponent(
+        m=divisor,
+        m_lo=divisor_lo,
+        inverse=reciprocal * power,
+        inverse_lo=reciprocal_lo * power,
+        unit=float_of((1022 - int(j)) << 52),
+        rounder=rounder_of(-1.0 - j),
+        t_min=(j - 1020.0) * _LN2,
+        t_max=(j + 1024.4) * _LN2,
+    )
+
+
+@inlined
+def exponent(m: float) -> Exponent:
+    """Prepare m, |m| <= 1e290. Any |m| < 2**-100 is prepared as 2**-100: the same b_m(a) for |a| < 1500."""
+    return _prepared(m, 0.0, _scale_exponent(m))
+
+
+@inlined
+def exponent_pair(lmbda: float) -> tuple[Exponent, Exponent]:
+    """Prepare lambda and 2 - lambda with a common scale; what 2 - lambda loses by rounding is kept."""
+    other = 2.0 - lmbda
+    rounded = 2.0 - other
+    other_lo = (2.0 - (other + rounded)) + (rounded - lmbda)
+    j = _scale_exponent(lmbda)
+    j_other = _scale_exponent(other)
+    j = j if j > j_other else j_other
+    return _prepared(lmbda, 0.0, j), _prepared(other, other_lo, j)
+
+
+@inlined
+def reach(e: Exponent, steepest: float) -> float:
+    """e**d for the largest |d| for which `exp_less` takes m d, |m| <= `steepest`, without checks.
+
+    A little less, because where m is large it matters that e**d and products with it are rounded.
+    """
+    t = -1.0 - e.t_min
+    d = (_LARGEST_EXPONENT if t > _LARGEST_EXPONENT else t) / (steepest if steepest > 1.0 else 1.0)
+    return exp(d) * (1.0 - 8.0 * EPS)
+
+
+@inlined
+def less_one(lmbda: float) -> tuple[float, float]:
+    """The exponent lambda - 1 of the derivatives in x, with what its rounding loses."""
+    power = lmbda - 1.0
+    bulk = power - lmbda
+    return power, (lmbda - (power - bulk)) + (-1.0 - bulk)
+
+
+@inlined
+def moderate_forwards(m: float) -> bool:
+    """Whether b_m keeps its accuracy with the cheaper logarithm."""
+    return abs(m) <= _MODERATE_MAX
+
+
+@inlined
+def moderate_backwards(m: float) -> bool:
+    """Whether the inverse of b_m keeps its accuracy with the cheaper logarithm."""
+    return abs(m) >= _MODERATE_MIN
+
+
+@inlined
+def times(a: float, a_lo: float, m: float) -> tuple[float, float]:
+    """(a + a_lo) m, head and tail."""
+    t = m * a
+    return t, m * a_lo + fma(m, a, -t)
+
+
+@inlined
+def times_pair(a: float, a_lo: float, m: float, m_lo: float) -> tuple[float, float]:
+    """(a + a_lo)(m + m_lo), head and tail."""
+    t = m * a
+    return t, m_lo * a + (m * a_lo + fma(m, a, -t))
+
+
+@inlined
+def branch_of_product(t: float, t_lo: float, e: Exponent, ordinary: bool) -> float:
+    """b_m(a) for t + t_lo = m a, to about 1 ulp if t_lo is good to 2**-63 |t|; for |a| < 1500, 1e-270 < |t| or t = 0.
+
+    `ordinary` (a compile-time constant): e**|a| is within the `reach` of e.
+    """
+    if not ordinary:
+        bounded = e.t_max if t > e.t_max else t
+        bounded = e.t_min if bounded < e.t_min else bounded
+        t_lo = t_lo if bounded == t else 0.0
+        t = bounded
+    head, tail = exp_minus(t, t_lo, e.rounder, e.unit)
+    return head * e.inverse + (tail * e.inverse + head * e.inverse_lo)
+
+
+@inlined
+def inverse_reach(m: float, low: float, high: float) -> tuple[float, float]:
+    """(b_m(low), b_m(high)), or less: e**(m a) is kept between e**-DEEP and e**680."""
+    divisor = m if m != 0.0 else 1.0
+    lowest = -(DEEP if m > 0.0 else _LARGEST_EXPONENT) / abs(divisor)
+    highest = (_LARGEST_EXPONENT if m > 0.0 else DEEP) / abs(divisor)
+    low = lowest if low < lowest and m != 0.0 else low
+    high = highest if high > highest and m != 0.0 else high
+    first, last = expm1(m * low) / divisor, expm1(m * high) / divisor
+    return first if m != 0.0 else low, last if m != 0.0 else high
+
+
+@inlined
+def write_bounds(low: float, high: float, moderate: bool, c: FloatArray, j: int) -> None:
+    """Write the bounds of column j: none of its values is ordinary unless its exponents are `moderate`."""
+    moderate &= low <= high
+    c[LOW, j] = (low if low > -LARGE else -LARGE) if moderate else math.inf
+    c[HIGH, j] = (high if high < LARGE else LARGE) if moderate else -math.inf
+
+
+@inlined
+def inverse_branch_parts(
+    y: float, m: float, m_lo: float, e: Exponent, extended: bool, ordinary: bool
+) -> tuple[float, float]:
+    """(a, a_lo) with b_(m + m_lo)(a + a_lo) = y; e is m prepared.
+
+    NaN where m y < -1. At m y = -1, also if only by rounding, the limit: -inf for m > 0, inf for m < 0.
+    `ordinary` (a compile-time constant): y is within the `inverse_reach` of m, or NaN.
+    """
+    product = 0.0 if m == 0.0 else m * y
+    if ordinary:
+        v_lo = fma(m, y, -product) + m_lo * y
+        k, f, f_lo = split_one_plus(product, v_lo, True)
+        log_u, log_u_lo = log1p_series(k, f, f_lo, extended)
+        inverse = e.inverse * e.unit
+        a = log_u * inverse
+        a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
+        linear = abs(product) < LINEAR or abs(m) < _FLAT
+        return y if linear else a, 0.0 if linear else a_lo
+    # m*y may overflow where its logarithm does not: take 2**960 out of it; the 1 is then too small to matter
+    huge = abs(product) == math.inf
+    part = 2.0**-480 if huge else 1.0
+    scaled = y * part
+    v = (m * part) * scaled
+    v_lo = fma(m * part, scaled, -v) + (m_lo * part) * scaled
+    inside = 1.0 + v + v_lo > 0.0
+    k, f, f_lo = split_one_plus(v if inside else 0.0, v_lo if inside else 0.0, True)
+    log_u, log_u_lo = log1p_series(k + 960.0 if huge else k, f, f_lo, extended)
+    inverse = e.inverse * e.unit
+    a = log_u * inverse
+    a_lo = fma(log_u, inverse, -a) + (log_u * (e.inverse_lo * e.unit) + log_u_lo * inverse)
+    limit = math.inf if m < 0.0 else -math.inf
+    a = a if inside else limit
+    a = a if abs(y) < math.inf else -limit
+    # with an exponent that small, y is far from 0 or so is m*y from -1
+    linear = abs(product) < LINEAR or abs(m) < _FLAT
+    a = y if linear else a
+    a = a if product >= -1.0 else math.nan
+    return a, 0.0 if linear else a_lo
+
+
+# --- one value at a time ----------------------------------------------------------------------------
+
+
+@kernel
+def _magnification(m: float) -> float:
+    """A power of two that scales a tiny m up to where `exponent` distinguishes it from 0."""
+    return 2.0**1000 if abs(m) < _FLAT else 1.0
+
+
+@kernel
+def branch(a: float, m: float) -> float:
+    """b_m(a) = (e**(m a) - 1)/m, or a for m = 0; for |m| <= 1e290.
+
+    Finite wherever the exact value is in range, also where e**(m a) is not; within 2 ulp, given that `a` is exact.
+    At infinite `a` the limit, -1/m or infinity; NaN if an argument is NaN.
+    """
+    if a != a or m != m:
+        return math.nan
+    if abs(m * a) < LINEAR or m == 0.0:
+        return a
+    if abs(a) == math.inf:
+        return -1.0 / m if m * a < 0.0 else a
+    c = _magnification(m)
+    e = exponent(m * c)
+    t, t_lo = times(a / c, 0.0, e.m)
+    return branch_of_product(t, t_lo, e, False) * c

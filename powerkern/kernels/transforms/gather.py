@@ -1,0 +1,301 @@
+"""Between the user's matrix, of any order and strides, and contiguous columns.
+
+`gather` copies a group of columns into the rows of a block, the entries of `APPLY` transform such rows in place, and
+`scatter` copies them back. Each transform is an entry of its own, so that only what is used gets compiled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from numpy.typing import NDArray
+
+from powerkern._jit import (
+    COUNTS,
+    INTEGER,
+    READ_MATRIX,
+    READ_MATRIX32,
+    ROWS,
+    ROWS32,
+    WRITE_MATRIX,
+    WRITE_MATRIX32,
+    entry,
+    inlined,
+    kernel,
+    prefetch,
+    widest_vectors,
+)
+from powerkern._typing import Float32Array, FloatArray, IntArray
+from powerkern.kernels.results import (
+    CENTER,
+    DIVISOR,
+    INTERCEPT,
+    LMBDA,
+    LOG_FACTOR,
+    REF,
+    SLOPE,
+    is_identity,
+    is_rescaled,
+)
+from powerkern.kernels.transforms.boxcox import boxcox_loop, boxcox_standardized, boxcox_unstandardized, inv_boxcox_loop
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON, lowest
+from powerkern.kernels.transforms.yeojohnson import (
+    inv_yeojohnson_loop,
+    yeojohnson_loop,
+    yeojohnson_standardized,
+    yeojohnson_unstandardized,
+)
+
+AnyArray = NDArray[Any]
+
+#: Values of float64 in a cache line.
+CACHE_LINE = 8
+#: Rows whose values outside whole cache lines are copied column by column: their lines stay in the first-level cache.
+_TILE = 512
+
+# directions: what is done to a column
+FORWARD, INVERSE, FORWARD_STANDARDIZED, INVERSE_STANDARDIZED = range(4)
+
+
+@inlined
+def _gather(x: AnyArray, block: AnyArray) -> None:
+    """block = x.T, in squares of a cache line by a cache line, prefetching the squares below; then what is left."""
+    n, p = x.shape
+    whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
+    for top in range(0, whole_rows, CACHE_LINE):
+        for left in range(0, whole_columns, CACHE_LINE):
+            square, turned = (
+                x[top : top + CACHE_LINE, left : left + CACHE_LINE],
+                block[left : left + CACHE_LINE, top : top + CACHE_LINE],
+            )
+            for i in range(CACHE_LINE):
+                prefetch(square, (i + 2 * CACHE_LINE, 0))
+            for j in range(CACHE_LINE):
+                for i in range(CACHE_LINE):
+                    turned[j, i] = square[i, j]
+    for top in range(0, n, _TILE):
+        for j in range(whole_columns, p):
+            column, turned = x[top : top + _TILE, j], block[j, top : top + _TILE]
+            for i in range(turned.size):
+                turned[i] = column[i]
+    for i in range(whole_rows, n):
+        for j in range(whole_columns):
+            block[j, i] = x[i, j]
+
+
+@inlined
+def _scatter(block: AnyArray, out: AnyArray) -> None:
+    """out = block.T, in the same way as `_gather`."""
+    n, p = out.shape
+    whole_rows, whole_columns = n - n % CACHE_LINE, p - p % CACHE_LINE
+    for top in range(0, whole_rows, CACHE_LINE):
+        for left in range(0, whole_columns, CACHE_LINE):
+            square, turned = (
+                out[top : top + CACHE_LINE, left : left + CACHE_LINE],
+                block[left : left + CACHE_LINE, top : top + CACHE_LINE],
+            )
+            for i in range(CACHE_LINE):
+                prefetch(square, (i + 2 * CACHE_LINE, 0))
+            for j in range(CACHE_LINE):
+                for i in range(CACHE_LINE):
+                    square[i, j] = turned[j, i]
+    for i in range(n):
+        for j in range(whole_columns if i < whole_rows else 0, p):
+            out[i, j] = block[j, i]
+
+
+@entry((READ_MATRIX, ROWS))
+def gather(x: FloatArray, block: FloatArray) -> None:
+    """block = x.T."""
+    _gather(x, block)
+
+
+@entry((READ_MATRIX32, ROWS32))
+def gather32(x: Float32Array, block: Float32Array) -> None:
+    """block = x.T, of float32."""
+    _gather(x, block)
+
+
+@entry((READ_MATRIX32, ROWS))
+def gather_widened(x: Float32Array, block: FloatArray) -> None:
+    """block = x.T, as float64."""
+    _gather(x, block)
+
+
+@entry((ROWS, WRITE_MATRIX))
+def scatter(block: FloatArray, out: FloatArray) -> None:
+    """out = block.T."""
+    _scatter(block, out)
+
+
+@entry((ROWS32, WRITE_MATRIX32))
+def scatter32(block: Float32Array, out: Float32Array) -> None:
+    """out = block.T, of float32."""
+    _scatter(block, out)
+
+
+# --- transforms of a block: row j by the fit in results[j]; `failures` counts values without an image ------------
+
+_TRANSFORM = (ROWS, ROWS, COUNTS)
+
+
+@entry(_TRANSFORM)
+def _boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, _end_of_domain(fit, BOX_COX))
+            _prestandardize(x, fit)
+            boxcox_loop(x, fit[LMBDA], x)
+
+
+@entry(_TRANSFORM)
+def _inv_boxcox(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        y, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(y)
+            inv_boxcox_loop(y, fit[LMBDA], y)
+            _unprestandardize(y, fit)
+            failures[j] += _count_not_finite(y) - missing
+
+
+@entry(_TRANSFORM)
+def _boxcox_standardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, _end_of_domain(fit, BOX_COX))
+            _prestandardize(x, fit)
+            boxcox_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], x)
+
+
+@entry(_TRANSFORM)
+def _boxcox_unstandardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        z, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(z)
+            boxcox_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], z)
+            _unprestandardize(z, fit)
+            failures[j] += _count_not_finite(z) - missing
+
+
+@entry(_TRANSFORM)
+def _yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, _end_of_domain(fit, YEO_JOHNSON))
+            _prestandardize(x, fit)
+            yeojohnson_loop(x, fit[LMBDA], x)
+
+
+@entry(_TRANSFORM)
+def _inv_yeojohnson(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        y, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(y)
+            inv_yeojohnson_loop(y, fit[LMBDA], y)
+            _unprestandardize(y, fit)
+            failures[j] += _count_not_finite(y) - missing
+
+
+@entry(_TRANSFORM)
+def _yeojohnson_standardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        x, fit = block[j], results[j]
+        if not is_identity(fit):
+            failures[j] += _count_outside(x, _end_of_domain(fit, YEO_JOHNSON))
+            _prestandardize(x, fit)
+            yeojohnson_standardized(x, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], x)
+
+
+@entry(_TRANSFORM)
+def _yeojohnson_unstandardized(block: FloatArray, results: FloatArray, failures: IntArray) -> None:
+    for j in range(block.shape[0]):
+        z, fit = block[j], results[j]
+        if not is_identity(fit):
+            missing = _count_missing(z)
+            yeojohnson_unstandardized(z, fit[LMBDA], fit[REF], fit[SLOPE], fit[INTERCEPT], fit[LOG_FACTOR], z)
+            _unprestandardize(z, fit)
+            failures[j] += _count_not_finite(z) - missing
+
+
+@kernel
+def _prestandardize(x: FloatArray, fit: FloatArray) -> None:
+    """x = (x - center)/divisor: robust Yeo-Johnson fits, and Box-Cox with a shift."""
+    widest_vectors()
+    center, divisor = fit[CENTER], fit[DIVISOR]
+    if is_rescaled(fit):
+        for i in range(x.size):
+            x[i] = (x[i] - center) / divisor
+
+
+@kernel
+def _unprestandardize(x: FloatArray, fit: FloatArray) -> None:
+    """x = center + divisor x."""
+    widest_vectors()
+    center, divisor = fit[CENTER], fit[DIVISOR]
+    if is_rescaled(fit):
+        for i in range(x.size):
+            x[i] = center + divisor * x[i]
+
+
+#: The entry for a family and a direction.
+APPLY: dict[tuple[int, int], Callable[[FloatArray, FloatArray, IntArray], None]] = {
+    (BOX_COX, FORWARD): _boxcox,
+    (BOX_COX, INVERSE): _inv_boxcox,
+    (BOX_COX, FORWARD_STANDARDIZED): _boxcox_standardized,
+    (BOX_COX, INVERSE_STANDARDIZED): _boxcox_unstandardized,
+    (YEO_JOHNSON, FORWARD): _yeojohnson,
+    (YEO_JOHNSON, INVERSE): _inv_yeojohnson,
+    (YEO_JOHNSON, FORWARD_STANDARDIZED): _yeojohnson_standardized,
+    (YEO_JOHNSON, INVERSE_STANDARDIZED): _yeojohnson_unstandardized,
+}
+
+
+@entry((READ_MATRIX, INTEGER, ROWS, COUNTS))
+def count_outside(x: FloatArray, family: int, results: FloatArray, failures: IntArray) -> None:
+    """Count the values of each column that are outside the domain of its fit."""
+    for j in range(x.shape[1]):
+        if not is_identity(results[j]):
+            failures[j] += _count_outside(x[:, j], _end_of_domain(results[j], family))
+
+
+@kernel
+def _end_of_domain(fit: FloatArray, family: int) -> float:
+    """The end of the domain in the units of the data; x - center rounds to 0 or less only where x <= center."""
+    return float(fit[CENTER] + lowest(family))
+
+
+@kernel
+def _count_outside(x: FloatArray, end: float) -> int:
+    """Infinite values, and those that are not above the `end` of the domain; NaN is neither."""
+    widest_vectors()
+    n = 0
+    for i in range(x.size):
+        n += (x[i] <= end) | (x[i] == math.inf)
+    return n
+
+
+@kernel
+def _count_missing(x: FloatArray) -> int:
+    widest_vectors()
+    n = 0
+    for i in range(x.size):
+        n += x[i] != x[i]
+    return n
+
+
+@kernel
+def _count_not_finite(x: FloatArray) -> int:
+    """NaN and infinite values."""
+    widest_vectors()
+    n = 0
+    for i in range(x.size):
+        n += not (abs(x[i]) < math.inf)
+    return n

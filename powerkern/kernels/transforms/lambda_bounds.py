@@ -1,0 +1,69 @@
+"""Bounds of lambda that keep transformed data within ``ymax``, by Newton's iteration (docs/numerics: Bounded lambda).
+
+Each sign of psi is one branch, ``|psi| = b_m(a) = expm1(m a)/m`` with a >= 0, which grows with the exponent m: m is
+lambda where psi > 0, and where psi < 0 it is -lambda (Box-Cox) or 2 - lambda (Yeo-Johnson).
+"""
+
+from __future__ import annotations
+
+import math
+
+from powerkern._jit import COLUMN, INTEGER, REAL, entry, kernel
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.exp_log import expm1, log, log1p
+from powerkern.kernels.transforms.family import is_mirrored
+
+
+@kernel
+def lambda_range(family: int, x_min: float, x_max: float, ymax: float) -> tuple[float, float]:
+    """Smallest and largest lambda with ``|psi| <= ymax`` on [x_min, x_max]."""
+    if not is_mirrored(family):
+        return -largest_exponent(-log(min(x_min, 1.0)), ymax), largest_exponent(log(max(x_max, 1.0)), ymax)
+    return 2.0 - largest_exponent(log1p(max(-x_min, 0.0)), ymax), largest_exponent(log1p(max(x_max, 0.0)), ymax)
+
+
+@kernel
+def largest_exponent(a: float, ymax: float) -> float:
+    """The m with ``b_m(a) = ymax``, for a >= 0, less a margin for rounding; inf where every m will do.
+
+    With t = m a the equation reads ``K(t) = ln(expm1(t)/t) = ln(ymax/a)``. K is increasing and convex (the cumulant
+    function of a uniform variable) and K(t) >= t/2, so that Newton's steps from t = 2 ln(ymax/a) only go down. The
+    closed form with Lambert's W overflows with ymax/a and loses half the digits near ymax = a.
+    """
+    if a <= 0.0 or ymax == math.inf:
+        return math.inf
+    log_ymax, log_a = log(ymax), log(a)
+    growth = log_ymax - log_a - 1e-15 * (1.0 + abs(log_ymax) + abs(log_a))
+    if growth < -700.0:
+        return -math.inf
+    t = 2.0 * growth
+    lower = t - (_growth(t) - growth) / _growth_slope(t)
+    while lower < t:
+        t = lower
+        lower = t - (_growth(t) - growth) / _growth_slope(t)
+    return t / a
+
+
+@kernel
+def _growth(t: float) -> float:
+    """K(t) = ln(expm1(t)/t): the log of the factor by which the branch exceeds the log."""
+    if abs(t) < 1e-5:
+        return t * (0.5 + t / 24.0)
+    return max(t, 0.0) + log(-expm1(-abs(t)) / abs(t))
+
+
+@kernel
+def _growth_slope(t: float) -> float:
+    """K'(t) = 1/(1 - e^-t) - 1/t."""
+    if abs(t) < 1e-3:
+        return 0.5 + t / 12.0
+    return math.exp(min(t, 0.0)) / -expm1(-abs(t)) - 1.0 / t
+
+
+@entry((INTEGER, COLUMN, COLUMN, REAL, COLUMN, COLUMN))
+def lambda_ranges(
+    family: int, x_min: FloatArray, x_max: FloatArray, ymax: float, low: FloatArray, high: FloatArray
+) -> None:
+    """`lambda_range` of every column, into `low` and `high`."""
+    for j in range(x_min.size):
+        low[j], high[j] = lambda_range(family, x_min[j], x_max[j], ymax)

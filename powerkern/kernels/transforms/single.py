@@ -1,0 +1,467 @@
+"""Both transforms of float32 values, and their inverses, in float64 arithmetic of just enough digits.
+
+Logarithms and exponentials are good to 2**-36.9 where float64 has 2**-53. So that this suffices, values are measured
+from where the result is zero: with psi(lambda, x0) = mean, the standardised value is
+
+    z = (psi(lambda, x) - psi(lambda, x0))/sd = slope b_m(ln(x/x0)),      slope = x0**m/sd,
+
+(Yeo-Johnson: 1 + |x| for x) in which nothing cancels. Raw values are those with x0 = 1 (Yeo-Johnson: 0) and sd = 1.
+The relative error is at most 2**-36.9 (1 + |t|), t = m ln(x/x0), to which rounding to float32 adds 2**-24 at most:
+since t <= 128, the result is within 0.52 units in the last place of float32, and so are the inverses, of which
+|ln(x/x0)| < 200, within 0.53; but for what the rounding of the fit's constants does, as in float64 itself.
+
+As in `kernels.transforms.boxcox`, a row is transformed where it lies, with the constants of its columns in arrays;
+values are ordinary between two bounds, and others are left to the loops over columns, in float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from powerkern._jit import bits_of, float_of, inlined, widest_vectors
+from powerkern._typing import FloatArray
+from powerkern.kernels.elementary.constants import SMALLEST_NORMAL
+from powerkern.kernels.elementary.exp_log import exp, expm1, log1p, log1p_finite, split_normal
+from powerkern.kernels.transforms.branch import F_INTERCEPT, F_LMBDA, F_LOG_FACTOR, F_REF, F_SLOPE, HIGH, LOW, N_FIELDS
+
+_LOG2_E = 1.4426950408889634
+_LN2 = 0.6931471805599453
+# 1.5 * 2**52 plus the bias of the exponent: see `elementary`
+_ROUND = 6755399441055744.0 + 1023.0
+
+# (e^r - 1 - r)/r on |r| <= ln(2)/2, to 2**-37.5 of e^r - 1
+_Q = (
+    0.4999999999973758,
+    0.16666666754300258,
+    0.041666666954466004,
+    0.008333289020799793,
+    0.0013888809401363892,
+    0.0001990492050745133,
+    2.4882460521046112e-05,
+)
+# (2 atanh(s) - 2 s)/s**3 as a polynomial in s**2, |s| <= 3 - sqrt(8), to 2**-37.4 of the logarithm
+_P = (0.6666666583643224, 0.400003010978791, 0.2853913464152548, 0.23551794671303766)
+
+# the largest float32, and half of the smallest
+_LARGEST = 3.4028234663852886e38
+_TINY = 7.006492321624085e-46
+_LOG_LARGEST, _LOG_TINY = math.log(_LARGEST) - 1e-9, math.log(_TINY)
+
+# a slope up to this, divided or multiplied by an exponent, neither overflows nor underflows
+_SLOPE_MAX = 1e290
+# what e^t is multiplied with stays within float64; up to _STEEP, errors of t do not show
+_STEEP, _DEEP = 128.0, 600.0
+# rounding of the exact value 1 + m y = e^t does not show above e^-_NEAR_END = 2**-18
+_NEAR_END = 12.5
+_LARGEST_EXPONENT = 65536.0
+_SMALLEST_RATIO, _LARGEST_RATIO = 2.0**-20, 1e250
+# ln of (1 + |x0|)**m between which the inverse of Yeo-Johnson is measured from 0
+_NEAR_ORIGIN, _FAR_ORIGIN = 8.0, 40.0
+
+
+# --- elementary functions -----------------------------------------------------------------------------
+
+
+@inlined
+def log_about_one(u: float, f: float) -> float:
+    """Return ln u for positive normal u, where f is u - 1: exact near 1, where u is rounded; unchecked."""
+    k, m = split_normal(u)
+    g = f if k == 0.0 else m - 1.0
+    s = g / (2.0 + g)
+    z = s * s
+    p = _P[3]
+    p = p * z + _P[2]
+    p = p * z + _P[1]
+    p = p * z + _P[0]
+    return k * _LN2 + (2.0 * s + s * (z * p))
+
+
+@inlined
+def _reduced(t: float) -> tuple[float, float, float]:
+    """(2**k, r, (e^r - 1 - r)/r**2) with t = k ln 2 + r, |r| <= ln(2)/2, for |t| < 700 or NaN."""
+    shifted = t * _LOG2_E + _ROUND
+    k = shifted - _ROUND
+    r = t - k * _LN2
+    q = _Q[6]
+    q = q * r + _Q[5]
+    q = q * r + _Q[4]
+    q = q * r + _Q[3]
+    q = q * r + _Q[2]
+    q = q * r + _Q[1]
+    return float_of(bits_of(shifted) << 52), r, q * r + _Q[0]
+
+
+@inlined
+def expm1_short(t: float) -> float:
+    """e**t - 1 for |t| < 700, relatively accurate near 0; unchecked."""
+    power, r, q = _reduced(t)
+    return power * (r * r * q) + (power * r + (power - 1.0))
+
+
+@inlined
+def exp_short(t: float) -> float:
+    """e**t for |t| < 700; unchecked."""
+    power, r, q = _reduced(t)
+    return power * (1.0 + (r + r * r * q))
+
+
+@inlined
+def _exp_within(t: float) -> float:
+    """e**t, for a bound: between e**-690 and e**690."""
+    return exp_short(_smaller(_larger(t, -690.0), 690.0))
+
+
+# --- the constants of columns -------------------------------------------------------------------------
+#
+# Free of branches, so that the constants of many columns are computed as vectors: short columns have few other values.
+# In steps of one logarithm or exponential, for all columns of a block one after the other: one long chain of operations
+# of which each waits for another would take twice as long. What they find is kept in further rows of the fields.
+
+_F_M, _F_OTHER, _F_M_INVERSE, _F_OTHER_INVERSE, _F_PRODUCT, _F_NEAR = range(N_FIELDS, N_FIELDS + 6)
+_F_CENTER, _F_FAR, _F_SHIFT, _F_LOG_BASE, N_WORK_FIELDS = range(N_FIELDS + 6, N_FIELDS + 11)
+
+# rows of an array of constants, after those of the bounds
+_M, _REF, _REF_INVERSE, _SLOPE = range(2, 6)
+_SCALE, _M_INVERSE, _CENTER = range(2, 5)
+BOXCOX_CONSTANTS, INV_BOXCOX_CONSTANTS = 6, 5
+
+
+@inlined
+def _divisor(m: float) -> float:
+    """The exponent, or one that makes no difference from 0 but by which one can divide."""
+    return 2.0**-100 if abs(m) <= 2.0**-100 else m
+
+
+@inlined
+def _smaller(x: float, y: float) -> float:
+    return x if x < y else y
+
+
+@inlined
+def _larger(x: float, y: float) -> float:
+    return x if x > y else y
+
+
+@inlined
+def _log_bounds(m_inverse: float, above: float, below: float) -> tuple[float, float]:
+    """The a between which -below <= m a <= above."""
+    ascends, size = m_inverse > 0.0, abs(m_inverse)
+    return -(below if ascends else above) * size, (above if ascends else below) * size
+
+
+@inlined
+def _is_sound(m: float, ratio: float) -> bool:
+    """Whether rounding leaves enough digits of ``ratio = 1 + m y`` and of its logarithm."""
+    return (abs(m) <= _LARGEST_EXPONENT) & (ratio >= _SMALLEST_RATIO) & (ratio <= _LARGEST_RATIO)
+
+
+@inlined
+def _write_bounds(low: float, high: float, sound: bool, c: FloatArray, j: int) -> None:
+    c[LOW, j] = low if sound else math.inf
+    c[HIGH, j] = high if sound else -math.inf
+
+
+@inlined
+def _log_at_most(u: float) -> float:
+    """Return a bound of ln u, less than ln 2 above it, for positive normal u."""
+    return (split_normal(u)[0] + 0.5) * _LN2
+
+
+@inlined
+def begin_boxcox(f: FloatArray, n: int) -> None:
+    """What does not depend on the direction, for n columns."""
+    widest_vectors()
+    for j in range(n):
+        _boxcox_distance(f, j)
+    for j in range(n):
+        _boxcox_center(f, j)
+
+
+@inlined
+def _boxcox_distance(f: FloatArray, j: int) -> None:
+    """The exponent, m y with b_m(ln(x0/ref)) = y, and ln(x0/ref)."""
+    m = _divisor(f[F_LMBDA, j])
+    m_inverse, product = 1.0 / m, m * (-f[F_INTERCEPT, j] / f[F_SLOPE, j])
+    f[_F_M, j], f[_F_M_INVERSE, j], f[_F_PRODUCT, j] = m, m_inverse, product
+    f[_F_CENTER, j] = log1p(product) * m_inverse
+
+
+@inlined
+def _boxcox_center(f: FloatArray, j: int) -> None:
+    """x0 and the slope with a b_m(ln(x/ref)) + b = slope b_m(ln(x/x0))."""
+    f[_F_CENTER, j] = f[F_REF, j] * exp(f[_F_CENTER, j])
+    f[_F_NEAR, j] = f[F_SLOPE, j] * (1.0 + f[_F_PRODUCT, j])
+
+
+@inlined
+def _boxcox_origin(f: FloatArray, j: int) -> tuple[float, float, float, float, bool]:
+    """(m, 1/m, x0, slope, sound)."""
+    m, center, slope = f[_F_M, j], f[_F_CENTER, j], f[_F_NEAR, j]
+    sound = _is_sound(m, 1.0 + f[_F_PRODUCT, j]) & (center > 2.0 * _TINY) & (center < _LARGEST)
+    sound &= (slope > SMALLEST_NORMAL) & (slope < _SLOPE_MAX)
+    return m, f[_F_M_INVERSE, j], center, slope, sound
+
+
+@inlined
+def boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """For a b_lambda(ln(x/ref)) + b."""
+    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
+    low, high = _log_bounds(m_inverse, _STEEP, _DEEP)
+    low, high = center * _exp_within(low), center * _exp_within(high)
+    _write_bounds(_larger(low, _TINY), _smaller(high, _LARGEST), sound, c, j)
+    c[_M, j], c[_REF, j], c[_REF_INVERSE, j], c[_SLOPE, j] = m, center, 1.0 / center, slope * m_inverse
+
+
+@inlined
+def inv_boxcox_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """For its inverse."""
+    m, m_inverse, center, slope, sound = _boxcox_origin(f, j)
+    low, high = _log_bounds(m_inverse, _DEEP, _NEAR_END)
+    log_center = log_about_one(center, center - 1.0)
+    low, high = _larger(low, _LOG_TINY - log_center), _smaller(high, _LOG_LARGEST - log_center)
+    slope *= m_inverse
+    _write_bounds(slope * expm1_short(m * low), slope * expm1_short(m * high), sound & (low < high), c, j)
+    c[_SCALE, j], c[_M_INVERSE, j], c[_CENTER, j] = 1.0 / slope, m_inverse, center
+
+
+# Yeo-Johnson: what depends on the sign of x stands in pairs, the first for x >= 0
+_CENTERS, _INVERSES, _MS, _SLOPES, _OFFSETS = range(2, 12, 2)
+_SCALES, _M_INVERSES, _STARTS, _BASES, _END = range(2, 11, 2)
+YEOJOHNSON_CONSTANTS, INV_YEOJOHNSON_CONSTANTS = 12, 11
+
+
+class _Origin(NamedTuple):
+    """z = +-near b_m(ln((1 + |x|)/(1 + |x0|))) on the side of x0, zero -+ far b_other(ln(1 + |x|)) beyond 0."""
+
+    #: x0 < 0: the signs above are the lower ones
+    negative: bool
+    m: float
+    other: float
+    m_inverse: float
+    other_inverse: float
+    #: |x0|, and ln(1 + .)
+    center: float
+    log_base: float
+    near: float
+    far: float
+    zero: float
+    sound: bool
+    #: both sides can be computed, or only that of x0
+    both: bool
+
+
+@inlined
+def _is_negative(ref: float, intercept: float) -> bool:
+    """Whether x0 is."""
+    return (ref < 0.0) | ((ref == 0.0) & (intercept > 0.0))
+
+
+@inlined
+def begin_yeojohnson(f: FloatArray, n: int) -> None:
+    """What does not depend on the direction, for n columns; from the constants of `yeojohnson_standardized`."""
+    widest_vectors()
+    for j in range(n):
+        _exponents(f, j)
+    for j in range(n):
+        _product(f, j)
+    for j in range(n):
+        _distance(f, j)
+    for j in range(n):
+        _center(f, j)
+
+
+@inlined
+def _exponents(f: FloatArray, j: int) -> None:
+    """Exponents, ln(1 + |ref|), and the logarithm of what slopes are divided by."""
+    ref = f[F_REF, j]
+    negative, upper, lower = (
+        _is_negative(ref, f[F_INTERCEPT, j]),
+        _divisor(f[F_LMBDA, j]),
+        _divisor(2.0 - f[F_LMBDA, j]),
+    )
+    m, other = lower if negative else upper, upper if negative else lower
+    log_size = log1p_finite(abs(ref))
+    f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j] = m, other, 1.0 / m, 1.0 / other
+    f[_F_SHIFT, j], f[_F_LOG_BASE, j] = f[F_LOG_FACTOR, j] if ref == 0.0 else m * log_size, log_size
+
+
+@inlined
+def _product(f: FloatArray, j: int) -> None:
+    """The slopes at ref and beyond 0, and m y for the y of x0."""
+    ref, a, b = f[F_REF, j], f[F_SLOPE, j], f[F_INTERCEPT, j]
+    far = a * exp(-f[_F_SHIFT, j])
+    slope = far if ref == 0.0 else a
+    f[_F_PRODUCT, j] = f[_F_M, j] * ((b if _is_negative(ref, b) else -b) / slope)
+    f[_F_NEAR, j], f[_F_FAR, j] = slope, far
+
+
+@inlined
+def _distance(f: FloatArray, j: int) -> None:
+    """ln((1 + |x0|)/(1 + |ref|)), and the slope at x0."""
+    product = f[_F_PRODUCT, j]
+    f[_F_CENTER, j] = log1p(product) * f[_F_M_INVERSE, j]
+    f[_F_NEAR, j] = f[_F_NEAR, j] * (1.0 + product)
+
+
+@inlined
+def _center(f: FloatArray, j: int) -> None:
+    """|x0| and ln(1 + |x0|)."""
+    size, d = abs(f[F_REF, j]), f[_F_CENTER, j]
+    f[_F_CENTER, j] = size + (1.0 + size) * expm1(d)
+    f[_F_LOG_BASE, j] = f[_F_LOG_BASE, j] + d
+
+
+@inlined
+def _yeojohnson_origin(f: FloatArray, j: int) -> _Origin:
+    """What the steps before have found."""
+    negative = _is_negative(f[F_REF, j], f[F_INTERCEPT, j])
+    m, other, m_inverse, other_inverse = f[_F_M, j], f[_F_OTHER, j], f[_F_M_INVERSE, j], f[_F_OTHER_INVERSE, j]
+    center, log_base, near, far = f[_F_CENTER, j], f[_F_LOG_BASE, j], f[_F_NEAR, j], f[_F_FAR, j]
+    zero = near * expm1(-m * log_base) * m_inverse
+    sound = _is_sound(m, 1.0 + f[_F_PRODUCT, j]) & (center >= 0.0) & (center < _LARGEST)
+    sound &= (near > SMALLEST_NORMAL) & (near < _SLOPE_MAX)
+    both = (abs(f[_F_SHIFT, j]) < _DEEP) & (abs(other) <= _LARGEST_EXPONENT)
+    both &= (far > SMALLEST_NORMAL) & (far < _SLOPE_MAX)
+    zero = -zero if negative else zero
+    return _Origin(negative, m, other, m_inverse, other_inverse, center, log_base, near, far, zero, sound, both)
+
+
+@inlined
+def _write_pair(k: int, near: float, far: float, negative: bool, c: FloatArray, j: int) -> None:
+    """The constants of the side of x0 and of the other."""
+    c[k, j], c[k + 1, j] = far if negative else near, near if negative else far
+
+
+@inlined
+def _write_interval(
+    nearest: float, end: float, beyond: float, negative: bool, sound: bool, c: FloatArray, j: int
+) -> None:
+    """From `beyond`, on the other side of 0, or if that is 0 from `nearest`, to `end`; mirrored if negative."""
+    start = beyond if beyond < 0.0 else nearest
+    _write_bounds(-end if negative else start, -start if negative else end, sound, c, j)
+
+
+@inlined
+def yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """For a Psi(x) + b, see `yeojohnson_standardized`."""
+    o = _yeojohnson_origin(f, j)
+    low, high = _log_bounds(o.m_inverse, _STEEP, _DEEP)
+    base = 1.0 + o.center
+    nearest = base * _exp_within(low) - 1.0
+    end = _smaller(base * _exp_within(high) - 1.0, _LARGEST)
+    beyond = _smaller(_exp_within(_log_bounds(o.other_inverse, _STEEP, _DEEP)[1]) - 1.0, _LARGEST)
+    beyond = -beyond if o.both & (nearest <= 0.0) else 0.0
+    _write_interval(_larger(nearest, _TINY if o.negative else 0.0), end, beyond, o.negative, o.sound, c, j)
+    _write_pair(_CENTERS, o.center, 0.0, o.negative, c, j)
+    _write_pair(_INVERSES, 1.0 / base, 1.0, o.negative, c, j)
+    _write_pair(_MS, o.m, o.other, o.negative, c, j)
+    near, far = o.near * o.m_inverse, -o.far * o.other_inverse
+    _write_pair(_SLOPES, -near if o.negative else near, -far if o.negative else far, o.negative, c, j)
+    _write_pair(_OFFSETS, 0.0, o.zero, o.negative, c, j)
+
+
+@inlined
+def inv_yeojohnson_constants(f: FloatArray, c: FloatArray, j: int) -> None:
+    """For its inverse. It is measured from x = 0, unless x0 is too far from it: then from x0, and 0 is not reached."""
+    o = _yeojohnson_origin(f, j)
+    shift = o.m * o.log_base
+    apart = (shift < -_NEAR_ORIGIN) | (shift > _FAR_ORIGIN) | (not o.both)
+    base = o.center if apart else 0.0
+    log_base = o.log_base if apart else 0.0
+    slope = o.near if apart else o.far
+    start = 0.0 if apart else o.zero
+    low, high = _log_bounds(o.m_inverse, _DEEP, _NEAR_END)
+    low = _larger(low, (_log_at_most(1.0 + base * 2.0**-10) if apart else 0.0) - log_base)
+    high = _smaller(high, _LOG_LARGEST - log_base)
+    # on the other side, start is rounded, and shows where 1 + m y is small
+    lost = abs(o.other) * expm1_short(_smaller(shift, _FAR_ORIGIN)) * o.m_inverse * 2.0**-22
+    lost = _larger(lost, 1e-300)
+    near_end = _smaller(_NEAR_END, -_log_at_most(lost))
+    far_high = _smaller(_log_bounds(o.other_inverse, _DEEP, near_end)[1], _LOG_LARGEST)
+    beyond = -o.far * expm1_short(o.other * far_high) * o.other_inverse
+    beyond = 0.0 if apart | ((o.other < 0.0) & (near_end < 0.1)) else beyond
+    slope *= o.m_inverse
+    first, last = slope * expm1_short(o.m * low), slope * expm1_short(o.m * high)
+    offset = -start if o.negative else start
+    bottom = offset + (beyond if beyond < 0.0 else first)
+    top = offset + last
+    _write_bounds(
+        -top if o.negative else bottom, -bottom if o.negative else top, o.sound & (low <= high) & (bottom <= top), c, j
+    )
+    scale, far_scale = 1.0 / slope, -o.other / o.far
+    _write_pair(_SCALES, -scale if o.negative else scale, -far_scale if o.negative else far_scale, o.negative, c, j)
+    _write_pair(_M_INVERSES, o.m_inverse, o.other_inverse, o.negative, c, j)
+    _write_pair(_STARTS, start, o.zero, o.negative, c, j)
+    _write_pair(_BASES, base, 0.0, o.negative, c, j)
+    # all values are on one side of 0 where that is not reached
+    far_away = math.inf if o.negative else -math.inf
+    c[_END, j] = far_away if apart else o.zero
+
+
+# --- rows of a matrix ---------------------------------------------------------------------------------
+
+
+@inlined
+def _of_side(c: FloatArray, k: int, j: int, negative: bool) -> float:
+    """One of a pair of constants; both are loaded, as a load that depends on a condition would not be vectorised."""
+    upper, lower = float(c[k, j]), float(c[k + 1, j])
+    return lower if negative else upper
+
+
+@inlined
+def boxcox_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Box-Cox of a block of float32, raw or standardised, as its constants say."""
+    widest_vectors()
+    t = spare[0]
+    for j in range(out.size):
+        v = float(x[j])
+        inverse = c[_REF_INVERSE, j]
+        t[j] = c[_M, j] * log_about_one(v * inverse, (v - c[_REF, j]) * inverse) + 0.0 * v  # NaN for NaN
+    for j in range(out.size):
+        out[j] = c[_SLOPE, j] * expm1_short(t[j])
+
+
+@inlined
+def inv_boxcox_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """The inverse of `boxcox_block`."""
+    widest_vectors()
+    d = spare[0]
+    for j in range(out.size):
+        v = float(z[j]) * c[_SCALE, j]
+        d[j] = log_about_one(1.0 + v, v) * c[_M_INVERSE, j] + 0.0 * v
+    for j in range(out.size):
+        out[j] = c[_CENTER, j] * exp_short(d[j])
+
+
+@inlined
+def yeojohnson_block(x: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """Yeo-Johnson of a block of float32, raw or standardised, as its constants say."""
+    widest_vectors()
+    t, kept = spare[0], spare[1]
+    for j in range(out.size):
+        v = float(x[j])
+        kept[j] = v
+        negative, size = v < 0.0, abs(v)
+        inverse = _of_side(c, _INVERSES, j, negative)
+        log_ratio = log_about_one((1.0 + size) * inverse, (size - _of_side(c, _CENTERS, j, negative)) * inverse)
+        t[j] = _of_side(c, _MS, j, negative) * log_ratio + 0.0 * v
+    for j in range(out.size):
+        negative = kept[j] < 0.0
+        out[j] = _of_side(c, _SLOPES, j, negative) * expm1_short(t[j]) + _of_side(c, _OFFSETS, j, negative)
+
+
+@inlined
+def inv_yeojohnson_block(z: FloatArray, c: FloatArray, out: FloatArray, spare: FloatArray) -> None:
+    """The inverse of `yeojohnson_block`."""
+    widest_vectors()
+    d, kept = spare[0], spare[1]
+    for j in range(out.size):
+        y = float(z[j])
+        negative = y < c[_END, j]
+        kept[j] = -1.0 if negative else 1.0
+        v = (y - _of_side(c, _STARTS, j, negative)) * _of_side(c, _SCALES, j, negative)
+        d[j] = log_about_one(1.0 + v, v) * _of_side(c, _M_INVERSES, j, negative) + 0.0 * v
+    for j in range(out.size):
+        base = _of_side(c, _BASES, j, kept[j] < 0.0)
+        out[j] = kept[j] * (base + (1.0 + base) * expm1_short(d[j]))
