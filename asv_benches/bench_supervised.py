@@ -39,11 +39,13 @@ def _tuned(search: str, estimator: Any, X: np.ndarray, y: np.ndarray) -> Supervi
     def fitted(**options: Any) -> SupervisedPowerTransformer:
         return SupervisedPowerTransformer(estimator, cv="train", **options).fit(X, y)
 
-    if search == "spherical":
-        return fitted(search=search)
+    if search == "spherical":  # one lambda for all columns, none of them left untransformed
+        history = fitted(search=search).history_
+        common = history.column == -1
+        return fitted(starts=[np.full(X.shape[1], history.lmbda[common][history.score[common].argmax()])], max_epochs=0)
     if search == "diagonal":
-        return fitted(starts=_diagonal_as_published(fitted(search=search).history_, X.shape[1]), n_epochs=0)
-    likely = fitted(starts="mle", n_epochs=0)
+        return fitted(starts=_diagonal_as_published(fitted(search=search).history_, X.shape[1]), max_epochs=0)
+    likely = fitted(starts="mle", max_epochs=0)
     if search == "mle":
         return likely
     # the start is not scored: the first column takes the best of the grid, be it worse than the start
@@ -114,14 +116,14 @@ class Fold(InTurns):
     """One training set of ten, iterative search by training accuracy."""
 
     params = (["naive Bayes"], [4])  # nearest neighbors take a hundred times as long: see CrossValidated
-    param_names = ("classifier", "n_epochs")
+    param_names = ("classifier", "max_epochs")
 
     def setup(self, classifier: str, n_epochs: int) -> None:
         X, y = _cancer()
         train, _ = next(RepeatedStratifiedKFold(n_splits=10, n_repeats=1, random_state=42).split(X, y))
         self.X, self.y = X[train], y[train]
         self.model = SupervisedPowerTransformer(
-            CLASSIFIERS[classifier], starts="mle", cv="train", n_epochs=n_epochs, n_threads=1
+            CLASSIFIERS[classifier], starts="mle", cv="train", max_epochs=n_epochs, n_threads=1
         )
         self.model.fit(self.X[:, :2], self.y)  # compiles
 
@@ -154,7 +156,7 @@ class CrossValidated:
 
     def setup(self, classifier: str) -> None:
         self.X, self.y = _cancer()
-        self.model = SupervisedPowerTransformer(CLASSIFIERS[classifier], n_epochs=1)
+        self.model = SupervisedPowerTransformer(CLASSIFIERS[classifier], max_epochs=1)
         self.model.fit(self.X[:, :2], self.y)  # compiles
 
     def time_fit(self, classifier: str) -> None:
@@ -212,7 +214,7 @@ class Halves:
 
     def _means(self, data: str, classifier: str, search: str, repeats: int) -> np.ndarray:
         X, y = {"wine": load_wine, "breast cancer": load_breast_cancer}[data](return_X_y=True)
-        options = {"n_epochs": 0} if search == "start" else {"search": search}
+        options = {"max_epochs": 0} if search == "start" else {"search": search}
         rows = []
         splits = StratifiedShuffleSplit(repeats, test_size=0.5, random_state=0).split(X, y)
         for repeat, (one, other) in enumerate(splits):

@@ -236,7 +236,7 @@ MOVED = {
     ),
     "scikit-learn": (
         "import sklearn.preprocessing, sklearn.utils._param_validation; del sklearn.utils._param_validation.StrOptions",
-        "powerkern.sklearn",
+        "powerkern.sklearn.private",
         "scikit-learn<",
     ),
 }
@@ -258,7 +258,7 @@ def test_what_a_release_moved_is_said(package):
 def test_private_modules_of_scikit_learn_are_imported_in_one_place():
     private = re.compile(r"from sklearn[\w.]*\._|import [^#\n]*\b_(?:fit_context|check_sample_weight)")
     for path in (ROOT / "powerkern").rglob("*.py"):
-        if path.name != "_sklearn_private.py":
+        if path.parts[-2:] != ("sklearn", "private.py"):
             assert not private.search(path.read_text(encoding="utf-8")), path
 
 

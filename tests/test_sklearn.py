@@ -181,9 +181,9 @@ def test_html_and_text():
 
 
 def test_without_scikit_learn_the_import_says_what_to_install():
-    code = "import sys; sys.modules['sklearn.base'] = None; import powerkern.sklearn"
+    code = "import sys; sys.modules['sklearn.base'] = None; from powerkern.sklearn import PowerTransformer"
     _, complaint = processes.start(code).communicate()
-    assert "powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'" in complaint
+    assert "PowerTransformer needs scikit-learn: pip install 'powerkern[sklearn]'" in complaint
 
 
 # --- what is asked of the data ------------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from typing import NamedTuple
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 
 class _Kind(NamedTuple):
@@ -107,3 +109,19 @@ def refuse_foreign(X: object, what: str = "X") -> None:
     if hasattr(X, "toarray") or (own == "sparse" and hasattr(X, "todense")):
         method = "toarray" if hasattr(X, "toarray") else "todense"
         raise TypeError(f"{what} is sparse, and its transform would be dense; pass {what}.{method}()")
+
+
+def imported_when_used(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module whose estimators (name -> the module that defines it) need scikit-learn."""
+
+    def __getattr__(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        try:
+            return getattr(importlib.import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "sklearn":
+                raise
+            raise ImportError(f"{name} needs scikit-learn: pip install 'powerkern[sklearn]'") from None
+
+    return __getattr__

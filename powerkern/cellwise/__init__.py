@@ -5,8 +5,9 @@ Only the estimators `DDC` and `Wrapper` need scikit-learn, which is imported whe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from powerkern._input.foreign import imported_when_used
 from powerkern.cellwise.cells import Cells, DDCFit, Neighbors, ddc
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.components import WrappedPCA, wrapped_pca
@@ -20,8 +21,8 @@ from powerkern.cellwise.wrapping import (
 )
 
 if TYPE_CHECKING:
-    from powerkern.cellwise.estimators import DDC as DDC
-    from powerkern.cellwise.estimators import Wrapper as Wrapper
+    from powerkern.sklearn.cellwise import DDC as DDC
+    from powerkern.sklearn.cellwise import Wrapper as Wrapper
 
 __all__ = [
     "DDC",
@@ -42,15 +43,6 @@ __all__ = [
     "wrapped_pca",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """The estimators, imported when asked for."""
-    if name not in ("DDC", "Wrapper"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from powerkern.cellwise import estimators
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sklearn":
-            raise
-        raise ImportError(f"{name} needs scikit-learn: pip install 'powerkern[sklearn]'") from None
-    return getattr(estimators, name)
+__getattr__ = imported_when_used(
+    __name__, {"DDC": "powerkern.sklearn.cellwise", "Wrapper": "powerkern.sklearn.cellwise"}
+)

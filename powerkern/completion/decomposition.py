@@ -72,7 +72,7 @@ class UVDecomposition:
     @property
     def row_offset(self) -> FloatArray:
         """Offsets of rows that `normalize` subtracted, (m,)."""
-        return self._row_offset * self._normalization.unit[0]
+        return np.asarray(self._row_offset * self._normalization.unit[0])
 
     @property
     def column_offset(self) -> FloatArray:

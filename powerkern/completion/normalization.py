@@ -82,10 +82,12 @@ def limits(values: FloatArray, reach: float | None) -> FloatArray:
     """Smallest and largest value of each column that is believed, (2, p).
 
     They lie `reach` scales from the median: 1.4826 times the median deviation of the values on that side or, where that
-    is 0, of all values that differ from the median. None: there are no limits.
+    is 0, of all values that differ from the median; None: there are no limits.
     """
     ends = np.full((2, values.shape[1]), [[-math.inf], [math.inf]])
-    for j, column in enumerate(values.T if reach is not None else ()):
+    if reach is None:
+        return ends
+    for j, column in enumerate(values.T):
         unit = unit_of(column)
         seen = column[~np.isnan(column)] / unit
         center = _median(seen)

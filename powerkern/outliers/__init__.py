@@ -5,8 +5,9 @@ Only `OutlierProbability` and `robust_covariance` need scikit-learn, which is im
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from powerkern._input.foreign import imported_when_used
 from powerkern.outliers.chunks import scaling_chunks, scaling_with
 from powerkern.outliers.combining import combine_probabilities
 from powerkern.outliers.comparing import RankComparison, compare_ranks
@@ -25,7 +26,7 @@ from powerkern.outliers.measures import (
 from powerkern.outliers.scaling import ScoreScaling, fit_scaling, outlier_probability
 
 if TYPE_CHECKING:
-    from powerkern.outliers.estimator import OutlierProbability as OutlierProbability
+    from powerkern.sklearn.outliers import OutlierProbability as OutlierProbability
 
 __all__ = [
     "OutlierProbability",
@@ -54,15 +55,4 @@ __all__ = [
     "zscore_labels",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """`OutlierProbability`, imported when asked for."""
-    if name != "OutlierProbability":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from powerkern.outliers.estimator import OutlierProbability
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sklearn":
-            raise
-        raise ImportError("OutlierProbability needs scikit-learn: pip install 'powerkern[sklearn]'") from None
-    return OutlierProbability
+__getattr__ = imported_when_used(__name__, {"OutlierProbability": "powerkern.sklearn.outliers"})

@@ -1,7 +1,4 @@
-"""Power transforms tuned for a classifier or regressor, as scikit-learn estimators.
-
-Each column is scaled, transformed with its own lambda and standardised; the lambdas are those with which an estimator
-scores best, found by a search [1]_.
+"""Power transforms whose lambdas are tuned by the score of a classifier or regressor [1]_.
 
 References
 ----------

@@ -34,12 +34,13 @@ class Cache:
     ) -> FloatArray:
         """One array for each pair of a column and a lambda; one call of `compute` makes all that are not kept."""
         keys = [(kind, j, lmbda) for j, lmbda in zip(which.tolist(), lmbdas.tolist(), strict=True)]
-        missing = [k for k, key in enumerate(keys) if key not in self._kept]
-        fresh = dict(zip(missing, compute(which[missing], lmbdas[missing]), strict=True)) if missing else {}
-        found = np.array([fresh[k] if k in fresh else self._kept[key] for k, key in enumerate(keys)])
-        for k, array in fresh.items():
+        missing = {key: k for k, key in enumerate(keys) if key not in self._kept}
+        at = list(missing.values())
+        fresh = dict(zip(missing, compute(which[at], lmbdas[at]), strict=True)) if at else {}
+        found = np.array([fresh[key] if key in fresh else self._kept[key] for key in keys])
+        for key, array in fresh.items():
             if array.nbytes <= self._free:
-                self._kept[keys[k]] = array.copy()  # a view would keep all that was computed with it
+                self._kept[key] = array.copy()  # a view would keep all that was computed with it
                 self._free -= array.nbytes
         return found
 

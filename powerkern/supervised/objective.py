@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from powerkern._sklearn_private import check_method_params
 from powerkern._typing import FloatArray
+from powerkern.sklearn.private import check_method_params
 from powerkern.supervised.columns import Columns
 from powerkern.supervised.tables import Table
 

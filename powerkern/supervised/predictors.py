@@ -1,4 +1,4 @@
-"""The search and the estimator that it is for, as one: Algorithms 2 to 4 of Blum, Elgendi and Menon (2022)."""
+"""The search and its classifier as one estimator."""
 
 from __future__ import annotations
 
@@ -9,32 +9,28 @@ from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._sklearn_private import check_method_params, fit_context
+from powerkern.sklearn.private import check_method_params, fit_context
 from powerkern.supervised.estimator import SupervisedPowerTransformer
 from powerkern.supervised.tables import Table
 
 
 def _has(method: str) -> Any:
-    """There where the estimator has it."""
+    """Available if the estimator has the method."""
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
 class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[misc]
-    """A classifier on power-transformed columns, whose lambdas are those with which it scores best.
+    """A classifier on power-transformed columns, with the lambdas with which it scores best.
 
-    Algorithms 2 to 4 of [1]_ in one estimator: `fit` searches the lambdas as `SupervisedPowerTransformer` does and fits
-    the classifier to the transformed training data, `predict` transforms new data and classifies them. The same as a
-    pipeline of a `SupervisedPowerTransformer` and its classifier, with one set of parameters, and data frames handed on
-    as frames.
+    The same as a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), with one
+    set of parameters, and with data frames passed on as frames.
 
     Parameters
     ----------
     estimator : classifier
         Cloned, and fitted as `estimator_`.
-    family, search, scoring, cv, grid, bounds, variables, n_trials, n_epochs, starts, shift, shuffle, refine
-        As of `SupervisedPowerTransformer`.
-    shift_draws, patience, tol, max_time, progress, n_jobs, random_state, n_threads
-        As of `SupervisedPowerTransformer`.
+    **params
+        Those of `SupervisedPowerTransformer`.
 
     Attributes
     ----------
@@ -43,8 +39,8 @@ class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[m
     classes_ : ndarray
         The classes.
     lambdas_, best_score_, history_, power_fit_, ...
-        As of `SupervisedPowerTransformer`. ``best_score_`` is the best of many and flatters; cross-validate the
-        classifier to know how good it is.
+        Those of `SupervisedPowerTransformer`. ``best_score_`` is the best of many scores and therefore too good:
+        cross-validate the classifier.
 
     References
     ----------
@@ -57,7 +53,7 @@ class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[m
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from powerkern.supervised import Classifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> classifier = Classifier(GaussianNB(), n_epochs=1).fit(X[::2], y[::2])
+    >>> classifier = Classifier(GaussianNB(), max_epochs=1).fit(X[::2], y[::2])
     >>> round(classifier.score(X[1::2], y[1::2]), 2)
     0.94
     """
@@ -74,7 +70,7 @@ class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[m
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the estimator predicts for the transformed rows of `X`."""
+        """Predictions of the classifier for the transformed rows of `X`."""
         check_is_fitted(self)
         return self.estimator_.predict(self._carried(X))
 
@@ -96,12 +92,12 @@ class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[m
 
     @_has("predict_log_proba")  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities of the classes."""
+        """Log-probabilities of the classes."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(self._carried(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """What the estimator decides by."""
+        """Decision function of the classifier."""
         check_is_fitted(self)
         return self.estimator_.decision_function(self._carried(X))

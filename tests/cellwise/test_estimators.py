@@ -70,8 +70,7 @@ def test_without_scikit_learn(monkeypatch):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         return real(name, *args, **kwargs)
 
-    monkeypatch.delitem(__import__("sys").modules, "powerkern.cellwise.estimators")
-    monkeypatch.delattr(powerkern.cellwise, "estimators")
+    monkeypatch.delitem(__import__("sys").modules, "powerkern.sklearn.cellwise")
     monkeypatch.setattr(builtins, "__import__", refuse)
     with pytest.raises(ImportError, match=r"DDC needs scikit-learn: pip install"):
         powerkern.cellwise.DDC  # noqa: B018

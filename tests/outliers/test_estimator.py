@@ -462,7 +462,7 @@ def test_conventions_of_scikit_learn(model):
 
 
 def test_without_scikit_learn(monkeypatch):
-    monkeypatch.delitem(sys.modules, "powerkern.outliers.estimator", raising=False)
+    monkeypatch.delitem(sys.modules, "powerkern.sklearn.outliers", raising=False)
     original = builtins.__import__
 
     def importer(name, *args, **kwargs):

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, OutlierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from powerkern._sklearn_input import read, refuse_values
-from powerkern._sklearn_private import Interval, StrOptions, fit_context
 from powerkern.cellwise.cells import Cells, ddc
 from powerkern.cellwise.wrapping import wrap
 from powerkern.location import METHODS
+from powerkern.sklearn.private import Interval, StrOptions, fit_context
+from powerkern.sklearn.reading import read, refuse_values
 
 _THREADS: list[Any] = [None, Interval(Integral, 1, None, closed="left")]
 

@@ -14,12 +14,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._engine.threads import thread_count
-from powerkern._sklearn_input import read, refuse_nan, refuse_values
-from powerkern._sklearn_private import Interval, MissingValues, StrOptions, fit_context
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
 from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
 from powerkern.completion.selection import choose
+from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
+from powerkern.sklearn.reading import read, refuse_nan, refuse_values
 
 #: What `UVImputer.score` takes away.
 _HIDDEN = 0.2

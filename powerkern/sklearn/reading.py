@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,21 @@ from sklearn.utils.validation import validate_data
 
 from powerkern._input.arrays import as_matrix, column_label, domain_error, filled
 from powerkern._input.foreign import frame_library, refuse_foreign
+from powerkern.sklearn.private import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
 FLOATS = (np.float64, np.float32)
+
+#: The constraint on the parameter `n_threads`.
+N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
+
+
+def own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
+    """Further options of a function, checked to be none that the estimator passes itself."""
+    for name in given or {}:
+        if name in taken:
+            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes itself")
+    return given or {}
 
 
 def read(estimator: Any, X: Any, **options: Any) -> Any:

@@ -23,7 +23,9 @@ from sklearn.utils.validation import (
 from powerkern._engine.threads import thread_count
 from powerkern._input.messages import warn
 from powerkern._results.back import back_transformed
-from powerkern._sklearn_private import (
+from powerkern._typing import FloatArray
+from powerkern.regression import fit_regression
+from powerkern.sklearn.private import (
     BaseSearchCV,
     HasMethods,
     Interval,
@@ -31,8 +33,6 @@ from powerkern._sklearn_private import (
     check_sample_weight,
     fit_context,
 )
-from powerkern._typing import FloatArray
-from powerkern.regression import fit_regression
 
 
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]

@@ -1,49 +1,28 @@
-"""scikit-learn estimators: a drop-in for its PowerTransformer, a regressor of transformed responses, a scaler."""
+"""`PowerTransformer`: a drop-in for that of scikit-learn."""
 
 from __future__ import annotations
 
 import copy
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from powerkern import sketch
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fitting
 from powerkern._status import Status
 from powerkern._typing import Bounds
-from powerkern.location import location_scale
+from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
+from powerkern.sklearn.private import StrOptions, fit_context
+from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, own_options, read
 
-try:
-    from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-    from sklearn.utils.metaestimators import available_if
-    from sklearn.utils.validation import check_array, check_is_fitted
-
-    from powerkern._sklearn_exchange import arguments_of, as_sklearn, fit_of
-    from powerkern._sklearn_input import FLOATS, feature_names, read, refuse_values
-    from powerkern._sklearn_private import Interval, StrOptions, fit_context
-    from powerkern._transformed_regressor import PowerTransformedRegressor
-except ModuleNotFoundError as error:
-    raise ImportError("powerkern.sklearn needs scikit-learn: pip install 'powerkern[sklearn]'") from error
-
-__all__ = ["LocationScaler", "PowerTransformedRegressor", "PowerTransformer"]
-
-_N_THREADS = [Interval(Integral, 1, None, closed="left"), None]
-
-
-#: Arguments that the estimators pass to their functions themselves.
+#: Arguments that the estimator passes to `powerkern.fit` itself.
 _OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "shift", "bounds", "column_names", "n_threads")
-_OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
-
-
-def _own_options(parameter: str, given: dict[str, Any] | None, taken: tuple[str, ...]) -> dict[str, Any]:
-    """Further options of a function, checked to be none that the estimator passes itself."""
-    for name in given or {}:
-        if name in taken:
-            raise ValueError(f"{parameter} must not have {name!r}, which the estimator passes itself")
-    return given or {}
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -122,7 +101,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         "estimator": [str],  # `powerkern.fit` knows them
         "estimator_options": [dict, None],
         "out_of_range": [StrOptions({"nan", "raise", "clip"})],
-        "n_threads": _N_THREADS,
+        "n_threads": N_THREADS,
     }
 
     def __init__(
@@ -166,7 +145,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         PowerTransformer
             Itself.
         """
-        options = _own_options("estimator_options", self.estimator_options, _OF_FIT)
+        options = own_options("estimator_options", self.estimator_options, _OF_FIT)
         matrix = read(self, X)
         fit = fitting.fit(
             matrix,
@@ -388,141 +367,5 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.positive_only = self.method == "box-cox" and not np.any(self.shift)
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-
-class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.
-
-    Like `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", with a choice of M-estimators.
-
-    Parameters
-    ----------
-    method : str, default "median-mad"
-        A method of `powerkern.location.location_scale`: "mean-sd", "huber", "huber-proposal2", "bisquare", ...
-    constants : dict, optional
-        Tuning constants of the method, such as ``{"k": 1.345}``.
-    copy : bool, default True
-        False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
-    n_threads : int, optional
-        Threads for `fit`; as for `PowerTransformer`.
-
-    Attributes
-    ----------
-    center_, scale_ : ndarray, shape (n_features,)
-        What is subtracted and divided by. A scale of 0 (more than half of the values equal, say) is replaced by 1.
-    status_ : ndarray of int, shape (n_features,)
-        A `powerkern.location.LocationStatus` each.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str, shape (n_features,)
-        Names of the features, where X is a data frame with names.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.sklearn import LocationScaler
-    >>> X = np.array([[1.0], [2.0], [3.0], [4.0], [500.0]])
-    >>> LocationScaler("median-niqr").fit_transform(X).ravel().round(2)
-    array([ -1.35,  -0.67,   0.  ,   0.67, 335.22])
-    """
-
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "method": [str],
-        "constants": [dict, None],
-        "copy": ["boolean"],
-        "n_threads": _N_THREADS,
-    }
-
-    def __init__(
-        self,
-        method: str = "median-mad",
-        *,
-        constants: dict[str, Any] | None = None,
-        copy: bool = True,
-        n_threads: int | None = None,
-    ) -> None:
-        self.method = method
-        self.constants = constants
-        self.copy = copy
-        self.n_threads = n_threads
-
-    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
-        """Estimate location and scale of every feature.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Training data; NaN is missing.
-        y : None
-            Ignored.
-        sample_weight : (n_samples,) array-like, optional
-            Non-negative weights; integer weights act as if rows were repeated.
-
-        Returns
-        -------
-        LocationScaler
-            Itself.
-        """
-        constants = _own_options("constants", self.constants, _OF_LOCATION)
-        matrix = read(self, X)
-        refuse_values(self, matrix)
-        estimate = location_scale(
-            matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
-        )
-        self.center_ = estimate.loc
-        self.scale_ = np.where(estimate.scale == 0.0, 1.0, estimate.scale)
-        self.status_ = estimate.status
-        return self
-
-    def transform(self, X: object) -> NDArray[np.floating]:
-        """Subtract the locations and divide by the scales.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Data; NaN stays NaN.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray, or what `set_output` asks for
-            float32 for float32 input, else float64.
-        """
-        check_is_fitted(self)
-        values = self._values(X)
-        values -= self.center_
-        values /= self.scale_
-        return values
-
-    def inverse_transform(self, X: object) -> NDArray[np.floating]:
-        """Undo `transform`.
-
-        Parameters
-        ----------
-        X : (n_samples, n_features) array-like
-            Transformed data; NaN stays NaN.
-
-        Returns
-        -------
-        (n_samples, n_features) ndarray
-            float32 for float32 input, else float64.
-        """
-        check_is_fitted(self)
-        values = self._values(X)
-        values *= self.scale_
-        values += self.center_
-        return values
-
-    def _values(self, X: object) -> NDArray[np.floating]:
-        """The array to work in."""
-        values: NDArray[np.floating] = read(self, X, copy=self.copy, force_writeable=True, reset=False)
-        refuse_values(self, values)
-        return values
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

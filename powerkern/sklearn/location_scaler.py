@@ -1,0 +1,153 @@
+"""`LocationScaler`: subtracts a location and divides by a scale, by any method of `powerkern.location`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from powerkern.location import location_scale
+from powerkern.sklearn.private import fit_context
+from powerkern.sklearn.reading import N_THREADS, own_options, read, refuse_values
+
+#: Arguments that the estimator passes to `location_scale` itself.
+_OF_LOCATION = ("X", "method", "sample_weight", "n_threads")
+
+
+class LocationScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Subtract a location from every feature and divide by a scale, by any method of `powerkern.location`.
+
+    Like `sklearn.preprocessing.RobustScaler`, whose method is about "median-niqr", with a choice of M-estimators.
+
+    Parameters
+    ----------
+    method : str, default "median-mad"
+        A method of `powerkern.location.location_scale`: "mean-sd", "huber", "huber-proposal2", "bisquare", ...
+    constants : dict, optional
+        Tuning constants of the method, such as ``{"k": 1.345}``.
+    copy : bool, default True
+        False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
+    n_threads : int, optional
+        Threads for `fit`; as for `PowerTransformer`.
+
+    Attributes
+    ----------
+    center_, scale_ : ndarray, shape (n_features,)
+        What is subtracted and divided by. A scale of 0 (more than half of the values equal, say) is replaced by 1.
+    status_ : ndarray of int, shape (n_features,)
+        A `powerkern.location.LocationStatus` each.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features,)
+        Names of the features, where X is a data frame with names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.sklearn import LocationScaler
+    >>> X = np.array([[1.0], [2.0], [3.0], [4.0], [500.0]])
+    >>> LocationScaler("median-niqr").fit_transform(X).ravel().round(2)
+    array([ -1.35,  -0.67,   0.  ,   0.67, 335.22])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "method": [str],
+        "constants": [dict, None],
+        "copy": ["boolean"],
+        "n_threads": N_THREADS,
+    }
+
+    def __init__(
+        self,
+        method: str = "median-mad",
+        *,
+        constants: dict[str, Any] | None = None,
+        copy: bool = True,
+        n_threads: int | None = None,
+    ) -> None:
+        self.method = method
+        self.constants = constants
+        self.copy = copy
+        self.n_threads = n_threads
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: object, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Estimate location and scale of every feature.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Training data; NaN is missing.
+        y : None
+            Ignored.
+        sample_weight : (n_samples,) array-like, optional
+            Non-negative weights; integer weights act as if rows were repeated.
+
+        Returns
+        -------
+        LocationScaler
+            Itself.
+        """
+        constants = own_options("constants", self.constants, _OF_LOCATION)
+        matrix = read(self, X)
+        refuse_values(self, matrix)
+        estimate = location_scale(
+            matrix, self.method, sample_weight=sample_weight, n_threads=self.n_threads, **constants
+        )
+        self.center_ = estimate.loc
+        self.scale_ = np.where(estimate.scale == 0.0, 1.0, estimate.scale)
+        self.status_ = estimate.status
+        return self
+
+    def transform(self, X: object) -> NDArray[np.floating]:
+        """Subtract the locations and divide by the scales.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Data; NaN stays NaN.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray, or what `set_output` asks for
+            float32 for float32 input, else float64.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        values -= self.center_
+        values /= self.scale_
+        return values
+
+    def inverse_transform(self, X: object) -> NDArray[np.floating]:
+        """Undo `transform`.
+
+        Parameters
+        ----------
+        X : (n_samples, n_features) array-like
+            Transformed data; NaN stays NaN.
+
+        Returns
+        -------
+        (n_samples, n_features) ndarray
+            float32 for float32 input, else float64.
+        """
+        check_is_fitted(self)
+        values = self._values(X)
+        values *= self.scale_
+        values += self.center_
+        return values
+
+    def _values(self, X: object) -> NDArray[np.floating]:
+        """The array to work in."""
+        values: NDArray[np.floating] = read(self, X, copy=self.copy, force_writeable=True, reset=False)
+        refuse_values(self, values)
+        return values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
