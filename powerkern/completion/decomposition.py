@@ -77,13 +77,13 @@ class UVDecomposition:
     @property
     def column_offset(self) -> FloatArray:
         """Offsets of columns that `normalize` subtracted, (n,)."""
-        return self._normalization.offset * self._normalization.unit
+        return np.asarray(self._normalization.offset * self._normalization.unit)
 
     @property
     def column_scale(self) -> FloatArray:
         """Scales that it divided columns by, (n,); ones unless it is "zscores"."""
-        normalization = self._normalization
-        return normalization.scale * (normalization.unit if normalization.kind == "zscores" else 1.0)
+        unit = self._normalization.unit if self.normalize == "zscores" else 1.0
+        return np.asarray(self._normalization.scale * unit)
 
     @property
     def rank(self) -> int:
