@@ -230,8 +230,10 @@ def fit_ratings(
     >>> model.rank, round(model.validation_rmse, 1)
     (2, 0.3)
     >>> model.predict(7, [3, 14, 15]).round(1)
+    array([2.3, 3.4, 3.4])
     >>> newcomer = model.fold_in([3, 14, 15], [5.0, 1.0, 2.0])
     >>> newcomer.predict([9, 26]).round(1)
+    array([7. , 4.3])
     """
     given = read(ratings, weight)
     _check_options(rank, shrinkage, given)
