@@ -34,7 +34,7 @@ PUBLIC = {
         "inv_yeojohnson",
     ],
     "powerkern.sklearn": ["LocationScaler", "PowerTransformer"],
-    "powerkern.supervised": ["SupervisedPowerTransformer", "Classifier", "Regressor", "SearchHistory"],
+    "powerkern.supervised": ["SupervisedPowerTransformer", "Classifier", "SearchHistory"],
     "powerkern.plot": ["qq_plot", "before_after_plot", "forest_plot", "profile_plot", "cell_map"],
     "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
     "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],
