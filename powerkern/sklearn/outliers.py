@@ -19,8 +19,6 @@ from powerkern.outliers.scaling import fit_scaling
 
 #: Probability above which rows are outliers where nothing says how many there are: some three standard deviations.
 _CAUTIOUS = 0.997
-#: Confidence beyond which a label does not change with the training data, for all practical purposes: 1 - exp(-32).
-_STABLE = 1.0 - np.exp(-32.0)
 #: Scores beyond this are as good as infinite; differences do not overflow.
 _HUGE = np.finfo(np.float64).max / 2.0
 
@@ -190,92 +188,28 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """``score_samples(X) - offset_``: negative for outliers."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any, return_confidence: bool = False) -> NDArray[np.int64] | tuple[Any, ...]:
+    def predict(self, X: Any) -> NDArray[np.int64]:
         """-1 for outliers, 1 for inliers, as `contamination` or `threshold` says.
 
         Parameters
         ----------
         X : (n, n_features) array-like
             Data.
-        return_confidence : bool, default False
-            Whether to return `predict_confidence` too.
 
         Returns
         -------
-        (n,) ndarray, or two of them
+        (n,) ndarray
 
         Raises
         ------
         ValueError
             A row has no score.
         """
-        score = self._outlyingness(self._scores(X))
-        labels = self._labels(score)
-        return (labels, self._confidence(score, labels)) if return_confidence else labels
+        return self._labels(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and judge the training data by the scores of `probability_`; ValueError for a row without a score."""
         return self._labels(self.fit(X, y)._training)
-
-    def predict_confidence(self, X: Any) -> FloatArray:
-        """How sure each label of `predict` is: the probability that another sample of training data would give it.
-
-        With n training rows, of which m have a score of at most s and k are called outliers, a row with the score s
-        would be an outlier with probability ``P(Bin(n, (1 + m)/(2 + n)) > n - k)`` [1]_.
-
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Data.
-
-        Returns
-        -------
-        (n,) ndarray
-            Between 0 and 1; near 1/2 at the limit between outliers and inliers.
-
-        Raises
-        ------
-        ValueError
-            A row has no score.
-
-        References
-        ----------
-        .. [1] L. Perini, V. Vercruyssen, J. Davis, "Quantifying the confidence of anomaly detectors in their
-           example-wise predictions", ECML PKDD 2020, equation 4.
-        """
-        score = self._outlyingness(self._scores(X))
-        return self._confidence(score, self._labels(score))
-
-    def predict_with_rejection(self, X: Any, confidence: float | None = None) -> NDArray[np.int64]:
-        """As `predict`, but 0, undecided, for rows whose label is not sure.
-
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Data.
-        confidence : float, optional
-            Rows are decided where `predict_confidence` is above this, from 1/2 to below 1. By default ``1 - exp(-32)``,
-            beyond which a label is stable for certain [1]_, as in PyOD.
-
-        Returns
-        -------
-        (n,) ndarray
-            -1, 0 or 1; PyOD has 1, -2 and 0.
-
-        Raises
-        ------
-        ValueError
-            A row has no score, or a confidence out of range.
-
-        References
-        ----------
-        .. [1] L. Perini, J. Davis, "Unsupervised anomaly detection with rejection", NeurIPS 2023.
-        """
-        limit = _STABLE if confidence is None else confidence
-        if not is_real(limit) or not 0.5 <= limit < 1.0:
-            raise ValueError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
-        labels, sure = self.predict(X, return_confidence=True)
-        return np.where(sure > limit, labels, 0)
 
     # --- decisions --------------------------------------------------------------------------------------------
 
@@ -344,18 +278,6 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 " first, or use predict_proba, which gives NaN"
             )
         return np.where(score > -self.offset_, -1, 1)
-
-    def _confidence(self, score: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
-        from scipy.special import betainc  # costs a third of the time to import powerkern
-
-        known = np.sort(self._training[~np.isnan(self._training)])
-        n = known.size
-        k = int(n * self.contamination_ + 1e-9)  # rounding aside
-        p = (1.0 + np.searchsorted(known, score, side="right")) / (2.0 + n)
-        if k == 0:
-            return np.where(labels < 0, 0.0, 1.0)
-        sure: FloatArray = np.where(labels < 0, betainc(n - k + 1.0, k, p), betainc(k, n - k + 1.0, 1.0 - p))
-        return sure
 
     # --- scores: here, the higher the more outlying ------------------------------------------------------------
 

@@ -6,7 +6,6 @@ import builtins
 import math
 import pickle
 import sys
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -317,56 +316,6 @@ def test_infinite_scores_are_certain_outliers():
         assert (model.fit_predict(X)[190:] == -1).all()
         assert model.predict(NEW).tolist() == [1, -1]
         assert np.isfinite(model.scaling_.mu).all()
-
-
-# --- confidence and rejection --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("contamination", [0.03, 0.1, 0.25])
-def test_confidence_and_rejection_of_pyod(contamination):
-    models = pytest.importorskip("pyod.models.knn", reason="PyOD is not installed")
-    detector = models.KNN(contamination=contamination)
-    model = OutlierProbability(detector).fit(X)
-    points = np.random.default_rng(1).normal(size=(300, 2)) * 3.0
-    own = model.detector_
-    assert model.predict_confidence(points) == pytest.approx(own.predict_confidence(points), rel=1e-9, abs=1e-12)
-    labels, confidence = model.predict(points, return_confidence=True)
-    assert np.array_equal(labels, model.predict(points))
-    assert np.array_equal(confidence, model.predict_confidence(points))
-    for level, T in ((None, 32), (1.0 - math.exp(-5.0), 5)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PyOD's, of a cost that is not asked for
-            expected = own.predict_with_rejection(points, T=T)
-        found = model.predict_with_rejection(points, level)
-        assert np.array_equal(found == 0, expected == -2)
-        assert np.array_equal(found == -1, expected == 1)
-
-
-def test_confidence_is_that_of_other_samples():
-    """The share of fresh samples of training data that give the same label, by simulation."""
-    draws = np.random.default_rng(8)
-    sample = draws.normal(size=(400, 1))
-    model = OutlierProbability(PyODLike(), contamination=0.1).fit(sample)
-    points = np.array([[0.5], [1.5], [1.65], [1.8], [3.0]])
-    again = [
-        OutlierProbability(PyODLike(), contamination=0.1).fit(draws.choice(sample, 400)).predict(points)
-        for _ in range(200)
-    ]
-    same = np.mean(np.array(again) == model.predict(points), axis=0)
-    assert model.predict_confidence(points) == pytest.approx(same, abs=0.2)
-
-
-def test_without_outliers_inliers_are_sure():
-    model = OutlierProbability(PyODLike(), threshold=1.0).fit(CLEAN)
-    assert model.contamination_ == 0.0
-    assert (model.predict_confidence(CLEAN) == 1.0).all()
-
-
-@pytest.mark.parametrize("confidence", [0.4, 1.0, math.nan, "high"])
-def test_rejection_needs_a_confidence(confidence):
-    model = OutlierProbability(PyODLike()).fit(CLEAN)
-    with pytest.raises(ValueError, match="confidence must be at least"):
-        model.predict_with_rejection(CLEAN, confidence)
 
 
 # --- several detectors ---------------------------------------------------------------------------------

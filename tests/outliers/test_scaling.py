@@ -13,7 +13,7 @@ import pytest
 from scipy import special, stats
 
 import powerkern as pk
-from powerkern.outliers import fit_scaling, ks_distance, outlier_probability, zscore, zscore_labels
+from powerkern.outliers import fit_scaling, ks_distance, outlier_probability, zscore
 
 RULES = {
     "linear": {"method": "linear"},
@@ -445,6 +445,13 @@ def test_zscores_of_one_value():
     assert zscore([1.0, 3.0]) == pytest.approx([-math.sqrt(0.5), math.sqrt(0.5)])
 
 
+@pytest.mark.parametrize("function", [zscore, outlier_probability])
+def test_an_index_gives_an_array(function):
+    found = function(pd.Index(SCORES[:, 0]))
+    assert type(found) is np.ndarray
+    assert np.array_equal(found, function(SCORES[:, 0]))
+
+
 def test_zscores_without_scale():
     with pytest.warns(UserWarning, match="column 1: the scale is 0"):
         found = zscore(np.column_stack([SCORES[:, 0], np.ones(300)]))
@@ -455,38 +462,6 @@ def test_zscores_without_scale():
 def test_zscores_refuse_infinite_values():
     with pytest.raises(ValueError, match="row 1: the value is inf"):
         zscore([1.0, math.inf])
-
-
-@pytest.mark.parametrize("method", ["mean-sd", "median-mad"])
-def test_labels_count_the_cutoffs(method):
-    size = abs(zscore(SCORES, method))
-    expected = sum((size > cutoff).astype(int) for cutoff in (2.5, 3.0, 3.5))
-    assert set(expected.ravel()) == {0, 1, 2, 3}
-    assert np.array_equal(zscore_labels(SCORES, method=method), expected)
-    assert np.array_equal(zscore_labels(SCORES, [3.5, 2.5, 3.0], method), expected)
-    assert np.array_equal(zscore_labels(SCORES[:, 0], 2.5, method), size[:, 0] > 2.5)
-
-
-def test_labels_of_frames_and_missing_values():
-    frame = pd.DataFrame(SCORES[:, :2], columns=["a", "b"], index=np.arange(300) + 7)
-    frame.iloc[3, 1] = math.nan
-    labels = zscore_labels(frame)
-    assert labels.index.equals(frame.index)
-    assert labels["a"].to_list() == zscore_labels(SCORES[:, 0]).tolist()
-    assert labels.iloc[3, 1] == 0
-    with pytest.warns(UserWarning, match="scale is 0"):
-        assert zscore_labels([1.0, 1.0, 1.0]).tolist() == [0, 0, 0]
-
-
-def test_a_score_at_the_cutoff_is_not_beyond():
-    size = abs(zscore(SCORES))
-    assert np.array_equal(zscore_labels(SCORES, size[0, 0]), size > size[0, 0])
-
-
-@pytest.mark.parametrize("cutoffs", [[], 0.0, [1.0, -2.0], math.nan])
-def test_cutoffs_are_positive(cutoffs):
-    with pytest.raises(ValueError, match="cutoffs must be positive"):
-        zscore_labels(SCORES, cutoffs)
 
 
 def test_a_range_that_overflows_is_refused():
