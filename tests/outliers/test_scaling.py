@@ -10,10 +10,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 import powerkern as pk
-from powerkern.outliers import fit_scaling, ks_distance, outlier_probability, zscore
+from powerkern.outliers import brier_score, fit_scaling, ks_distance, outlier_probability, zscore
 
 RULES = {
     "linear": {"method": "linear"},
@@ -450,6 +450,65 @@ def test_an_index_gives_an_array(function):
     found = function(pd.Index(SCORES[:, 0]))
     assert type(found) is np.ndarray
     assert np.array_equal(found, function(SCORES[:, 0]))
+
+
+# --- a known share of outliers -------------------------------------------------------------------------
+
+METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+def test_mean_probabilities_are_the_contamination(method, share):
+    found = outlier_probability(SCORES, method=method, contamination=share)
+    assert found.mean(axis=0) == pytest.approx(np.full(5, share), rel=1e-7)
+    plain = fit_scaling(SCORES, method=method)
+    scaling = fit_scaling(SCORES, method=method, contamination=share)
+    values = SCORES if plain.power is None else plain.power.transform(SCORES)
+    assert np.array_equal(scaling.mu, np.minimum(plain.mu, np.quantile(values, max(1.0 - 3.0 * share, 0.0), axis=0)))
+    assert np.array_equal(scaling.probability(SCORES), found)
+    assert f"contamination={share}" in repr(scaling)
+
+
+def test_contamination_sets_sigma_of_the_gaussian_rule():
+    x = SCORES[:, 0]
+    scaling = fit_scaling(x, contamination=0.05)
+
+    def excess(sigma):
+        return np.maximum(0.0, special.erf((x - x.mean()) / (sigma * math.sqrt(2.0)))).mean() - 0.05
+
+    assert scaling.sigma[0] == pytest.approx(optimize.brentq(excess, 1e-3, 1e3, xtol=1e-13), rel=1e-9)
+
+
+def test_calibrated_probabilities_have_smaller_brier_scores():
+    draws = np.random.default_rng(1)
+    for law in (draws.normal, draws.gamma, draws.lognormal):
+        for shift in (1.0, 3.0, 6.0):
+            scores = law(1.0, size=2000)
+            y = np.repeat([0, 1], [1900, 100])
+            scores = scores + shift * scores.std() * y
+            plain, given = outlier_probability(scores), outlier_probability(scores, contamination=0.05)
+            assert brier_score(y, given) < brier_score(y, plain)
+            assert brier_score(y, given) < (1.3 if shift == 1.0 else 1.0) * 0.05 * 0.95  # of the base rate
+
+
+def test_contamination_of_missing_infinite_and_few_scores():
+    scores = np.append(SCORES[:, 0], [math.nan, math.inf, -math.inf])
+    assert np.nanmean(outlier_probability(scores, contamination=0.1)) == pytest.approx(0.1, rel=1e-7)
+    with pytest.warns(UserWarning, match="scale 0: probabilities are 1 above the location"):
+        found = outlier_probability([0.0] * 9 + [1.0], contamination=0.3)  # one is above the others, not three
+    assert found.tolist() == [0.0] * 9 + [1.0]
+    with pytest.warns(UserWarning, match="no values"):
+        assert np.isnan(outlier_probability([math.nan, math.nan], contamination=0.3)).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6, -0.1, math.nan, "auto", True])
+def test_contamination_is_a_share(share):
+    with pytest.raises(ValueError, match=r"contamination must be a fraction above 0, at most 0\.5"):
+        outlier_probability(SCORES, contamination=share)
+
+
+# --- z-scores ------------------------------------------------------------------------------------------
 
 
 def test_zscores_without_scale():
