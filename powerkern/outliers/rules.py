@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.by_column import column_figures
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_choice, as_matrix, column_label, column_labels, is_real
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray

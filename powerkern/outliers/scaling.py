@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import other_estimator
-from powerkern._fit.fitting import PowerFit, fit
+from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._fit.fit import PowerFit, fit
 from powerkern._input import frames
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, is_real
 from powerkern._typing import BoolArray, FloatArray
@@ -240,7 +240,7 @@ def fit_scaling(
     *,
     contamination: float | None = None,
     trim: float = 0.1,
-    estimator: str = "rewml",
+    estimator: Estimator | str = "rewml",
     n_threads: int | None = None,
 ) -> ScoreScaling:
     """Fit the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
@@ -274,7 +274,7 @@ def outlier_probability(
     *,
     contamination: float | None = None,
     trim: float = 0.1,
-    estimator: str = "rewml",
+    estimator: Estimator | str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
     r"""Probability of being an outlier for each score of a detector.
@@ -328,7 +328,7 @@ def outlier_probability(
         that there is such a scale.
     trim : float, default 0.1
         Fraction of the scores, the largest, that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
-    estimator : str, default "rewml"
+    estimator : Estimator or str, default "rewml"
         How "yeo-johnson" fits its transform, any of `powerkern.fit`. By default robustly: maximum likelihood ("mle")
         takes outliers for skewness, and transforms them away.
     n_threads : int, optional
@@ -387,14 +387,12 @@ def _fitted(
     method: str,
     contamination: float | None,
     trim: float,
-    estimator: str,
+    estimator: Estimator | str,
     n_threads: int | None,
 ) -> ScoreScaling:
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    share = contamination_of(contamination)
-    other_estimator(estimator, {})  # raises for an unknown name
-    given = scores
+    share, estimator, given = contamination_of(contamination), as_estimator(estimator), scores
     scores, matrix = without_infinite(scores)
     rule = Rule(center_of(center, matrix.values.shape[1]), scale, trim_of(trim))
     threads = thread_count(n_threads)
