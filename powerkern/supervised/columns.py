@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._fit import fitting
+from powerkern._fit import fit as fitting
 from powerkern._typing import FloatArray
 
 #: Bytes of transformed columns, and of their moments by class, kept.

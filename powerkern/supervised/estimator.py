@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from powerkern._engine.threads import progress_bar
-from powerkern._fit import fitting
+from powerkern._fit import fit as fitting
 from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_weights, check_n_features
 from powerkern._typing import Bounds, FloatArray
