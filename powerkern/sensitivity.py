@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._fit.fitting import fit
-from powerkern._input.arguments import as_reals
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray
 
 __all__ = ["sensitivity_curve"]

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arguments import as_reals
-from powerkern._input.arrays import as_choice, as_flag, as_matrix
+from powerkern._input.arrays import as_choice, as_flag, as_matrix, as_reals
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results.back import Kind, back_transformed

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.apply import transform_matrix
-from powerkern._input.arguments import as_reals
-from powerkern._input.arrays import as_choice, is_real
+from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._results.columns import FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray

@@ -16,8 +16,8 @@ from powerkern._estimators import power_sums
 from powerkern._estimators.estimators import other_estimator
 from powerkern._estimators.shift import to_own_units
 from powerkern._input import frames
-from powerkern._input.arguments import as_reals, domain_error_in, weights_of
-from powerkern._input.arrays import as_choice, as_matrix, check_n_features, is_whole
+from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input.arrays import as_choice, as_matrix, as_reals, check_n_features, is_whole
 from powerkern._results.columns import FittedColumns
 from powerkern._results.likelihood_tests import (
     TESTED,

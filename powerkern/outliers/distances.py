@@ -13,7 +13,7 @@ from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
+from powerkern._input.arrays import Matrix, as_matrix, as_reals, column_label, column_labels, domain_error, is_whole
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import ks_columns
@@ -320,7 +320,7 @@ def _enough(complete: FloatArray) -> None:
 
 
 def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    array = np.asarray(given, dtype=np.float64)
+    array = as_reals(what, given)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite numbers of shape {shape}, got an array of shape {array.shape}")
     return array

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray
 from powerkern.outliers import RankComparison, compare_ranks, fit_scaling
 from powerkern.plot._drawing import axes_of, faint, ink
@@ -70,7 +71,7 @@ def score_plot(
     >>> [one.get_ylabel() for one in ax.figure.axes]
     ['density', 'residual']
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_reals("scores", scores)
     if values.ndim != 1:
         raise ValueError(f"scores must be those of one detector, one-dimensional, got shape {values.shape}")
     values = values[np.isfinite(values)]
@@ -170,7 +171,7 @@ def _draw_boxes(ax: Axes, table: FloatArray, shift: float, height: float, *, lab
 
 def _finite_table(table: ArrayLike, k: int) -> FloatArray:
     """Skill scores, infinite ones a tenth of the range beyond the others."""
-    values = np.asarray(table, dtype=np.float64)
+    values = as_reals("table", table)
     if values.ndim != 2 or values.shape[1] != k or np.isnan(values).any():
         raise ValueError(f"skills must have a column for each of {k} names and no NaN, got shape {values.shape}")
     finite = values[np.isfinite(values)]

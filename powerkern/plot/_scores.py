@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray
 from powerkern.outliers import reliability_diagram
 from powerkern.outliers.measures import Strategy
@@ -85,7 +86,7 @@ def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
     >>> search_plot([0.7, 0.6, 0.9, 0.8]).lines[1].get_ydata().tolist()
     [0.7, 0.7, 0.9, 0.9]
     """
-    history = np.asarray(scores, dtype=np.float64)
+    history = as_reals("scores", scores)
     if history.ndim != 1 or history.size == 0:
         raise ValueError(f"scores must be a one-dimensional array of at least one score, got shape {history.shape}")
     trials = np.arange(1, history.size + 1)
@@ -144,8 +145,8 @@ def lambda_map(
     >>> [line.get_label() for line in ax.lines]
     ['full: 0.9', 'spherical: 0.8', 'diagonal: 0.8']
     """
-    table = np.asarray(scores, dtype=np.float64)
-    axes = [np.asarray(axis, dtype=np.float64) for axis in lmbdas]
+    table = as_reals("scores", scores)
+    axes = [as_reals("lmbdas", axis) for axis in lmbdas]
     if [axis.ndim for axis in axes] != [1, 1] or table.shape != tuple(axis.size for axis in axes):
         raise ValueError(f"scores must be a table of two lists of lambdas, got shape {table.shape}")
     if np.isnan(table).all():
@@ -153,7 +154,7 @@ def lambda_map(
     ax = axes_of(ax)
     mesh = ax.pcolormesh(*axes, table.T, shading="nearest")
     ax.figure.colorbar(mesh, ax=ax, label="score")
-    points = {**_optima(table, axes), **{name: np.asarray(at, dtype=np.float64) for name, at in (marks or {}).items()}}
+    points = {**_optima(table, axes), **{name: as_reals("marks", at) for name, at in (marks or {}).items()}}
     for (name, (first, second)), marker in zip(points.items(), _MARKS * len(points), strict=False):
         score = table[_closest(axes[0], first), _closest(axes[1], second)]
         style = {"markeredgecolor": "black", "markerfacecolor": "white", "markersize": 9, "clip_on": False}
