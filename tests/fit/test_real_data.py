@@ -5,18 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import SHARED
 
 import powerkern as pk
 from powerkern import PowerFit, Status
 
 FAMILIES = ("yeo-johnson", "box-cox")
-FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
+FOLDER = SHARED / "data"
 
 
 def _bundled(name: str) -> np.ndarray:

@@ -330,7 +330,7 @@ def test_usual_columns_are_fitted_in_one_pass():
         "test_mle.fitted(1e6 + test_mle.POSITIVE[:600], YEO_JOHNSON)\n"  # a tight cluster is not tried twice
         "print(len(two_pass), len(samples))"
     )
-    path = os.pathsep.join([str(processes.SOURCES), *(str(folder) for folder in Path(__file__).parents[:2])])
+    path = os.pathsep.join(map(str, [processes.SOURCES, Path(oracles.__file__).parent, Path(__file__).parent]))
     assert processes.run(code, NUMBA_DISABLE_JIT="1", PYTHONPATH=path).split() == ["0", "True", "1", "1"]
 
 

@@ -40,8 +40,12 @@ class Recorder:
 
 def outcome(script: str, *arguments: str) -> dict[str, int]:
     """What the script recorded; fails with its output if a test did, or if ours were never called."""
-    same_package = os.pathsep.join([str(Path(powerkern.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    environment = {**os.environ, "PYTHONPATH": same_package}
+    same_package = [
+        str(Path(powerkern.__file__).parents[1]),
+        str(Path(__file__).parent),
+        os.environ.get("PYTHONPATH", ""),
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(same_package)}
     process = subprocess.run(
         [sys.executable, script, *arguments],
         capture_output=True,

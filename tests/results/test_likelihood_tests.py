@@ -19,7 +19,7 @@ from powerkern._results.likelihood_tests import (
     wald_interval,
 )
 from powerkern.sketch import fit_chunks
-from tests.oracles import likelihood, most_likely_lambda
+from tests.support.oracles import likelihood, most_likely_lambda
 
 FAMILIES = ["box-cox", "yeo-johnson"]
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import SHARED
 from scipy.special import ndtri
 
 import powerkern as pk
 from powerkern import PowerFit, Status
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
 FAMILIES = {"YJ": "yeo-johnson", "BC": "box-cox"}
 #: Records -> the data that they are fits of.
 FILES = {

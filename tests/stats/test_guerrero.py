@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import SHARED
 from scipy import optimize
 
 from powerkern.stats import boxcox_guerrero
 
-REFERENCE = Path(__file__).parents[2] / "shared" / "refs" / "regression_reference.json"
+REFERENCE = SHARED / "refs" / "regression_reference.json"
 
 
 def variation(lmbda: float, x: np.ndarray, length: int) -> float:

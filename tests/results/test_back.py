@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import mpmath
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from pages import SHARED
 from scipy import special
 
 import powerkern as pk
 
 X = np.random.default_rng(0).lognormal(size=50)
-REFERENCE = Path(__file__).parents[2] / "shared" / "refs" / "regression_reference.json"
+REFERENCE = SHARED / "refs" / "regression_reference.json"
 PLACES = [(0.0, 0.1), (0.1, 0.5), (1.0, 0.3), (-1.0, 0.2), (-2.0, 1.0), (0.3, 2.0)]
 
 

@@ -1,6 +1,6 @@
 """Write tests/data/mle.json: optima of small synthetic columns to 20 digits, by many-digit arithmetic alone.
 
-Run ``python tests/make_reference.py`` from anywhere; it takes about a minute and imports nothing from powerkern.
+Run ``python tests/support/make_reference.py`` from anywhere: about a minute; imports nothing from powerkern.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import mpmath
 import numpy as np
 import oracles
 
-TARGET = Path(__file__).parent / "data" / "mle.json"
+TARGET = Path(__file__).parents[1] / "data" / "mle.json"
 ABOUT = (
     "Maximum-likelihood lambda of synthetic columns, 20 digits. lmbda: root of the score, certified by its change of "
     "sign. nll: n times 1/2 ln Var(psi) - (lambda - 1) mean(J), n the total weight. sensitivity: change of lambda, "
     "over max(1, |lambda|), when every value moves by half an ulp (worst of 5 patterns of signs, to first order). "
-    "bounded: optimum with |psi| <= ymax. Written by tests/make_reference.py."
+    "bounded: optimum with |psi| <= ymax. Written by tests/support/make_reference.py."
 )
 #: A column and its weights or None.
 Column = tuple[str, str, list[float], list[float] | None]

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import processes
 import pytest
+from pages import ROOT
 
 from powerkern.__main__ import main
 from powerkern._cli import compilation as _compile
 from powerkern.kernels import compilation
-
-ROOT = Path(__file__).parents[1]
 
 needs_jit = pytest.mark.skipif(compilation.JIT_DISABLED, reason="nothing is compiled")
 

@@ -1,4 +1,4 @@
-"""scikit-learn's own tests of its PowerTransformer, run against ours: ``python tests/test_sklearn_suite.py`` by hand.
+"""scikit-learn's own tests of its PowerTransformer, run against ours: ``python tests/sklearn/test_suite.py`` by hand.
 
 Our class takes the place of scikit-learn's before its test module is imported. One thing else is replaced: where a
 test compares with `scipy.stats.boxcox` to seven digits, the optimum is taken from the score equation. SciPy's search

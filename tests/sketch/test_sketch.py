@@ -11,7 +11,7 @@ import zlib
 
 import numpy as np
 import pytest
-import test_reference as reference
+import references as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
