@@ -16,7 +16,7 @@ from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
-from powerkern._input import frames
+from powerkern._input import frames, special
 from powerkern._input.arguments import domain_error_in, weights_of
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
 from powerkern._input.messages import warn
@@ -416,10 +416,8 @@ class JointFit:
         level = checked_level(level)
         if as_choice("method", method, get_args(Method)) == "wald":
             return wald_interval(self.lmbda, self.se, level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
         likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        drop = 0.5 * float(chdtri(1, 1.0 - level)) / self.n_obs
+        drop = 0.5 * float(special.chdtri(1, 1.0 - level)) / self.n_obs
         low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
         lost = np.flatnonzero(np.isnan(low + high))
         if lost.size:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
+from powerkern._input import special
 from powerkern._input.arrays import as_choice, is_real, is_whole
 from powerkern._status import Status
 from powerkern._typing import FloatArray
@@ -451,9 +452,7 @@ def cutoff_of(quantile: float) -> float:
     value = _number("quantile", quantile)
     if not 0.5 < value < 1.0:
         raise ValueError(f"quantile must be between 0.5 and 1, got {quantile!r}")
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
-    return float(ndtri(value))
+    return float(special.ndtri(value))
 
 
 def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
@@ -461,9 +460,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
     After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean ones are.
     """
-    from scipy.special import stdtrit
-
-    return np.asarray(stdtrit(n / _VALUES_PER_DEGREE, quantile))
+    return np.asarray(special.stdtrit(n / _VALUES_PER_DEGREE, quantile))
 
 
 def weight_of_one(weight: FloatArray) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
+from powerkern._input import special
 from powerkern._input.arrays import as_choice, as_flag, as_matrix, as_reals
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
@@ -511,9 +512,7 @@ class RegressionFit:
         level = checked_level(level)
         if as_choice("method", method, get_args(Method)) == "wald":
             return wald_interval(self.lmbda, self.se, level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
-        drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
+        drop = 0.5 * special.chdtri(1, 1.0 - level) / self.n_obs
         at = np.column_stack([self.lmbda, drop])
         ends = self._figures_at(kernel.interval_columns, at, 2, n_threads)
         ends[~self._was_found] = np.nan

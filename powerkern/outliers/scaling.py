@@ -15,7 +15,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import other_estimator
 from powerkern._fit.fitting import PowerFit, fit
-from powerkern._input import frames
+from powerkern._input import frames, special
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
 from powerkern._input.messages import warn
 from powerkern._typing import BoolArray, FloatArray
@@ -189,32 +189,26 @@ class ScoreScaling:
 
     def _gamma(self, block: FloatArray, group: slice) -> None:
         """Cumulative gamma distribution above its mean; its limit, a step, where there is no variance."""
-        from scipy.special import gammainc  # costs a third of the time to import powerkern
-
         mu, sigma = self.mu[group, None], self.sigma[group, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
-            at_mean = gammainc(shape, shape)
+            at_mean = special.gammainc(shape, shape)
             above = np.maximum(block, mu) / mu  # NaN stays NaN
-            spread = (gammainc(shape, above * shape) - at_mean) / (1.0 - at_mean)
+            spread = (special.gammainc(shape, above * shape) - at_mean) / (1.0 - at_mean)
             step = np.where(np.isnan(block), np.nan, block > mu)
         block[:] = np.where(sigma == 0.0, step, spread)
 
     def _gaussian_cdf(self, block: FloatArray, group: slice) -> None:
-        from scipy.special import ndtr
-
         mu, sigma = self.mu[group, None], self.sigma[group, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            spread = ndtr((block - mu) / sigma)
+            spread = special.ndtr((block - mu) / sigma)
         block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
     def _gamma_cdf(self, block: FloatArray, group: slice) -> None:
-        from scipy.special import gammainc
-
         mu, sigma = self.mu[group, None], self.sigma[group, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
-            spread = gammainc(shape, np.maximum(block, 0.0) / mu * shape)
+            spread = special.gammainc(shape, np.maximum(block, 0.0) / mu * shape)
         block[:] = np.where((sigma == 0.0) & ~np.isnan(block), block >= mu, spread)
 
 

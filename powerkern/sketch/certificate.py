@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from powerkern._engine.by_column import fit_matrix
+from powerkern._input import special
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import LMBDA, LMBDA0, ROUTE, STATUS
 from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_SCALE
@@ -98,10 +99,8 @@ def _moves(column: Column, lmbdas: FloatArray, q: FloatArray) -> tuple[float, fl
 
     What moves a minimum is how a change of the objective differs from lambda to lambda, not the change itself.
     """
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     below = np.cumsum(column.w) - 0.5 * column.w
-    scores = ndtri((below + 1.0 / 6.0) / (column.w.sum() + 1.0 / 3.0))
+    scores = special.ndtri((below + 1.0 / 6.0) / (column.w.sum() + 1.0 / 3.0))
     some = lmbdas[:: (_POINTS - 1) // 4]
     changes = np.empty((4, some.size))
     for k, lmbda in enumerate(some):

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powerkern._input import special
 from powerkern._input.arrays import as_choice, is_real
 from powerkern._typing import FloatArray
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
@@ -346,15 +347,15 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return np.where(score > -self.offset_, -1, 1)
 
     def _confidence(self, score: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
-        from scipy.special import betainc  # costs a third of the time to import powerkern
-
         known = np.sort(self._training[~np.isnan(self._training)])
         n = known.size
         k = int(n * self.contamination_ + 1e-9)  # rounding aside
         p = (1.0 + np.searchsorted(known, score, side="right")) / (2.0 + n)
         if k == 0:
             return np.where(labels < 0, 0.0, 1.0)
-        sure: FloatArray = np.where(labels < 0, betainc(n - k + 1.0, k, p), betainc(k, n - k + 1.0, 1.0 - p))
+        sure: FloatArray = np.where(
+            labels < 0, special.betainc(n - k + 1.0, k, p), special.betainc(k, n - k + 1.0, 1.0 - p)
+        )
         return sure
 
     # --- scores: here, the higher the more outlying ------------------------------------------------------------
