@@ -91,7 +91,7 @@ def test_run_time_needs_three_packages():
 
 def test_all_has_every_optional_dependency():
     tables = {"pandas", "polars", "parquet", "duckdb", "dask", "xarray"}
-    of_the_library = tables | {"progress", "sklearn", "plot", "formula", "keys", "onnx"}
+    of_the_library = tables | {"progress", "sklearn", "plot", "formula", "onnx"}
     large = {"flower", "spark", "ray"}  # their dependencies are many, or pinned, or large
     assert set(EXTRAS) == of_the_library | large | {"all", "test", "engines", "bench", "docs", "dev"}
     (everything,) = EXTRAS["all"]

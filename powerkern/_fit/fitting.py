@@ -249,7 +249,7 @@ def fit(
     np.True_
     >>> bounded = pk.fit(X, family="box-cox", bounds=(0.5, 2.0))
     >>> bounded.lmbda, bounded.status_text[0]
-    (array([0.5, 0.5, 0.5]), 'at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site')
+    (array([0.5, 0.5, 0.5]), 'at a bound of lambda, set by bounds= or ymax=')
     """
     as_choice("family", family, FIT_FAMILIES)
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))

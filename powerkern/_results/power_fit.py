@@ -96,8 +96,8 @@ class PowerFit(Inference):
         In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
     lmbda_error : ndarray
-        In robust fits from chunks, a bound of how far `lmbda` may be from that of a fit of the rows in memory (see
-        `powerkern.sketch.fit_chunks`), inf where there is none; else 0.
+        In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
+        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.

@@ -231,12 +231,12 @@ def test_chunks_and_dask() -> None:
     same(dask_fit(da.from_array(X, chunks=(100, 2)), bounds=([0.5] * 4, 0.9)), expected, 1e-11)
 
 
-@pytest.mark.parametrize("protocol", ["sketch", "rounds"])
-def test_federated(protocol: str) -> None:
+@pytest.mark.parametrize("quantum", [None, 2.0**-80])
+def test_federated(quantum: float | None) -> None:
     X = matrix(600)
     bounds = (0.5, [0.7, 0.7, 0.9, 0.6])
     expected = pk.fit(X, bounds=bounds)
-    fit = fit_federated(np.array_split(X, 3), protocol=protocol, lmbda_bounds=bounds)
+    fit = fit_federated(np.array_split(X, 3), quantum=quantum, bounds=bounds)
     assert_array_equal(fit.status, expected.status)
     assert (fit.status == Status.AT_BOUND).any()
     assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
@@ -244,10 +244,10 @@ def test_federated(protocol: str) -> None:
 
 
 def test_federated_bounds_are_checked_when_the_server_is_made() -> None:
-    with pytest.raises(ValueError, match="lmbda_bounds must be an interval"):
-        Server(["a"], lmbda_bounds=(2.0, 1.0))
-    with pytest.raises(ProtocolError, match=r"end of lmbda_bounds must be one number or one per column \(4\)"):
-        fit_federated([matrix()], lmbda_bounds=([1.0, 2.0], 3.0))
+    with pytest.raises(ValueError, match="bounds must be an interval"):
+        Server(["a"], bounds=(2.0, 1.0))
+    with pytest.raises(ProtocolError, match=r"end of bounds must be one number or one per column \(4\)"):
+        fit_federated([matrix()], bounds=([1.0, 2.0], 3.0))
 
 
 def test_scikit_learn() -> None:

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import powerkern as pk
 from powerkern import Status
-from powerkern.federated import Client, Policy, fit_federated
+from powerkern.federated import Client, fit_federated
 from powerkern.sketch import Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
 
 FAMILIES = ("yeo-johnson", "box-cox")
@@ -238,7 +238,7 @@ def test_chunks_and_sites_without_weight_count_as_empty():
     grid = range_of(X[100:]).grid()
     assert merge(sketch(X[:100], grid, sample_weight=np.zeros(100)), sketch(X[100:], grid)) == sketch(X[100:], grid)
     sites = [
-        Client(X[rows], name=name, sample_weight=weight[rows], policy=Policy.open())
+        Client(X[rows], name=name, sample_weight=weight[rows])
         for name, rows in (("a", slice(0, 100)), ("b", slice(100, 200)), ("c", slice(200, 300)))
     ]
     assert relative(fit_federated(sites).lmbda, expected.lmbda).max() < 1e-11

@@ -335,7 +335,7 @@ def test_weights_that_are_no_column():
 
 
 def test_weights_are_a_column_wherever_rows_have_weights():
-    from powerkern.federated import Client, Policy, fit_federated
+    from powerkern.federated import Client, fit_federated
     from powerkern.location import location_scale
     from powerkern.sketch import extend, finish, range_of, sketch
 
@@ -346,6 +346,5 @@ def test_weights_are_a_column_wherever_rows_have_weights():
     for fit in (finish(total), finish(extend(None, frame, sample_weight="w"))):
         assert np.allclose(fit.lmbda, expected.lmbda, rtol=0, atol=1e-11)
         assert fit.column_names == ["a", "b"]
-    policy = Policy.open()
-    sites = [Client(part, name=name, sample_weight="w", policy=policy) for name, part in (("a", frame), ("b", frame))]
+    sites = [Client(part, name=name, sample_weight="w") for name, part in (("a", frame), ("b", frame))]
     assert np.allclose(fit_federated(sites).lmbda, expected.lmbda, rtol=0, atol=1e-8)

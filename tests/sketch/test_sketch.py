@@ -185,7 +185,7 @@ def test_a_grid_that_is_too_coarse_is_reported():
     x = np.zeros(10_000)
     x[5] = 1.0
     grid = range_of(x).grid()
-    with pytest.warns(UserWarning, match="column 0: the grid of the sketch does not resolve"):
+    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
         coarse = finish(sketch(x, grid))
     assert coarse.status[0] == Status.UNRESOLVED
     fit, refinements = resolved(x, "yeo-johnson")
@@ -286,7 +286,7 @@ def test_weighted_streams_with_rows_of_no_weight():
 def test_a_stream_that_cannot_tell_its_values_apart_says_so():
     """Streams hold the logs of values of both signs, about 0: here 9.2, of which the last seven digits differ."""
     x = 1e4 + 1e-3 * rng.normal(size=(1000, 1))
-    with pytest.warns(UserWarning, match="column 0: the grid of the sketch does not resolve the column"):
+    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
         assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
     assert relative(fit_chunks([x[:500], x[500:]]).lmbda, pk.fit(x).lmbda).max() < 1e-9
 
