@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import contextmanager
 
@@ -62,9 +61,14 @@ def test_a_full_disk_leaves_what_was_there(run, tmp_path, wide, words, name):
 def test_an_interrupt_leaves_what_was_there(tmp_path):
     path = tmp_path / "x.txt"
     path.write_text("before")
-    with pytest.raises(KeyboardInterrupt), replacing(path) as part:
-        part.write_text("half")
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with replacing(path) as part:
+            part.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert [one.read_text() for one in tmp_path.iterdir()] == ["before"]
 
 
@@ -84,6 +88,5 @@ def test_links_and_permissions_are_kept(tmp_path):
 def test_devices_are_written_to_themselves(tmp_path):
     link = tmp_path / "full.txt"
     link.symlink_to("/dev/full")
-    with pytest.raises(OSError) as caught, replacing(link) as part:
-        part.write_text("anything")
-    assert caught.value.errno == errno.ENOSPC
+    with replacing(link) as part:
+        assert part.samefile("/dev/full")
