@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.estimators import ESTIMATORS, other_estimator
+from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
 from powerkern._results.json import damaged, entry, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
@@ -36,11 +36,9 @@ class Record(NamedTuple):
     family: str
     #: (columns, figures)
     results: FloatArray
-    estimator: str
-    estimator_options: dict[str, Any]
+    estimator: Estimator
     #: Code of the transform of each column.
     families: NDArray[np.int64]
-    quantile: float
     standardize: bool
     column_names: list[str] | None
     was_vector: bool
@@ -56,13 +54,11 @@ def record_of(fit: Record) -> dict[str, Any]:
     is_exact = fit.lmbda_error is None or not fit.lmbda_error.any()
     return {
         "family": fit.family,
-        "estimator": fit.estimator,
-        "estimator_options": fit.estimator_options,
+        "estimator": {"name": fit.estimator.name, **options_of(fit.estimator)},
         "standardize": fit.standardize,
         "column_names": fit.column_names,
         "vector": fit.was_vector,
         "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
-        "quantile": fit.quantile,
         "unit_weights": fit.unit_weights,
         "lmbda_error": None if is_exact else fit.lmbda_error,
         "columns": dict(zip(FIELDS, fit.results.T, strict=True)),
@@ -78,10 +74,8 @@ def fit_of(record: Any) -> Record:
     fit = Record(
         family=one_of(record, "family", (*FAMILIES, BEST)),
         results=results,
-        estimator=one_of(record, "estimator", ("mle", *ESTIMATORS)),
-        estimator_options=_estimator_options(record),
+        estimator=_estimator(record),
         families=_families(record, n_features),
-        quantile=_quantile(record),
         standardize=one_of(record, "standardize", (True, False)),
         column_names=names_in(record, "column_names", n_features),
         was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
@@ -101,24 +95,20 @@ def _results(record: dict[str, Any]) -> FloatArray:
     return np.ascontiguousarray(np.stack([numbers_in(table, name, shape) for name in FIELDS], axis=1))
 
 
-def _estimator_options(record: dict[str, Any]) -> dict[str, Any]:
-    """The options; whole numbers again where they are ones."""
-    options = entry(record, "estimator_options")
+def _estimator(record: dict[str, Any]) -> Estimator:
+    """The estimator from its name and options, whole numbers as such."""
+    options = entry(record, "estimator")
     if not isinstance(options, dict):
-        raise damaged("estimator_options is not a table")
-    options = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in options.items()}
+        raise damaged("estimator is not a table")
+    name = one_of(options, "name", tuple(ESTIMATORS))
     try:
-        other_estimator(record["estimator"], options)
+        return with_options(name, {key: _whole(value) for key, value in options.items() if key != "name"})
     except (TypeError, ValueError) as error:
         raise damaged(str(error)) from None
-    return options
 
 
-def _quantile(record: dict[str, Any]) -> float:
-    quantile = float(numbers_in(record, "quantile", ()))
-    if not 0.5 < quantile < 1.0:
-        raise damaged("quantile is not between 0.5 and 1")
-    return quantile
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _unit_weights(record: dict[str, Any], n_features: int) -> FloatArray | None:

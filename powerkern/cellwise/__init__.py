@@ -11,14 +11,8 @@ from powerkern._input.foreign import imported_when_used
 from powerkern.cellwise.cells import Cells, DDCFit, Neighbors, ddc
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.components import WrappedPCA, wrapped_pca
-from powerkern.cellwise.wrapping import (
-    WrapConstants,
-    Wrapped,
-    wrap,
-    wrap_constants,
-    wrapped_correlation,
-    wrapped_covariance,
-)
+from powerkern.cellwise.constants import WrapConstants, wrap_constants
+from powerkern.cellwise.wrapping import Wrapped, wrap, wrapped_correlation, wrapped_covariance
 
 if TYPE_CHECKING:
     from powerkern.sklearn.cellwise import DDC as DDC

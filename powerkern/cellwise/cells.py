@@ -16,10 +16,12 @@ from powerkern._engine import products
 from powerkern._engine.by_column import column_figures, for_each_group
 from powerkern._engine.threads import progress_bar, thread_count, work_off
 from powerkern._input import frames
+from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_choice, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.cellwise.checking import DataCheck, check_data
-from powerkern.cellwise.wrapping import columns_of, has_infinite, refuse_infinite, wrap_constants
+from powerkern.cellwise.constants import wrap_constants
+from powerkern.cellwise.wrapping import columns_of
 from powerkern.kernels.multivariate.cells import (
     deshrink_columns,
     neighbor_slopes,
@@ -225,7 +227,7 @@ class DDCFit:
             check_n_features(matrix.values, self.check.n_columns, matrix.names, self.check.names)
             part = X if self.loc.size == self.check.n_columns else frames.taken(X, None, self.check.columns)
         matrix = as_matrix(part)
-        refuse_infinite(matrix, has_infinite(matrix.values))
+        refuse_infinite(matrix)
         return part, matrix
 
 

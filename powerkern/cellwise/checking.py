@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
+from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import as_matrix, column_label, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.cellwise.wrapping import has_infinite, refuse_infinite
 from powerkern.location import location_scale
 
 
@@ -143,7 +143,7 @@ class _Check:
         self._given = X
         numeric = frames.taken(X, None, positions) if positions is not None else X
         matrix = as_matrix(numeric)
-        refuse_infinite(matrix, has_infinite(matrix.values))
+        refuse_infinite(matrix)
         self._values = np.asarray(matrix.values, dtype=np.float64)
         self._numbers = np.arange(self._values.shape[1]) if positions is None else np.array(positions)
         self._names = matrix.names if positions is None else names

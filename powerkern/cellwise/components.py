@@ -10,19 +10,12 @@ from scipy.special import chdtri, ndtri
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
+from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals, check_n_features, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.cellwise.wrapping import (
-    has_infinite,
-    is_usable,
-    mcd,
-    refuse_infinite,
-    standardization,
-    unit_rows,
-    warn_of_scales,
-    wrap_constants,
-    wrapped_scores,
-)
+from powerkern.cellwise.constants import wrap_constants
+from powerkern.cellwise.standardization import is_usable, mcd, standardization, warn_of_scales
+from powerkern.cellwise.wrapping import unit_rows, wrapped_scores
 
 #: Components that are taken unless their number is given: as many as have this share of the variance, at most so many.
 _SHARE = 0.8
@@ -98,7 +91,7 @@ class WrappedPCA:
     def _centered(self, X: object) -> FloatArray:
         matrix = as_matrix(frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.center.size, matrix.names, self.column_names)
-        refuse_infinite(matrix, has_infinite(matrix.values))
+        refuse_infinite(matrix)
         return _centered(matrix, self.center, self.divisor, is_usable(self.scale))
 
 
@@ -109,7 +102,7 @@ def wrapped_pca(
     standardize: bool = True,
     b: float = 1.5,
     c: float = 4.0,
-    method: str = "mcd",
+    method: str = "wrapping",
     quantile: float = 0.975,
     n_threads: int | None = None,
 ) -> WrappedPCA:
@@ -191,8 +184,8 @@ def wrapped_pca(
     threads = thread_count(n_threads)
     _check_options(n_components, quantile, matrix)
     constants = wrap_constants(b, c)
-    found = standardization(matrix, method, threads)
-    usable = is_usable(found.scale)
+    found = standardization(matrix, method, constants, threads)
+    usable = found.usable
     if not usable.any():
         raise ValueError("no column of X has a positive, finite scale; there are no components")
     warn_of_scales(found.scale, matrix.names, "left out of the components")

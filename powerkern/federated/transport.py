@@ -99,8 +99,5 @@ def run(server: Server, clients: list[Client], secure_sum: SecureSum | None = No
                 for client in clients:
                     server.receive(client.answer(request), sender=client.name)
         except ProtocolError as error:
-            told = error
-        else:
-            server.close_round()
-            continue
-        raise ProtocolError(told.detail)
+            raise ProtocolError(error.detail) from None
+        server.close_round()

@@ -1,16 +1,15 @@
-"""Pictures of rules that make probabilities of scores: what they assume, how good they are, which are better."""
+"""Histograms of outlier scores with the densities that rules assume."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._input.arrays import as_reals
-from powerkern._typing import FloatArray
-from powerkern.outliers import RankComparison, compare_ranks, fit_scaling
+from powerkern.outliers import fit_scaling
 from powerkern.plot._drawing import axes_of, faint, ink
 
 if TYPE_CHECKING:
@@ -104,140 +103,3 @@ def _axes_below(ax: Axes) -> Axes:
     ax.set_subplotspec(upper)
     ax.tick_params(labelbottom=False)
     return ax.figure.add_subplot(lower, sharex=ax)
-
-
-def skill_plot(skills: Mapping[str, ArrayLike] | ArrayLike, names: Sequence[str], *, ax: Axes | None = None) -> Axes:
-    """Skill scores of rules over many cases: one box a rule, and a color for each stratum.
-
-    Parameters
-    ----------
-    skills : (n, k) array-like, or dict of them
-        `powerkern.outliers.skill_score` of each rule, relative to the same reference, a row for each case; by stratum,
-        for the outliers and the inliers say. Infinite ones are drawn just beyond the finite ones.
-    names : sequence of str
-        Names of the k rules, from top to bottom.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        A box from the lower to the upper quartile, with the median, whiskers and points as matplotlib draws them; right
-        of the line at 0, errors are smaller than those of the reference.
-
-    Raises
-    ------
-    ValueError
-        There is not one column a rule, or NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.plot import skill_plot
-    >>> skills = np.random.default_rng(0).normal(size=(20, 2))
-    >>> ax = skill_plot({"outliers": skills + 1.0, "inliers": skills}, ["mean + nMAD", "median + nMAD"])
-    >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['mean + nMAD', 'median + nMAD']
-    """
-    strata = dict(skills) if isinstance(skills, Mapping) else {"": skills}
-    tables = [_finite_table(table, len(names)) for table in strata.values()]
-    ax = axes_of(ax)
-    ax.axvline(0.0, color=ink(ax), linewidth=0.8, linestyle="--", alpha=0.6)
-    height = 0.8 / len(tables)
-    for i, (stratum, table) in enumerate(zip(strata, tables, strict=True)):
-        _draw_boxes(ax, table, height * (i + 0.5) - 0.4, 0.8 * height, label=stratum, color=f"C{i}")
-    ax.set_yticks(np.arange(len(names)), names)
-    ax.invert_yaxis()
-    ax.set_xlabel("skill score")
-    if isinstance(skills, Mapping):
-        ax.legend()
-    return ax
-
-
-def _draw_boxes(ax: Axes, table: FloatArray, shift: float, height: float, *, label: str, color: str) -> None:
-    """A box for each column, with whiskers and points as matplotlib has them."""
-    from matplotlib.cbook import boxplot_stats
-
-    boxes = boxplot_stats(table)
-    lines = np.arange(len(boxes)) + shift
-    q1, q3 = (np.array([box[quartile] for box in boxes]) for quartile in ("q1", "q3"))
-    ax.barh(lines, q3 - q1, height, q1, color=color, edgecolor=ink(ax), alpha=0.7, label=label)
-    for line, box in zip(lines, boxes, strict=True):
-        ax.plot([box["med"]] * 2, [line - height / 2.0, line + height / 2.0], color=ink(ax))
-        ends = [[box["whislo"], box["whishi"]], [box["q1"], box["q3"]]]
-        ax.hlines([line, line], *ends, color=ink(ax), linewidth=0.8)
-        ax.plot(box["fliers"], np.full(len(box["fliers"]), line), ".", color=faint(ax))
-
-
-def _finite_table(table: ArrayLike, k: int) -> FloatArray:
-    """Skill scores, infinite ones a tenth of the range beyond the others."""
-    values = as_reals("table", table)
-    if values.ndim != 2 or values.shape[1] != k or np.isnan(values).any():
-        raise ValueError(f"skills must have a column for each of {k} names and no NaN, got shape {values.shape}")
-    finite = values[np.isfinite(values)]
-    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 0.0)
-    room = 0.1 * (high - low) or 1.0
-    return np.asarray(np.clip(values, low - room, high + room))
-
-
-def rank_plot(
-    errors: ArrayLike | RankComparison, names: Sequence[str], *, alpha: float = 0.05, ax: Axes | None = None
-) -> Axes:
-    """Mean ranks of methods on a line; bars join those that the tests do not tell apart.
-
-    Parameters
-    ----------
-    errors : (n, k) array-like, or RankComparison
-        A row for each case, a column for each method, lower being better; or what `powerkern.outliers.compare_ranks`
-        made of them.
-    names : sequence of str
-        Names of the k methods.
-    alpha : float, default 0.05
-        Level of the tests, all together.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        Rank 1, the best, to the left; its first k texts are the methods with their mean ranks, the best first.
-
-    Raises
-    ------
-    ValueError
-        There is not one name a method, or as `powerkern.outliers.compare_ranks`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.plot import rank_plot
-    >>> errors = np.random.default_rng(0).uniform(size=(30, 3)) + [0.0, 0.0, 0.5]
-    >>> [text.get_text() for text in rank_plot(errors, ["a", "b", "c"]).texts[:3]]
-    ['b (1.60)', 'a (1.63)', 'c (2.77)']
-    """
-    comparison = errors if isinstance(errors, RankComparison) else compare_ranks(errors)
-    ranks = comparison.mean_ranks
-    k = ranks.size
-    if len(names) != k:
-        raise ValueError(f"names has {len(names)} entries for {k} methods; pass one each")
-    groups = comparison.groups(alpha)
-    rows = (k + 1) // 2  # of names on either side
-    ax = axes_of(ax, figsize=(8.0, 1.2 + 0.25 * (rows + len(groups))))
-    ax.hlines(0.0, 1.0, k, color=ink(ax))
-    ax.vlines(np.arange(1, k + 1), 0.0, 0.3, color=ink(ax))
-    bars = 0.5 * len(groups)
-    for i, j in enumerate(np.argsort(ranks, kind="stable")):
-        left = i < rows
-        depth = -(0.8 + bars + 0.8 * (i if left else k - 1 - i))
-        end = 0.9 if left else k + 0.1
-        ax.plot([ranks[j], ranks[j], end], [0.0, depth, depth], color=ink(ax), linewidth=0.8)
-        side = "right" if left else "left"
-        ax.text(end, depth, f" {names[j]} ({ranks[j]:.2f}) ".strip(), ha=side, va="center", parse_math=False)
-    for i, group in enumerate(groups):
-        ends = ranks[list(group)]
-        ax.hlines(-0.4 - 0.5 * i, ends.min() - 0.03, ends.max() + 0.03, color="C0", linewidth=4.0)
-    for rank in range(1, k + 1):
-        ax.annotate(str(rank), (rank, 0.3), xytext=(0.0, 2.0), textcoords="offset points", ha="center")
-    ax.set(xlabel="mean rank", xlim=(1.0 - 0.45 * k, k + 0.45 * k), ylim=(-(0.8 + bars + 0.8 * rows), 1.2))
-    ax.set_axis_off()
-    return ax

@@ -1,4 +1,4 @@
-"""Missing values filled in by decompositions and neighbors, as a scikit-learn estimator."""
+"""UVImputer: missing values filled in by decompositions and neighbors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
-from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms
+from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
 from powerkern.completion.selection import choose
 from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
 from powerkern.sklearn.reading import read, refuse_nan, refuse_values
@@ -28,12 +28,11 @@ _SHRINKAGE = 0.2
 
 
 class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """Replace missing values by what a decomposition, and the rows nearest to theirs, predict for them.
+    """Replace missing values by the predictions of a decomposition and of the nearest rows.
 
-    By default everything is chosen by the error on entries that are held out: rank and shrinkage of the
-    decomposition, and how much rows with similar values count beside it. With a `rank` it is the decomposition of
-    that rank alone, `powerkern.completion.uv_decompose`, and rows to transform, those fitted to or new ones, are fitted
-    to their own values with V held fixed.
+    By default everything is chosen by the error on held-out entries: rank and shrinkage of the decomposition, and the
+    weight of rows with similar values. With a `rank` it is the decomposition of that rank alone,
+    `powerkern.completion.uv_decompose`; rows to transform, old or new, are fitted to their own values, V held fixed.
 
     Parameters
     ----------
@@ -44,13 +43,18 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         value of a (n, p) matrix of standard normal noise. Without it, rows with few values make wild predictions.
         Default: 0.2 where the rank is given, otherwise chosen.
     normalize : {"zscores", "columns", "rows", "both", None}, default "zscores"
-        What is taken out first, as in `powerkern.completion.uv_decompose`.
+        Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
-        With ``rank="auto"``: how many rows may be borrowed from where a value is missing; 0: none.
+        With ``rank="auto"``: number of nearest rows that fill a gap; 0: none.
     budget : float, default 10.0
-        With ``rank="auto"``: how much work the choice of rank and shrinkage may take, in billions of multiplications,
-        each of which takes about a second on one thread. It is reckoned, not measured, so that results are the same on
-        any machine. Where it would not do, fewer rows or fewer ranks are looked at.
+        With ``rank="auto"``: work allowed for the choice of rank and shrinkage, in billions of multiplications; a
+        billion takes about a second on one thread. It is counted, not timed, so that results are the same on any
+        machine. A choice that would need more looks at fewer rows or fewer ranks.
+    max_deviation : float or None, default 40.0
+        Values farther than this from the median of their column are not believed: they count as missing, in `fit` and
+        where the rest of their row is completed, and come out of `transform` as they are. The unit is 1.4826 times the
+        median deviation of the values on the same side of the median (where that is 0, of all values that differ from
+        it). None: all values are believed.
     method : {"als", "cd"}, default "als"
         With a rank: how to descend.
     n_starts : int, default 1
@@ -63,30 +67,32 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     max_epochs : int, default 200
         With a rank: maximum number of epochs.
     random_state : int, RandomState or None, default None
-        Seed of what is held out and of random starts.
+        Seed of held-out entries and of random starts.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
     missing_values : int, float, NaN or pandas.NA, default NaN
-        What stands for a missing value. Where it is a number, NaN is refused.
+        The marker of a missing value. If it is a number, NaN is refused.
     add_indicator : bool, default False
-        Append a column for each one that had missing values in training: 1 where its value is missing, 0 where it is
-        there. It is named ``missingindicator_`` and the name of the column.
+        Append an indicator for each column that had missing values in training: 1 where its value is missing, else 0.
+        Its name is ``missingindicator_`` and the name of the column.
 
     Attributes
     ----------
     rank_ : int
-        The rank: p where rows are taken for draws from a normal distribution.
+        The rank: p for a normal distribution of rows.
     shrinkage_ : float
         The shrinkage.
     weights_ : (3,) ndarray
-        With ``rank="auto"``: what counts for how much: the decomposition, the mean of the neighbors, and the
-        decomposition plus its mean error at the neighbors. They sum to 1.
+        With ``rank="auto"``: weights of the decomposition, of the mean of the neighbors, and of the decomposition plus
+        its mean error at the neighbors. They sum to 1.
     validation_rmse_ : float
-        With ``rank="auto"``: RMSE on the entries held out, on which the choice was made, in units of `scale_`.
+        With ``rank="auto"``: RMSE on the held-out entries, on which the choice was made, in units of `scale_`.
     decomposition_ : UVDecomposition
         With a rank: of the training data.
     scale_ : (p,) ndarray
-        Standard deviations of the columns' values; 1 for constant ones.
+        Standard deviations of the columns' values that are believed; 1 for constant columns.
+    limits_ : (2, p) ndarray
+        The smallest and the largest value of each column that is believed.
     indicator_ : sklearn.impute.MissingIndicator or None
         Makes the columns of `add_indicator`.
     n_features_in_ : int
@@ -104,17 +110,17 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     one before, until the error on a tenth of the entries, held out, no longer falls:
 
     * Rows are draws from a normal distribution with covariance ``V.T @ V + shrinkage * I``, and gaps become conditional
-      means [1]_: a decomposition of rank p that heeds how well a row determines its coefficients. This is done where at
-      least ``p (p + 1)/2`` entries are there, which is the number of its parameters, and `budget` allows it.
-    * Otherwise rows are a bias and a combination of few components, for ranks 1, 2, 3 and so on until two of them bring
-      nothing. Biases are drawn towards 0, the more the less they differ.
+      means [1]_: a decomposition of rank p that accounts for how well a row determines its coefficients. It is used
+      where at least ``p (p + 1)/2`` entries, the number of its parameters, are observed and `budget` allows it.
+    * Otherwise rows are a bias and a combination of few components, for ranks 1, 2, 3 and so on until two in succession
+      gain nothing. Biases are shrunk towards 0, the more the less they differ.
 
-    Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the values of the row
-    in question, to rows as completed by the decomposition; closer rows count more. Weights are those that make
-    the error on the entries held out smallest, and rows are kept for that only if neighbors count.
+    Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the observed values of
+    the row, to rows as completed by the decomposition; closer rows weigh more. The weights minimize the error on the
+    held-out entries.
 
-    A column without a value in training is filled with 0 (with 0 as mean of its z-scores), and one that was constant
-    with its value. A row without values becomes the columns' means, as the decomposition has them.
+    A column without values in training is filled with 0, a constant column with its value. A row without values becomes
+    the decomposition's means of the columns.
 
     References
     ----------
@@ -138,6 +144,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         "normalize": [None, StrOptions(set(NORMALIZATIONS))],
         "n_neighbors": [Interval(Integral, 0, None, closed="left")],
         "budget": [Interval(Real, 0, None, closed="left")],
+        "max_deviation": [None, Interval(Real, 0, None, closed="neither")],
         "method": [StrOptions({"als", "cd"})],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "combine": [StrOptions({"best", "average"})],
@@ -157,6 +164,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         normalize: Normalize | None = "zscores",
         n_neighbors: int = 10,
         budget: float = 10.0,
+        max_deviation: float | None = 40.0,
         method: str = "als",
         n_starts: int = 1,
         combine: str = "best",
@@ -172,6 +180,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         self.normalize = normalize
         self.n_neighbors = n_neighbors
         self.budget = budget
+        self.max_deviation = max_deviation
         self.method = method
         self.n_starts = n_starts
         self.combine = combine
@@ -185,20 +194,28 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> UVImputer:
         """Choose a model for `X`, an (n, p) array or data frame with missing values, and fit it; `y` is ignored."""
-        values = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
-        self.indicator_ = MissingIndicator(error_on_new=False).fit(values) if self.add_indicator else None
+        given = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
+        self.indicator_ = MissingIndicator(error_on_new=False).fit(given) if self.add_indicator else None
+        self.limits_ = limits(given, self.max_deviation)
+        values = self._believed(given)
         seed = check_random_state(self.random_state).randint(2**31)
-        self.scale_ = Normalization.of(values, "zscores").column_scale
+        zscores = Normalization.of(values, "zscores")
+        self.scale_ = zscores.scale * zscores.unit
         if self.rank == "auto":
             self._choose(values, seed)
         else:
             self._decompose(values, min(int(self.rank), *values.shape), seed)
         return self
 
+    def _believed(self, values: FloatArray) -> FloatArray:
+        """`values` with NaN for those beyond the limits."""
+        low, high = self.limits_
+        return np.where((values >= low) & (values <= high), values, np.nan)
+
     def _choose(self, values: FloatArray, seed: int) -> None:
         warn_empty(values, None)
-        self._normalization = Normalization.of(values, self.normalize)
-        rows, _ = self._normalization.normalized(values)
+        self._normalization = Normalization.of(values, self.normalize).with_mean_square_1(values)
+        rows = self._normalization.normalized(values, self._normalization.row_offsets(values))
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
         found = choose(rows, self.shrinkage, self.n_neighbors, self.budget * 1e9, generator, threads)
         self.rank_, self.shrinkage_ = found.model.rank, found.model.shrinkage
@@ -229,7 +246,8 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
-        filled = self._filled(np.ascontiguousarray(given, dtype=np.float64)).astype(given.dtype, copy=False)
+        estimates = self._filled(self._believed(np.ascontiguousarray(given, dtype=np.float64)))
+        filled = np.where(np.isnan(given), estimates.astype(given.dtype, copy=False), given)
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -243,9 +261,11 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return self._chosen(values) if self.rank == "auto" else self._averaged(values)
 
     def _chosen(self, values: FloatArray) -> FloatArray:
-        rows, row_offset = self._normalization.normalized(values)
-        rows = self._completion.completed(rows, thread_count(self.n_threads))
-        return np.where(np.isnan(values), self._normalization.restored(rows, row_offset), values)
+        row_offset = self._normalization.row_offsets(values)
+        rows = self._completion.completed(
+            self._normalization.normalized(values, row_offset), thread_count(self.n_threads)
+        )
+        return self._normalization.restored(rows, row_offset)
 
     def _averaged(self, values: FloatArray) -> FloatArray:
         if len(self._decompositions) == 1:
@@ -253,17 +273,16 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         least = max(self.decomposition_.rmse, np.finfo(float).tiny)
         weights = np.array([(least / max(one.rmse, least)) ** 2 for one in self._decompositions])
         filled = [one.fold_in(values, n_threads=self.n_threads) for one in self._decompositions]
-        average = np.average(filled, axis=0, weights=weights)
-        return np.where(np.isnan(values), average, values)
+        return np.asarray(np.average(filled, axis=0, weights=weights))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X` that is hidden; `y` is ignored.
+        """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X`, which it hides; `y` is ignored.
 
-        What is hidden depends on nothing but where `X` has gaps, so that estimators may be compared. NaN where there
-        is no value to hide.
+        The choice depends only on where `X` has gaps and on `limits_`, so that estimators can be compared. NaN where
+        there is no value to hide.
         """
         check_is_fitted(self)
-        values = np.array(self._values(X, reset=False), dtype=np.float64)
+        values = self._believed(np.asarray(self._values(X, reset=False), dtype=np.float64))
         row, column = np.nonzero(~np.isnan(values))
         hidden = np.random.default_rng(0).uniform(size=row.size) < _HIDDEN
         hidden[:1] |= not hidden.any()

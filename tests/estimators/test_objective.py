@@ -12,6 +12,7 @@ from scipy import stats
 
 import powerkern as pk
 from powerkern import PowerFit
+from powerkern._estimators.estimators import ESTIMATORS
 
 FAMILIES = ("yeo-johnson", "box-cox")
 #: Estimators and options that the objective depends on.
@@ -40,7 +41,7 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
 def fitted(X: np.ndarray, family: str, estimator: str = "rewml", **options: object) -> PowerFit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return pk.fit(X, family, estimator, **options)
+        return pk.fit(X, family, ESTIMATORS[estimator](**options))
 
 
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,24 +20,24 @@ from scipy.special import stdtrit
 
 import powerkern as pk
 from powerkern import PowerFit, Status
-from powerkern._estimators.estimators import plain_options
+from powerkern._estimators.estimators import Estimator, options_of
 
 FAMILIES = ("yeo-johnson", "box-cox")
 #: Estimators with options that differ from the defaults.
-ESTIMATORS: dict[str, tuple[str, dict[str, object]]] = {
-    "rewml": ("rewml", {}),
-    "rewml as R": ("rewml", {"convention": "cellwise"}),
-    "rewml, one side": ("rewml", {"rectify": "one"}),
-    "rewml, three steps": ("rewml", {"n_reweight": 3, "quantile": 0.975, "prestandardize": "none"}),
-    "rewml, no step": ("rewml", {"n_reweight": 0}),
-    "rewml, one step": ("rewml", {"n_reweight": 1}),
-    "rewml, settled": ("rewml", {"n_reweight": None}),
-    "rewml, own choices": ("rewml", {"c": 0.8, "change_points": (0.15, 0.8), "search_range": (-3, 5.5)}),
-    "rewml, first weights as printed": ("rewml", {"first_weights": "plain"}),
-    "rewml-nr": ("rewml-nr", {}),
-    "carroll": ("carroll", {}),
-    "mtl": ("mtl", {}),
-    "mtl 0.85": ("mtl", {"h": 0.85}),
+ESTIMATORS: dict[str, Estimator] = {
+    "rewml": pk.RewML(),
+    "rewml as R": pk.RewML(convention="cellwise"),
+    "rewml, one side": pk.RewML(rectify="one"),
+    "rewml, three steps": pk.RewML(n_reweight=3, cutoff=0.975, prestandardize="none"),
+    "rewml, no step": pk.RewML(n_reweight=0),
+    "rewml, one step": pk.RewML(n_reweight=1),
+    "rewml, settled": pk.RewML(n_reweight="settled"),
+    "rewml, own choices": pk.RewML(c=0.8, change_points=(0.15, 0.8), search_range=(-3, 5.5)),
+    "rewml, first weights as printed": pk.RewML(first_weights="plain"),
+    "rewml-nr": pk.RewMLNR(),
+    "carroll": pk.Carroll(),
+    "mtl": pk.MTL(),
+    "mtl 0.85": pk.MTL(h=0.85),
 }
 #: Columns whose reweighting comes back to where it was.
 TO_AND_FRO = np.full((20, 3), np.nan)
@@ -79,10 +80,12 @@ def columns(family: str) -> dict[str, np.ndarray]:
 
 
 def fitted(x: np.ndarray, family: str, name: str = "rewml", **options: object) -> PowerFit:
-    estimator, more = ESTIMATORS[name]
+    """A fit, with options of it and of the estimator."""
+    own = {option: options.pop(option) for option in options_of(ESTIMATORS[name]) if option in options}
+    estimator = replace(ESTIMATORS[name], **own)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns listed because they are not certified
-        return pk.fit(x, family, estimator, **{**more, **options})
+        return pk.fit(x, family, estimator, **options)
 
 
 def contaminated(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
@@ -101,20 +104,20 @@ def contaminated(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
 def test_reweighting_is_as_defined(family, column, name):
     """From the start that was found: the cells left out, lambda, location and scale."""
     x = columns(family)[column]
-    estimator, options = ESTIMATORS[name]
+    estimator = ESTIMATORS[name]
     fit = fitted(x, family, name)
     assert fit.status[0] in FITTED
-    rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
-    how = options.get("prestandardize", "median" if rule == "cellwise" and family == "box-cox" else "mad")
+    rule = "none" if isinstance(estimator, pk.RewMLNR) else estimator.convention
+    how = estimator.prestandardize or ("median" if rule == "cellwise" and family == "box-cox" else "mad")
     u, center, divisor, power = oracles.prestandardized(family, x, how)
     assert (fit.center[0], fit.divisor[0]) == pytest.approx(
         (center, divisor) if family == "yeo-johnson" else (0.0, 1.0)
     )
-    steps = int(options.get("n_reweight", 2))
-    cutoff = oracles.normal_quantile(fit.quantile)
-    ddof, points = int(rule == "cellwise"), options.get("change_points", (0.25, 0.75))
+    steps = estimator.n_reweight
+    cutoff = oracles.normal_quantile(fit.cutoff)
+    ddof, points = int(rule == "cellwise"), getattr(estimator, "change_points", (0.25, 0.75))
     taken = "both" if fit.route == ["refit both sides"] else rule
-    first = "none" if options.get("first_weights") == "plain" else taken
+    first = "none" if getattr(estimator, "first_weights", None) == "plain" else taken
     expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, first, steps, cutoff, ddof, points)
     kept = expected.kept[-1]
     assert_array_equal(fit.weights(x), kept)
@@ -158,7 +161,7 @@ def test_figures_belong_to_lambda_and_the_values_kept(family, name):
 def test_reweighting_settles_or_says_so(family):
     """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
     x = contaminated(60, 300, seed=8)
-    fit = fitted(x, family, n_reweight=None)
+    fit = fitted(x, family, n_reweight="settled")
     more = fitted(x, family, n_reweight=100)
     settled = fit.status != Status.NOT_SETTLED
     assert_array_equal(fit.lmbda[settled], more.lmbda[settled])
@@ -170,7 +173,7 @@ def test_reweighting_settles_or_says_so(family):
 def test_reweighting_that_goes_to_and_fro():
     """Two sets of values that each lead to the other: the status says so, and the warning."""
     with pytest.warns(UserWarning, match="reweighting has not settled"):
-        fit = pk.fit(TO_AND_FRO, "box-cox", "rewml", n_reweight=None)
+        fit = pk.fit(TO_AND_FRO, "box-cox", pk.RewML(n_reweight="settled"))
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
     odd, even = (fitted(TO_AND_FRO, "box-cox", n_reweight=k).lmbda for k in (49, 50))
     assert restless.size > 0
@@ -181,11 +184,12 @@ def test_reweighting_that_goes_to_and_fro():
         assert fit.lmbda[j] == pytest.approx(pk.fit(x, "box-cox").lmbda[0], abs=1e-10)
 
 
+@pytest.mark.slow
 @families
 @pytest.mark.parametrize("name", ["rewml, one side", "rewml-nr", "rewml as R", "rewml, own choices"])
 def test_start_is_the_global_minimum(family, name):
-    estimator, options = ESTIMATORS[name]
-    rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
+    estimator = ESTIMATORS[name]
+    rule = "none" if isinstance(estimator, pk.RewMLNR) else estimator.convention
     excess = []
     for key, x in columns(family).items():
         fit = fitted(x, family, name, search="global")
@@ -195,7 +199,7 @@ def test_start_is_the_global_minimum(family, name):
         taken = "both" if fit.route == ["refit both sides"] else rule
 
         def objective(lmbda: float, u: np.ndarray = u, scores: np.ndarray = scores, taken: str = taken) -> float:
-            more = options.get("c", 0.5), options.get("change_points", (0.25, 0.75))
+            more = estimator.c, getattr(estimator, "change_points", (0.25, 0.75))
             return oracles.qq_objective(family, u, lmbda, taken, scores, *more)
 
         excess.append(objective(fit.lmbda0[0] * power) - oracles.lowest(objective, step=0.05))
@@ -237,7 +241,7 @@ def test_trimmed_likelihood_is_the_global_maximum(family, h):
 def test_trimmed_likelihood_of_lognormal_data_is_that_of_the_lowest_values(h, expected):
     """Their density is the highest in the units of the data, so that lambda is biased without an outlier."""
     x = np.exp(scipy.special.ndtri((np.arange(4_000) + 0.5) / 4_000))
-    fit = pk.fit(x, "box-cox", "mtl", h=h)
+    fit = pk.fit(x, "box-cox", pk.MTL(h=h))
     kept = int(np.ceil(h * x.size))
     assert_array_equal(fit.weights(x), np.arange(x.size) < kept)
     assert fit.lmbda[0] == pytest.approx(pk.fit(x[:kept], "box-cox").lmbda[0], abs=1e-9)
@@ -285,7 +289,7 @@ def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
     assert 0.004 < fit.outliers(x).mean() < 0.014
     if n == 1000:
         assert fit.transform(x).std() == pytest.approx(1.0, abs=0.02)
-        assert fit.outliers(x, quantile=0.975).mean() == pytest.approx(0.05, abs=0.006)
+        assert fit.outliers(x, cutoff=0.975).mean() == pytest.approx(0.05, abs=0.006)
 
 
 def test_cutoffs_of_short_columns_are_wider():
@@ -294,7 +298,7 @@ def test_cutoffs_of_short_columns_are_wider():
     fit = fitted(x, "box-cox")
     expected = [stdtrit(n / 4.0, 0.995) for n in fit.n_kept]
     assert_allclose(fit.standardized_cutoff(), expected, rtol=1e-12)
-    assert_allclose(fit.standardized_cutoff(quantile=0.9), [stdtrit(n / 4.0, 0.9) for n in fit.n_kept], rtol=1e-12)
+    assert_allclose(fit.standardized_cutoff(cutoff=0.9), [stdtrit(n / 4.0, 0.9) for n in fit.n_kept], rtol=1e-12)
     for name in ("rewml as R", "carroll", "mtl"):
         assert_allclose(fitted(x, "box-cox", name).standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
     read = PowerFit.from_json(fitted(x, "box-cox", "rewml as R").to_json())
@@ -436,14 +440,14 @@ def test_outliers_cutoffs_and_weights_agree(family, name):
     x = contaminated()
     x[5, 3] = np.nan
     fit = fitted(x, family, name)
-    for quantile in (None, 0.9, 0.999):
-        low, high = fit.cutoffs(quantile=quantile)
+    for cutoff in (None, 0.9, 0.999):
+        low, high = fit.cutoffs(cutoff=cutoff)
         assert (low < high).all()
-        outliers = fit.outliers(x, quantile=quantile)
+        outliers = fit.outliers(x, cutoff=cutoff)
         assert outliers.dtype == bool
         with np.errstate(invalid="ignore"):
             assert_array_equal(outliers, (x < low) | (x > high))
-        z, cutoff = fit.transform(x), fit.standardized_cutoff(quantile=quantile)
+        z, cutoff = fit.transform(x), fit.standardized_cutoff(cutoff=cutoff)
         clear = abs(abs(z) - cutoff) > 1e-9
         assert_array_equal(outliers[clear], (abs(z) > cutoff)[clear])
     assert_array_equal(fit.weights(x).sum(axis=0), fit.n_kept)
@@ -457,13 +461,13 @@ def test_few_values_of_clean_data_are_outliers():
     assert_allclose(share, 0.01, atol=0.005)
 
 
-def test_bad_quantiles():
+def test_bad_cutoffs():
     fit = fitted(contaminated(), "box-cox")
     for bad in (0.5, 1.0, 0.2, math.nan, "high", True):
-        with pytest.raises((ValueError, TypeError), match="quantile"):
-            fit.outliers(contaminated(), quantile=bad)
-        with pytest.raises((ValueError, TypeError), match="quantile"):
-            pk.fit(contaminated(), "box-cox", "rewml", quantile=bad)
+        with pytest.raises((ValueError, TypeError), match="cutoff"):
+            fit.outliers(contaminated(), cutoff=bad)
+        with pytest.raises((ValueError, TypeError), match="cutoff"):
+            pk.fit(contaminated(), "box-cox", pk.RewML(cutoff=bad))
 
 
 def test_failed_columns_have_no_cutoffs_and_no_outliers():
@@ -636,8 +640,7 @@ def test_json_and_pickle(family, name):
     fit = fitted(x, family, name)
     for copy in (PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
         assert_same(copy, fit)
-        assert (copy.estimator, copy.quantile, copy.standardize) == (fit.estimator, fit.quantile, fit.standardize)
-        assert copy.estimator_options == fit.estimator_options == plain_options(ESTIMATORS[name][1])
+        assert (copy.estimator, copy.standardize) == (fit.estimator, fit.standardize)
         assert_array_equal(copy.transform(x), fit.transform(x))
         assert_array_equal(copy.weights(x), fit.weights(x))
         assert_array_equal(copy.outliers(x), fit.outliers(x))
@@ -657,10 +660,10 @@ def test_data_frames():
 
 def test_a_part_of_a_fit_is_the_fit_of_a_part():
     x = contaminated(60, 5)
-    fit = fitted(x, "best", "rewml", quantile=0.99)
+    fit = fitted(x, "best", "rewml", cutoff=0.99)
     part = fit.part(slice(1, 4))
     assert part.families == fit.families[1:4]
-    assert part.quantile == fit.quantile
+    assert part.estimator == fit.estimator
     assert_array_equal(part.transform(x[:, 1:4]), fit.transform(x)[:, 1:4])
 
 
@@ -675,64 +678,96 @@ def test_vectors_stay_vectors():
 
 
 @pytest.mark.parametrize(
-    "options, error, message",
+    "kind, options, error, message",
     [
-        ({"estimator": "rewm"}, ValueError, "estimator must be one of"),
-        ({"estimator": "rewml", "n_rewieght": 2}, TypeError, "did you mean 'n_reweight'"),
-        ({"estimator": "mle", "h": 0.9}, TypeError, "has no option 'h'"),
-        ({"estimator": "carroll", "n_reweight": 2}, TypeError, "has no option 'n_reweight'"),
-        ({"estimator": "mtl", "h": 0.5}, ValueError, "above 0.5"),
-        ({"estimator": "mtl", "h": 1.1}, ValueError, "at most 1"),
-        ({"estimator": "mtl", "h": "most"}, TypeError, "h must be a number"),
-        ({"estimator": "mtl", "h": math.nan}, TypeError, "h must be a number"),
-        ({"estimator": "rewml", "n_reweight": -1}, ValueError, "n_reweight must be a whole number"),
-        ({"estimator": "rewml", "n_reweight": 1.5}, ValueError, "n_reweight must be a whole number"),
-        ({"estimator": "rewml", "n_reweight": True}, ValueError, "n_reweight must be a whole number"),
-        ({"estimator": "rewml", "convention": "R"}, ValueError, "convention"),
-        ({"estimator": "rewml", "search": "grid"}, ValueError, "search"),
-        ({"estimator": "rewml", "prestandardize": "sd"}, ValueError, "prestandardize"),
-        ({"estimator": "rewml", "c": 0.0}, ValueError, "c, the constant of the bisquare, must be positive"),
-        ({"estimator": "rewml-nr", "c": math.inf}, ValueError, "c, the constant of the bisquare, must be positive"),
-        ({"estimator": "rewml", "c": "half"}, TypeError, "c must be a number"),
-        ({"estimator": "rewml", "change_points": 0.25}, TypeError, "change_points must be two numbers"),
-        ({"estimator": "rewml", "change_points": (0.25, 0.5, 0.75)}, TypeError, "change_points must be two numbers"),
-        ({"estimator": "rewml", "change_points": "ab"}, TypeError, "change_points must be two numbers"),
-        ({"estimator": "rewml", "change_points": ("a", 0.75)}, TypeError, "each of change_points must be a number"),
-        ({"estimator": "rewml", "change_points": (0.75, 0.25)}, ValueError, "a quantile below 0.5 and one above"),
-        ({"estimator": "rewml", "change_points": (0.0, 0.75)}, ValueError, "a quantile below 0.5 and one above"),
-        ({"estimator": "rewml-nr", "change_points": (0.2, 0.8)}, TypeError, "has no option 'change_points'"),
-        ({"estimator": "rewml", "first_weights": "hard"}, ValueError, "first_weights"),
-        ({"estimator": "rewml", "rectify": "two"}, ValueError, "rectify"),
-        ({"estimator": "rewml", "rectify": "both", "convention": "cellwise"}, ValueError, "rectifies on one side"),
-        ({"estimator": "rewml-nr", "rectify": "one"}, TypeError, "has no option 'rectify'"),
-        ({"estimator": "carroll", "search_range": (2.0, 2.0)}, ValueError, "two finite numbers, the lower first"),
-        ({"estimator": "mtl", "search_range": (-math.inf, 2.0)}, ValueError, "two finite numbers, the lower first"),
-        ({"estimator": "mtl", "search_range": (math.nan, 2.0)}, TypeError, "search_range must be a number"),
-        (
-            {"estimator": "rewml", "convention": "cellwise", "search_range": (2.0, 3.0)},
-            ValueError,
-            "search_range must contain 1",
-        ),
-        ({"estimator": "mtl", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),
-        ({"estimator": "carroll", "ymax": 10.0}, ValueError, "ymax cannot be given"),
-        ({"family": "best", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),
+        (pk.MTL, {"h": 0.5}, ValueError, "above 0.5"),
+        (pk.MTL, {"h": 1.1}, ValueError, "at most 1"),
+        (pk.MTL, {"h": "most"}, TypeError, "h must be a number"),
+        (pk.MTL, {"h": math.nan}, TypeError, "h must be a number"),
+        (pk.RewML, {"n_reweight": -1}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"n_reweight": 1.5}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"n_reweight": True}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"convention": "R"}, ValueError, "convention"),
+        (pk.RewML, {"search": "grid"}, ValueError, "search"),
+        (pk.RewML, {"prestandardize": "sd"}, ValueError, "prestandardize"),
+        (pk.RewML, {"c": 0.0}, ValueError, "c, the constant of the bisquare, must be positive"),
+        (pk.RewMLNR, {"c": math.inf}, ValueError, "c, the constant of the bisquare, must be positive"),
+        (pk.RewML, {"c": "half"}, TypeError, "c must be a number"),
+        (pk.RewML, {"change_points": 0.25}, TypeError, "change_points must be two numbers"),
+        (pk.RewML, {"change_points": (0.25, 0.5, 0.75)}, TypeError, "change_points must be two numbers"),
+        (pk.RewML, {"change_points": "ab"}, TypeError, "change_points must be two numbers"),
+        (pk.RewML, {"change_points": ("a", 0.75)}, TypeError, "each of change_points must be a number"),
+        (pk.RewML, {"change_points": (0.75, 0.25)}, ValueError, "a quantile below 0.5 and one above"),
+        (pk.RewML, {"change_points": (0.0, 0.75)}, ValueError, "a quantile below 0.5 and one above"),
+        (pk.RewML, {"first_weights": "hard"}, ValueError, "first_weights"),
+        (pk.RewML, {"rectify": "two"}, ValueError, "rectify"),
+        (pk.RewML, {"rectify": "both", "convention": "cellwise"}, ValueError, "rectifies on one side"),
+        (pk.Carroll, {"search_range": (2.0, 2.0)}, ValueError, "two finite numbers, the lower first"),
+        (pk.MTL, {"search_range": (-math.inf, 2.0)}, ValueError, "two finite numbers, the lower first"),
+        (pk.MTL, {"search_range": (math.nan, 2.0)}, TypeError, "search_range must be a number"),
+        (pk.RewML, {"convention": "cellwise", "search_range": (2.0, 3.0)}, ValueError, "search_range must contain 1"),
+        (pk.RewML, {"n_reweight": "often"}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"n_reweight": None}, ValueError, "n_reweight must be a whole number"),
+        (pk.KS, {"cutoff": 1.0}, ValueError, "cutoff must be between"),
     ],
 )
-def test_options_are_refused(options, error, message):
+def test_options_are_refused(kind, options, error, message):
+    with pytest.raises(error, match=message):
+        kind(**options)
+
+
+@pytest.mark.parametrize("kind", [pk.ML, pk.RewML, pk.RewMLNR, pk.Carroll, pk.MTL, pk.KS, pk.PPCC])
+def test_options_that_an_estimator_does_not_have(kind):
+    with pytest.raises(TypeError, match="n_rewieght"):
+        kind(n_rewieght=2)
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"estimator": "rewm"}, ValueError, "did you mean 'rewml'"),
+        ({"estimator": "RewML"}, ValueError, "did you mean 'rewml'"),
+        ({"estimator": 1}, ValueError, "estimator must be one of"),
+        ({"estimator": pk.RewML}, TypeError, r"pass an object, RewML\(\)"),
+        ({"estimator": "mtl", "lmbda": 1.0}, ValueError, "lmbda cannot be given with estimator='mtl'"),
+        ({"estimator": "carroll", "ymax": 10.0}, ValueError, "ymax cannot be given"),
+        ({"family": "best", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),
+        ({"n_reweight": 2}, TypeError, "n_reweight"),
+    ],
+)
+def test_arguments_are_refused(options, error, message):
     with pytest.raises(error, match=message):
         pk.fit(contaminated(30, 2), **options)
 
 
+def test_names_stand_for_estimators_with_their_defaults():
+    x = contaminated(60, 2)
+    for name, kind in {"mle": pk.ML, "robust": pk.RewML, "rewml-nr": pk.RewMLNR, "carroll": pk.Carroll}.items():
+        by_name, by_object = pk.fit(x, "box-cox", name), pk.fit(x, "box-cox", kind())
+        assert by_name.estimator == by_object.estimator == kind()
+        assert_array_equal(by_name.lmbda, by_object.lmbda)
+
+
+def test_estimators_are_values():
+    """Equal, hashable, of plain types, and shown as they are written."""
+    one = pk.RewML(search_range=np.array([-3, 5.5]), n_reweight=np.int64(3), cutoff=np.float32(0.75))
+    assert one == pk.RewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
+    assert len({one, pk.RewML(search_range=[-3, 5.5], n_reweight=3, cutoff=0.75)}) == 1
+    assert repr(one) == "RewML(cutoff=0.75, n_reweight=3, search_range=(-3.0, 5.5))"
+    with pytest.raises(AttributeError):
+        one.cutoff = 0.9
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_bad_values_are_named(name):
-    estimator, options = ESTIMATORS[name]
+    estimator = ESTIMATORS[name]
     x = contaminated(30, 3)
     x[7, 1] = np.inf
     with pytest.raises(ValueError, match=r"column 1.*row 7"):
-        pk.fit(x, "yeo-johnson", estimator, **options)
+        pk.fit(x, "yeo-johnson", estimator)
     x[7, 1] = -2.0
     with pytest.raises(ValueError, match=r"column 1.*row 7"):
-        pk.fit(x, "box-cox", estimator, **options)
+        pk.fit(x, "box-cox", estimator)
 
 
 def test_likelihood_intervals_are_refused():

@@ -68,7 +68,7 @@ def fitted(file: str, family: str, **options: str) -> dict[str, PowerFit]:
         warnings.simplefilter("ignore", UserWarning)  # searches that end in a widened interval
         for names in by_size.values():
             X = np.column_stack([columns[name] for name in names])
-            fit = pk.fit(X, family, "rewml", **options)
+            fit = pk.fit(X, family, pk.RewML(**options))
             found |= {name: fit.part(slice(j, j + 1)) for j, name in enumerate(names)}
     return found
 
@@ -167,7 +167,7 @@ def test_columns_that_r_gives_up_have_a_status():
     for column, family in given_up:
         x = data("synthetic")[column]
         with pytest.warns(UserWarning, match="not fitted robustly"):
-            fit = pk.fit(x, family, "rewml", convention="cellwise")
+            fit = pk.fit(x, family, pk.RewML(convention="cellwise"))
         assert fit.status[0] == Status.NO_SPREAD
         assert_array_equal(fit.transform(x), x)
 
@@ -177,7 +177,7 @@ def test_thirty_thousand_values():
     record = json.loads((SHARED / "refs/cellwise/n30000.json").read_text())
     x = np.exp(ndtri((np.arange(1, 30001) - 0.5) / 30000))
     for key, family in FAMILIES.items():
-        fit = pk.fit(x, family, "rewml", convention="cellwise")
+        fit = pk.fit(x, family, pk.RewML(convention="cellwise"))
         assert fit.lmbda[0] == pytest.approx(record[key]["lambdahats"], abs=5e-4)
         assert 30000 - fit.n_kept[0] == pytest.approx(record[f"{key}_n0"], rel=0.05)
 
@@ -187,7 +187,7 @@ def test_top_gear_as_published():
     columns = data("topgear_paper")
     X = np.column_stack([columns["MPG"], columns["Weight"]])
     assert pk.fit(X, "box-cox").lmbda.round(2).tolist() == [-0.11, 0.83]
-    assert pk.fit(X, "box-cox", "rewml", convention="cellwise").lmbda.round(2).tolist() == [0.84, 0.09]
+    assert pk.fit(X, "box-cox", pk.RewML(convention="cellwise")).lmbda.round(2).tolist() == [0.84, 0.09]
     # the rule as printed keeps some other cells
     assert_allclose(pk.fit(X, "box-cox", "rewml").lmbda, [0.84, 0.09], atol=0.06)
 
@@ -202,12 +202,12 @@ def test_sensitivity_curves():
         family, z = FAMILIES[curve["type"]], np.array(curve["z"], dtype=float)
         X = np.vstack([np.repeat(base[:, None], z.size, axis=1), z])
         X, x = (np.exp(X), np.exp(base)) if family == "box-cox" else (X, base)
-        options: dict[str, Any] = {}
+        estimator = pk.ML()
         if curve["method"] != "ML":
-            options["estimator"] = "rewml-nr" if curve["method"] == "RewMLnr" else "rewml"
-            options["convention"] = "paper" if curve["method"] == "RewML_paperQ" else "cellwise"
-            options["prestandardize"] = "mad" if curve["standardize"] else "none"
-        found = 100 * (pk.fit(X, family, **options).lmbda - pk.fit(x, family, **options).lmbda)
-        assert_allclose(found, np.array(curve["SC"], dtype=float), atol=0.005, err_msg=str(options))
+            kind = pk.RewMLNR if curve["method"] == "RewMLnr" else pk.RewML
+            convention = "paper" if curve["method"] == "RewML_paperQ" else "cellwise"
+            estimator = kind(convention=convention, prestandardize="mad" if curve["standardize"] else "none")
+        found = 100 * (pk.fit(X, family, estimator).lmbda - pk.fit(x, family, estimator).lmbda)
+        assert_allclose(found, np.array(curve["SC"], dtype=float), atol=0.005, err_msg=str(estimator))
         seen += 1
     assert seen >= 12

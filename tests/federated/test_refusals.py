@@ -279,7 +279,7 @@ JUNK: list[Any] = [None, True, 0, -1, 10**30, 0.5, "", "a", "server", [], [1], [
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e18, 1e308, -1e308, 5e-324, 2.0**53, 0.5, np.nan, np.inf, -np.inf]
 MODES: list[dict[str, Any]] = [
     {},
-    {"family": "box-cox", "search": "brent", "grid": 3},
+    {"family": "box-cox", "search": "brent"},
     {"quantum": 2.0**-40, "ymax": 1e6},
     {"quantum": 2.0**-16, "data_bounds": ([0.0, 0.0], [64.0, 64.0])},
 ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from powerkern._fit.fitting import fit
+from powerkern._fit.fit import fit
 from powerkern._input.messages import warn
 from powerkern.location import location_scale
 from powerkern.sketch import fit_chunks, location_chunks

@@ -77,8 +77,6 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"quantile": 1}, "quantile is not between"),
-        ({"quantile": "0.995"}, "quantile is not a number"),
         ({"unit_weights": 1.0}, "unit_weights is not an array"),
         ({"unit_weights": []}, "unit_weights is not an array"),
         ({"unit_weights": [1.0, 0.0, 1.0]}, "unit_weights are not all positive"),
@@ -90,11 +88,13 @@ def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None
         ({"vector": True}, "vector is none of False"),
         ({"vector": 0}, "vector is none of False"),
         ({"standardize": 1}, "standardize is none of"),
-        ({"estimator": ["mle"]}, "estimator is none of"),
-        ({"estimator_options": ["h"]}, "estimator_options is not a table"),
-        ({"estimator_options": {"h": 0.9}}, "estimator 'mle' has no option 'h'"),
-        ({"estimator": "mtl", "estimator_options": {"h": 0.1}}, "h, the fraction of values kept, must be above"),
-        ({"estimator": "rewml", "estimator_options": {"search_range": [{}, 2]}}, "search_range must be a number"),
+        ({"estimator": ["mle"]}, "estimator is not a table"),
+        ({"estimator": {"h": 0.9}}, "name is missing"),
+        ({"estimator": {"name": ["mle"]}}, "name is none of"),
+        ({"estimator": {"name": "mle", "h": 0.9}}, "estimator 'mle' has no option 'h'"),
+        ({"estimator": {"name": "mtl", "h": 0.1}}, "h, the fraction of values kept, must be above"),
+        ({"estimator": {"name": "ks", "cutoff": "0.995"}}, "cutoff must be a number"),
+        ({"estimator": {"name": "rewml", "search_range": [{}, 2]}}, "search_range must be a number"),
         ({"family": "best"}, "families is not a list of 3"),
         ({"families": ["box-cox"] * 3}, "families go with"),
         ({"family": "best", "families": ["box-cox", "box-cox", ["box-cox"]]}, "families are not all one of"),
@@ -197,14 +197,6 @@ def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
     assert 5 < accepted < 100
 
 
-def test_options_come_back_in_plain_types() -> None:
-    options = {"search_range": np.array([-3, 5.5]), "n_reweight": np.int64(3), "quantile": np.float32(0.75)}
-    fit = pk.fit(X[:, :2], "box-cox", "rewml", **options)
-    read = PowerFit.from_json(fit.to_json()).estimator_options
-    assert read == fit.estimator_options == {"search_range": [-3.0, 5.5], "n_reweight": 3, "quantile": 0.75}
-    assert isinstance(read["n_reweight"], int)
-
-
 # --- changed texts ------------------------------------------------------------------------------------
 
 
@@ -244,3 +236,9 @@ def test_what_was_edited_on_purpose_is_read_without_the_check() -> None:
     without = {name: value for name, value in json.loads(text_of()).items() if name != "digest"}
     with pytest.raises(ValueError, match="was changed"):
         PowerFit.from_json(json.dumps(without))
+
+
+def test_estimators_come_back_as_they_were() -> None:
+    estimator = pk.RewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
+    fit = pk.fit(X[:, :2], "box-cox", estimator)
+    assert PowerFit.from_json(fit.to_json()).estimator == fit.estimator == estimator

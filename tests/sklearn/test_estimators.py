@@ -19,7 +19,7 @@ from powerkern.supervised import SupervisedPowerTransformer  # noqa: E402
 N = 20
 Y = np.arange(N) % 2
 A, B = np.random.default_rng(0).lognormal(size=(2, N))
-TUNED = SupervisedPowerTransformer(GaussianNB(), cv=2, n_epochs=1)
+TUNED = SupervisedPowerTransformer(GaussianNB(), cv=2, max_epochs=1)
 ESTIMATORS = {"power": PowerTransformer(), "location": LocationScaler(), "imputer": UVImputer(1), "supervised": TUNED}
 
 
@@ -76,7 +76,7 @@ def test_missing_values_are_for_the_classifier_to_take():
     X = frame(np.where(np.arange(N) == 4, np.nan, B))
     with pytest.raises(ValueError, match=r"^column 1 \('b'\), row 4: the value is NaN, which GaussianNB does not take"):
         TUNED.fit(X, Y)
-    takes = SupervisedPowerTransformer(HistGradientBoostingClassifier(max_iter=1), cv=2, n_epochs=0).fit(X, Y)
+    takes = SupervisedPowerTransformer(HistGradientBoostingClassifier(max_iter=1), cv=2, max_epochs=0).fit(X, Y)
     assert np.isnan(takes.transform(X)[4, 1])
 
 

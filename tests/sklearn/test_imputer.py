@@ -56,7 +56,7 @@ def test_values_that_are_there_stay():
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_units_of_columns_do_not_matter(rank):
     M, _ = holes(load_breast_cancer().data[:, :6])
-    units = 2.0 ** np.array([0, 30, -20, 4, 100, -3])
+    units = 2.0 ** np.array([0, 30, -20, 4, 900, -900])
     one = UVImputer(rank, random_state=0).fit_transform(M)
     np.testing.assert_allclose(UVImputer(rank, random_state=0).fit_transform(M * units) / units, one, rtol=1e-9)
 
@@ -244,6 +244,7 @@ def test_clones_and_seeds():
         {"shrinkage": -1.0},
         {"method": "svd"},
         {"combine": "sum"},
+        {"max_deviation": 0.0},
         {"n_threads": 0},
         {"missing_values": "?"},
         {"add_indicator": "yes"},
@@ -254,11 +255,66 @@ def test_bad_parameters(options):
         UVImputer(**options).fit([[1.0, 2.0], [3.0, 4.0]])
 
 
+def with_a_wild_cell(M):
+    """The first value of column 4 becomes a million."""
+    wild, at = M.copy(), (int(np.argmin(np.isnan(M[:, 4]))), 4)
+    wild[at] = 1e6
+    return wild, at
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"rank": 5}, {"rank": 2, "normalize": "columns", "n_starts": 2, "combine": "average"}]
+)
+def test_a_wild_cell_counts_as_missing_and_stays(options):
+    M, _ = holes(load_breast_cancer().data)
+    wild, at = with_a_wild_cell(M)
+    without = M.copy()
+    without[at] = nan
+    found, expected = (UVImputer(random_state=0, **options).fit(one) for one in (wild, without))
+    filled = found.transform(wild)
+    assert filled[at] == 1e6
+    filled[at] = expected.transform(without)[at]
+    np.testing.assert_array_equal(filled, expected.transform(without))
+    assert found.score(wild) == expected.score(without)
+
+
+def test_a_wild_cell_ruins_neither_its_column_nor_its_row():
+    X = load_breast_cancer().data
+    M, mask = holes(X)
+    wild, (i, j) = with_a_wild_cell(M)
+
+    def errors(fitted_to, **options):
+        """Of the whole table, and of the other columns of the row with the wild cell."""
+        filled = UVImputer(random_state=0, **options).fit(fitted_to).transform(wild)
+        squares = ((filled - X) / X.std(axis=0)) ** 2
+        return np.sqrt(np.mean(squares[mask])), np.sqrt(np.mean(np.delete(squares[i], j)))
+
+    assert max(errors(wild)) < 0.4
+    assert errors(wild, max_deviation=None)[0] > 1e3
+    assert errors(M)[1] < 0.4
+    assert errors(M, max_deviation=None)[1] > 1e3
+
+
+def test_limits_of_what_is_believed():
+    x = np.array([0.0, 1.0, 2.0, 3.0, 7.0, nan, 11.0, 1e300])  # row 5 has values in other columns
+    X = np.column_stack([x, -x, np.full(8, 5.0), [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 4.0]])
+    found = UVImputer(1, max_deviation=10.0).fit(X).limits_
+    mad = 1.482602218505602
+    upper, lower = (
+        3.0 + 10.0 * mad * np.median([0.0, 4.0, 8.0, 1e300]),
+        3.0 - 10.0 * mad * np.median([3.0, 2.0, 1.0, 0.0]),
+    )
+    few = 10.0 * mad * 3.0  # most values are 0: the median deviation of those that are not
+    expected = [[lower, -upper, -np.inf, -few], [upper, -lower, np.inf, few]]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    assert np.isinf(UVImputer(1, max_deviation=None).fit(X).limits_).all()
+
+
 def test_values_whose_squares_overflow_have_no_neighbors():
     t = np.random.default_rng(0).uniform(-3.0, 3.0, 300)
     X = np.column_stack([np.sin(t), np.cos(2.0 * t), t**2, np.sin(3.0 * t)])
     X[np.random.default_rng(1).uniform(size=X.shape) < 0.15] = np.nan
-    imputer = UVImputer(random_state=0).fit(X)
+    imputer = UVImputer(max_deviation=None, random_state=0).fit(X)
     assert imputer.weights_[0] < 1.0
     near, far = imputer.transform([[1e100, np.nan, 1.0, 2.0], [1e200, np.nan, 1.0, 2.0]])
     assert np.isfinite(near).all()

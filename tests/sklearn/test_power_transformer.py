@@ -11,6 +11,7 @@ import processes
 import pytest
 
 import powerkern as pk
+from powerkern._estimators.estimators import ESTIMATORS
 
 sklearn = pytest.importorskip("sklearn")
 
@@ -167,7 +168,7 @@ def test_integers_are_never_overwritten():
 
 def test_clone_and_pickle():
     X = skewed()
-    transformer = PowerTransformer("box-cox", estimator_options={"ymax": 5.0}, n_threads=1).fit(X)
+    transformer = PowerTransformer("box-cox", ymax=5.0, estimator=pk.ML(), n_threads=1).fit(X)
     assert clone(transformer).get_params() == transformer.get_params()
     again = pickle.loads(pickle.dumps(transformer))
     assert np.array_equal(again.transform(X), transformer.transform(X))
@@ -233,7 +234,8 @@ def test_infinite_values_are_named_and_nothing_is_overwritten():
         ({"out_of_range": "ignore"}, "The 'out_of_range' parameter"),
         ({"standardize": 1.5}, "The 'standardize' parameter"),
         ({"estimator": "rewlm"}, "estimator must be one of"),
-        ({"estimator_options": {"standardize": False}}, "estimator_options must not have 'standardize'"),
+        ({"estimator": pk.RewML}, "The 'estimator' parameter"),
+        ({"ymax": "5"}, "The 'ymax' parameter"),
     ],
 )
 def test_wrong_parameters(parameters, message):
@@ -281,8 +283,10 @@ def test_estimators_are_those_of_the_function(method, estimator):
     X = skewed()
     X[:10, 1] = 30.0
     X[5, 2] = np.nan
-    transformer = PowerTransformer(method, estimator=estimator, estimator_options={"quantile": 0.99}).fit(X)
-    fit = pk.fit(X, method, estimator, quantile=0.99)
+    estimator = ESTIMATORS[estimator](cutoff=0.99)
+    transformer = clone(PowerTransformer(method, estimator=estimator)).fit(X)
+    fit = pk.fit(X, method, estimator)
+    assert transformer.power_fit_.estimator == estimator
     assert np.array_equal(transformer.lambdas_, fit.lmbda)
     Z = transformer.transform(X)
     assert np.array_equal(Z, fit.transform(X), equal_nan=True)
@@ -290,8 +294,9 @@ def test_estimators_are_those_of_the_function(method, estimator):
     again = pickle.loads(pickle.dumps(transformer))
     assert np.array_equal(again.transform(X), Z, equal_nan=True)
     assert not hasattr(transformer, "partial_fit")
-    assert f"estimator='{estimator}'" in repr(transformer)
-    assert estimator in transformer._repr_html_()
+    assert transformer.get_params()["estimator"] == estimator
+    assert f"estimator={estimator!r}" in repr(transformer)
+    assert "cutoff=0.99" in transformer._repr_html_()
 
 
 def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
@@ -311,11 +316,10 @@ def test_a_robust_fit_in_a_pipeline_sees_the_outliers():
 def test_options_of_the_estimators_are_those_of_the_function():
     X = np.random.default_rng(0).lognormal(size=(60, 3))
     X[:4] *= 30.0
-    options = {"c": 0.8, "change_points": (0.2, 0.8), "first_weights": "plain", "search_range": (-3.0, 5.0)}
-    transformer = clone(PowerTransformer("box-cox", estimator="rewml", estimator_options=options)).fit(X)
-    np.testing.assert_array_equal(transformer.lambdas_, pk.fit(X, "box-cox", "rewml", **options).lmbda)
-    with pytest.raises(ValueError, match="change_points must be a quantile"):
-        PowerTransformer(estimator="rewml", estimator_options={"change_points": (0.6, 0.8)}).fit(X)
+    estimator = pk.RewML(c=0.8, change_points=(0.2, 0.8), first_weights="plain", search_range=(-3.0, 5.0))
+    transformer = clone(PowerTransformer("box-cox", estimator=estimator)).fit(X)
+    np.testing.assert_array_equal(transformer.lambdas_, pk.fit(X, "box-cox", estimator).lmbda)
+    assert (transformer.lambdas_ != PowerTransformer("box-cox", estimator="rewml").fit(X).lambdas_).any()
 
 
 @pytest.mark.parametrize("estimator", ["rewml", "ks"])
@@ -387,7 +391,11 @@ def test_partial_fit_does_not_go_on_with_another_method():
 
 
 def test_partial_fit_needs_the_likelihood_alone():
-    assert not hasattr(PowerTransformer(estimator_options={"ymax": 5.0}), "partial_fit")
+    assert not hasattr(PowerTransformer(estimator=pk.RewML()), "partial_fit")
+    X = np.random.default_rng(0).lognormal(size=(60, 3))
+    bounded = PowerTransformer("box-cox", standardize=False, estimator=pk.ML(), ymax=1.0)
+    in_parts = clone(bounded).partial_fit(X[:20]).partial_fit(X[20:])
+    np.testing.assert_allclose(in_parts.lambdas_, bounded.fit(X).lambdas_, rtol=1e-9)
     with pytest.raises(ValueError, match="features"):
         PowerTransformer().partial_fit(skewed()).partial_fit(skewed()[:, :2])
 
@@ -549,6 +557,7 @@ class CountsThreads(PowerTransformer):
         return self
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_workers_of_joblib_share_the_cpus(monkeypatch):
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
@@ -572,6 +581,7 @@ def test_large_fits_survive_joblibs_memory_maps(tmp_path):
     assert np.array_equal(joblib.load(tmp_path / "fit", mmap_mode="r").transform(X), transformer.transform(X))
 
 
+@pytest.mark.slow
 def test_cross_validation_is_the_same_for_any_number_of_jobs():
     X, y = load_breast_cancer(return_X_y=True)
     pipeline = make_pipeline(PowerTransformer(), LinearDiscriminantAnalysis())

@@ -43,7 +43,7 @@ def fitted(x, family, estimator="rewml", **options):
     x = np.sort(np.asarray(x, dtype=float))[None, :]
     work = search.new_robust_work(x.size)
     out = np.full((1, N_RESULTS), np.nan)
-    asked = ESTIMATORS[estimator](**options).options
+    asked = ESTIMATORS[estimator](**options).solver().options
     fit.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
     return out[0]
 
@@ -117,7 +117,7 @@ def test_work_serves_columns_of_any_length():
         row[: x.size] = np.sort(x)
     work = search.new_robust_work(31)
     out = np.full((4, N_RESULTS), np.nan)
-    fit.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().options, work, out)
+    fit.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().solver().options, work, out)
     for row, x in zip(out, xs, strict=True):
         np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
 

@@ -18,11 +18,11 @@ families = pytest.mark.parametrize("family", CODES)
 OPTIONS = [
     {},
     {"n_reweight": 1},
-    {"n_reweight": None},
+    {"n_reweight": "settled"},
     {"rectify": "one"},
     {"n_reweight": 3},
     {"estimator": "rewml-nr"},
-    {"prestandardize": "median", "quantile": 0.9},
+    {"prestandardize": "median", "cutoff": 0.9},
 ]
 
 
@@ -34,7 +34,7 @@ def one_by_one(columns, family, options, work, out):
 
 
 def rows(fit, columns, family, estimator="rewml", **options):
-    asked = ESTIMATORS[estimator](**options).options
+    asked = ESTIMATORS[estimator](**options).solver().options
     out = np.full((len(columns), N_RESULTS), np.nan)
     fit(np.ascontiguousarray(columns), CODES[family], asked, search.new_robust_work(columns.shape[1]), out)
     return out
@@ -79,7 +79,7 @@ def test_a_result_depends_on_its_own_column_only(family):
 
 def refitted(columns, lmbda0, family=YEO_JOHNSON):
     """What lanes make of prestandardised columns from given starts."""
-    options, n = ESTIMATORS["rewml"](prestandardize="none").options, columns.shape[1]
+    options, n = ESTIMATORS["rewml"](prestandardize="none").solver().options, columns.shape[1]
     work = search.new_robust_work(n)
     for lane, (x, start) in enumerate(zip(columns, lmbda0, strict=True)):
         _, every = robust._prepared(x, None, family, options, work)

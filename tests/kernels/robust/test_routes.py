@@ -47,8 +47,8 @@ def test_weights_a_little_off_whole_ones_move_lambda_little(estimator, family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_weights_in_columns_too_long_for_lanes(family):
     x, weight = column(family, 530), np.arange(530) % 2 + 0.5
-    fit = fitted(x, family, "rewml", sample_weight=weight, n_reweight=1)
-    assert abs(fit.lmbda[0] - fitted(x, family, "rewml", n_reweight=1).lmbda[0]) < 0.5
+    fit = fitted(x, family, pk.RewML(n_reweight=1), sample_weight=weight)
+    assert abs(fit.lmbda[0] - fitted(x, family, pk.RewML(n_reweight=1)).lmbda[0]) < 0.5
 
 
 @pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
@@ -76,7 +76,8 @@ def test_bounds_and_iteration_to_the_end(estimator):
     fit = fitted(x, "box-cox", estimator, bounds=(1.5, 2.0))
     assert (fit.lmbda[0], fit.status[0]) == (1.5, Status.AT_BOUND)
     if estimator == "rewml":
-        assert np.isfinite(fitted(x, "box-cox", estimator, n_reweight=None, first_weights="plain").lmbda[0])
+        settled = pk.RewML(n_reweight="settled", first_weights="plain")
+        assert np.isfinite(fitted(x, "box-cox", settled).lmbda[0])
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
