@@ -1,4 +1,4 @@
-"""Distances that find outliers: z-scores, Mahalanobis distances, and how far a column is from normal."""
+"""Distances that find outliers: z-scores, Mahalanobis and Kolmogorov-Smirnov distances."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import ks_columns
 from powerkern.location import location_scale
 
-#: Squared multiple correlation of a column with the others, short of 1 by less than this times p: singular.
+#: A covariance is singular if the squared multiple correlation of a column with the others exceeds 1 - p times this.
 _SINGULAR = 1e-14
 
 
@@ -62,7 +62,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
 
     See Also
     --------
-    mahalanobis : the same for all columns together.
+    mahalanobis : distances of whole rows.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
 
 
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
-    """The factor from a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
+    """Ratio of the standard deviations with divisors n - ddof and n, for each column; NaN for too few values."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
@@ -161,7 +161,7 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
 
 
 def _has_missing(values: NDArray[Any]) -> bool:
-    """Whether there may be NaN: a sum is NaN then, and is faster than checking each value."""
+    """Whether there may be NaN: a sum shows it, faster than checking each value."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(np.sum(values, dtype=np.float64)))
 
@@ -194,7 +194,7 @@ def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
 
 
 def _whiten(deviations: FloatArray, cov: FloatArray, names: Sequence[str] | None) -> FloatArray:
-    """Rows in which the covariance is the identity, as columns."""
+    """Whitened deviations, one row of X per column."""
     from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 
     scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
@@ -301,7 +301,7 @@ def ks_distance(
 
 
 def _ks_of(values: FloatArray, given: FloatArray, distribution: Any, names: Sequence[str] | None) -> FloatArray:
-    """Distances from a distribution of scipy.stats, given (NaN: by default) its location and scale for each column."""
+    """Distances from a distribution of scipy.stats with given location and scale of each column (NaN: by default)."""
     law, fitted = _law(distribution)
     out = np.full(values.shape[1], np.nan)
     for j, column in enumerate(values.T):
@@ -317,7 +317,7 @@ def _ks_of(values: FloatArray, given: FloatArray, distribution: Any, names: Sequ
 
 
 def _law(distribution: Any) -> tuple[Any, bool]:
-    """What has the cumulative distribution function, and whether it is to be fitted."""
+    """The object with the CDF, and whether its parameters are to be fitted."""
     from scipy import stats  # costs more time than to import powerkern
 
     law = getattr(stats, distribution, None) if isinstance(distribution, str) else distribution

@@ -23,7 +23,7 @@ _STRATA = ("all", "outliers", "inliers")
 
 
 class ReliabilityDiagram(NamedTuple):
-    """Bins of probabilities beside what happened; one entry per bin, from left to right."""
+    """Bins of probabilities with the frequency of outliers; one entry per bin, from left to right."""
 
     #: Edges of the bins, one more than there are bins.
     edges: FloatArray
@@ -120,7 +120,7 @@ def refinement_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """How mixed labels are among scores of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
+    """Mean Gini impurity of the labels in bins of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
 
     o_b is the fraction of outliers in bin b and ``w_b = n_b/n`` its fraction of the scores; for a stratum, its fraction
     of the scores with that label.
@@ -130,9 +130,9 @@ def refinement_error(
     y_true, y_prob, stratum
         As in `brier_score`.
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
-        How [0, 1] is cut into bins. "equal-area": from the left, each as wide as it can be while its number of scores
-        times its width is at most a common area, which is as small as the number of bins allows; so bins are narrow
-        where scores abound and wide where they are rare. Equal probabilities share a bin, whatever the strategy.
+        Partition of [0, 1] into bins. "equal-area": from the left, each bin is as wide as it can be with its number of
+        scores times its width at most a common area, the smallest that the number of bins allows; so bins are narrow
+        where scores abound and wide where they are rare. Equal probabilities always share a bin.
     n_bins : int or iterable of int, default 5 to 20
         Number of bins, or several numbers, the results of which are averaged.
 
@@ -164,7 +164,7 @@ def calibration_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """How far probabilities are from frequencies, ``sum_b w_b |o_b - mean(p in b)|``.
+    """Mean distance of probabilities from frequencies in bins, ``sum_b w_b |o_b - mean(p in b)|``.
 
     Parameters
     ----------
@@ -212,7 +212,8 @@ def reliability_diagram(
     Returns
     -------
     ReliabilityDiagram
-        Arrays `edges`, `n_scores`, `mean_prob` and `frequency`.
+        Arrays `edges`, `n_scores`, `mean_prob` and `frequency`. Bins are ``[edge, next edge)``, and the last one holds
+        1, as in `numpy.histogram`.
 
     Examples
     --------
@@ -280,7 +281,7 @@ def _over_scores(cases: _Cases, values: FloatArray) -> FloatArray:
 
 
 def _pick(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
-    """The column of one stratum; a number where a vector was given."""
+    """The column of one stratum, as a number if a vector was given."""
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
         raise ValueError(f"y_true has no {stratum}: their errors are not defined")
