@@ -287,8 +287,8 @@ def outlier_probability(
 
     By default these probabilities are not calibrated: they assume no share of outliers, and a quarter of normal scores
     without any outlier are above 1/2. Over 388 scorings of public and simulated data (2 to 20 % outliers, seven
-    detectors), their mean Brier score is 0.152, that of the base rate for every score 0.073. With the true share of
-    outliers as `contamination` it is 0.067, with half or double that share 0.067 or 0.083.
+    detectors), their mean Brier score is 0.151, that of the base rate for every score 0.073. With the true share of
+    outliers as `contamination` it is 0.066, with half or double that share 0.067 or 0.082.
 
     Parameters
     ----------
