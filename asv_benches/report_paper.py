@@ -31,7 +31,8 @@ ESTIMATORS: dict[str, dict[str, Any]] = {
     "MTL 90": {"estimator": "mtl", "h": 0.9},
     "RewMLnr": {"estimator": "rewml-nr"},
     "RewML": {"estimator": "rewml"},
-    "RewML, (16)": {"estimator": "rewml", "first_weights": "plain"},
+    "RewML, paper": {"estimator": "rewml", "convention": "paper"},
+    "RewML, fixed": {"estimator": "rewml", "convention": "paper", "first_weights": "rectified", "rectify": "both"},
     "RewML, R": {"estimator": "rewml", "convention": "cellwise"},
 }
 CASES = [("yeo-johnson", 0.5), ("yeo-johnson", 1.0), ("yeo-johnson", 1.5), ("box-cox", 0.0), ("box-cox", 1.0)]

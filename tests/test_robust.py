@@ -27,10 +27,12 @@ ESTIMATORS: dict[str, tuple[str, dict[str, object]]] = {
     "rewml": ("rewml", {}),
     "rewml as R": ("rewml", {"convention": "cellwise"}),
     "rewml, one side": ("rewml", {"rectify": "one"}),
-    "rewml, three steps": ("rewml", {"n_reweight": 3, "quantile": 0.975, "prestandardize": "none"}),
+    "rewml, five steps": ("rewml", {"n_reweight": 5, "quantile": 0.975, "prestandardize": "none"}),
+    "rewml as printed": ("rewml", {"convention": "paper"}),
+    "rewml-nr as printed": ("rewml-nr", {"convention": "paper"}),
     "rewml, no step": ("rewml", {"n_reweight": 0}),
     "rewml, one step": ("rewml", {"n_reweight": 1}),
-    "rewml, settled": ("rewml", {"n_reweight": None}),
+    "rewml, settled": ("rewml", {"n_reweight": "settled"}),
     "rewml, own choices": ("rewml", {"c": 0.8, "change_points": (0.15, 0.8), "search_range": (-3, 5.5)}),
     "rewml, first weights as printed": ("rewml", {"first_weights": "plain"}),
     "rewml-nr": ("rewml-nr", {}),
@@ -38,6 +40,8 @@ ESTIMATORS: dict[str, tuple[str, dict[str, object]]] = {
     "mtl": ("mtl", {}),
     "mtl 0.85": ("mtl", {"h": 0.85}),
 }
+#: As by default, with the same cut-off in every step.
+FIXED_CUTOFFS = {"convention": "paper", "first_weights": "rectified", "rectify": "both"}
 #: Columns whose reweighting comes back to where it was.
 TO_AND_FRO = np.full((20, 3), np.nan)
 TO_AND_FRO[:8, 0] = 0.5, 0.51, 0.52, 0.14, 0.5, 0.65, 0.61, 4.7
@@ -104,18 +108,20 @@ def test_reweighting_is_as_defined(family, column, name):
     estimator, options = ESTIMATORS[name]
     fit = fitted(x, family, name)
     assert fit.status[0] in FITTED
-    rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
+    convention = options.get("convention", "adaptive")
+    rule = "none" if estimator == "rewml-nr" else "cellwise" if convention == "cellwise" else "paper"
     how = options.get("prestandardize", "median" if rule == "cellwise" and family == "box-cox" else "mad")
     u, center, divisor, power = oracles.prestandardized(family, x, how)
     assert (fit.center[0], fit.divisor[0]) == pytest.approx(
         (center, divisor) if family == "yeo-johnson" else (0.0, 1.0)
     )
-    steps = int(options.get("n_reweight", 2))
+    steps = int(options.get("n_reweight", 3 if convention == "adaptive" else 2))
     cutoff = oracles.normal_quantile(fit.quantile)
     ddof, points = int(rule == "cellwise"), options.get("change_points", (0.25, 0.75))
     taken = "both" if fit.route == ["refit both sides"] else rule
-    first = "none" if options.get("first_weights") == "plain" else taken
-    expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, first, steps, cutoff, ddof, points)
+    first = "none" if options.get("first_weights") == "plain" or convention == "paper" else taken
+    adaptive = convention == "adaptive"
+    expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, first, steps, cutoff, ddof, points, adaptive)
     kept = expected.kept[-1]
     assert_array_equal(fit.weights(x), kept)
     assert fit.n_kept[0] == kept.sum()
@@ -158,7 +164,7 @@ def test_figures_belong_to_lambda_and_the_values_kept(family, name):
 def test_reweighting_settles_or_says_so(family):
     """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
     x = contaminated(60, 300, seed=8)
-    fit = fitted(x, family, n_reweight=None)
+    fit = fitted(x, family, n_reweight="settled")
     more = fitted(x, family, n_reweight=100)
     settled = fit.status != Status.NOT_SETTLED
     assert_array_equal(fit.lmbda[settled], more.lmbda[settled])
@@ -170,9 +176,9 @@ def test_reweighting_settles_or_says_so(family):
 def test_reweighting_that_goes_to_and_fro():
     """Two sets of values that each lead to the other: the status says so, and the warning."""
     with pytest.warns(UserWarning, match="reweighting has not settled"):
-        fit = pk.fit(TO_AND_FRO, "box-cox", "rewml", n_reweight=None)
+        fit = pk.fit(TO_AND_FRO, "box-cox", "rewml", n_reweight="settled", **FIXED_CUTOFFS)
     restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
-    odd, even = (fitted(TO_AND_FRO, "box-cox", n_reweight=k).lmbda for k in (49, 50))
+    odd, even = (fitted(TO_AND_FRO, "box-cox", n_reweight=k, **FIXED_CUTOFFS).lmbda for k in (49, 50))
     assert restless.size > 0
     assert (odd[restless] != even[restless]).all()
     assert_array_equal(even, fit.lmbda)
@@ -185,7 +191,8 @@ def test_reweighting_that_goes_to_and_fro():
 @pytest.mark.parametrize("name", ["rewml, one side", "rewml-nr", "rewml as R", "rewml, own choices"])
 def test_start_is_the_global_minimum(family, name):
     estimator, options = ESTIMATORS[name]
-    rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
+    convention = options.get("convention", "adaptive")
+    rule = "none" if estimator == "rewml-nr" else "cellwise" if convention == "cellwise" else "paper"
     excess = []
     for key, x in columns(family).items():
         fit = fitted(x, family, name, search="global")
@@ -201,6 +208,23 @@ def test_start_is_the_global_minimum(family, name):
         excess.append(objective(fit.lmbda0[0] * power) - oracles.lowest(objective, step=0.05))
         assert excess[-1] <= (CLOSE if rule == "cellwise" else 1e-6), key
     assert np.mean(np.array(excess) <= 1e-6) >= 0.75
+
+
+@families
+def test_carroll_misses_no_minimum(family):
+    """A grid of 2,001 lambdas sees nothing lower in any of 150 short columns, with or without weights."""
+    rng = np.random.default_rng(2)
+    for k in range(150):
+        y = rng.normal(size=int(rng.integers(8, 40)))
+        kinds = np.exp(y), rng.gamma(1.5, size=y.size) + 0.01, np.exp(rng.standard_t(2, size=y.size))
+        x = np.round((*kinds, np.exp(np.where(rng.random(y.size) < 0.4, y + 3.0, 0.5 * y)))[k % 4], 3 - k % 2) + 0.01
+        w = rng.integers(1, 5, size=y.size)
+        found, weighted = fitted(x, family, "carroll"), fitted(x, family, "carroll", sample_weight=w)
+        repeated = fitted(np.repeat(x, w), family, "carroll")
+        assert weighted.lmbda[0] == pytest.approx(repeated.lmbda[0], abs=1e-5), x.tolist()
+        for fit in (found, weighted):
+            curve = fit.objective_curve(fit.lmbda[0] + np.linspace(-3.0, 3.0, 2001))
+            assert fit.objective[0] - np.nanmin(curve) < 1e-9, x.tolist()
 
 
 @families

@@ -52,7 +52,12 @@ from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED
 #: Quantile of the normal distribution beyond which a value is an outlier.
 QUANTILE = 0.995
 
-_CONVENTIONS = ("paper", "cellwise")
+#: Number of reweighting steps and what else is by convention: first weights, rectification, adaptive cut-offs.
+_CONVENTIONS = {
+    "adaptive": (3, "rectified", "both", True),
+    "paper": (2, "plain", "one", False),
+    "cellwise": (2, "rectified", "one", False),
+}
 _SEARCHES = {"global": GLOBAL, "brent": BRENT}
 _PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 _FIRST_WEIGHTS = ("rectified", "plain")
@@ -246,14 +251,14 @@ def normal_quantiles_of(block: FloatArray) -> FloatArray:
 
 def rewml(
     *,
-    convention: str = "paper",
+    convention: str = "adaptive",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int | None = 2,
+    n_reweight: int | str | None = None,
     prestandardize: str | None = None,
     c: float = C,
     change_points: Sequence[float] = CHANGE_POINTS,
-    first_weights: str = "rectified",
+    first_weights: str | None = None,
     rectify: str | None = None,
     search_range: Sequence[float] = SEARCH_RANGE,
 ) -> Robust:
@@ -267,7 +272,9 @@ def rewml(
         c=c,
         search_range=search_range,
     )
-    rule = _rule(rectify, start.options.cellwise)
+    _, weights, sides, _ = _CONVENTIONS[convention]
+    rule = _rule(sides if rectify is None else rectify, start.options.cellwise)
+    first_weights = weights if first_weights is None else first_weights
     plain = as_choice("first_weights", first_weights, _FIRST_WEIGHTS) == "plain"
     lower, upper = _pair("change_points", change_points)
     if not 0.0 < lower < 0.5 < upper < 1.0:
@@ -278,22 +285,20 @@ def rewml(
     return Robust(options, start.quantile)
 
 
-def _rule(rectify: str | None, cellwise: bool) -> int:
+def _rule(rectify: str, cellwise: bool) -> int:
     """Change points by `rectify` and the convention."""
-    if rectify is None:
-        rectify = "one" if cellwise else "both"
     rule = _RECTIFY[as_choice("rectify", rectify, _RECTIFY)]
     if cellwise and rule == BOTH:
-        raise ValueError("convention='cellwise' rectifies on one side: rectify='both' is of convention='paper'")
+        raise ValueError("convention='cellwise' rectifies on one side: rectify='both' goes with the others")
     return CELLWISE if cellwise else rule
 
 
 def rewml_nr(
     *,
-    convention: str = "paper",
+    convention: str = "adaptive",
     search: str | None = None,
     quantile: float = QUANTILE,
-    n_reweight: int | None = 2,
+    n_reweight: int | str | None = None,
     prestandardize: str | None = None,
     c: float = C,
     search_range: Sequence[float] = SEARCH_RANGE,
@@ -304,8 +309,11 @@ def rewml_nr(
         search = "brent" if cellwise else "global"
     if prestandardize is None:
         prestandardize = "median" if cellwise else "mad"
-    if n_reweight is not None and (not is_whole(n_reweight) or not 0 <= n_reweight <= 100):
-        raise ValueError(f"n_reweight must be a whole number from 0 to 100, or None, got {n_reweight!r}")
+    if n_reweight is None:
+        n_reweight = _CONVENTIONS[convention][0]
+    settles = n_reweight == "settled"
+    if not settles and (not is_whole(n_reweight) or not 0 <= int(n_reweight) <= 100):
+        raise ValueError(f"n_reweight must be a whole number from 0 to 100, or 'settled', got {n_reweight!r}")
     if not 0.0 < _number("c", c) < math.inf:
         raise ValueError(f"c, the constant of the bisquare, must be positive and finite, got {c!r}")
     robust = _robust(
@@ -315,7 +323,8 @@ def rewml_nr(
         search_range,
         search=_SEARCHES[as_choice("search", search, _SEARCHES)],
         cellwise=cellwise,
-        n_reweight=UNTIL_SETTLED if n_reweight is None else int(n_reweight),
+        n_reweight=UNTIL_SETTLED if settles else int(n_reweight),
+        adaptive=_CONVENTIONS[convention][3],
         c=float(c),
     )
     if cellwise and not robust.options.low < 1.0 < robust.options.high:
@@ -420,6 +429,7 @@ def _robust(
     search: int = GLOBAL,
     cellwise: bool = False,
     n_reweight: int = 0,
+    adaptive: bool = False,
     fraction: float = 1.0,
     c: float = C,
 ) -> Robust:
@@ -437,6 +447,7 @@ def _robust(
         high=high,
         cutoff=cutoff_of(quantile),
         n_reweight=n_reweight,
+        adaptive=adaptive,
         fraction=fraction,
         c=c,
         lower_tail=CHANGE_POINTS[0],

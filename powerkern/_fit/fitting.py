@@ -106,7 +106,8 @@ def fit(
         Maximum likelihood, or one of these, that resist outliers [3]_:
 
         * "rewml": reweighted maximum likelihood. lambda0 brings the center of the data closest to normal quantiles;
-          then, twice, lambda is the maximum likelihood estimate from the values within the cut-off.
+          then, three times, lambda is the maximum likelihood estimate from the values within a cut-off, which is wider
+          where no more values are far out than in a normal sample.
         * "rewml-nr": the same without rectification of the transform in the search for lambda0.
         * "carroll": maximum likelihood with the scale of Huber's least favourable density in place of the standard
           deviation [4]_: sum psi(u) u = n P(abs(Z) < 1.5), u = (psi(x) - loc)/scale.
@@ -160,15 +161,16 @@ def fit(
         * prestandardize ("mad", all that resist outliers): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks
           at the logs, less their median, over their MAD. "median": Box-Cox looks at ``x/median``. "none": both look
           at x. `lmbda` of Box-Cox is always that of the data.
-        * n_reweight (2, RewML): number of reweighting steps; None: until the values kept no longer change.
+        * n_reweight (3, RewML): number of reweighting steps; "settled": until the values kept no longer change.
         * search ("global", RewML): a scan for the global minimum, or "brent", from the full interval at once.
-        * convention ("paper", RewML): or "cellwise", which fits as R's cellWise 2.5.3 does.
+        * convention ("adaptive", RewML): or "paper", RewML as printed in [3]_, with the cut-off at `quantile` in every
+          step, ``n_reweight=2``, ``first_weights="plain"``, ``rectify="one"``; or "cellwise", as R's cellWise 2.5.3.
         * c (0.5, RewML): distance from the diagonal of the QQ plot, in scales, beyond which a value counts as lost.
         * change_points ((0.25, 0.75), "rewml"): quantiles beyond which the transform is rectified.
         * rectify ("both", "rewml"): Box-Cox starts from the transform rectified on the side that lambda flattens, and
           from that rectified on both sides; what counts is the fit that leaves more values at the quantiles of a
-          normal distribution. "one": from the first alone, as the paper and `convention="cellwise"` do. Yeo-Johnson
-          is its own mirror image, and starts from the first.
+          normal distribution. "one": from the first alone. Yeo-Johnson is its own mirror image, and starts from the
+          first.
         * first_weights ("rectified", "rewml"): the first values left out are far off on the rectified transform, or on
           the "plain" one, as in eq. (16) of [3]_.
         * h (0.95, "mtl"): fraction of the values kept, more than a half.

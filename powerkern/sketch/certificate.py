@@ -14,7 +14,8 @@ import numpy as np
 from powerkern._engine.by_column import fit_matrix
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.results import LMBDA, LMBDA0, ROUTE, STATUS
-from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_SCALE
+from powerkern.kernels.robust.fit import CUT_AFTER, CUT_BEFORE, CUT_HIGH, CUT_LOC, CUT_LOW, CUT_OFF, CUT_SCALE
+from powerkern.kernels.robust.reweighting import EXCESS, excess_beyond
 from powerkern.kernels.robust.search import CARROLL, QQ, TRIMMED
 from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH
@@ -202,8 +203,10 @@ def step_error(column: Column, rule: int, error: float) -> float:
 
 
 def _step(column: Column, rule: int, error: float) -> float:
-    here, y = column.cut(column.previous, rule)
-    moved = [column.cut(column.previous + side * error, rule)[0] for side in (-1.0, 1.0)]
+    here, y = column.cut(column.previous, rule, column.turn)
+    if _is_cutoff_open(column, y, here):
+        return np.inf
+    moved = [column.cut(column.previous + side * error, rule, column.turn)[0] for side in (-1.0, 1.0)]
     outside = np.array([[cut[CUT_BEFORE], cut[CUT_AFTER]] for cut in (here, *moved)])
     if column.options.criterion == TRIMMED:
         left_out = outside[0, 0], column.w.sum() - outside[0, 1]
@@ -230,10 +233,25 @@ def _step(column: Column, rule: int, error: float) -> float:
 def _ends_left_open(column: Column, y: FloatArray, here: FloatArray) -> FloatArray:
     """From where to where either end of what is kept may be, as far as location and scale are left open."""
     loc, scale = _doubts(column, y, here)
-    spread, reach = loc + column.options.cutoff * scale, column.options.cutoff * here[CUT_SCALE]
+    spread, reach = loc + here[CUT_OFF] * scale, here[CUT_OFF] * here[CUT_SCALE]
     ends = here[CUT_LOC] + np.array([-reach, reach])
     found: FloatArray = np.interp(ends[:, None] + [-spread, spread], y, column.x, -np.inf, np.inf)
     return found
+
+
+def _is_cutoff_open(column: Column, y: FloatArray, here: FloatArray) -> bool:
+    """Whether another cut-off would be chosen if all rows whose side of one is left open were outside, or none."""
+    loc, scale = _doubts(column, y, here)
+    cutoffs, n = column.cutoffs(column.turn), float(column.w.sum())
+    excess = np.empty((2, cutoffs.size))
+    for k, cutoff in enumerate(cutoffs):
+        ends = here[CUT_LOC] + cutoff * here[CUT_SCALE] * np.array([-1.0, 1.0])
+        spread = loc + cutoff * scale
+        surely = float(column.w[(y < ends[0] - spread) | (y > ends[1] + spread)].sum())
+        near = sum(_weight_at(column, y, end - spread, end + spread) for end in ends)
+        excess[:, k] = [excess_beyond(cutoff, outside, n) for outside in (max(surely - near, 0.0), surely + near)]
+    excess[:, -1] = EXCESS  # the widest is chosen unless another is above
+    return excess.shape[1] > 1 and len(set(np.argmax(excess, axis=1).tolist())) > 1
 
 
 def _row_at(column: Column, low: float, high: float) -> float:

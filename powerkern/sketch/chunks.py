@@ -90,11 +90,11 @@ def fit_chunks(
 
     Notes
     -----
-    Robust estimators read the data five times: for ranges and a sample of 2048 values; for exact counts between sampled
-    values; for finer counts where medians, median distances and cut-offs lie; and twice for the power sums of what is
-    kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight=None`` and "mtl" read on until
-    what is kept settles; "carroll" reads four times. Columns of at most 2048 values, or of few different ones, come out
-    as in memory.
+    Robust estimators read the data six times: for ranges and a sample of 2048 values; for exact counts between sampled
+    values; for finer counts where medians, median distances and cut-offs lie; and three times for the power sums of
+    what is kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight="settled"`` and "mtl" read
+    on until what is kept settles; "carroll" reads four times. Columns of at most 2048 values, or of few different ones,
+    come out as in memory.
 
     Otherwise the order of values within a bin is not known, and the start differs a little from that in memory. At a
     million rows lambda was within 2e-4 of the fit in memory (where its standard error is 1e-3). ``fit.lmbda_error``

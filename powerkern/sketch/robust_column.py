@@ -38,6 +38,7 @@ from powerkern.kernels.robust.fit import (
     CUT_HIGH,
     CUT_LOC,
     CUT_LOW,
+    CUT_OFF,
     CUT_SCALE,
     CUT_TAIL,
     N_CUT,
@@ -45,6 +46,7 @@ from powerkern.kernels.robust.fit import (
     fit_weighted_columns,
     scale_correction,
 )
+from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.robust.search import (
     CARROLL,
     HUBER_K,
@@ -155,20 +157,20 @@ class Column:
         row: FloatArray = out[0]
         return row
 
-    def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
-        """What is kept at a lambda (see `kernels.robust.cut_column`), and the transform of the points."""
+    def cut(self, lmbda: float, rule: int, turn: int = 0) -> tuple[FloatArray, FloatArray]:
+        """What is kept at a lambda (see `kernels.robust.cut_column`) in a turn, and the transform of the points."""
         figures, y = np.empty(N_CUT), np.empty(self.x.size)
-        cut_column(self.x, self.w, self.family, self.options, lmbda, rule, self.work, y, figures)
+        adaptive = int(self.options.adaptive and turn > 0)
+        cut_column(self.x, self.w, self.family, self.options, lmbda, rule, adaptive, self.work, y, figures)
         return figures, y
 
     def _critical(self) -> BoolArray:
         """Cells that medians, median distances, quartiles and the ends of what is kept are in."""
         at = [self.near(self.x, _order_points(self.x, self.w))]
-        for lmbda, rule in self._cuts():
-            figures, y = self.cut(lmbda, rule)
-            reach = self.options.cutoff * figures[CUT_SCALE]
-            clipped = HUBER_K * figures[CUT_SCALE]
-            ends = figures[CUT_LOC] + np.array([-reach, reach, -clipped, clipped])
+        for turn, (lmbda, rule) in enumerate(self._cuts()):
+            figures, y = self.cut(lmbda, rule, turn)
+            reaches = np.append(self.cutoffs(turn), HUBER_K) * figures[CUT_SCALE]
+            ends = figures[CUT_LOC] + np.append(-reaches, reaches)
             shares = figures[CUT_BEFORE], self.w.sum() - figures[CUT_AFTER]
             ranks = np.interp(shares, np.cumsum(self.w), np.arange(self.w.size))
             at += [self.near(y, _order_points(y, self.w, figures[CUT_LOC])), self.near(y, ends), ranks.astype(int)]
@@ -191,6 +193,11 @@ class Column:
             return found
         return [*found, (float(self.begun[LMBDA]), NOT_RECTIFIED)]
 
+    def cutoffs(self, turn: int) -> FloatArray:
+        """The cut-offs from which one is chosen in a turn."""
+        n_wider = N_WIDER if self.options.adaptive and turn > 0 else 0
+        return np.asarray(self.options.cutoff + WIDER * np.arange(n_wider + 1), dtype=np.float64)
+
     def near(self, y: FloatArray, values: FloatArray) -> IntArray:
         """The two points on both sides of values."""
         above = np.searchsorted(y, values[np.isfinite(values)])
@@ -210,7 +217,9 @@ class Column:
         if self.settled or turn >= (n_fits + 1 if self.options.cellwise or n_fits == 0 else n_fits):
             return False
         self.rule = self.options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        figures, _ = self.cut(self.lmbda, self.rule)
+        self.turn = turn
+        figures, _ = self.cut(self.lmbda, self.rule, turn)
+        self.last_cutoff = float(figures[CUT_OFF])
         low, high = figures[CUT_LOW], figures[CUT_HIGH]
         self.cut_off = np.zeros(2)
         if self.options.criterion == TRIMMED:
@@ -301,7 +310,8 @@ class Column:
             return int(self.row[STATUS])
         if self.begun[STATUS] == Status.NOT_CERTIFIED:
             return int(Status.NOT_CERTIFIED)
-        if options.criterion == QQ and not options.cellwise and self.cut(self.lmbda, NOT_RECTIFIED)[0][CUT_TAIL]:
+        looked_at = options.criterion == QQ and not options.cellwise
+        if looked_at and self.cut(self.lmbda, NOT_RECTIFIED, self.turn)[0][CUT_TAIL]:
             return int(Status.TAIL_KEPT)
         if not settled:
             return int(Status.NOT_SETTLED)
@@ -359,7 +369,7 @@ class Column:
     def _correction(self, row: FloatArray) -> FloatArray:
         """What makes the standard deviation of the values kept that of all where they are normal."""
         share = row[N_KEPT] / row[N_OBS]
-        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.options)])
+        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.last_cutoff, self.options)])
 
 
 def _order_points(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:

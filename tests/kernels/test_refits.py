@@ -18,9 +18,10 @@ families = pytest.mark.parametrize("family", CODES)
 OPTIONS = [
     {},
     {"n_reweight": 1},
-    {"n_reweight": None},
+    {"n_reweight": "settled"},
+    {"convention": "paper", "first_weights": "rectified"},
     {"rectify": "one"},
-    {"n_reweight": 3},
+    {"n_reweight": 5},
     {"estimator": "rewml-nr"},
     {"prestandardize": "median", "quantile": 0.9},
 ]
