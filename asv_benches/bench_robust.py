@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 import powerkern as pk
+from powerkern._estimators.estimators import ESTIMATORS
 from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry
 from powerkern.kernels import bisquare_objective
 from powerkern.kernels.robust import huber, loc_scale, order_statistics
@@ -21,7 +22,7 @@ from powerkern.kernels.transforms import rectified as kernels
 
 from ._measure import FAMILIES, InTurns, exp_units, lap_of
 
-ESTIMATORS = ["rewml", "rewml-nr", "carroll", "mtl"]
+RESISTANT = ["rewml", "rewml-nr", "carroll", "mtl"]
 _SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -36,7 +37,7 @@ def contaminated(n: int, p: int) -> np.ndarray:
 def fit(X: np.ndarray, family: str, estimator: str = "rewml", **options: Any) -> pk.PowerFit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
-        return pk.fit(X, family, estimator, **options)
+        return pk.fit(X, family, ESTIMATORS[estimator](**options))
 
 
 # --- cost ---------------------------------------------------------------------------------------------
@@ -45,7 +46,7 @@ def fit(X: np.ndarray, family: str, estimator: str = "rewml", **options: Any) ->
 class OneThread(InTurns):
     """The cost of a matrix on one thread, sort and gather included, in passes of np.exp; and what a second adds."""
 
-    params = (ESTIMATORS, ["yeo-johnson"], [2_000], [40])
+    params = (RESISTANT, ["yeo-johnson"], [2_000], [40])
     param_names = ("estimator", "family", "n", "p")
 
     def setup(self, estimator: str, family: str, n: int, p: int) -> None:
@@ -73,7 +74,7 @@ class OneThread(InTurns):
 class Weighted(InTurns):
     """CPU time of a matrix with real weights over that without, on one thread, sort and gather included."""
 
-    params = ([*ESTIMATORS, "ks", "ppcc"], [100, 2_000])
+    params = ([*RESISTANT, "ks", "ppcc"], [100, 2_000])
     param_names = ("estimator", "n")
 
     def setup(self, estimator: str, n: int) -> None:
@@ -98,7 +99,7 @@ class Weighted(InTurns):
 class ShortColumns(InTurns):
     """CPU time a value of short columns over that of columns of 10,000, on one thread, sort and gather included."""
 
-    params = ([*ESTIMATORS, "ks", "ppcc"], [20, 50, 300])
+    params = ([*RESISTANT, "ks", "ppcc"], [20, 50, 300])
     param_names = ("estimator", "n")
     values = 1_000_000
 

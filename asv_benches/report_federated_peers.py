@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 import powerkern as pk
 
 from . import _exp_search as peer
-from .bench_federated import PROTOCOLS, REFERENCES, cases, serve
+from .bench_federated import METHODS, REFERENCES, cases, serve
 from .report import list_table, machine
 
 N_SITES = 10
@@ -40,7 +40,7 @@ def searches() -> Iterator[Row]:
         except NotImplementedError:  # not on this machine
             continue
         pooled = [pk.fit(x).lmbda[0] for x in columns]
-        for name, fit in {"ExpSearch, 40 steps": _exp_search, **{p: _ours(p) for p in PROTOCOLS}}.items():
+        for name, fit in {"ExpSearch, 40 steps": _exp_search, **{m: _ours(m) for m in METHODS}}.items():
             found = [fit(np.array_split(x, N_SITES)) for x in columns]
             errors = [abs(f[0] - best) / max(1.0, abs(best)) for f, best in zip(found, pooled, strict=True)]
             rounds, size = [f[1] for f in found], statistics.median(f[2] / f[1] for f in found)
@@ -59,9 +59,9 @@ def _exp_search(parts: list[np.ndarray]) -> tuple[float, int, float]:
     return lmbda, len(path), 8.0 * peer.N_SUMS * len(path)
 
 
-def _ours(protocol: str) -> Callable[[list[np.ndarray]], tuple[float, int, float]]:
+def _ours(method: str) -> Callable[[list[np.ndarray]], tuple[float, int, float]]:
     def fit(parts: list[np.ndarray]) -> tuple[float, int, float]:
-        server = serve([part.reshape(-1, 1) for part in parts], **PROTOCOLS[protocol])
+        server = serve([part.reshape(-1, 1) for part in parts], **METHODS[method])
         return float(server.fit.lmbda[0]), server.round, server.bytes_received / len(parts)
 
     return fit
@@ -101,7 +101,7 @@ def _exact_variance(x: np.ndarray) -> Fraction:
     return (Fraction(squares) - Fraction(total * total, n)) / n * unit * unit
 
 
-# --- what a model makes of it -------------------------------------------------------------------------
+# --- the effect on a model -------------------------------------------------------------------------
 
 
 def adult_like(rng: np.random.Generator) -> Dataset:
@@ -193,14 +193,14 @@ def tables() -> Iterator[str]:
     """All tables, as reStructuredText."""
     headings: Row = (
         "columns",
-        "protocol",
+        "method",
         "right to 1e-10",
         "worst error",
         "rounds: median, most",
         "bytes a round and site",
     )
     yield list_table(
-        f"Lambda of {N_SITES} sites against the pooled fit, one column, sums in the open; on {machine()}",
+        f"Lambda of {N_SITES} sites against the pooled fit, one column; on {machine()}",
         headings,
         searches(),
     )

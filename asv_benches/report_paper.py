@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import functools
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -24,26 +25,26 @@ from powerkern.sensitivity import sensitivity_curve
 from .bench_robust import _SHARED, simulated
 
 #: Estimators of the paper, and RewML by R's rules.
-ESTIMATORS: dict[str, dict[str, Any]] = {
-    "ML": {"estimator": "mle"},
-    "Carroll": {"estimator": "carroll"},
-    "MTL 95": {"estimator": "mtl", "h": 0.95},
-    "MTL 90": {"estimator": "mtl", "h": 0.9},
-    "RewMLnr": {"estimator": "rewml-nr"},
-    "RewML": {"estimator": "rewml"},
-    "RewML, paper": {"estimator": "rewml", "convention": "paper"},
-    "RewML, fixed": {"estimator": "rewml", "convention": "paper", "first_weights": "rectified", "rectify": "both"},
-    "RewML, R": {"estimator": "rewml", "convention": "cellwise"},
+ESTIMATORS: dict[str, Any] = {
+    "ML": pk.ML(),
+    "Carroll": pk.Carroll(),
+    "MTL 95": pk.MTL(h=0.95),
+    "MTL 90": pk.MTL(h=0.9),
+    "RewMLnr": pk.RewMLNR(),
+    "RewML": pk.RewML(),
+    "RewML, paper": pk.RewML(convention="paper"),
+    "RewML, fixed": pk.RewML(convention="paper", first_weights="rectified", rectify="both"),
+    "RewML, R": pk.RewML(convention="cellwise"),
 }
 CASES = [("yeo-johnson", 0.5), ("yeo-johnson", 1.0), ("yeo-johnson", 1.5), ("box-cox", 0.0), ("box-cox", 1.0)]
 DISTANCES = [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
 SHARES = [0.0, 0.025, 0.05, 0.075, 0.1, 0.125, 0.15]
 
 
-def fit(X: np.ndarray, family: str, options: Mapping[str, Any]) -> pk.PowerFit:
+def fit(X: np.ndarray, family: str, estimator: Any) -> pk.PowerFit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified, or constant
-        return pk.fit(X, family, **options)
+        return pk.fit(X, family, estimator)
 
 
 def table(title: str, columns: list[str], rows: Iterator[tuple[str, list[float]]], digits: int) -> None:
@@ -63,9 +64,9 @@ def sensitivity(replicates: int) -> None:
         x, points = (np.exp(base), np.exp(z)) if family == "box-cox" else (base, z)
 
         def curves(x: np.ndarray = x, points: np.ndarray = points, family: str = family) -> Iterator[Any]:
-            for name, options in ESTIMATORS.items():
-                as_it_is = {} if name == "ML" else {"prestandardize": "none"}
-                yield name, list(sensitivity_curve(x, points, family, **options, **as_it_is))
+            for name, estimator in ESTIMATORS.items():
+                as_it_is = estimator if name == "ML" else replace(estimator, prestandardize="none")
+                yield name, list(sensitivity_curve(x, points, family, as_it_is))
 
         table(f"Fig. 5, {family}: 100 (lambda with z - lambda)", [f"{v:g}" for v in z], curves(), 2)
 

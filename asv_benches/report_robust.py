@@ -56,7 +56,7 @@ def behaviour() -> Iterator[Figure]:
         yield Figure(near, "<= 0.5", bench_robust.Sensitivity, "track_near_center", (family,))
         last = f"{name} largest |z| that moves lambda at all (paper: about 2.6)"
         yield Figure(last, "<= 2.9", bench_robust.Sensitivity, "track_last_that_counts", (family,))
-    for estimator in bench_robust.ESTIMATORS:
+    for estimator in bench_robust.RESISTANT:
         name = f"{estimator}: values that differ in any bit by threads (1, 2, 8), order of rows, columns, memory"
         yield Figure(name, "<= 0", bench_robust.Identity, "track_differences", (estimator,))
         for family in FAMILIES:

@@ -1,9 +1,29 @@
 """powerkern: exact, fast power transforms for wide numeric tables."""
 
-from powerkern._fit.fitting import PowerFit, fit, inverse_transform, transform
+from powerkern._estimators.carroll import Carroll
+from powerkern._estimators.likelihood import ML
+from powerkern._estimators.mtl import MTL
+from powerkern._estimators.normality import KS, PPCC
+from powerkern._estimators.rewml import RewML, RewMLNR
+from powerkern._fit.fit import PowerFit, fit, inverse_transform, transform
 from powerkern._status import Route, Status
 
-__all__ = ["PowerFit", "Route", "Status", "__version__", "fit", "inverse_transform", "transform"]
+__all__ = [
+    "KS",
+    "ML",
+    "MTL",
+    "PPCC",
+    "Carroll",
+    "PowerFit",
+    "RewML",
+    "RewMLNR",
+    "Route",
+    "Status",
+    "__version__",
+    "fit",
+    "inverse_transform",
+    "transform",
+]
 
 
 def __getattr__(name: str) -> str:

@@ -19,7 +19,7 @@ class Status(IntEnum):
     #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich), and by
     #: convexity there is no other.
     OK = 0
-    #: lambda is at a bound: of ``bounds=``, of ``ymax=``, or of the policies of a federated fit's sites.
+    #: lambda is at a bound, set by ``bounds=`` or ``ymax=``.
     AT_BOUND = 1
     #: lambda was given, not fitted.
     FIXED = 2
@@ -36,7 +36,7 @@ class Status(IntEnum):
     #: No robust fit: more than half of the values are equal, and the others do not differ enough (or R's conventions
     #: were asked for). The transform is the identity.
     NO_SPREAD = 8
-    #: The grid of the sketch does not resolve the column well enough.
+    #: The sums (of a sketch, of the sites of a federated fit) do not resolve the column well enough.
     UNRESOLVED = 9
     #: Optimum of an objective that may have others (robust, of a normality criterion, of a regression): a search of
     #: lambda saw none lower, which is no proof.
@@ -56,7 +56,7 @@ class Status(IntEnum):
     NOT_SETTLED = 16
     #: A robust fit of the values that differ from the median: more than half are equal to it.
     TIED = 17
-    #: A robust fit from bins of the rows: lambda is that of the rows themselves to within ``lmbda_error``.
+    #: A fit from summaries of the rows (bins, rounded sums): lambda is within ``lmbda_error`` of theirs.
     BRACKETED = 18
     #: A robust fit of at most three values, among which none can be told to be an outlier.
     FEW_VALUES = 19
@@ -74,7 +74,7 @@ class Status(IntEnum):
 
 _SENTENCES = {
     Status.OK: "optimum found and certified",
-    Status.AT_BOUND: "at a bound of lambda, set by bounds=, by ymax= or by the policy of a federated site",
+    Status.AT_BOUND: "at a bound of lambda, set by bounds= or ymax=",
     Status.FIXED: "lambda as given",
     Status.CONSTANT: "not fitted: fewer than two distinct values (identity transform)",
     Status.EMPTY: "not fitted: no values (identity transform)",
@@ -82,7 +82,7 @@ _SENTENCES = {
     Status.NOT_CERTIFIED: "no optimum was certified; do not rely on lambda",
     Status.MULTIMODAL: "the objective has several minima; the lowest that was seen was taken",
     Status.NO_SPREAD: "not fitted robustly: more than half of the values are equal (identity transform)",
-    Status.UNRESOLVED: "the grid of the sketch does not resolve the column: sketch it on a refined grid, or fit it",
+    Status.UNRESOLVED: "the sums do not resolve the column: use a finer grid (or quantum), or fit the rows",
     Status.SCANNED: "optimum found; a search of lambda saw no lower one",
     Status.AT_END: "no optimum: the likelihood grows to the end of the scan of lambda; do not rely on lambda",
     Status.EXACT: "exact fit: the residuals are zero to rounding; the likelihood has no bound",
@@ -90,7 +90,7 @@ _SENTENCES = {
     Status.ROUNDED: "lambda rounded to a convenient power inside the interval of its optimum",
     Status.TAIL_KEPT: "all values on one side were kept though many are far out: lambda may be that of outliers",
     Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
-    Status.BRACKETED: "optimum found from bins of the rows: lambda is that of the rows to within lmbda_error",
+    Status.BRACKETED: "optimum found from summaries of the rows: lambda is within lmbda_error of theirs",
     Status.FEW_VALUES: "at most three values, too few to tell an outlier from the others: do not rely on lambda",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -49,7 +50,7 @@ class _Columns(NamedTuple):
 def fit(
     X: Any,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     standardize: bool = True,
     sample_weight: Any = None,
@@ -59,7 +60,6 @@ def fit(
     bounds: Bounds | None = None,
     column_names: Sequence[str] | None = None,
     progress: bool = False,
-    **estimator_options: Any,
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
@@ -74,7 +74,7 @@ def fit(
     X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
         Numbers of any real dtype; NaN is missing. Chunk sizes need not be known. Delayed chunks are blocks of rows,
         each anything that `powerkern.fit` takes.
-    family, estimator, standardize, lmbda, shift, ymax, bounds, column_names, **estimator_options
+    family, estimator, standardize, lmbda, shift, ymax, bounds, column_names
         As for `powerkern.sketch.fit_with`.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative weights of the rows. Of a data frame whose partitions have unknown lengths: a dask series or array
@@ -144,7 +144,6 @@ def fit(
         bounds=bounds,
         column_names=column_names,
         progress=progress,
-        **estimator_options,
     )
 
 

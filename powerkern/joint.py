@@ -15,7 +15,7 @@ from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._fit.fitting import OutOfRange, PowerFit, fit, maximum_likelihood
+from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
 from powerkern._input import frames
 from powerkern._input.arguments import domain_error_in, weights_of
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole

@@ -12,6 +12,7 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import is_numeric, naming
 from powerkern._input.batches import CELLS
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -31,7 +32,7 @@ _AHEAD = 2
 def fit(
     X: Any,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     columns: Sequence[str] | None = None,
     sample_weight: str | Sequence[Any] | None = None,
@@ -55,7 +56,7 @@ def fit(
         Non-negative weights of the rows: the column that holds them, or one object or function for each chunk.
     **options
         ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (of the driver), ``progress``, of
-        chunks also ``column_names``, and the options of the estimator, as for `powerkern.sketch.fit_with`.
+        chunks also ``column_names``, as for `powerkern.sketch.fit_with`.
 
     Returns
     -------

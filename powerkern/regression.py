@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
 from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas, weights_of
 from powerkern._input.arrays import as_choice, as_matrix
@@ -35,7 +36,7 @@ def fit_regression(
     *,
     formula: str | None = None,
     intercept: bool = True,
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     sample_weight: ArrayLike | None = None,
     lmbda: ArrayLike | None = None,
     shift: ArrayLike = 0.0,
@@ -67,7 +68,7 @@ def fit_regression(
         data frame X. It says itself whether there is an intercept.
     intercept : bool, default True
         Add a constant to the covariates. Without one among them, lambda of Box-Cox depends on the units of y.
-    estimator : {"mle"}
+    estimator : ML or "mle"
         Maximum likelihood. The robust estimators of `powerkern.fit` are refused: see Notes.
     sample_weight : (n,) array-like, optional
         Non-negative weights of the rows; integer weights act as if rows were repeated.
@@ -171,10 +172,11 @@ def fit_regression(
     return RegressionFit(power, covariates, figures, problem.basis.center, problem)
 
 
-def _refuse_robust(estimator: str) -> None:
-    if as_choice("estimator", estimator, ("mle", *ESTIMATORS)) != "mle":
+def _refuse_robust(estimator: Estimator | str) -> None:
+    estimator = as_estimator(estimator)
+    if not isinstance(estimator, ML):
         raise ValueError(
-            f"estimator={estimator!r}: with covariates only 'mle' is offered, because a robust scale of residuals "
+            f"estimator={estimator.name!r}: with covariates only 'mle' is offered, because a robust scale of residuals "
             "does not resist a remote row of covariates, which draws the fit to itself; look at residuals() instead"
         )
 

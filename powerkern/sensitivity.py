@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._fit.fitting import fit
+from powerkern._estimators.estimators import Estimator
+from powerkern._fit.fit import fit
 from powerkern._input.arguments import as_reals
 from powerkern._typing import FloatArray
 
@@ -18,10 +17,9 @@ def sensitivity_curve(
     x: ArrayLike,
     points: ArrayLike,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     n_threads: int | None = None,
-    **estimator_options: Any,
 ) -> FloatArray:
     """Sensitivity curve of an estimator of lambda: what one more value does, depending on where it lies.
 
@@ -36,12 +34,10 @@ def sensitivity_curve(
         Values of z.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
-    estimator : str, default "mle"
+    estimator : Estimator or str, default "mle"
         Any of `powerkern.fit`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
-    **estimator_options
-        Those of the estimator, see `powerkern.fit`.
 
     Returns
     -------
@@ -86,7 +82,7 @@ def sensitivity_curve(
     with_one_more = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
 
     def lambdas(data: FloatArray) -> FloatArray:
-        return fit(data, family, estimator, n_threads=n_threads, **estimator_options).lmbda
+        return fit(data, family, estimator, n_threads=n_threads).lmbda
 
     curve: FloatArray = (sample.size + 1) * (lambdas(with_one_more) - lambdas(sample))
     return curve

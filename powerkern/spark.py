@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import check_n_features, naming
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
@@ -36,7 +37,7 @@ _OUTCOME = "part int, partitions int, outcome binary"
 def fit(
     X: Any,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     columns: Sequence[str] | None = None,
     sample_weight: str | None = None,
@@ -58,8 +59,8 @@ def fit(
     sample_weight : str, optional
         The column that holds non-negative weights of the rows.
     **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (of the driver), ``progress`` and the
-        options of the estimator, as for `powerkern.sketch.fit_with`.
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (of the driver), ``progress``,
+        as for `powerkern.sketch.fit_with`.
 
     Returns
     -------

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._fit import fitting
+from powerkern._estimators.estimators import Estimator
+from powerkern._fit import fit as fitting
 from powerkern._input.arrays import naming
 from powerkern._results.power_fit import OutOfRange, PowerFit
 from powerkern._typing import Bounds, IntArray
@@ -27,7 +28,7 @@ except ImportError:
 def fit(
     X: Any,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     dim: str | Iterable[Hashable] | None = None,
     standardize: bool = True,
@@ -57,8 +58,8 @@ def fit(
         As for `powerkern.fit`: one number, or some along the dimensions other than `dim`; a Dataset has them by
         variable.
     **options
-        Further arguments of `powerkern.fit` (of `powerkern.dask.fit`, where X holds Dask arrays), such as `n_threads`,
-        `progress` and those of the estimator.
+        Further arguments of `powerkern.fit` (of `powerkern.dask.fit`, where X holds Dask arrays), such as `n_threads`
+        and `progress`.
 
     Returns
     -------

@@ -34,7 +34,7 @@ PUBLIC = {
         "inv_yeojohnson",
     ],
     "powerkern.sklearn": ["LocationScaler", "PowerTransformer"],
-    "powerkern.supervised": ["SupervisedPowerTransformer", "Classifier", "Regressor", "SearchHistory"],
+    "powerkern.supervised": ["SupervisedPowerTransformer", "Classifier", "SearchHistory"],
     "powerkern.plot": ["qq_plot", "before_after_plot", "forest_plot", "profile_plot", "cell_map"],
     "powerkern.completion": ["uv_decompose", "UVDecomposition", "rank_profile", "RankProfile", "UVImputer"],
     "powerkern.location": ["location_scale", "LocationScale", "LocationStatus"],
@@ -91,7 +91,7 @@ def test_run_time_needs_three_packages():
 
 def test_all_has_every_optional_dependency():
     tables = {"pandas", "polars", "parquet", "duckdb", "dask", "xarray"}
-    of_the_library = tables | {"progress", "sklearn", "plot", "formula", "keys", "onnx"}
+    of_the_library = tables | {"progress", "sklearn", "plot", "formula", "onnx"}
     large = {"flower", "spark", "ray"}  # their dependencies are many, or pinned, or large
     assert set(EXTRAS) == of_the_library | large | {"all", "test", "engines", "bench", "docs", "dev"}
     (everything,) = EXTRAS["all"]

@@ -353,7 +353,7 @@ def test_cell_map_colours_what_is_far_out():
 def test_the_cell_map_of_a_robust_fit_colours_its_outliers():
     X = skewed()
     X[5:9, 1], X[20, 2] = 1e5, np.nan
-    fit = pk.fit(X, "box-cox", "rewml", quantile=0.99)
+    fit = pk.fit(X, "box-cox", pk.RewML(cutoff=0.99))
     drawn = np.ma.filled(cell_map(X, fit).images[0].get_array(), np.nan)
     assert np.array_equal(np.abs(drawn) > 0.0, fit.outliers(X))
     assert (drawn[5:9, 1] == 1.0).all()
@@ -573,9 +573,9 @@ def test_sensitivity_counts_values_only():
 
 def test_sensitivity_with_options_of_the_estimators():
     x, z = np.random.default_rng(0).normal(size=60), [-5.0, 0.5, 3.0]
-    named = {"once": {"estimator": "rewml", "n_reweight": 1}, "trimmed": {"estimator": "mtl", "h": 0.9}}
+    named = {"once": pk.RewML(n_reweight=1), "trimmed": pk.MTL(h=0.9)}
     for line in sensitivity_plot(x, z, estimators=named).lines[:2]:
-        assert np.array_equal(line.get_ydata(), sensitivity_curve(x, z, **named[line.get_label()]))
+        assert np.array_equal(line.get_ydata(), sensitivity_curve(x, z, estimator=named[line.get_label()]))
 
 
 def test_sensitivity_of_a_robust_estimator_is_bounded():

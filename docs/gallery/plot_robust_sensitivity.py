@@ -18,23 +18,23 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.special import ndtri
 
+import powerkern as pk
 from powerkern.sensitivity import sensitivity_curve
 
 quantiles = ndtri(np.arange(1, 100) / 100)
 z = np.linspace(-10.0, 10.0, 401)
-AS_IT_IS = {"prestandardize": "none"}
 ESTIMATORS = {
-    "ML": {},
-    "Carroll": {"estimator": "carroll", **AS_IT_IS},
-    "MTL 95": {"estimator": "mtl", "h": 0.95, **AS_IT_IS},
-    "MTL 90": {"estimator": "mtl", "h": 0.9, **AS_IT_IS},
-    "RewMLnr": {"estimator": "rewml-nr", **AS_IT_IS},
-    "RewML": {"estimator": "rewml", **AS_IT_IS},
+    "ML": pk.ML(),
+    "Carroll": pk.Carroll(prestandardize="none"),
+    "MTL 95": pk.MTL(h=0.95, prestandardize="none"),
+    "MTL 90": pk.MTL(h=0.9, prestandardize="none"),
+    "RewMLnr": pk.RewMLNR(prestandardize="none"),
+    "RewML": pk.RewML(prestandardize="none"),
 }
 CONVENTIONS = {
-    "adaptive (default)": {"estimator": "rewml", **AS_IT_IS},
-    "the paper": {"estimator": "rewml", "convention": "paper", **AS_IT_IS},
-    "R's rules": {"estimator": "rewml", "convention": "cellwise", **AS_IT_IS},
+    "adaptive (default)": pk.RewML(prestandardize="none"),
+    "the paper": pk.RewML(convention="paper", prestandardize="none"),
+    "R's rules": pk.RewML(convention="cellwise", prestandardize="none"),
 }
 
 
@@ -42,8 +42,8 @@ def draw(estimators, limit):
     _, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for ax, family in zip(axes, ("yeo-johnson", "box-cox"), strict=True):
         x, points = (np.exp(quantiles), np.exp(z)) if family == "box-cox" else (quantiles, z)
-        for name, options in estimators.items():
-            curve = sensitivity_curve(x, points, family, **options)
+        for name, estimator in estimators.items():
+            curve = sensitivity_curve(x, points, family, estimator)
             last = np.abs(z)[np.abs(curve - curve[-1]) > 1e-6].max()
             print(f"{family:12s} {name:20s} at z = 10: {curve[-1]:6.2f}; the last z that counts: {last:5.2f}")
             ax.plot(z, curve, label=name)

@@ -27,13 +27,13 @@ CASES = {
     ("box-cox", 1.0): 1,
 }
 ESTIMATORS = {
-    "ML": {},
-    "Carroll": {"estimator": "carroll"},
-    "MTL 95": {"estimator": "mtl", "h": 0.95},
-    "MTL 90": {"estimator": "mtl", "h": 0.9},
-    "RewMLnr": {"estimator": "rewml-nr"},
-    "RewML": {"estimator": "rewml"},
-    "RewML by R's rules": {"estimator": "rewml", "convention": "cellwise"},
+    "ML": pk.ML(),
+    "Carroll": pk.Carroll(),
+    "MTL 95": pk.MTL(h=0.95),
+    "MTL 90": pk.MTL(h=0.9),
+    "RewMLnr": pk.RewMLNR(),
+    "RewML": pk.RewML(),
+    "RewML by R's rules": pk.RewML(convention="cellwise"),
 }
 rng = np.random.default_rng(99)
 uniform = rng.uniform(size=(N, REPLICATES))
@@ -54,7 +54,7 @@ def samples(family, lmbda, share, k):
 
 def errors(case, share, k):
     X = samples(*case, share, k)
-    return {name: pk.fit(X, case[0], **options).lmbda - case[1] for name, options in ESTIMATORS.items()}
+    return {name: pk.fit(X, case[0], estimator).lmbda - case[1] for name, estimator in ESTIMATORS.items()}
 
 
 # %%

@@ -27,8 +27,8 @@ X = data.data[:, [list(data.feature_names).index(name) for name in names]]
 y = data.target
 
 grid = np.linspace(-20.0, 10.0, 61)
-tuned = SupervisedPowerTransformer(GaussianNB(), search="grid", grid=grid).fit(X, y)
-likely = SupervisedPowerTransformer(GaussianNB(), starts="mle", n_epochs=0).fit(X, y)
+tuned = SupervisedPowerTransformer(GaussianNB(), search="grid", lmbdas=grid).fit(X, y)
+likely = SupervisedPowerTransformer(GaussianNB(), starts="mle", max_epochs=0).fit(X, y)
 print(f"best pair {tuned.lambdas_}: accuracy {tuned.best_score_:.4f}")
 print(f"maximum likelihood {likely.lambdas_.round(2)}: accuracy {likely.best_score_:.4f}")
 
@@ -53,8 +53,8 @@ folds = RepeatedStratifiedKFold(n_splits=10, n_repeats=2, random_state=0)
 coarse = np.linspace(-20.0, 10.0, 31)
 candidates = {
     "standardised only": StandardScaler(),
-    "maximum likelihood": SupervisedPowerTransformer(GaussianNB(), starts="mle", n_epochs=0),
-    "best pair of a grid": SupervisedPowerTransformer(GaussianNB(), search="grid", grid=coarse),
+    "maximum likelihood": SupervisedPowerTransformer(GaussianNB(), starts="mle", max_epochs=0),
+    "best pair of a grid": SupervisedPowerTransformer(GaussianNB(), search="grid", lmbdas=coarse),
 }
 accuracies = {
     name: cross_val_score(make_pipeline(transformer, GaussianNB()), X, y, cv=folds)

@@ -1,13 +1,12 @@
 """Three sites and a server on this machine: ``python examples/flower/run.py``.
 
-Starts a superlink and three supernodes, each with a CSV file and a key of its own, runs the app of this folder on them,
-under masks, and compares its fit with that of the pooled rows. Needs flwr: ``pip install 'powerkern[flower,keys]'``.
+Starts a superlink and three supernodes, each with a CSV file of its own, runs the app of this folder on them, with sums
+by SecAgg+, and compares the fit with the fit of the pooled rows. Needs flwr: ``pip install 'powerkern[flower]'``.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import socket
 import subprocess
@@ -20,7 +19,6 @@ from pathlib import Path
 import numpy as np
 
 import powerkern as pk
-from powerkern.federated import SiteKey, fingerprint
 
 HERE = Path(__file__).resolve().parent
 #: Sites of different size and kind.
@@ -36,20 +34,10 @@ def rows_of(site: str) -> np.ndarray:
     return x
 
 
-def furnish(folder: Path) -> None:
-    """A folder for every site: rows and private key, which it tells nobody, and everybody's public keys."""
-    public_keys = {}
+def write_rows(folder: Path) -> None:
+    """A file of rows for every site."""
     for site in ROWS:
-        (folder / site).mkdir()
-        np.savetxt(folder / site / "rows.csv", rows_of(site), delimiter=",", header="a,b,c")
-        key = SiteKey.generate()
-        (folder / site / "private.key").touch(mode=0o600)
-        (folder / site / "private.key").write_bytes(key.private)
-        public_keys[site] = key.public
-    for site in ROWS:
-        text = json.dumps({name: key.hex() for name, key in public_keys.items()})
-        (folder / site / "public_keys.json").write_text(text)
-    print("fingerprint of all public keys, which the sites compare:", fingerprint(public_keys))
+        np.savetxt(folder / f"{site}.csv", rows_of(site), delimiter=",", header="a,b,c")
 
 
 def free_ports(n: int) -> list[int]:
@@ -64,7 +52,7 @@ def free_ports(n: int) -> list[int]:
 
 def run(folder: Path, timeout: float) -> pk.PowerFit:
     """Start everything, run the app, read its fit, stop everything."""
-    furnish(folder)
+    write_rows(folder)
     link, *nodes = free_ports(1 + len(ROWS))
     (folder / "config.toml").write_text(
         f'[superlink]\ndefault = "here"\n\n[superlink.here]\naddress = "127.0.0.1:{link}"\ninsecure = true\n'
@@ -83,7 +71,7 @@ def run(folder: Path, timeout: float) -> pk.PowerFit:
     try:
         start("flower-superlink", "--insecure", "--disable-runtime-dependency-installation", "--port", str(link))
         for site, port in zip(ROWS, nodes, strict=True):
-            config = f'name="{site}" folder="{folder / site}"'
+            config = f'name="{site}" rows="{folder / site}.csv"'
             where = ("--superlink", f"127.0.0.1:{link}", "--port", str(port))
             start(f"flower-supernode-of-{site}", "--insecure", *where, "--node-config", config)
         wait_for(lambda: answers(link), timeout, "the superlink")
@@ -124,9 +112,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fit = run(Path(folder), options.timeout)
     pooled = pk.fit(np.concatenate([rows_of(site) for site in ROWS]))
-    print(f"{len(ROWS)} sites, under masks, {time.perf_counter() - begin:.0f} s")
+    print(f"{len(ROWS)} sites, sums by SecAgg+, {time.perf_counter() - begin:.0f} s")
     print("lambda, federated:", fit.lmbda)
     print("lambda, pooled:   ", pooled.lmbda)
+    print("bound of the error:", fit.lmbda_error)
     print(f"largest difference: {np.abs(fit.lmbda - pooled.lmbda).max():.1e}")
 
 

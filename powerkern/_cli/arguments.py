@@ -7,18 +7,28 @@ import codecs
 import csv
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
 from powerkern._cli.output import complain
-from powerkern._input.tables import TextFormat
+from powerkern._estimators.estimators import ESTIMATORS, Estimator, with_options
+from powerkern._estimators.likelihood import ML
+from powerkern._input.tables import BadInput, TextFormat
+
+#: Options of estimators, and the estimators that have them.
+_OPTIONS = {
+    field.name: [each.name for each in ESTIMATORS.values() if field.name in each.__dataclass_fields__]
+    for kind in ESTIMATORS.values()
+    for field in fields(kind)
+}
 
 FAMILIES = ("yeo-johnson", "box-cox")
 _KINDS = ".csv, .tsv, .txt (also .gz, .bz2, .xz, .zst), .parquet or .npy; - for text from standard input"
 
 
 #: Options whose values may begin with a minus.
-_SIGNED = ("--missing", "--shift", "--bounds")
+_SIGNED = ("--missing", "--shift", "--bounds", "--search-range")
 
 
 class Parser(argparse.ArgumentParser):
@@ -73,7 +83,6 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         default="likelihood",
         help="by which --family best chooses (default: %(default)s)",
     )
-    parser.add_argument("--estimator", default="mle", help="default: %(default)s")
     parser.add_argument(
         "--no-standardize", action="store_true", help="do not standardize to mean 0 and standard deviation 1"
     )
@@ -89,8 +98,30 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         "--bounds", type=bounds, metavar="LOW,HIGH", help="smallest and largest lambda; nothing for none, as in 0,"
     )
     parser.add_argument("--progress", action="store_true", help="show a progress bar where it takes long (needs tqdm)")
+    _add_estimator(parser)
     add_text(parser)
     add_common(parser)
+
+
+def _add_estimator(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("estimator")
+    group.add_argument("--estimator", default=ML.name, help=f"{', '.join(ESTIMATORS)} (default: %(default)s)")
+    for name, kinds in _OPTIONS.items():
+        group.add_argument(
+            "--" + name.replace("_", "-"),
+            default=argparse.SUPPRESS,
+            type=option,
+            metavar="VALUE",
+            help=f"of {', '.join(kinds)}",
+        )
+
+
+def estimator_of(args: argparse.Namespace) -> Estimator:
+    """The estimator with its options, from the arguments."""
+    try:
+        return with_options(args.estimator, {name: value for name, value in vars(args).items() if name in _OPTIONS})
+    except (TypeError, ValueError) as error:
+        raise BadInput(str(error)) from None
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -150,6 +181,15 @@ def numbers(text: str) -> float | list[float]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number, nor numbers with commas between them") from None
     return numbers if len(numbers) > 1 else numbers[0]
+
+
+def option(text: str) -> object:
+    """An option of an estimator: a number, numbers with commas between them, or a word."""
+    try:
+        found = numbers(text)
+    except argparse.ArgumentTypeError:
+        return text
+    return int(found) if isinstance(found, float) and found.is_integer() else found
 
 
 def bounds(text: str) -> tuple[float | None, float | None]:

@@ -13,10 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 import powerkern as pk
-from powerkern._cli.arguments import Commands, add_fit, level, text_format
+from powerkern._cli.arguments import Commands, add_fit, estimator_of, level, text_format
 from powerkern._cli.output import finite, print_json, print_table, short, write_text
 from powerkern._cli.reading import blamed, by_name, called
-from powerkern._estimators.estimators import needs_order
 from powerkern._input import tables
 from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
 from powerkern._typing import FloatArray
@@ -35,7 +34,7 @@ T = TypeVar("T", bound=Table | Survey)
 
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
-powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml
+powerkern fit data.csv --columns "price,length, cm" --family box-cox --estimator rewml --cutoff 0.999
 powerkern fit survey.parquet --weights households
 powerkern fit export.csv --decimal , --missing "-999,?" --json
 xzcat data.csv.xz | powerkern fit -"""
@@ -88,7 +87,7 @@ def run_fit(args: argparse.Namespace) -> None:
             {
                 "rows": table.n_rows,
                 "family": fit.family,
-                "estimator": args.estimator,
+                "estimator": fit.estimator.name,
                 "columns": records,
                 **_left_out(table),
             }
@@ -108,7 +107,7 @@ def run_summary(args: argparse.Namespace) -> None:
     if args.json:
         entries = {name: [_plain(value) for value in entry.tolist()] for name, entry in summary.to_dict().items()}
         columns = [dict(zip(entries, figures, strict=True)) for figures in zip(*entries.values(), strict=True)]
-        about = {"rows": table.n_rows, "family": fit.family, "estimator": args.estimator, "level": args.level}
+        about = {"rows": table.n_rows, "family": fit.family, "estimator": fit.estimator.name, "level": args.level}
         print_json({**about, "columns": columns, **_left_out(table)})
         return
     print(summary.to_text(None))
@@ -125,7 +124,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
         fit = pk.fit(
             table.matrix,
             family=args.family,
-            estimator=args.estimator,
+            estimator=estimator_of(args),
             standardize=not args.no_standardize,
             sample_weight=weight,
             shift=args.shift,
@@ -141,7 +140,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
 
 def _in_blocks(args: argparse.Namespace) -> bool:
     """Whether to fit a file a block at a time: a large one, by an estimator that sums and counts are enough for."""
-    return not needs_order(args.estimator) and tables.is_longer(args.data, LARGE)
+    return not isinstance(estimator_of(args), pk.KS | pk.PPCC) and tables.is_longer(args.data, LARGE)
 
 
 def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
@@ -162,7 +161,7 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Su
         fit = fit_with(
             map_reduce,
             args.family,
-            args.estimator,
+            estimator_of(args),
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,
             standardize=not args.no_standardize,

@@ -20,7 +20,7 @@ from powerkern._engine.threads import default_threads
 #: What powerkern needs, and what it can use.
 _PACKAGES = (
     "numpy", "numba", "llvmlite", "scipy", "scikit-learn", "pandas", "polars", "pyarrow", "dask", "matplotlib",
-    "formulaic", "flwr", "cryptography", "tqdm",
+    "formulaic", "flwr", "tqdm",
 )  # fmt: skip
 #: Variables that change what runs, and how fast.
 _VARIABLES = ("NUMBA_", "POWERKERN_", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

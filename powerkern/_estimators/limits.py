@@ -36,16 +36,10 @@ class LambdaLimit(NamedTuple):
 
 
 def lambda_limit(
-    ymax: float | None,
-    bounds: object,
-    p: int,
-    standardize: bool,
-    dtype: np.dtype[Any] = _FLOAT64,
-    *,
-    name: str = "bounds",
+    ymax: float | None, bounds: object, p: int, standardize: bool, dtype: np.dtype[Any] = _FLOAT64
 ) -> LambdaLimit:
     """The limit that arguments `ymax` and `bounds` of a fit of p columns set."""
-    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p, name))
+    return LambdaLimit(output_limit(ymax, standardize, dtype), ymax is not None, given_bounds(bounds, p))
 
 
 def apply_limit(

@@ -6,7 +6,8 @@ import numpy as np
 
 from powerkern._engine.by_column import column_figures, fit_matrix
 from powerkern._engine.shifted import Columns
-from powerkern._estimators.estimators import NearestNormal, Robust
+from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.robust import Robust
 from powerkern._estimators.ties import sorted_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import (

@@ -62,7 +62,7 @@ def given_lambdas(lmbda: ArrayLike | None, p: int) -> FloatArray:
     return np.array(np.broadcast_to(given, (p,)))  # a writable copy
 
 
-def given_bounds(bounds: object, p: int, name: str = "bounds") -> FloatArray:
+def given_bounds(bounds: object, p: int) -> FloatArray:
     """The smallest and the largest lambda of each column, as two rows; infinite where there is no bound.
 
     Raises
@@ -79,19 +79,19 @@ def given_bounds(bounds: object, p: int, name: str = "bounds") -> FloatArray:
     except TypeError:
         pair = []
     if len(pair) != 2 or isinstance(bounds, str | dict | set):
-        raise TypeError(f"{name} must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
+        raise TypeError(f"bounds must be a pair (low, high) of lambdas, None where there is no bound, got {bounds!r}")
     ends = np.empty((2, p))
     for row, what, end, none in zip(ends, ("lower", "upper"), pair, (-math.inf, math.inf), strict=True):
-        given = as_reals(f"the {what} end of {name}", none if end is None else end)
+        given = as_reals(f"the {what} end of bounds", none if end is None else end)
         if given.ndim > 1 or (given.ndim == 1 and given.size != p):
-            raise ValueError(f"the {what} end of {name} must be one number or one per column ({p}), got {given.shape}")
+            raise ValueError(f"the {what} end of bounds must be one number or one per column ({p}), got {given.shape}")
         row[:] = given
     low, high = ends
     wrong = ~(low <= high) | (low == math.inf) | (high == -math.inf)
     if wrong.any():
         j = int(np.argmax(wrong))
         raise ValueError(
-            f"{name} must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
+            f"bounds must be an interval, low <= high; that of column {j} is from {low[j]:g} to {high[j]:g}"
         )
     return ends
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators import power_sums
-from powerkern._estimators.estimators import QUANTILE
+from powerkern._estimators.estimators import Estimator
+from powerkern._estimators.likelihood import ML
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STATUS
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
+
+_ML = ML()
 
 
 class _Figure:
@@ -46,10 +48,8 @@ class FittedColumns:
         family: str,
         results: FloatArray,
         *,
-        estimator: str = "mle",
-        estimator_options: Mapping[str, Any] | None = None,
+        estimator: Estimator = _ML,
         families: IntArray | None = None,
-        quantile: float = QUANTILE,
         standardize: bool = True,
         column_names: list[str] | None = None,
         data: tuple[NDArray[Any], FloatArray] | None = None,
@@ -60,8 +60,6 @@ class FittedColumns:
     ) -> None:
         self.family = family
         self.estimator = estimator
-        self.estimator_options = dict(estimator_options or {})
-        self.quantile = quantile
         self.standardize = standardize
         self.column_names = column_names
         self._results = results
@@ -95,6 +93,11 @@ class FittedColumns:
         if made is None or made[0] is not self._results:
             self._made = made = (self._results, fields_of(self._results))
         return made[1]
+
+    @property
+    def cutoff(self) -> float:
+        """Quantile of the normal distribution beyond which values are outliers."""
+        return self.estimator.cutoff
 
     @property
     def n_features(self) -> int:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.estimators import ESTIMATORS, QUANTILE, other_estimator
+from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
 from powerkern._results.json_records import written
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
@@ -43,11 +43,9 @@ class Record(NamedTuple):
     family: str
     #: (columns, figures)
     results: FloatArray
-    estimator: str
-    estimator_options: dict[str, Any]
+    estimator: Estimator
     #: Code of the transform of each column.
     families: NDArray[np.int64]
-    quantile: float
     standardize: bool
     column_names: list[str] | None
     was_vector: bool
@@ -64,13 +62,11 @@ def write(fit: Record) -> str:
         "format": _FORMAT,
         "version": VERSION,
         "family": fit.family,
-        "estimator": fit.estimator,
-        "estimator_options": fit.estimator_options,
+        "estimator": {"name": fit.estimator.name, **options_of(fit.estimator)},
         "standardize": fit.standardize,
         "column_names": fit.column_names,
         "vector": fit.was_vector,
         "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
-        "quantile": fit.quantile,
         "unit_weights": None if fit.unit_weights is None else fit.unit_weights.tolist(),
         "lmbda_error": _errors_written(fit.lmbda_error),
     }
@@ -97,10 +93,8 @@ def read(text: str) -> Record:
     fit = Record(
         family=_one_of(record, "family", (*FAMILIES, BEST)),
         results=results,
-        estimator=_one_of(record, "estimator", ("mle", *ESTIMATORS)),
-        estimator_options=_estimator_options(record),
+        estimator=_estimator(record),
         families=_families(record, n_features),
-        quantile=_quantile(record),
         standardize=_one_of(record, "standardize", (True, False)),
         column_names=_names(record, n_features),
         was_vector=_one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
@@ -146,24 +140,20 @@ def _one_of(record: dict[str, Any], key: str, known: tuple[Any, ...]) -> Any:
     return value
 
 
-def _quantile(record: dict[str, Any]) -> float:
-    quantile = record.get("quantile", QUANTILE)
-    if not isinstance(quantile, float) or not 0.5 < quantile < 1.0:
-        _damaged("quantile is not between 0.5 and 1")
-    return quantile
-
-
-def _estimator_options(record: dict[str, Any]) -> dict[str, Any]:
-    """The options, which earlier releases did not write; whole numbers again where they are ones."""
-    options = record.get("estimator_options", {})
+def _estimator(record: dict[str, Any]) -> Estimator:
+    """The estimator from its name and options, whole numbers as such."""
+    options = _entry(record, "estimator")
     if not isinstance(options, dict):
-        _damaged("estimator_options is no table")
-    options = {name: int(v) if isinstance(v, float) and v.is_integer() else v for name, v in options.items()}
+        _damaged("estimator is not a table")
+    name = _one_of(options, "name", tuple(ESTIMATORS))
     try:
-        other_estimator(record["estimator"], options)
+        return with_options(name, {key: _whole(value) for key, value in options.items() if key != "name"})
     except (TypeError, ValueError) as error:
         _damaged(str(error))
-    return options
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _names(record: dict[str, Any], n_features: int) -> list[str] | None:

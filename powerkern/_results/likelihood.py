@@ -13,7 +13,7 @@ from powerkern._engine.by_column import likelihoods
 from powerkern._engine.shifted import Columns, shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
-from powerkern._estimators.estimators import other_estimator
+from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import to_own_units
 from powerkern._input import frames
 from powerkern._input.arguments import as_reals, domain_error_in, weights_of
@@ -163,8 +163,8 @@ class Inference(FittedColumns):
         >>> bool(fit.objective_curve(np.linspace(-3.0, 3.0, 601)).min() >= fit.objective[0])
         True
         """
-        other = other_estimator(self.estimator, self.estimator_options)
-        if other is None:
+        solver = self.estimator.solver()
+        if solver is None:
             curve = self.profile(lmbdas, X, sample_weight=sample_weight, n_threads=n_threads)
             return curve / (self.n_kept if curve.ndim == 1 else self.n_kept[:, None])
         points, threads = _grid(lmbdas), thread_count(n_threads)
@@ -173,7 +173,7 @@ class Inference(FittedColumns):
 
         def objective(chosen: Chosen, code: int, at: FloatArray) -> FloatArray:
             routes = self._results[chosen, ROUTE].copy()
-            return other.objective(columns[:, chosen], code, at, weight, threads, routes)
+            return solver.objective(columns[:, chosen], code, at, weight, threads, routes)
 
         found = self._curves(objective, np.atleast_1d(points))
         return found[:, 0] if points.ndim == 0 else found
@@ -227,11 +227,11 @@ class Inference(FittedColumns):
         array([-0.0543, 0.2071])
         """
         level = checked_level(level)
-        by_bootstrap = self.estimator != "mle"
+        by_bootstrap = not self._by_likelihood
         method = method or ("bootstrap" if by_bootstrap else "profile")
         if (as_choice("method", method, (*get_args(Method), "bootstrap")) == "bootstrap") != by_bootstrap:
             which = "method='bootstrap'" if by_bootstrap else "method='profile' or 'wald'"
-            raise ValueError(f"intervals of estimator={self.estimator!r} are made with {which}, not {method!r}")
+            raise ValueError(f"intervals of estimator={self.estimator.name!r} are made with {which}, not {method!r}")
         if method != "profile":
             se = self.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
             return wald_interval(self.lmbda, se, level)
@@ -301,8 +301,8 @@ class Inference(FittedColumns):
         >>> bool(0.5 < robust.standard_error()[0] / likely.standard_error()[0] < 2.0)
         True
         """
-        estimator = other_estimator(self.estimator, self.estimator_options)
-        if estimator is None:
+        solver = self.estimator.solver()
+        if solver is None:
             return self._of_found(standard_error(self.information))
         if not is_whole(replicates) or not replicates >= _FEWEST_REPLICATES:
             raise ValueError(f"replicates must be a whole number of at least {_FEWEST_REPLICATES}, got {replicates!r}")
@@ -310,7 +310,7 @@ class Inference(FittedColumns):
         shift, errors = self.shift, np.empty(self.n_features)
         for code, chosen in self._by_family():
             args = values[:, chosen], shift[chosen], weight, code, int(replicates), thread_count(n_threads)
-            errors[chosen] = bootstrap_errors(estimator, *args)
+            errors[chosen] = bootstrap_errors(solver, *args)
         return self._of_found(errors)
 
     def lr_test(
@@ -501,7 +501,7 @@ class Inference(FittedColumns):
         shape, note = self._shape_entries(X, sample, sample_weight, n_threads)
         first: dict[str, NDArray[Any]] = {"family": np.array(self.families)}
         last: dict[str, NDArray[Any]] = {"n_obs": self.n_obs, "status": np.array(self.status_text)}
-        if self.estimator == "mle":
+        if self._by_likelihood:
             found, notes = self._estimates(level, X, sample_weight if sample is None else None, n_threads)
         else:
             found, notes = self._robust_estimates(level, X, sample, sample_weight, n_threads)
@@ -531,7 +531,7 @@ class Inference(FittedColumns):
         n_threads: int | None,
     ) -> tuple[dict[str, FloatArray], list[str]]:
         """The same of estimators that are not maximum likelihood, and have no tests."""
-        notes = [f"no tests: estimator={self.estimator!r} is not maximum likelihood"]
+        notes = [f"no tests: estimator={self.estimator.name!r} is not maximum likelihood"]
         if X is None and sample is None and self._data is None:
             found, which = {}, "no intervals: the fit no longer has its data; pass X"
         else:
@@ -573,7 +573,7 @@ class Inference(FittedColumns):
 
     def _of_found(self, figures: FloatArray) -> FloatArray:
         """The figures of columns whose lambda was found by the estimator; NaN of others."""
-        found = _FOUND if self.estimator == "mle" else _FOUND_ROBUSTLY
+        found = _FOUND if self._by_likelihood else _FOUND_ROBUSTLY
         return np.where(np.isin(self.status, found), figures, np.nan)
 
     def _by_family(self) -> list[tuple[int, Chosen]]:
@@ -590,16 +590,21 @@ class Inference(FittedColumns):
 
     def _kept_values(self, X: object, sample_weight: ArrayLike | str | None) -> tuple[Columns, FloatArray]:
         """What the likelihood is of, with weights: the data as they are transformed, without values left out."""
-        if self.estimator == "mle":
+        if self._by_likelihood:
             return self._remembered(X, sample_weight)
         values, weight = self._as_they_are(X, sample_weight)
         low, high = self._results[:, KEPT_LOW], self._results[:, KEPT_HIGH]
         kept = np.where((values >= low) & (values <= high), values, np.nan)
         return (kept - self.center) / self.divisor, weight
 
+    @property
+    def _by_likelihood(self) -> bool:
+        """Whether lambda is the maximum likelihood estimate of all values."""
+        return isinstance(self.estimator, ML)
+
     def _refuse_robust(self, what: str) -> None:
-        if self.estimator != "mle":
-            raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator!r}")
+        if not self._by_likelihood:
+            raise ValueError(f"{what} of lambda: for estimator='mle' only, not for {self.estimator.name!r}")
 
     def _likelihoods(
         self, lmbda: FloatArray, X: object, sample_weight: ArrayLike | str | None, n_threads: int

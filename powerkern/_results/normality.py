@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
-from powerkern._estimators.estimators import normal_quantiles_of, weighed_with
+from powerkern._estimators.nearest_normal import normal_quantiles_of, weighed_with
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import (
     COUNT,

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import cutoff_of, small_sample_cutoff
+from powerkern._estimators.options import checked_cutoff, normal_quantile
+from powerkern._estimators.rewml import RewML, RewMLNR
+from powerkern._estimators.robust import small_sample_cutoff
 from powerkern._input import batches as _batches
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in
@@ -32,10 +34,6 @@ OutOfRange = Literal["nan", "raise", "clip"]
 BEST = json.BEST
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
-#: Estimators that leave values out altogether.
-_KEEPS = ("rewml", "rewml-nr", "mtl")
-#: Estimators that reweight.
-_REWEIGHTS = ("rewml", "rewml-nr")
 
 
 class PowerFit(Inference):
@@ -50,12 +48,10 @@ class PowerFit(Inference):
         "box-cox", "yeo-johnson" or "best".
     families : list of str
         The transform of each column.
-    estimator : str
-        "mle", "rewml", "rewml-nr", "carroll", "mtl", "ks" or "ppcc".
-    estimator_options : dict
-        The options given to the estimator, by name.
-    quantile : float
-        Quantile of the normal distribution that is the cut-off for outliers.
+    estimator : ML, RewML, RewMLNR, Carroll, MTL, KS or PPCC
+        How lambda was found.
+    cutoff : float
+        Quantile of the normal distribution beyond which values are outliers: `cutoff` of the estimator.
     standardize : bool
         Whether `transform` standardises to mean 0 and standard deviation 1.
     column_names : list of str or None
@@ -96,8 +92,8 @@ class PowerFit(Inference):
         In robust fits, the number of values that the last fit was to, those of weight 1 (see `weights`): `lmbda` is
         their likeliest. Where values are not left out ("carroll", "ks", "ppcc"), and else, `n_obs`.
     lmbda_error : ndarray
-        In robust fits from chunks, a bound of how far `lmbda` may be from that of a fit of the rows in memory (see
-        `powerkern.sketch.fit_chunks`), inf where there is none; else 0.
+        In robust fits from chunks (`powerkern.sketch.fit_chunks`) and fits of rounded sums (`powerkern.federated`), a
+        bound of the difference between `lmbda` and the lambda of the rows in memory, inf where there is none; else 0.
     center, divisor : ndarray
         What is transformed is ``(x - center)/divisor``: a median and a MAD in robust Yeo-Johnson fits, -shift and 1 in
         shifted Box-Cox fits; else 0 and 1.
@@ -130,9 +126,7 @@ class PowerFit(Inference):
             self.family,
             results,
             estimator=self.estimator,
-            estimator_options=self.estimator_options,
             families=families,
-            quantile=self.quantile,
             standardize=self.standardize,
             column_names=names,
         )
@@ -485,7 +479,7 @@ class PowerFit(Inference):
         matrix = as_matrix(_frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
         values = matrix.values
-        if self.estimator in _KEEPS:
+        if not self.estimator.keeps_all:
             low, high = self._results[:, KEPT_LOW], self._results[:, KEPT_HIGH]
             kept = (values >= low) & (values <= high) | (is_failed(self.status) & ~np.isnan(values))
         else:
@@ -493,10 +487,10 @@ class PowerFit(Inference):
         weights: FloatArray = kept.astype(np.float64)
         return weights.reshape(-1) if matrix.was_vector else weights
 
-    def outliers(self, X: object, *, quantile: float | None = None) -> BoolArray:
+    def outliers(self, X: object, *, cutoff: float | None = None) -> BoolArray:
         """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
-        The cut-off is ``Phi^-1(quantile)``; of reweighted maximum likelihood by the paper's convention, the quantile of
+        The cut-off is ``Phi^-1(cutoff)``; of reweighted maximum likelihood by the paper's convention, the quantile of
         Student's t with n_kept/4 degrees of freedom, nearly the same in long columns. About 1 % of clean values are
         then beyond the default one in short columns, too.
 
@@ -504,8 +498,9 @@ class PowerFit(Inference):
         ----------
         X : (n, n_features) array-like, or (n,) where the fit was to one column
             The fitted data, or new ones. Missing values are no outliers, nor are values of columns not fitted.
-        quantile : float, optional
-            Default: `quantile` of the fit, 0.995 unless given, which flags about 1 % of normal data.
+        cutoff : float, optional
+            Quantile of the normal distribution. Default: `cutoff` of the fit, 0.995 unless given, which
+            flags about 1 % of normal data.
 
         Returns
         -------
@@ -521,18 +516,18 @@ class PowerFit(Inference):
         """
         matrix = as_matrix(_frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
-        low, high = self.cutoffs(quantile=quantile)
+        low, high = self.cutoffs(cutoff=cutoff)
         with np.errstate(invalid="ignore"):
             beyond = (matrix.values < low) | (matrix.values > high)
         return beyond.reshape(-1) if matrix.was_vector else beyond
 
-    def cutoffs(self, *, quantile: float | None = None) -> Interval:
+    def cutoffs(self, *, cutoff: float | None = None) -> Interval:
         """The cut-offs for outliers in the units of the data.
 
         Parameters
         ----------
-        quantile : float, optional
-            Default: `quantile` of the fit.
+        cutoff : float, optional
+            Quantile of the normal distribution; default: `cutoff` of the fit.
 
         Returns
         -------
@@ -548,8 +543,8 @@ class PowerFit(Inference):
         >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
         True
         """
-        cutoff = self.standardized_cutoff(quantile=quantile)
-        ends = np.array([-cutoff, cutoff])
+        reach = self.standardized_cutoff(cutoff=cutoff)
+        ends = np.array([-reach, reach])
         families, results = self._families, self._results
         transform_matrix(ends, ends, families, gather.INVERSE_STANDARDIZED, results, 1)
         low, high = ends
@@ -560,7 +555,7 @@ class PowerFit(Inference):
         low[failed] = high[failed] = np.nan
         return Interval(low, high)
 
-    def standardized_cutoff(self, *, quantile: float | None = None) -> FloatArray:
+    def standardized_cutoff(self, *, cutoff: float | None = None) -> FloatArray:
         """The cut-off for outliers of each column on the standardised scale, see `outliers`.
 
         Weights count values. Where the mean of the weights, each weighted by itself, is less than one, they are
@@ -568,8 +563,8 @@ class PowerFit(Inference):
 
         Parameters
         ----------
-        quantile : float, optional
-            Default: `quantile` of the fit.
+        cutoff : float, optional
+            Quantile of the normal distribution; default: `cutoff` of the fit.
 
         Returns
         -------
@@ -582,12 +577,12 @@ class PowerFit(Inference):
         >>> [pk.fit(X[:n], estimator="rewml").standardized_cutoff().round(1).tolist() for n in (10, 50, 1000)]
         [[7.2], [3.0], [2.6]]
         """
-        quantile = self.quantile if quantile is None else quantile
-        normal = np.full(self.n_features, cutoff_of(quantile))
-        if self.estimator not in _REWEIGHTS or self.estimator_options.get("convention") == "cellwise":
+        cutoff = self.cutoff if cutoff is None else checked_cutoff("cutoff", cutoff)
+        normal = np.full(self.n_features, normal_quantile(cutoff))
+        if not isinstance(self.estimator, RewML | RewMLNR) or self.estimator.convention == "cellwise":
             return normal
         n_kept = self.n_kept if self._unit_weights is None else self.n_kept / self._unit_weights
-        return np.where(is_failed(self.status), normal, small_sample_cutoff(quantile, n_kept))
+        return np.where(is_failed(self.status), normal, small_sample_cutoff(cutoff, n_kept))
 
     # --- JSON -------------------------------------------------------------------------------------------
 
@@ -606,9 +601,7 @@ class PowerFit(Inference):
                 self.family,
                 self._results,
                 self.estimator,
-                self.estimator_options,
                 self._families,
-                self.quantile,
                 self.standardize,
                 self.column_names,
                 self._was_vector,

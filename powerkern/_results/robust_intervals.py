@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators.estimators import NearestNormal, Robust, weight_of_one
+from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.robust import Robust, weight_of_one
 from powerkern._input.arguments import NO_WEIGHTS
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray

@@ -1,7 +1,6 @@
-"""Matrices with missing entries: UV decomposition, and an imputer that uses it, and ratings.
+"""Completion of matrices with missing entries: UV decomposition, an imputer, models of ratings.
 
-`uv_decompose`, `rank_profile` and `fit_ratings` need nothing beyond powerkern itself; `UVImputer` needs scikit-learn,
-which is imported when that name is first used.
+`UVImputer` needs scikit-learn, which is imported when that name is first used; the rest does not.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
-from powerkern.completion.decomposition import RankProfile, UVDecomposition, rank_profile, uv_decompose
-from powerkern.completion.ratings import FoldedRow, RatingModel, Recommended, fit_ratings
+from powerkern.completion.decomposition import UVDecomposition, uv_decompose
+from powerkern.completion.rank import RankProfile, rank_profile
+from powerkern.completion.ratings import FoldedRow, RatingModel, fit_ratings
 
 if TYPE_CHECKING:
     from powerkern.sklearn.imputer import UVImputer as UVImputer
@@ -19,7 +19,6 @@ __all__ = [
     "FoldedRow",
     "RankProfile",
     "RatingModel",
-    "Recommended",
     "UVDecomposition",
     "UVImputer",
     "fit_ratings",

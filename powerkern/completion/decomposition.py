@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,17 +14,10 @@ from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import as_choice, as_matrix, column_label, domain_error, is_real, is_whole
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
+from powerkern.completion.descent import Held, Settings, descend, epoch_of, start
 from powerkern.completion.epochs import half_epoch, packed
-from powerkern.completion.normalization import (
-    NORMALIZATIONS,
-    ROUNDING,
-    means,
-    offsets_and_scales,
-    rms,
-    row_offsets,
-    unit_of,
-)
-from powerkern.kernels.multivariate.completion import Cells, coordinate_rows, follow, least_squares_rows
+from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms, unit_of
+from powerkern.kernels.multivariate.completion import coordinate_rows, least_squares_rows
 
 Normalize = Literal["rows", "columns", "both", "zscores"]
 #: An element of U or V, its row and its column.
@@ -50,8 +42,6 @@ class UVDecomposition:
         Left factor.
     V : (rank, n) ndarray
         Right factor.
-    row_offset, column_offset, column_scale : (m,), (n,), (n,) ndarray
-        What `normalize` took out: zeros and ones where it took nothing.
     history : (n_epochs,) ndarray
         Root mean square error (RMSE) on the entries fitted to after each epoch, of the normalised matrix.
     validation_history : (n_epochs,) ndarray
@@ -60,23 +50,40 @@ class UVDecomposition:
         The epoch that U and V are from: the last one or, with entries held out, that of the smallest validation RMSE.
     converged : bool
         Whether `tol` was reached, or the fit was exact, before `max_epochs`.
-    normalize : str or None
-        As given.
     ridge : float
         As given.
     """
 
     U: FloatArray
     V: FloatArray
-    row_offset: FloatArray
-    column_offset: FloatArray
-    column_scale: FloatArray
     history: FloatArray
     validation_history: FloatArray
     epoch: int
     converged: bool
-    normalize: str | None
     ridge: float
+    _normalization: Normalization
+    _row_offset: FloatArray
+
+    @property
+    def normalize(self) -> str | None:
+        """As given."""
+        return self._normalization.kind
+
+    @property
+    def row_offset(self) -> FloatArray:
+        """Offsets of rows that `normalize` subtracted, (m,)."""
+        return np.asarray(self._row_offset * self._normalization.unit[0])
+
+    @property
+    def column_offset(self) -> FloatArray:
+        """Offsets of columns that `normalize` subtracted, (n,)."""
+        return np.asarray(self._normalization.offset * self._normalization.unit)
+
+    @property
+    def column_scale(self) -> FloatArray:
+        """Scales that it divided columns by, (n,); ones unless it is "zscores"."""
+        unit = self._normalization.unit if self.normalize == "zscores" else 1.0
+        return np.asarray(self._normalization.scale * unit)
 
     @property
     def rank(self) -> int:
@@ -114,7 +121,8 @@ class UVDecomposition:
                [2., 4., 6.],
                [3., 6., 9.]])
         """
-        return self._denormalized(self.U, self.row_offset)
+        root = self._normalization.root
+        return self._normalization.restored((self.U / root) @ (self.V / root), self._row_offset)
 
     def complete(self, M: object) -> FloatArray:
         """`M`, which has the shape of the decomposed matrix, with NaN replaced by estimates."""
@@ -151,18 +159,15 @@ class UVDecomposition:
         if values.shape[1] != self.shape[1]:
             raise ValueError(f"M has {values.shape[1]} columns, the decomposed matrix has {self.shape[1]}")
         threads = thread_count(n_threads)
-        row_offset = row_offsets(values, self.normalize)
-        rest = (values - row_offset[:, None] - self.column_offset) / self.column_scale
-        unit, unit_of_V = unit_of(rest), unit_of(self.V)
+        row_offset, root = self._normalization.row_offsets(values), self._normalization.root
+        rest = self._normalization.normalized(values, row_offset)
+        unit = unit_of(rest)  # new rows may be of another size
         cells = packed(rest / unit, threads)
-        Vt, U = np.ascontiguousarray(self.V.T) / unit_of_V, np.zeros((values.shape[0], self.rank))
+        Vt, U = np.ascontiguousarray(self.V.T) / root, np.zeros((values.shape[0], self.rank))
         for _ in range(_FOLD_PASSES):
-            half_epoch(least_squares_rows, cells, Vt, U, self.ridge / unit_of_V**2, 1.0, threads)
-        estimate = self._denormalized(U * (unit / unit_of_V), row_offset)
-        return np.where(np.isnan(values), estimate, values)
-
-    def _denormalized(self, U: FloatArray, row_offset: FloatArray) -> FloatArray:
-        return np.asarray((U @ self.V) * self.column_scale + self.column_offset + row_offset[:, None])
+            half_epoch(least_squares_rows, cells, Vt, U, self.ridge / root / root, 1.0, threads)
+        estimates = self._normalization.restored((U * unit) @ Vt.T, row_offset)
+        return np.where(np.isnan(values), estimates, values)
 
 
 def uv_decompose(
@@ -174,7 +179,6 @@ def uv_decompose(
     init: str | tuple[ArrayLike, ArrayLike] = "random",
     n_starts: int = 1,
     order: str | Sequence[Element] = "fixed",
-    skip: float = 0.0,
     damping: float = 1.0,
     ridge: float = 0.0,
     criterion: str = "rmse",
@@ -219,9 +223,6 @@ def uv_decompose(
         What an epoch improves first: U, which belongs to the rows of M, or V, which belongs to its columns. With "cd"
         also a new random permutation of all elements of both in every epoch, or just these elements in this order
         (either on one thread).
-    skip : float, default 0
-        With "cd": an element that an epoch moved by no more than this fraction of its factor's root mean square is good
-        already, and the next epoch leaves it out; the one after it visits it again (on one thread).
     damping : float from 0.01 to 1, default 1
         Fraction of the way to its optimum that an element moves.
     ridge : float, default 0
@@ -295,12 +296,11 @@ def uv_decompose(
     shape = values.shape
     rank = _rank(rank, shape)
     kernel = _KERNELS[as_choice("method", method, _KERNELS)]
-    settings = _Settings(
+    settings = Settings(
         rank=rank,
         kernel=kernel,
         init=as_choice("init", init, _STARTS) if isinstance(init, str) else _factors(init, rank, shape),
         order=as_choice("order", order, _ORDERS) if isinstance(order, str) else _elements(order, rank, shape),
-        skip=_real("skip", skip),
         damping=_real("damping", damping, 0.01, 1.0),
         ridge=_real("ridge", ridge),
         criterion=as_choice("criterion", criterion, _CRITERIA),
@@ -309,8 +309,8 @@ def uv_decompose(
         patience=_whole("patience", patience),
         n_threads=thread_count(n_threads),
     )
-    if method == "als" and (skip or not (isinstance(order, str) and order != "permuted")):
-        raise ValueError("method='als' solves for whole rows: an order of elements, or skip, needs method='cd'")
+    if method == "als" and not (isinstance(order, str) and order != "permuted"):
+        raise ValueError("method='als' solves for whole rows: an order of elements needs method='cd'")
     if method == "als" and isinstance(init, str) and init == "mean" and rank > 1:
         raise ValueError("init='mean' has equal components, which method='als' cannot tell apart; use init='random'")
     if isinstance(init, str) and init == "means" and rank == 1:
@@ -322,306 +322,62 @@ def uv_decompose(
     warn_empty(values, names)
     generator = np.random.default_rng(random_state)
     held = _held_out(values, _real("validation_fraction", validation_fraction, 0.0, 0.9), generator)
-    if held.value.size:
-        values = values.copy()
-        values[held.row, held.column] = np.nan
     return _decompose(values, held, normalize, settings, n_starts, generator)
 
 
-# --- the rank -------------------------------------------------------------------------------------------
-
-
-class RankProfile(NamedTuple):
-    """How well decompositions of several ranks predict entries that were held out; made by `rank_profile`."""
-
-    #: The ranks tried.
-    ranks: NDArray[np.int64]
-    #: RMSE of each on the entries fitted to.
-    rmse: FloatArray
-    #: RMSE of each on the entries held out.
-    validation_rmse: FloatArray
-    #: The rank with the smallest validation RMSE.
-    best: int
-    #: Where that curve bends: the rank at which it is farthest below the straight line from its first point to its
-    #: best.
-    elbow: int
-
-
-def rank_profile(
-    M: object,
-    ranks: Sequence[int] | None = None,
-    method: str = "als",
-    *,
-    validation_fraction: float = 0.1,
-    random_state: Any = None,
-    **options: Any,
-) -> RankProfile:
-    """Decompose with several ranks, and see how well each predicts the same entries, held out of all of them.
-
-    Parameters
-    ----------
-    M : (m, n) array-like
-        Real numbers; NaN is missing.
-    ranks : sequence of int, optional
-        Ranks to try, in increasing order; default: 1 to min(m, n, 10).
-    method, validation_fraction, random_state, **options
-        As in `uv_decompose`.
-
-    Returns
-    -------
-    RankProfile
-        Both `best` and `elbow` are estimates from one random split: where they differ, the ranks between them are as
-        good a guess.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.completion import rank_profile
-    >>> rng = np.random.default_rng(0)
-    >>> M = rng.normal(size=(80, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(80, 40))
-    >>> rank_profile(M, random_state=0).best
-    3
-    """
-    matrix = as_matrix(M, what="M")
-    tried = range(1, min(*matrix.values.shape, 10) + 1) if ranks is None else np.atleast_1d(ranks).tolist()
-    if len(tried) == 0 or any(low >= high for low, high in itertools.pairwise(tried)):
-        raise ValueError(f"ranks must be increasing whole numbers, got {ranks!r}")
-    if _real("validation_fraction", validation_fraction) == 0.0:
-        raise ValueError("validation_fraction is 0: ranks are compared on entries held out")
-    seed = np.random.default_rng(random_state).integers(2**63)
-    options |= {"validation_fraction": validation_fraction, "random_state": seed}
-    results = [uv_decompose(M, rank, method, **options) for rank in tried]
-    errors = np.array([result.validation_rmse for result in results])
-    best = int(np.argmin(errors))
-    below = np.interp(tried[: best + 1], [tried[0], tried[best]], errors[[0, best]]) - errors[: best + 1]
-    bend = int(np.argmax(below)) if below.max() > 0.0 else best
-    rmse = np.array([result.rmse for result in results])
-    return RankProfile(np.array(tried), rmse, errors, int(tried[best]), int(tried[bend]))
-
-
-# --- the descent ----------------------------------------------------------------------------------------
-
-
-class _Settings(NamedTuple):
-    """The arguments of `uv_decompose` that the descent needs, checked."""
-
-    rank: int
-    kernel: Any
-    init: Any
-    order: Any
-    skip: float
-    damping: float
-    ridge: float
-    criterion: str
-    tol: float
-    max_epochs: int
-    patience: int
-    n_threads: int
-
-
-class _Held(NamedTuple):
-    """Entries held out."""
-
-    row: NDArray[np.intp]
-    column: NDArray[np.intp]
-    value: FloatArray
-
-
-class _Run(NamedTuple):
-    """The descent from one start."""
-
-    U: FloatArray
-    Vt: FloatArray
-    history: list[float]
-    validation_history: list[float]
-    epoch: int
-    converged: bool
-
-    @property
-    def score(self) -> float:
-        """The criterion by which the best of several runs is chosen; smaller is better."""
-        return min(self.validation_history, default=self.history[-1])
-
-
-#: Improves both factors in place; returns the sum of squared residuals.
-_Epoch = Callable[[FloatArray, FloatArray], float]
+# --- one decomposition ----------------------------------------------------------------------------------
 
 
 def _decompose(
     values: FloatArray,
-    held: _Held,
+    held: tuple[NDArray[np.intp], NDArray[np.intp]],
     normalize: Normalize | None,
-    settings: _Settings,
+    settings: Settings,
     n_starts: int,
     generator: np.random.Generator,
 ) -> UVDecomposition:
-    """Decompose; inside, entries are of order 1 (a power of 4 is taken out), so that no square over- or underflows."""
-    unit = unit_of(values)
-    values = values / unit
-    row_offset, column_offset, column_scale = offsets_and_scales(values, normalize)
-    values -= row_offset[:, None]
-    values -= column_offset
-    values /= column_scale
-    held_rest = held.value / unit - row_offset[held.row] - column_offset[held.column]
-    held = held._replace(value=held_rest / column_scale[held.column])
-    # z-scores have no unit; otherwise each factor takes its root
-    root = 1.0 if normalize == "zscores" else math.sqrt(unit)
+    """The best of several starts, without the entries that are held out; inside, entries are of order 1."""
+    fitted = values.copy()
+    fitted[held] = math.nan
+    normalization = Normalization.of(fitted, normalize)
+    row_offset, root = normalization.row_offsets(fitted), normalization.root
+    rest = normalization.normalized(values, row_offset)
+    out = Held(*held, rest[held])
+    rest[held] = math.nan
     inner = settings._replace(ridge=settings.ridge / root / root)
-    rows = packed(values, settings.n_threads)
-    cols = packed(np.ascontiguousarray(values.T), settings.n_threads)
+    rows, cols = packed(rest, settings.n_threads), packed(np.ascontiguousarray(rest.T), settings.n_threads)
     unseen = [np.diff(cells.start) == 0 for cells in (rows, cols)]
     runs = []
     for _ in range(n_starts):
-        U, Vt = _start(values, rows.value, inner, root, generator)
+        U, Vt = start(rest, rows.value, inner, root, generator)
         U[unseen[0]], Vt[unseen[1]] = 0.0, 0.0
-        runs.append(_descend(U, Vt, _epoch(rows, cols, inner, generator), held, inner, rms(rows.value)))
+        runs.append(descend(U, Vt, epoch_of(rows, cols, inner, generator), out, inner, rms(rows.value)))
     best = min(runs, key=lambda run: run.score)
     return UVDecomposition(
         U=best.U * root,
         V=np.ascontiguousarray(best.Vt.T) * root,
-        row_offset=row_offset * unit,
-        column_offset=column_offset * unit,
-        column_scale=column_scale * unit if normalize == "zscores" else column_scale,
         history=np.array(best.history) * root * root,
         validation_history=np.array(best.validation_history) * root * root,
         epoch=best.epoch,
         converged=best.converged,
-        normalize=normalize,
         ridge=settings.ridge,
+        _normalization=normalization,
+        _row_offset=row_offset,
     )
 
 
-def _descend(U: FloatArray, Vt: FloatArray, epoch: _Epoch, held: _Held, settings: _Settings, size: float) -> _Run:
-    """Epochs until the criterion stands still, or the RMSE on what is held out rises; `size` is that of the entries."""
-    history: list[float] = []
-    errors: list[float] = []
-    best, kept, converged = 0, (U, Vt), False
-    while len(history) < settings.max_epochs and not converged:
-        before = U.copy(), Vt.copy()
-        history.append(epoch(U, Vt))
-        moves = _moves(before, (U, Vt)) if settings.criterion == "change" else []
-        converged = _stands_still(history, moves, settings.tol, size)
-        if held.value.size:
-            errors.append(rms(held.value - _products(U, Vt, held.row, held.column)))
-            if errors[-1] == min(errors):
-                best, kept = len(errors), (U.copy(), Vt.copy())
-            elif len(errors) - best >= settings.patience:
-                break
-    if not math.isfinite(history[-1]):
-        raise ValueError("the factors overflow; start from smaller ones")
-    return _Run(*kept, history, errors, best or len(history), converged)
-
-
-def _stands_still(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
-    """Whether the fit is exact, or the criterion changes by no more than `tol`: the moves, if there are any."""
-    if history[-1] <= ROUNDING * size:
-        return True
-    if moves:
-        return tol > 0.0 and all(bool((move <= tol).all()) for move in moves)
-    return tol > 0.0 and len(history) > 1 and abs(history[-2] - history[-1]) <= tol * history[-2]
-
-
-def _epoch(rows: Cells, cols: Cells, settings: _Settings, generator: np.random.Generator) -> _Epoch:
-    """A function that visits all elements, or those asked for."""
-    if settings.skip == 0.0 and isinstance(settings.order, str) and settings.order != "permuted":
-        return _by_halves(rows, cols, settings)
-    return _one_by_one(rows, cols, settings, generator)
-
-
-def _by_halves(rows: Cells, cols: Cells, settings: _Settings) -> _Epoch:
-    """One factor, then the other, on several threads."""
-
-    def epoch(U: FloatArray, Vt: FloatArray) -> float:
-        halves = [(rows, Vt, U), (cols, U, Vt)]
-        for cells, other, own in halves if settings.order == "fixed" else reversed(halves):
-            options = settings.ridge, settings.damping, settings.n_threads
-            squares = half_epoch(settings.kernel, cells, other, own, *options)
-        return math.sqrt(float(squares.sum()) / rows.value.size)
-
-    return epoch
-
-
-def _one_by_one(rows: Cells, cols: Cells, settings: _Settings, generator: np.random.Generator) -> _Epoch:
-    """Single elements, without those that are good already."""
-    m, n_cells, permuted = rows.start.size - 1, rows.value.size, False
-    elements = settings.order
-    if isinstance(elements, str):
-        permuted = elements == "permuted"
-        factors = _all_elements(rows, cols, settings.rank)
-        elements = np.vstack(factors[::-1] if elements == "columns-first" else factors)
-    row_of = np.repeat(np.arange(m), np.diff(rows.start))
-    by_row = (rows.start, rows.column, np.arange(n_cells))
-    by_column = (cols.start, cols.column, np.argsort(rows.column, kind="stable"))
-    good = np.zeros((m + cols.start.size - 1, settings.rank), dtype=bool)
-
-    def epoch(U: FloatArray, Vt: FloatArray) -> float:
-        residual = rows.value - _products(U, Vt, row_of, rows.column)
-        visits = generator.permutation(elements) if permuted else elements
-        visits = visits[~good[visits[:, 0] * m + visits[:, 1], visits[:, 2]]]
-        before = U.copy(), Vt.copy()
-        follow(by_row, by_column, visits, U, Vt, settings.ridge, settings.damping, residual)
-        if settings.skip > 0.0:
-            good[:] = ~good & (np.vstack(_moves(before, (U, Vt))) <= settings.skip)
-        return rms(residual)
-
-    return epoch
-
-
-def _all_elements(rows: Cells, cols: Cells, rank: int) -> list[NDArray[np.int64]]:
-    """Every element of each factor, as `follow` takes them."""
-    parts = []
-    for factor, cells in enumerate((rows, cols)):
-        i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)
-        parts.append(np.column_stack([np.full_like(i, factor), i, k]))
-    return parts
-
-
-def _start(
-    values: FloatArray, entries: FloatArray, settings: _Settings, root: float, generator: np.random.Generator
-) -> tuple[FloatArray, FloatArray]:
-    """U and the transpose of V to start from; `root` is the unit that given ones are in."""
-    d, init, shape = settings.rank, settings.init, values.shape
-    if not isinstance(init, str):
-        U, V = init
-        return np.array(U / root, order="C"), np.array(V.T / root, order="C")
-    if init == "random":
-        size = math.sqrt(rms(entries) / math.sqrt(d))
-        return size * generator.standard_normal((shape[0], d)), size * generator.standard_normal((shape[1], d))
-    if init == "means":
-        ones = [np.ones((size, 1)) for size in shape]
-        halves = [means(values, axis)[:, None] / 2.0 for axis in (1, 0)]
-        rest = np.zeros((shape[0], d - 2)), generator.standard_normal((shape[1], d - 2))
-        return np.hstack([halves[0], ones[0], rest[0]]), np.hstack([ones[1], halves[1], rest[1]])
-    mean = float(entries.mean())
-    if abs(mean) <= 1e-12 * rms(entries):
-        raise ValueError("init='mean' starts at 0, and stays there, where the entries' mean is 0; use init='random'")
-    size = math.sqrt(abs(mean) / d)
-    return np.full((shape[0], d), size), np.full((shape[1], d), math.copysign(size, mean))
-
-
-# --- arithmetic -----------------------------------------------------------------------------------------
-
-
-def _products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
-    """Entries of U V."""
-    return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))
-
-
-def _moves(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> list[FloatArray]:
-    """How far the elements of factors moved, as fractions of their factor's root mean square."""
-    return [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, after, strict=True)]
-
-
-def _held_out(values: FloatArray, fraction: float, generator: np.random.Generator) -> _Held:
-    """A random fraction of the entries: at least one unless it is 0, and not all of them."""
-    row, column = np.nonzero(~np.isnan(values)) if fraction > 0.0 else (np.empty(0, np.intp), np.empty(0, np.intp))
-    if fraction > 0.0:
-        if row.size < 2:
-            raise ValueError("M has one entry only: none can be held out; use validation_fraction=0")
-        count = min(max(round(fraction * row.size), 1), row.size - 1)
-        chosen = np.sort(generator.choice(row.size, count, replace=False))
-        row, column = row[chosen], column[chosen]
-    return _Held(row, column, values[row, column])
+def _held_out(
+    values: FloatArray, fraction: float, generator: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Positions of a random fraction of the entries: at least one unless it is 0, and not all of them."""
+    if fraction == 0.0:
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    row, column = np.nonzero(~np.isnan(values))
+    if row.size < 2:
+        raise ValueError("M has one entry only: none can be held out; use validation_fraction=0")
+    count = min(max(round(fraction * row.size), 1), row.size - 1)
+    chosen = np.sort(generator.choice(row.size, count, replace=False))
+    return row[chosen], column[chosen]
 
 
 # --- arguments ------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""What is taken out of a matrix before it is completed and put back afterwards: offsets of rows and columns, scales."""
+"""Normalization of a matrix before it is completed: offsets of rows and columns, scales, limits of what is believed."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,60 +12,100 @@ from powerkern._typing import FloatArray
 NORMALIZATIONS = ("rows", "columns", "both", "zscores")
 #: A spread below this multiple of the size of the values is rounding.
 ROUNDING = 1e-15
+#: Consistency factor of the median absolute deviation for normal data.
+_MAD = 1.482602218505602
 
 
 @dataclass(frozen=True)
 class Normalization:
-    """Offsets and scales that bring the columns of a matrix, and of new rows, to mean 0 and mean square 1.
+    """Offsets and scales that bring the values of a matrix, and of new rows, to the order of 1.
 
-    With "zscores" each column has a scale of its own, otherwise all have the same.
+    Attributes
+    ----------
+    kind : str or None
+        One of `NORMALIZATIONS`; None takes nothing out.
+    unit : (p,) ndarray
+        Powers of 4 that values are divided by first, so that no square over- or underflows: with "zscores" one for
+        each column, otherwise the same for all.
+    offset, scale : (p,) ndarray
+        Offsets and scales of columns, in these units.
     """
 
     kind: str | None
-    column_offset: FloatArray
-    column_scale: FloatArray
+    unit: FloatArray
+    offset: FloatArray
+    scale: FloatArray
 
     @classmethod
     def of(cls, values: FloatArray, kind: str | None) -> Normalization:
-        """That of a matrix, NaN where an entry is missing."""
-        unit = unit_of(values)
-        row_offset, offset, scale = offsets_and_scales(values / unit, kind)
-        if kind != "zscores":
-            rest = values / unit - row_offset[:, None] - offset
-            scale = scale * (rms(rest[~np.isnan(rest)]) or 1.0)
-        return cls(kind, offset * unit, scale * unit)
+        """The normalization of a matrix; NaN is missing."""
+        p = values.shape[1]
+        each = kind == "zscores"
+        unit = np.array([unit_of(column) for column in values.T]) if each else np.full(p, unit_of(values))
+        plain = cls(kind, unit, np.zeros(p), np.ones(p))
+        if kind not in ("columns", "both", "zscores"):
+            return plain
+        rest = plain.normalized(values, plain.row_offsets(values))
+        offset = means(rest, 0)
+        if not each:
+            return replace(plain, offset=offset)
+        scale = np.sqrt(means((rest - offset) ** 2, 0))
+        scale[scale <= ROUNDING * np.abs(offset)] = 1.0  # constant, or nothing observed
+        return replace(plain, offset=offset, scale=scale)
 
-    def normalized(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Normalised rows, and the offsets of rows that were taken out of them."""
-        row_offset = row_offsets(values, self.kind)
-        return (values - row_offset[:, None] - self.column_offset) / self.column_scale, row_offset
+    def with_mean_square_1(self, values: FloatArray) -> Normalization:
+        """The same, with the scale of the whole matrix where columns have none of their own."""
+        if self.kind == "zscores":
+            return self
+        rest = self.normalized(values, self.row_offsets(values))
+        return replace(self, scale=self.scale * (rms(rest[~np.isnan(rest)]) or 1.0))
+
+    @property
+    def root(self) -> float:
+        """The unit of each factor of a decomposition: z-scores have none, otherwise the root of that of the values."""
+        return 1.0 if self.kind == "zscores" else math.sqrt(self.unit[0])
+
+    def row_offsets(self, values: FloatArray) -> FloatArray:
+        """Means of rows, zeros where they stay in; in units."""
+        return means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
+
+    def normalized(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:
+        """Normalized rows."""
+        return np.asarray((values / self.unit - row_offset[:, None] - self.offset) / self.scale)
 
     def restored(self, rows: FloatArray, row_offset: FloatArray) -> FloatArray:
-        """What `normalized` took out put back."""
-        return np.asarray(rows * self.column_scale + self.column_offset + row_offset[:, None])
+        """Values whose normalized rows these are."""
+        return np.asarray((rows * self.scale + self.offset + row_offset[:, None]) * self.unit)
 
 
-def offsets_and_scales(values: FloatArray, normalize: str | None) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Offsets of rows, offsets of columns and scales of columns."""
-    row_offset = row_offsets(values, normalize)
-    p = values.shape[1]
-    if normalize not in ("columns", "both", "zscores"):
-        return row_offset, np.zeros(p), np.ones(p)
-    column_offset = means(values - row_offset[:, None], 0)
-    if normalize != "zscores":
-        return row_offset, column_offset, np.ones(p)
-    scale = np.sqrt(means((values - column_offset) ** 2, 0))
-    scale[scale <= ROUNDING * np.abs(column_offset)] = 1.0  # constant, or nothing observed
-    return row_offset, column_offset, scale
+def limits(values: FloatArray, reach: float | None) -> FloatArray:
+    """Smallest and largest value of each column that is believed, (2, p).
+
+    They lie `reach` scales from the median: 1.4826 times the median deviation of the values on that side or, where that
+    is 0, of all values that differ from the median; None: there are no limits.
+    """
+    ends = np.full((2, values.shape[1]), [[-math.inf], [math.inf]])
+    if reach is None:
+        return ends
+    for j, column in enumerate(values.T):
+        unit = unit_of(column)
+        seen = column[~np.isnan(column)] / unit
+        center = _median(seen)
+        deviation = seen - center
+        either = _median(abs(deviation[deviation != 0.0])) or math.inf
+        for side, sign in enumerate((-1.0, 1.0)):
+            scale = _MAD * (_median(abs(deviation[sign * deviation >= 0.0])) or either)
+            with np.errstate(over="ignore"):
+                ends[side, j] = np.multiply(center + sign * reach * scale, unit)
+    return ends
 
 
-def row_offsets(values: FloatArray, normalize: str | None) -> FloatArray:
-    """Means of rows where they are to be taken out."""
-    return means(values, 1) if normalize in ("rows", "both") else np.zeros(values.shape[0])
+def _median(x: FloatArray) -> float:
+    return float(np.median(x)) if x.size else 0.0
 
 
 def means(values: FloatArray, axis: int) -> FloatArray:
-    """Means of what is observed; 0 where nothing is."""
+    """Means of the observed entries; 0 where there are none."""
     seen = ~np.isnan(values)
     return np.asarray(np.sum(values, axis=axis, where=seen) / np.maximum(np.count_nonzero(seen, axis=axis), 1))
 

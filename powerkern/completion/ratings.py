@@ -12,32 +12,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import as_weights, is_real, is_whole
+from powerkern._input.arrays import is_real, is_whole
 from powerkern._typing import FloatArray
+from powerkern.completion.entries import Entries, positions, read, weights_of
 from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
 
 #: Fraction of the ratings that is held out, and how many are enough.
 _HELD_OUT, _ENOUGH = 0.1, 100_000
-#: Ranks that are tried, and how many in succession may bring nothing.
+#: Ranks that are tried, and how many in succession may gain less than a standard error.
 _RANKS, _PATIENCE = (1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64), 2
-#: Relative gain that one more step must bring.
+#: Relative gain that one more step of a ridge must bring.
 _GAIN = 1e-3
 #: Shrinkage to begin with, and the factor from one to the next; steps at most.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
 _MAX_EPOCHS, _TOL, _FINAL_TOL = 100, 2e-4, 1e-6
 #: Entries whose factors are looked up at a time: those of all may not fit in memory.
 _AT_A_TIME = 1 << 20
-
-
-class Recommended(NamedTuple):
-    """The columns with the largest estimates, largest first."""
-
-    #: Their labels.
-    columns: NDArray[Any]
-    #: What the row is expected to give them.
-    estimates: FloatArray
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -77,7 +69,6 @@ class RatingModel:
     bias_ridge: float
     rmse: float
     validation_rmse: float
-    _known: Cells
     _mean_weight: float
 
     @property
@@ -108,38 +99,10 @@ class RatingModel:
         TypeError
             Numbers for labels that are text, or text for numbers.
         """
-        (i, known), (j, known_too) = _positions(self.rows, rows), _positions(self.columns, columns)
+        (i, known), (j, known_too) = positions(self.rows, rows), positions(self.columns, columns)
         products = np.einsum("...k,...k->...", self.U[i], self.V.T[j])
         bias = np.where(known, self.row_bias[i], 0.0) + np.where(known_too, self.column_bias[j], 0.0)
         return np.asarray(self.mean + bias + np.where(known & known_too, products, 0.0))
-
-    def recommend(self, row: Any, n: int = 10, *, rated: bool = False) -> Recommended:
-        """The columns that a row would rate highest.
-
-        Parameters
-        ----------
-        row
-            Its label.
-        n : int, default 10
-            How many; fewer where there are not as many.
-        rated : bool, default False
-            Whether those that it has rated count, too.
-
-        Returns
-        -------
-        Recommended
-
-        Raises
-        ------
-        ValueError
-            The row has no ratings, or `n` is no whole number of at least 0.
-        """
-        i, known = _positions(self.rows, [row])
-        if not known[0]:
-            raise ValueError(f"there are no ratings by row {row!r}; use fold_in with some, or predict")
-        start = self._known.start
-        seen = self._known.column[start[i[0]] : start[i[0] + 1]]
-        return self._best(float(self.row_bias[i[0]]), self.U[i[0]], seen[:0] if rated else seen, n)
 
     def fold_in(self, columns: ArrayLike, values: ArrayLike, weight: ArrayLike | None = None) -> FoldedRow:
         """A row that was not fitted to, from its ratings of some columns: a ridge regression, V held fixed.
@@ -160,25 +123,15 @@ class RatingModel:
         given, found = np.asarray(columns), np.asarray(values, dtype=np.float64)
         if given.ndim != 1 or given.shape != found.shape or not np.isfinite(found).all():
             raise ValueError("columns and values must be two arrays of one length, the values finite numbers")
-        j, known = _positions(self.columns, given)
-        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else _weights(weight, found.size))
+        j, known = positions(self.columns, given)
+        root = np.sqrt(np.full(found.size, self._mean_weight) if weight is None else weights_of(weight, found.size))
         one = math.sqrt(self.ridge / self.bias_ridge)
         other = np.vstack([np.where(known, self.V[:, j], 0.0), np.full(j.size, one)]) * root
         rest = (found - self.mean - np.where(known, self.column_bias[j], 0.0)) * root
         unit = unit_of(rest)  # products with numbers near the largest or the smallest would not be representable
         gram = other @ other.T + self.ridge * np.eye(len(other))
         own = np.linalg.solve(gram, other @ (rest / unit)) * unit
-        return FoldedRow(self, float(own[-1] * one), own[:-1], j[known])
-
-    def _best(self, bias: float, u: FloatArray, seen: NDArray[Any], n: int) -> Recommended:
-        if not is_whole(n) or n < 0:
-            raise ValueError(f"n must be a whole number of at least 0, got {n!r}")
-        estimates = self.column_bias + u @ self.V + (self.mean + bias)
-        estimates[seen] = -np.inf
-        n = min(int(n), estimates.size - np.unique(seen).size)
-        first = np.argpartition(-estimates, n - 1)[:n] if n > 0 else np.empty(0, dtype=np.intp)
-        first = first[np.argsort(-estimates[first], kind="stable")]
-        return Recommended(self.columns[first], estimates[first])
+        return FoldedRow(self, float(own[-1] * one), own[:-1])
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -197,17 +150,12 @@ class FoldedRow:
     model: RatingModel
     bias: float
     u: FloatArray
-    _seen: NDArray[Any]
 
     def predict(self, columns: ArrayLike) -> FloatArray:
         """Estimates of its ratings of columns, by their labels."""
-        j, known = _positions(self.model.columns, columns)
+        j, known = positions(self.model.columns, columns)
         by_column = self.model.column_bias[j] + np.einsum("k,...k->...", self.u, self.model.V.T[j])
         return np.asarray(self.model.mean + self.bias + np.where(known, by_column, 0.0))
-
-    def recommend(self, n: int = 10, *, rated: bool = False) -> Recommended:
-        """The columns that it would rate highest, as `RatingModel.recommend`."""
-        return self.model._best(self.bias, self.u, self._seen[:0] if rated else self._seen, n)
 
 
 def fit_ratings(
@@ -259,8 +207,8 @@ def fit_ratings(
     Notes
     -----
     A tenth of the ratings (at most 100,000) is held out. The ridge of the biases is chosen first, that of the factors
-    for one component, two, three and so on, each fit starting from the best before it, until two ranks in succession
-    bring less than a thousandth. In the end all ratings are fitted. An epoch takes about ``rank**2 + 4 rank``
+    for one component, two, three and so on, each fit starting from the last, until two ranks in succession lower the
+    error by less than its standard error. In the end all ratings are fitted. An epoch takes about ``rank**2 + 4 rank``
     multiplications a rating.
 
     References
@@ -281,14 +229,13 @@ def fit_ratings(
     >>> model = fit_ratings((users, films, stars), random_state=0)
     >>> model.rank, round(model.validation_rmse, 1)
     (2, 0.3)
-    >>> best = model.recommend(7, n=3)
-    >>> np.allclose(model.predict(7, best.columns), best.estimates)
-    True
-    >>> new = model.fold_in(films[:20], stars[:20])
-    >>> len(new.recommend(5).columns)
-    5
+    >>> model.predict(7, [3, 14, 15]).round(1)
+    array([2.3, 3.4, 3.4])
+    >>> newcomer = model.fold_in([3, 14, 15], [5.0, 1.0, 2.0])
+    >>> newcomer.predict([9, 26]).round(1)
+    array([7. , 4.3])
     """
-    given = _read(ratings, weight)
+    given = read(ratings, weight)
     _check_options(rank, shrinkage, given)
     unit = unit_of(given.value)
     entries = given._replace(value=given.value / unit)
@@ -299,7 +246,7 @@ def fit_ratings(
     best = fold.chosen(rank, shrinkage, generator)
     whole = _Fit(entries, threads)
     final = whole.improved(best, _FINAL_TOL)
-    by_row, root = whole.by_row, math.sqrt(unit)
+    root = math.sqrt(unit)
     return RatingModel(
         rows=given.rows,
         columns=given.columns,
@@ -313,12 +260,11 @@ def fit_ratings(
         bias_ridge=final.bias_ridge * given.mean_weight,
         rmse=whole.error(final, entries) * unit,
         validation_rmse=best.error * unit,
-        _known=Cells(by_row.start, by_row.joined, given.value[by_row.order]),
         _mean_weight=given.mean_weight,
     )
 
 
-def _check_options(rank: int | str, shrinkage: float | None, entries: _Entries) -> None:
+def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
     if not (rank == "auto" or (is_whole(rank) and int(rank) >= 0)):
         raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {rank!r}")
     if shrinkage is not None and not (is_real(shrinkage) and 0.0 < shrinkage < math.inf):
@@ -327,116 +273,6 @@ def _check_options(rank: int | str, shrinkage: float | None, entries: _Entries) 
         raise ValueError(f"rank is {rank}, but there are {entries.rows.size} rows and {entries.columns.size} columns")
     if int(_HELD_OUT * entries.value.size) < 1:
         raise ValueError(f"there are {entries.value.size} ratings; at least {math.ceil(1.0 / _HELD_OUT)} are needed")
-
-
-# --- entries ------------------------------------------------------------------------------------------
-
-
-class _Entries(NamedTuple):
-    """Known entries: labels of rows and columns, and of each entry the positions of its labels, value and weight."""
-
-    rows: NDArray[Any]
-    columns: NDArray[Any]
-    row: NDArray[np.intp]
-    column: NDArray[np.intp]
-    value: FloatArray
-    #: In units of `mean_weight`.
-    weight: FloatArray | None
-    mean_weight: float
-
-    def at(self, chosen: NDArray[np.bool_]) -> _Entries:
-        """Some of the entries."""
-        weight = None if self.weight is None else self.weight[chosen]
-        return self._replace(row=self.row[chosen], column=self.column[chosen], value=self.value[chosen], weight=weight)
-
-
-def _read(ratings: Any, weight: ArrayLike | None) -> _Entries:
-    """Ratings in any form, checked; those that are missing or have no weight are left out."""
-    is_sparse = hasattr(ratings, "tocoo")
-    row, column, values = _stored(ratings) if is_sparse else _three(ratings)
-    value = _numbers(values)
-    weights = None if weight is None else _weights(weight, value.size)
-    kept = ~np.isnan(value) if weights is None else ~np.isnan(value) & (weights > 0.0)
-    infinite = np.isinf(value) & kept
-    if infinite.any():
-        k = int(np.argmax(infinite))
-        raise ValueError(f"rating {k} (row {row[k]}, column {column[k]}) is {value[k]}; remove it")
-    row, column, value = row[kept], column[kept], value[kept]
-    if is_sparse:
-        rows, columns = (np.arange(size) for size in ratings.shape)
-    else:
-        (rows, row), (columns, column) = _coded(row, "rows"), _coded(column, "columns")
-    if weights is None or not value.size:
-        return _Entries(rows, columns, row, column, value, None, 1.0)
-    mean = float(weights[kept].mean())
-    return _Entries(rows, columns, row, column, value, weights[kept] / mean, mean)
-
-
-def _stored(ratings: Any) -> list[NDArray[Any]]:
-    """Rows, columns and values of what a sparse matrix stores."""
-    sparse = ratings.tocoo()
-    if len(sparse.shape) != 2:
-        raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
-    return [np.asarray(sparse.row, dtype=np.intp), np.asarray(sparse.col, dtype=np.intp), np.asarray(sparse.data)]
-
-
-def _three(ratings: Any) -> list[NDArray[Any]]:
-    """Rows, columns and values, from a data frame or a sequence of three."""
-    if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
-        names = ratings.column_names if hasattr(ratings, "column_names") else ratings.columns  # Arrow has both
-        parts = [ratings[name] for name in names]
-    elif isinstance(ratings, tuple | list):
-        parts = list(ratings)
-    else:
-        raise TypeError(
-            f"ratings must be a sparse matrix, or (row, column, value), got {type(ratings).__name__}; "
-            "uv_decompose and UVImputer take dense matrices"
-        )
-    if len(parts) != 3:
-        raise ValueError(
-            f"ratings must be three arrays or columns (row, column, value), got {len(parts)}; "
-            "of a list of triplets, pass tuple(zip(*triplets))"
-        )
-    given = [np.asarray(one) for one in parts]
-    if len({one.shape for one in given}) != 1 or given[0].ndim != 1:
-        raise ValueError(
-            "ratings must be three arrays of one length (row, column, value), got shapes "
-            f"{', '.join(str(one.shape) for one in given)}"
-        )
-    return given
-
-
-def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    try:
-        distinct, position = np.unique(labels, return_inverse=True)
-    except TypeError:
-        raise TypeError(f"the labels of {what} cannot be sorted; use numbers or strings, none missing") from None
-    missing = distinct != distinct  # NaN, of whatever type
-    if missing.any():
-        raise ValueError(f"labels of {what} are missing (NaN); leave out these ratings")
-    return distinct, position
-
-
-def _numbers(values: NDArray[Any]) -> FloatArray:
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"ratings must be real numbers, got an array of {values.dtype}")
-    return values.astype(np.float64)
-
-
-def _weights(weight: ArrayLike, n: int) -> FloatArray:
-    if np.shape(weight) != (n,):
-        raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
-    return as_weights(weight, n, "weight")
-
-
-def _positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where labels are, and whether they are there at all."""
-    wanted = np.asarray(given)
-    kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
-    if len(kinds) > 1:
-        raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels as they were fitted")
-    position = np.minimum(np.searchsorted(labels, wanted), labels.size - 1)
-    return position, np.asarray(labels[position] == wanted)
 
 
 # --- fits ---------------------------------------------------------------------------------------------
@@ -449,8 +285,9 @@ class _Model(NamedTuple):
     Vt: FloatArray
     ridge: float
     bias_ridge: float
-    #: On what was held out.
+    #: RMSE on the entries held out, and its standard error.
     error: float = math.nan
+    standard_error: float = math.nan
 
     @property
     def one(self) -> float:
@@ -483,10 +320,10 @@ class _Side(NamedTuple):
 class _Fit:
     """Fits to one set of entries."""
 
-    def __init__(self, entries: _Entries, n_threads: int) -> None:
+    def __init__(self, entries: Entries, n_threads: int) -> None:
         self.entries, self._n_threads = entries, n_threads
         n, p = entries.rows.size, entries.columns.size
-        self.by_row = _Side.of(entries.row, entries.column, n)
+        self._by_row = _Side.of(entries.row, entries.column, n)
         self._by_column = _Side.of(entries.column, entries.row, p)
         self.mean = float(np.average(entries.value, weights=entries.weight))
         self._rest = entries.value - self.mean
@@ -509,7 +346,7 @@ class _Fit:
         """Epochs until the error stands still."""
         before = math.inf
         for _ in range(_MAX_EPOCHS):
-            self._half_epoch(self.by_row, self.entries.column, model.Vt, model.U, model)
+            self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)
             squares = self._half_epoch(self._by_column, self.entries.row, model.U, model.Vt, model)
             error = math.sqrt(float(squares.sum()))
             if abs(before - error) <= tol * error:
@@ -529,21 +366,25 @@ class _Fit:
             cells = cells._replace(root=np.sqrt(self.entries.weight[side.order]))
         return half_epoch(least_squares_rows, cells, across, own, model.ridge, 1.0, self._n_threads)
 
-    def error(self, model: _Model, entries: _Entries) -> float:
-        """RMSE on entries."""
+    def squares(self, model: _Model, entries: Entries) -> FloatArray:
+        """Squared errors on entries."""
         squares = np.empty(entries.value.size)
         for part in slices(slice(0, squares.size), _AT_A_TIME):
             u, v = model.U[entries.row[part]], model.Vt[entries.column[part]]
             estimates = np.einsum("ij,ij->i", u[:, :-1], v[:, :-1]) + (u[:, -1] + v[:, -1]) * model.one
             squares[part] = (entries.value[part] - self.mean - estimates) ** 2
-        return math.sqrt(float(np.average(squares, weights=entries.weight)))
+        return squares
+
+    def error(self, model: _Model, entries: Entries) -> float:
+        """RMSE on entries."""
+        return math.sqrt(float(np.average(self.squares(model, entries), weights=entries.weight)))
 
 
 class _Fold(NamedTuple):
     """A fit to some entries, judged by others."""
 
     fit: _Fit
-    held: _Entries
+    held: Entries
 
     def chosen(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:
         """The model that predicts the entries held out best."""
@@ -560,7 +401,7 @@ class _Fold(NamedTuple):
                     current, lambda model, s: model.with_ridges(s * self.fit.unit, model.bias_ridge), s, _STEP
                 )
             s = current.ridge / self.fit.unit
-            gained = rank != "auto" or current.error < best.error * (1.0 - _GAIN)
+            gained = rank != "auto" or current.error < best.error - best.standard_error
             best, failures = (current, 0) if gained else (best, failures + 1)
         return self._walked(best, lambda model, own: model.with_ridges(model.ridge, own), best.bias_ridge, 2.0)
 
@@ -581,7 +422,13 @@ class _Fold(NamedTuple):
 
     def _judged(self, model: _Model) -> _Model:
         fitted = self.fit.improved(model)
-        return fitted._replace(error=self.fit.error(fitted, self.held))
+        squares = self.fit.squares(fitted, self.held)
+        share = np.full(squares.size, 1.0) if self.held.weight is None else self.held.weight
+        share = share / share.sum()
+        mean = float(share @ squares)
+        error = math.sqrt(mean)
+        standard_error = float(np.linalg.norm(share * (squares - mean))) / (2.0 * error) if error > 0.0 else 0.0
+        return fitted._replace(error=error, standard_error=standard_error)
 
     def _grown(self, model: _Model, rank: int, ridge: float, generator: np.random.Generator) -> _Model:
         """A model with random components added, and another ridge."""

@@ -1,7 +1,8 @@
-"""Federated fits over Flower: the messages travel as its queries.
+"""Federated fits over Flower, which carries the messages, and whose SecAgg+ adds integers.
 
-Flower starts a process for every message, so a round costs seconds whatever is in it, and clients remember from one
-round to the next what they keep in files (`FileMemory`). Needs flwr 1.41 or later: ``pip install 'powerkern[flower]'``.
+Requests for ranges and open moments travel as queries, those for integers as training messages, the only kind that
+SecAgg+ knows. Flower starts a process for every message, so a round takes seconds whatever its size. Needs flwr 1.41 or
+later: ``pip install 'powerkern[flower]'``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._results.power_fit import PowerFit
 from powerkern.federated.client import Client
 from powerkern.federated.messages import ProtocolError
 from powerkern.federated.server import Server
@@ -24,62 +25,58 @@ if TYPE_CHECKING:
 
 _RECORD, _BYTES = "powerkern", "message"
 _POLL = 1.0
-#: What is asked of a node to learn what its client is called.
+#: A request for the name of a node's client.
 _WHO = b""
 
 _log = logging.getLogger(__name__)
 
 
-def client_name(context: Context) -> str:
-    """A name for the site that a client app runs at, if it has no better one: the number that Flower gave to its node.
-
-    Sites that share secrets need names that they know of each other beforehand, and Flower's numbers are new with every
-    connection.
-
-    Parameters
-    ----------
-    context : flwr.app.Context
-        What Flower hands to a client app.
-    """
-    return str(context.node_id)
-
-
 def client_app(make_client: Callable[[Context], Client]) -> ClientApp:
-    """Client app that answers for one site.
+    """Client app that answers for one site, in the open and within SecAgg+.
 
     Parameters
     ----------
     make_client : callable
         Given Flower's context, the site's `Client`. It is called for every message: a good place to read the data,
-        with what ``context.node_config`` says. Give it a `FileMemory`: what a client remembers otherwise is lost with
-        the process, and with it the fit, the limits of its policy and, under masks, the nonces.
+        from where ``context.node_config`` says.
 
     Returns
     -------
     flwr.clientapp.ClientApp
-        What goes wrong at a site is logged there; the server hears the text of a `ProtocolError`, which holds no
-        values, and of other errors nothing but their type.
+        Errors at a site are logged there; the server receives the text of a `ProtocolError`, which holds no values,
+        and of other errors nothing but the type.
     """
     app = _flwr("clientapp").ClientApp()
 
     @app.query()  # type: ignore[untyped-decorator]
     def _answer(message: Message, context: Context) -> Message:
-        return _message(_answer_of(make_client, context, _bytes_in(message)), reply_to=message)
+        def ask(client: Client) -> bytes:
+            request = _bytes_in(message)
+            return client.name.encode() if request == _WHO else client.answer(request)
+
+        return _message(_told(make_client, context, ask), reply_to=message)
+
+    @app.train(mods=[_flwr("client.mod").secaggplus_mod])  # type: ignore[untyped-decorator]
+    def _add(message: Message, context: Context) -> Message:
+        secagg = importlib.import_module("powerkern.federated.secagg")
+        request = secagg.request_in(message)
+        vector = _told(make_client, context, lambda client: client.summands(request))
+        reply: Message = secagg.reply(message, vector)
+        return reply
 
     return app
 
 
-def _answer_of(make_client: Callable[[Context], Client], context: Context, request: bytes) -> bytes:
-    """The answer of a site, or an error that tells nothing of its rows."""
+def _told(make_client: Callable[[Context], Client], context: Context, ask: Callable[[Client], Any]) -> Any:
+    """The answer of a site, or an error that reveals nothing about its rows."""
     try:
-        client = make_client(context)
-        return client.name.encode() if request == _WHO else client.answer(request)
+        return ask(make_client(context))
     except ProtocolError as error:
         _log.warning("%s", error.detail)
         told = str(error)
     except Exception as error:
         _log.exception("no answer")
-        told = f"its client failed with {type(error).__name__}; the log of the site says more"
+        told = f"its client failed with {type(error).__name__}; see the log of the site"
     raise ProtocolError(told)
 
 
@@ -88,6 +85,7 @@ def fit(
     *,
     n_clients: int,
     family: str = "yeo-johnson",
+    context: Context | None = None,
     wait: float = 300.0,
     timeout: float = 600.0,
     **options: Any,
@@ -97,18 +95,20 @@ def fit(
     Parameters
     ----------
     grid : flwr.serverapp.Grid
-        What Flower hands to a server app.
+        The grid that Flower passes to a server app.
     n_clients : int
         Number of nodes to wait for.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
+    context : flwr.app.Context, optional
+        The context that Flower passes to a server app. Needed with `quantum`: the integers are then added by SecAgg+,
+        all in one secure sum of all nodes.
     wait : float, default 300
         Seconds to wait for so many nodes.
     timeout : float, default 600
         Seconds to wait for the answers of a round.
     **options
-        Of `powerkern.federated.Server`. With ``recover=True`` clients that fail or do not answer in time are lost, if
-        they can be.
+        Of `powerkern.federated.Server`.
 
     Returns
     -------
@@ -117,46 +117,47 @@ def fit(
     Raises
     ------
     ProtocolError
-        Too few or too many nodes are there; a client failed, did not answer or was refused.
+        Too few or too many nodes are connected; a client failed, did not answer or was refused.
     """
+    if options.get("quantum") is not None and context is None:
+        raise ValueError("quantum= needs context=, the context of the server app, for SecAgg+")
     nodes = _names(grid, _nodes(grid, n_clients, wait), timeout)
     server = Server(sorted(nodes), family=family, **options)
     while not server.done:
-        failures = _round(grid, nodes, server, timeout)
-        for name in server.missing if options.get("recover") else []:
-            server.lose(name)
-        if server.missing and failures:
-            raise ProtocolError("; ".join(failures))
+        if server.wants_total:
+            secagg = importlib.import_module("powerkern.federated.secagg")
+            server.receive_total(secagg.total(grid, context, list(nodes.values()), server.request, timeout))
+        else:
+            _round(grid, nodes, server, timeout)
         server.close_round()
     return server.fit
 
 
-def _round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) -> list[str]:
-    """Take the answers of a round; why there are none of some."""
-    failures = []
-    answers, errors = _asked(grid, [nodes[name] for name in server.missing], server.request, timeout)
+def _round(grid: Grid, nodes: dict[str, int], server: Server, timeout: float) -> None:
+    """Pass the answers of a round to the server."""
+    answers, errors = _asked(grid, list(nodes.values()), server.request, timeout)
+    failures = [f"client {name!r} failed: {errors[node]}" for name, node in nodes.items() if node in errors]
+    if failures:
+        raise ProtocolError("; ".join(failures))
     for name, node in nodes.items():
-        if node in errors:
-            failures.append(f"client {name!r} failed: {errors[node]}")
-        elif node in answers:
+        if node in answers:
             server.receive(answers[node], sender=name)
-    return failures
 
 
 def _names(grid: Grid, nodes: list[int], timeout: float) -> dict[str, int]:
-    """The node of each client, by what it calls itself."""
+    """The node of each client, by the client's name."""
     answers, errors = _asked(grid, nodes, _WHO, timeout)
     if len(answers) < len(nodes):
         node = next(node for node in nodes if node not in answers)
-        raise ProtocolError(f"node {node} does not say what its client is called: {errors.get(node, 'no answer')}")
+        raise ProtocolError(f"node {node} does not give the name of its client: {errors.get(node, 'no answer')}")
     names = {node: answer.decode(errors="replace") for node, answer in answers.items()}
     if len(set(names.values())) < len(names):
-        raise ProtocolError(f"two nodes have clients of one name: {sorted(names.values())}")
+        raise ProtocolError(f"two nodes have clients of the same name: {sorted(names.values())}")
     return {name: node for node, name in names.items()}
 
 
 def _asked(grid: Grid, nodes: list[int], text: bytes, timeout: float) -> tuple[dict[int, bytes], dict[int, str]]:
-    """What nodes answer, and why some do not."""
+    """Answers of nodes, and the errors of those that failed."""
     asked = [_message(text, dst_node_id=node, message_type="query") for node in nodes]
     answers, errors = {}, {}
     for reply in grid.send_and_receive(asked, timeout=timeout):
@@ -184,7 +185,7 @@ def _message(text: bytes, **fields: Any) -> Message:
 
 
 def _bytes_in(message: Message) -> bytes:
-    """The bytes that a message of ours carries; none, if it is not ours."""
+    """The bytes that one of our messages carries; none if it is not ours."""
     try:
         return bytes(message.content[_RECORD][_BYTES])
     except (KeyError, TypeError, ValueError):

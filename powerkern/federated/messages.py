@@ -1,10 +1,7 @@
-"""Messages as bytes: versioned, length-checked, checksummed, and safe to parse (JSON and plain numbers, no pickle).
+"""The messages of a federated fit: bytes with a version, lengths and a checksum, around one array of numbers.
 
-Layout, little-endian::
-
-    "PKFD" | version u16 | kind u16 | header length u32 | body length u64 | BLAKE2b-128 of all else | header | body
-
-The header is JSON; the body is one array of float64, of 32-bit digits or of bytes.
+A message is a head (magic, version, kind, length of the header and of the body, checksum of everything else), a JSON
+header, and the body: an array of float64 or of bytes.
 """
 
 from __future__ import annotations
@@ -19,43 +16,38 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: Version of the layout and of what messages mean.
-VERSION = 2
+#: Version of the layout and of the meaning of messages.
+VERSION = 1
 
-#: What a message is sent by, where it is the server that sends it.
+#: The sender of the server's messages.
 SERVER = "server"
 
 _MAGIC = b"PKFD"
 _HEAD = struct.Struct("<4sHHIQ")
 _DIGEST = 16
 _START = _HEAD.size + _DIGEST
-_DTYPES: dict[str, np.dtype[Any]] = {"float": np.dtype("<f8"), "digit": np.dtype("<u4"), "byte": np.dtype("u1")}
+_DTYPES: dict[str, np.dtype[Any]] = {"float": np.dtype("<f8"), "byte": np.dtype("u1")}
 _MAX_DIMENSIONS = 4
 
 
 class Kind(IntEnum):
-    """What a message asks for or brings."""
+    """The question of a request, and of its answers: ranges, moments in the open, or sums to be added up."""
 
     RANGE = 1
     MOMENTS = 2
-    SKETCH = 3
-    FIT = 4
-    OPENING = 5
-    UNMASK = 6
-    COUNTS = 7
-    CODE = 8
+    SUMS = 3
 
 
 class ProtocolError(ValueError):
-    """A message that was refused, or a client that did not answer. Nothing was merged.
+    """A message was refused, or an answer is missing. Nothing was merged.
 
-    Its text holds no value of a site's data and may be sent to the server.
+    The text holds no values of a site's data and may be sent to the server.
 
     Attributes
     ----------
     detail : str
-        For the log of the site where it was raised: what the text leaves out, such as rows and values. It is lost
-        when the error is pickled.
+        For the log of the site that raised it: the text together with what it leaves out, such as rows and values.
+        Lost when the error is pickled.
     """
 
     def __init__(self, text: str, detail: str | None = None) -> None:
@@ -67,7 +59,7 @@ class ProtocolError(ValueError):
 
 
 class Message(NamedTuple):
-    """What the bytes say; `body` is an array of float64, of uint32 for masked sums, or of bytes of a summary."""
+    """A message read from bytes; `body` is an array of float64 or of bytes."""
 
     kind: Kind
     session: str
@@ -98,7 +90,7 @@ def pack(message: Message) -> bytes:
 
 
 def unpack(data: bytes, sender: str) -> Message:
-    """Read a message that the transport says comes from `sender`.
+    """Read a message that, according to the transport, comes from `sender`.
 
     Raises
     ------
@@ -129,44 +121,31 @@ def unpack(data: bytes, sender: str) -> Message:
     return message
 
 
-def as_body(data: bytes) -> NDArray[np.uint8]:
-    """Bytes as the body of a message."""
-    return np.frombuffer(data, np.uint8)
-
-
-def digest_of(data: bytes) -> bytes:
-    """What stands for a message where it is too long."""
-    return hashlib.blake2b(data, digest_size=32).digest()
-
-
 def _digest(head: bytes, rest: bytes) -> bytes:
     return hashlib.blake2b(head + rest, digest_size=_DIGEST).digest()
 
 
 def _parse(kind: int, header: bytes, body: bytes) -> Message:
-    """The parts of a message whose checksum is right; it may still be nonsense."""
+    """The parts of a message whose checksum is right, which may still make no sense."""
     record = json.loads(header)
     dtype, shape = _DTYPES[record["dtype"]], record["shape"]
-    if not (
-        isinstance(shape, list)
-        and len(shape) <= _MAX_DIMENSIONS
-        and all(type(length) is int and length >= 0 for length in shape)
-        and math.prod(shape) * dtype.itemsize == len(body)
-    ):
-        raise ValueError
     message = Message(
         Kind(kind),
         record["session"],
         record["round"],
         record["sender"],
         record["details"],
-        np.frombuffer(body, dtype).reshape(shape),
+        np.frombuffer(body, dtype),
     )
     if not (
-        isinstance(message.session, str)
+        isinstance(shape, list)
+        and len(shape) <= _MAX_DIMENSIONS
+        and all(type(length) is int and length >= 0 for length in shape)
+        and math.prod(shape) == message.body.size
+        and isinstance(message.session, str)
         and type(message.round) is int
         and isinstance(message.sender, str)
         and isinstance(message.details, dict)
     ):
         raise ValueError
-    return message
+    return message._replace(body=message.body.reshape(shape))

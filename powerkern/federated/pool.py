@@ -1,7 +1,6 @@
-"""What the server knows of a column: the frame that all sites share, and how their answers become a fit.
+"""A column as the server sees it: the frame that all sites share, and how their moments become a fit.
 
-The moments of all sites, merged, are those that `powerkern.fit` would form of the pooled rows; what follows is the
-same code.
+The merged moments are those that `powerkern.fit` forms of the pooled rows, and the code that follows is the same.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._status import Route, Status
-from powerkern.federated.search import Interval
 from powerkern.kernels.likelihood import partial_moments
 from powerkern.kernels.likelihood import score as lk
 from powerkern.kernels.likelihood.logs import Bounds, centered_log, offset_log, unit_of
@@ -27,11 +25,11 @@ from powerkern.kernels.transforms.family import log_offset
 FloatArray = NDArray[np.float64]
 
 _NONE = np.empty(0)
-#: Rounding of lambda on its way to a site and back, relative to 2 + |lambda|.
-_INSIDE = 1e-14
 _LARGEST_LOG = 709.0
-#: Where the range is not known exactly, a standard deviation below this part of the mean is rounding.
-_ROUNDING = 64.0 * np.finfo(np.float64).eps
+#: Bound of y and its derivatives in units of the frame, and the mean square that rounding leaves of equal values.
+_REACH, _ROUNDING = 4.1, 1e-26
+#: Weights that are equal up to the rounding of their sums.
+_SAME_WEIGHT = 1e-9
 
 
 class PooledColumn(NamedTuple):
@@ -43,16 +41,14 @@ class PooledColumn(NamedTuple):
     x_max: float
     frame: partial_moments.Scaling
     log_reference: float
-    #: What x_min and x_max are: extremes of the data, or bounds known beforehand.
-    exact: bool
     status: int
 
     @property
     def start(self) -> float:
         """Where the search begins, in units of the frame.
 
-        With both signs, where the two branches grow equally large, at ``2 neg_high/(high + neg_high)``, which the
-        optimum is near when values are huge; else at lambda = 1, or nearer to 0.
+        With both signs, where the two branches grow equally large, at ``2 neg_high/(high + neg_high)``: near the
+        optimum if values are huge. Otherwise at lambda = 1, or nearer to 0.
         """
         f = self.frame
         if f.both_signs and f.neg_high > 0.0:
@@ -60,17 +56,12 @@ class PooledColumn(NamedTuple):
         return min(f.sigma, 1.0)
 
     def exponent(self, lmbda: float) -> float:
-        """Where `lmbda` is, in units of the frame."""
+        """The exponent of `lmbda` in units of the frame."""
         return (2.0 - lmbda if self.sign < 0.0 else lmbda) * self.frame.sigma
 
-    def exponents_within(self, largest: float) -> Interval:
-        """Where ``|lambda| <= largest``, in units of the frame; a little less, for the way back is rounded."""
-        inside = largest - _INSIDE * (2.0 + largest)
-        return Interval(*sorted((self.exponent(-inside), self.exponent(inside))))
 
-
-def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn:
-    """A column from its row of a `powerkern.sketch.Range` of all sites; not `exact`: its extremes are bounds."""
+def column_of_range(found: FloatArray, family: int) -> PooledColumn:
+    """A column from its row of a `powerkern.sketch.Range` of all sites."""
     base = log_offset(family)
     if found[R_COUNT] == 0.0:
         return _without_fit(base, math.nan, math.nan, Status.EMPTY)
@@ -82,11 +73,11 @@ def column_of_range(found: FloatArray, family: int, exact: bool) -> PooledColumn
     reference = math.expm1(min(abs(log), _LARGEST_LOG)) if base else math.exp(min(log, _LARGEST_LOG))
     frame = frame_between(base, x_min, x_max, reference)
     log_reference = offset_log(base, frame.reference) if sign else 0.0
-    return PooledColumn(base, sign, x_min, x_max, frame, log_reference, exact, Status.OK)
+    return PooledColumn(base, sign, x_min, x_max, frame, log_reference, Status.OK)
 
 
 def frame_between(base: float, x_min: float, x_max: float, reference: float) -> partial_moments.Scaling:
-    """The frame of the logs of values between these ends; with one sign, relative to a reference among them."""
+    """The frame for logs of values between these ends; for one sign, relative to a reference among them."""
     both_signs = x_min < 0.0 <= x_max
     if both_signs:
         reference = 0.0
@@ -104,10 +95,10 @@ def frame_between(base: float, x_min: float, x_max: float, reference: float) -> 
 
 def _without_fit(base: float, x_min: float, x_max: float, status: Status) -> PooledColumn:
     frame = partial_moments.Scaling(True, 0.0, 0.0, 0.0, 0.0, 1.0)
-    return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, True, status)
+    return PooledColumn(base, 0.0, x_min, x_max, frame, 0.0, status)
 
 
-# --- merging ------------------------------------------------------------------------------------------
+# --- moments ------------------------------------------------------------------------------------------
 
 
 def tree(merge: Callable[[Any, Any], Any], parts: Sequence[Any]) -> Any:
@@ -131,6 +122,40 @@ def merge_moments(one: FloatArray, other: FloatArray) -> FloatArray:
     return np.ascontiguousarray(total.T).reshape(one.shape)
 
 
+def check_moments(moments: NDArray[Any], shape: tuple[int, ...], which: NDArray[np.intp], error: float) -> None:
+    """Refuse, with ValueError, moments that no rows between the bounds have, beyond an `error` of each raw sum."""
+    if moments.shape != shape or moments.dtype.kind != "f":
+        raise ValueError(f"it sent numbers of shape {moments.shape} instead of {shape}")
+    w, yy, y1y1 = (moments[..., k] for k in (lk.WEIGHT, lk.YY, lk.Y1Y1))
+    with np.errstate(all="ignore"):
+        slack = 100.0 * error + _ROUNDING * w  # e (1 + 2 |y| + y^2), |y| <= 4.1, and to spare
+        room = _REACH**2 * w + slack
+        means = moments[..., [lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN]]
+        possible = (w >= 0.0) & (yy >= -slack) & (y1y1 >= -slack) & (yy <= room) & (y1y1 <= room)
+        possible &= (np.abs(means) * w[..., None] <= _REACH * w[..., None] + 100.0 * error).all(axis=-1)
+        for product, one, other in ((lk.YY1, yy, y1y1), (lk.YY2, yy, room), (lk.YY3, yy, room), (lk.Y1Y2, y1y1, room)):
+            most = (np.maximum(one, 0.0) + slack) * (np.maximum(other, 0.0) + slack)
+            possible &= np.abs(moments[..., product]) <= 1.0001 * np.sqrt(most)
+        possible &= np.ptp(w, axis=-1, keepdims=True) <= _SAME_WEIGHT * w[..., :1]
+    wrong = ~(possible.all(axis=1) & np.isfinite(moments).all(axis=(1, 2)))
+    if wrong.any():
+        raise ValueError(f"column {int(which[np.argmax(wrong)])} has moments that are not finite or cannot be")
+
+
+class Weights:
+    """The total weight of each column at each site, as first announced: it may not change during a fit."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int], float] = {}
+
+    def check(self, who: str, which: NDArray[np.intp], weights: FloatArray) -> None:
+        """Refuse, with ValueError, a weight other than the one announced; the first one is the announcement."""
+        for j, weight in zip(which.tolist(), weights.tolist(), strict=True):
+            known = self._known.setdefault((who, j), weight)
+            if not abs(weight - known) <= _SAME_WEIGHT * known:
+                raise ValueError(f"column {j} has weight {weight:g}, not {known:g} as announced; did rows change?")
+
+
 # --- likelihood and fit -------------------------------------------------------------------------------
 
 
@@ -149,12 +174,6 @@ def _logs(column: PooledColumn, moments: FloatArray) -> lk.Logs:
     f = column.frame
     jacobian = float(moments[partial_moments.JACOBIAN])
     return lk.Logs(_NONE, _NONE, _NONE, _NONE, f.low, f.high, f.neg_high, jacobian, f.sigma, 0.0)
-
-
-def is_constant(column: PooledColumn, moments: FloatArray, slack: float = 0.0) -> bool:
-    """Whether the values are equal, as far as the frame tells and the rounding of sums, at most `slack`, allows."""
-    sd = math.sqrt(max(moments[lk.YY], 0.0) / moments[lk.WEIGHT])
-    return not column.exact and bool(sd <= _ROUNDING * abs(moments[lk.Y]) or moments[lk.YY] <= slack)
 
 
 def results_row(

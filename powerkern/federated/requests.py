@@ -1,4 +1,4 @@
-"""What a server asks for when it asks for moments: one row of numbers per column."""
+"""Requests for moments: one row of numbers per column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from powerkern.federated.pool import PooledColumn, frame_between
 from powerkern.kernels.likelihood import partial_moments
-from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+from powerkern.kernels.transforms.family import BOX_COX, log_offset
 
 FloatArray = NDArray[np.float64]
 
@@ -18,22 +18,20 @@ FloatArray = NDArray[np.float64]
 _INDEX, _LOW, _HIGH, _FRAME = 0, 1, 2, 3
 _AT = _FRAME + partial_moments.N_SCALING
 
-
-#: Exponents of a column in one request, at most.
+#: Most exponents of a column in one request.
 MOST_POINTS = 1024
-#: Frames that two machines form of the same bounds differ by rounding.
+#: Two machines may form frames of the same bounds that differ by rounding.
 _ROUNDING = 1e-9
 
 
 class MomentsRequest(NamedTuple):
-    """Columns that are asked for, bounds of their values, their frames, and the exponents."""
+    """The columns of a request, bounds of their values, their frames, and the exponents."""
 
     which: NDArray[np.intp]
     low: FloatArray
     high: FloatArray
     frames: FloatArray
     at: FloatArray
-    lmbda: FloatArray
 
 
 def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Sequence[Sequence[float]]) -> FloatArray:
@@ -46,7 +44,7 @@ def write_moments_request(columns: Sequence[tuple[int, PooledColumn]], at: Seque
 
 
 def read_moments_request(body: FloatArray, n_columns: int, family: int) -> MomentsRequest:
-    """The parts of a request's body, and the lambdas that its exponents stand for.
+    """The parts of a request's body.
 
     Raises
     ------
@@ -60,23 +58,20 @@ def read_moments_request(body: FloatArray, n_columns: int, family: int) -> Momen
     column = body[:, _INDEX]
     if not np.isin(column, np.arange(n_columns)).all() or np.unique(column).size < column.size:
         raise ValueError(f"columns other than 0 to {n_columns - 1}")
-    index = column.astype(np.intp)
-    frames, at = np.array(body[:, _FRAME:_AT]), np.array(body[:, _AT:])
-    low, high = np.array(body[:, _LOW]), np.array(body[:, _HIGH])
+    low, high, frames = np.array(body[:, _LOW]), np.array(body[:, _HIGH]), np.array(body[:, _FRAME:_AT])
     if not (frames[:, partial_moments.SIGMA] > 0.0).all():
         raise ValueError("a unit that is not positive")
     if not (low < high).all() or (family == BOX_COX and not (low > 0.0).all()):
         raise ValueError("bounds that no values can have")
     for x_min, x_max, frame in zip(low.tolist(), high.tolist(), frames.tolist(), strict=True):
         _check_frame(family, x_min, x_max, frame)
-    exponents = at / frames[:, partial_moments.SIGMA, None]
-    return MomentsRequest(index, low, high, frames, at, np.where(high[:, None] < 0.0, 2.0 - exponents, exponents))
+    return MomentsRequest(column.astype(np.intp), low, high, frames, np.array(body[:, _AT:]))
 
 
 def _check_frame(family: int, low: float, high: float, given: list[float]) -> None:
-    """Whether a frame is that of its bounds, whose logs it holds in units of its own."""
+    """Refuse a frame that does not follow from its bounds."""
     reference, sigma = given[partial_moments.REFERENCE], given[partial_moments.SIGMA]
-    expected = frame_between(1.0 if family == YEO_JOHNSON else 0.0, low, high, reference)
+    expected = frame_between(log_offset(family), low, high, reference)
     unit = expected.sigma / sigma
     ends = [expected.low * unit, expected.high * unit, expected.neg_high * unit]
     own = given[partial_moments.LOW : partial_moments.NEG_HIGH + 1]
@@ -86,4 +81,4 @@ def _check_frame(family: int, low: float, high: float, given: list[float]) -> No
         and 0.5 <= unit <= 2.0
         and all(abs(a - b) <= _ROUNDING for a, b in zip(ends, own, strict=True))
     ):
-        raise ValueError("a frame that is not that of its bounds")
+        raise ValueError("a frame that does not follow from its bounds")

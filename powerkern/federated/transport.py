@@ -2,89 +2,102 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._results.power_fit import PowerFit
 from powerkern.federated.client import Client
+from powerkern.federated.integers import Integers
 from powerkern.federated.messages import ProtocolError
-from powerkern.federated.policy import Policy
 from powerkern.federated.server import Server
 
-
-def run(server: Server, clients: Iterable[Client]) -> PowerFit:
-    """Carry messages between a server and its clients until the fit is done.
-
-    In one process there is nobody to keep values from: errors have the details that clients keep to themselves.
-    """
-    every = list(clients)
-    while not server.done:
-        request = server.request
-        for client in every:
-            server.receive(_answer(client, request), sender=client.name)
-        server.close_round()
-    return server.fit
+SecureSum = Callable[[list[Integers]], NDArray[Any]]
 
 
-def _answer(client: Client, request: bytes) -> bytes:
-    try:
-        return client.answer(request)
-    except ProtocolError as error:
-        told = error
-    raise ProtocolError(told.detail)
-
-
-def fit_federated(clients: Iterable[Client | Any], family: str = "yeo-johnson", **options: Any) -> PowerFit:
+def fit_federated(
+    clients: Iterable[Client | Any],
+    family: str = "yeo-johnson",
+    *,
+    secure_sum: SecureSum | None = None,
+    **options: Any,
+) -> PowerFit:
     """Fit to the rows of several clients without pooling them, in one process.
 
-    The lambdas are those of `powerkern.fit` on all rows together, to about 1e-12. For trials, tests and
-    simulations; where clients are apart, the same messages travel by other means (`Server`,
-    `powerkern.federated.flower`).
+    The lambdas are those of `powerkern.fit` on all rows together, to about 1e-12. For trials, tests and simulations;
+    where sites are apart, the same messages travel by other means (`Server`, `powerkern.federated.flower`).
 
     Parameters
     ----------
     clients : iterable of Client or array-like
-        Arrays become clients named "0", "1" and so on, with ``Policy.open()``: they are all in this process.
+        Arrays become clients named "0", "1" and so on.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
+    secure_sum : callable, optional
+        Adds the sites' vectors of integers: given a list of int64 arrays, returns their exact total. Goes with
+        `quantum`; by default the vectors are just added.
     **options
-        Of `Server`: protocol, search, grid, standardize, lmbda, shift, ymax, lmbda_bounds, column_names, bounds,
-        secure, max_weight, max_rounds.
+        Of `Server`.
 
     Returns
     -------
     PowerFit
-        Its `n_iter` counts the exponents at which each column's moments were asked for.
+        Its `n_iter` counts the exponents at which each column was evaluated.
 
     Raises
     ------
     ProtocolError
-        A client's answer was refused.
+        An answer was refused.
     ValueError
         A client's data are outside the domain of the family, or an option makes no sense.
 
     Warns
     -----
     UserWarning
-        Once, listing columns that have no maximum.
+        Once, listing columns without a reliable lambda.
 
     Examples
     --------
     >>> import numpy as np, powerkern as pk
     >>> from powerkern.federated import fit_federated
     >>> rows = np.random.default_rng(0).normal(size=(300, 2))
-    >>> fit = fit_federated([rows[:20], rows[20:150], rows[150:]])
-    >>> bool(np.abs(fit.lmbda - pk.fit(rows).lmbda).max() < 1e-12)
+    >>> sites = [rows[:20], rows[20:150], rows[150:]]
+    >>> bool(np.abs(fit_federated(sites).lmbda - pk.fit(rows).lmbda).max() < 1e-12)
+    True
+
+    With integers that a secure sum adds, here a plain one:
+
+    >>> fit = fit_federated(sites, quantum=2.0**-80, secure_sum=lambda vectors: np.sum(vectors, axis=0))
+    >>> bool((np.abs(fit.lmbda - pk.fit(rows).lmbda) <= fit.lmbda_error).all())
     True
     """
     if hasattr(clients, "shape"):
         raise TypeError("clients is one table; pass a list with the rows of each site, or a Client for each")
-    every = [
-        one if isinstance(one, Client) else Client(one, name=str(i), policy=Policy.open())
-        for i, one in enumerate(clients)
-    ]
-    if options.get("bounds") is not None and every:
-        options["bounds"] = tuple(np.broadcast_to(end, (every[0].n_columns,)) for end in options["bounds"])
-    return run(Server([client.name for client in every], family=family, **options), every)
+    every = [one if isinstance(one, Client) else Client(one, name=str(i)) for i, one in enumerate(clients)]
+    if options.get("data_bounds") is not None and every:
+        low, high = options["data_bounds"]
+        options["data_bounds"] = tuple(np.broadcast_to(end, (every[0].n_columns,)) for end in (low, high))
+    server = Server([client.name for client in every], family=family, **options)
+    run(server, every, secure_sum)
+    return server.fit
+
+
+def run(server: Server, clients: list[Client], secure_sum: SecureSum | None = None) -> None:
+    """Carry messages between a server and its clients until the fit is done.
+
+    In one process there is nobody to keep values from: errors have the details that clients keep to themselves.
+    """
+    add = secure_sum or (lambda vectors: np.sum(vectors, axis=0))
+    while not server.done:
+        request = server.request
+        try:
+            if server.wants_total:
+                server.receive_total(add([client.summands(request) for client in clients]))
+            else:
+                for client in clients:
+                    server.receive(client.answer(request), sender=client.name)
+        except ProtocolError as error:
+            raise ProtocolError(error.detail) from None
+        server.close_round()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._estimators.estimators import Estimator
+from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_choice
 from powerkern._input.frames import NonNumeric
 from powerkern.location import LocationScale
@@ -40,7 +41,7 @@ def scaling_with(
     method: str = "gaussian",
     *,
     trim: float = 0.1,
-    estimator: str = "rewml",
+    estimator: Estimator | str = "rewml",
     task_threads: int | None = 1,
 ) -> ScoreScaling:
     """Make the map from scores to probabilities from scores that some engine holds: `fit_scaling` in a few passes.
@@ -120,7 +121,7 @@ def scaling_chunks(
     method: str = "gaussian",
     *,
     trim: float = 0.1,
-    estimator: str = "rewml",
+    estimator: Estimator | str = "rewml",
     non_numeric: NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
-from powerkern._estimators.estimators import other_estimator
-from powerkern._fit.fitting import PowerFit, fit
+from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._fit.fit import PowerFit, fit
 from powerkern._input import frames
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
 from powerkern._input.messages import warn
@@ -225,7 +225,7 @@ def fit_scaling(
     method: str = "gaussian",
     *,
     trim: float = 0.1,
-    estimator: str = "rewml",
+    estimator: Estimator | str = "rewml",
     n_threads: int | None = None,
 ) -> ScoreScaling:
     """Make the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
@@ -260,7 +260,7 @@ def outlier_probability(
     method: str = "gaussian",
     *,
     trim: float = 0.1,
-    estimator: str = "rewml",
+    estimator: Estimator | str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
     r"""Outlier scores as probabilities of being an outlier, without assuming a fraction of outliers.
@@ -305,7 +305,7 @@ def outlier_probability(
             Yeo-Johnson transform of the scores [3]_, then "gaussian": for scores that are skewed even without outliers.
     trim : float, default 0.1
         Fraction of the scores, the largest, that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
-    estimator : str, default "rewml"
+    estimator : Estimator or str, default "rewml"
         How "yeo-johnson" fits its transform, any of `powerkern.fit`. By default robustly: maximum likelihood ("mle")
         takes outliers for skewness, and transforms them away.
     n_threads : int, optional
@@ -363,12 +363,12 @@ def _fitted(
     scale: str,
     method: str,
     trim: float,
-    estimator: str,
+    estimator: Estimator | str,
     n_threads: int | None,
 ) -> ScoreScaling:
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    other_estimator(estimator, {})  # raises where there is none
+    estimator = as_estimator(estimator)
     scores, matrix = without_infinite(scores)
     rule = Rule(center_of(center, matrix.values.shape[1]), scale, trim_of(trim))
     threads = thread_count(n_threads)

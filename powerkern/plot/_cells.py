@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import is_real, is_whole
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
@@ -51,9 +51,9 @@ def cell_map(
         outliers in a maximum likelihood fit hide themselves. Of a `powerkern.cellwise.DDCFit` the columns that it
         kept are drawn, and all rows of `X`, judged by `powerkern.cellwise.DDCFit.predict`.
     cutoff : float, optional
-        How far out is outlying; default: that of the fit, 2.576 unless a `quantile` was given to it, beyond which lies
-        one normal value in a hundred. Columns that are too short for it (see `PowerFit.standardized_cutoff`) are scaled
-        down until it is theirs.
+        How far out is outlying; default: the normal quantile at the `cutoff` of the fit, 2.576 unless its estimator has
+        another, beyond which lies one normal value in a hundred. Columns that are too short for it (see
+        `PowerFit.standardized_cutoff`) are scaled down until it is theirs.
     max_shape : (int, int), default (200, 100)
         Largest number of rows and columns to draw; more are drawn as blocks, whose size the axes name.
     ax : matplotlib Axes, optional
@@ -117,7 +117,7 @@ def _of_transforms(X: object, fit: PowerFit) -> _Drawn:
     failed = is_failed(fit.status)
     z = fit.transform(matrix.values).astype(np.float64)
     z[:, failed] = np.nan  # not on a standardized scale
-    cutoff = float(ndtri(fit.quantile))
+    cutoff = float(ndtri(fit.cutoff))
     own, names = fit.standardized_cutoff(), matrix.names or fit.column_names
     return _Drawn(z, cutoff, cutoff / own, names, failed, np.empty(0, dtype=np.int64))
 

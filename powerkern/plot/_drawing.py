@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern._input import frames
 from powerkern._input.arrays import Matrix, as_matrix, check_n_features, column_label
 from powerkern._typing import BoolArray, FloatArray

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern._results.likelihood_tests import Interval
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtri
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._estimators.estimators import Estimator
+from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import column_label
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
@@ -161,7 +162,7 @@ def objective_plot(
     ax.plot(points[lowest], curve[lowest], "o", color="C0", markersize=4, label="local minima")
     ax.axvline(start, color="C2", linestyle="--", label=f"start: {start:.3g}")
     ax.axvline(end, color="C1", label=f"lambda: {end:.3g}")
-    ax.set(xlabel="lambda", ylabel=f"objective of {fit.estimator!r}")
+    ax.set(xlabel="lambda", ylabel=f"objective of {fit.estimator.name!r}")
     ax.legend()
     set_title(ax, title_label(j, fit.column_names), fit.status_text[j])
     return ax
@@ -172,7 +173,7 @@ def sensitivity_plot(
     points: ArrayLike,
     *,
     family: str = "yeo-johnson",
-    estimators: Sequence[str] | Mapping[str, Mapping[str, Any]] = ("mle", "rewml"),
+    estimators: Sequence[Estimator | str] | Mapping[str, Estimator | str] = ("mle", "rewml"),
     ax: Axes | None = None,
 ) -> Axes:
     """Sensitivity curves of lambda: what one more value does, depending on where it lies.
@@ -188,9 +189,9 @@ def sensitivity_plot(
         Values of z.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
-    estimators : sequence of str, or mapping, default ("mle", "rewml")
-        Estimators to compare, as for `powerkern.fit`; or labels, and the arguments that go with each, such as
-        ``{"RewML": {"estimator": "rewml", "n_reweight": 3}}``.
+    estimators : sequence or mapping of Estimator or str, default ("mle", "rewml")
+        Estimators to compare, as for `powerkern.fit`; or labels, and the estimator of each, such as
+        ``{"three steps": pk.RewML(n_reweight=3)}``.
     ax : matplotlib Axes, optional
         Where to draw; default: a new figure.
 
@@ -221,8 +222,8 @@ def sensitivity_plot(
     """
     if isinstance(estimators, str):
         raise TypeError(f"estimators must be a sequence of names, or a mapping, got {estimators!r}")
-    named = estimators if isinstance(estimators, Mapping) else {name: {"estimator": name} for name in estimators}
-    curves = {name: sensitivity_curve(x, points, family, **options) for name, options in named.items()}
+    named = estimators if isinstance(estimators, Mapping) else {str(each): each for each in estimators}
+    curves = {name: sensitivity_curve(x, points, family, each) for name, each in named.items()}
     ax = axes_of(ax)
     for name, curve in curves.items():
         ax.plot(points, curve, label=name)

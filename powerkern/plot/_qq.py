@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from powerkern._fit.fitting import PowerFit
+from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import is_real
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.joint import JointFit

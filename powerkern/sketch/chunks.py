@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar
+from powerkern._estimators.estimators import Estimator
 from powerkern._fit.best_family import LIKELIHOOD
 from powerkern._input import frames as _frames
 from powerkern._input.arrays import naming
@@ -30,7 +31,7 @@ _NONE_LEFT = object()
 def fit_chunks(
     chunks: Any,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     standardize: bool = True,
     sample_weight: Sequence[ArrayLike] | Callable[[], Iterable[ArrayLike]] | str | None = None,
@@ -43,7 +44,6 @@ def fit_chunks(
     non_numeric: _frames.NonNumeric = "raise",
     n_threads: int | None = None,
     progress: bool = False,
-    **estimator_options: Any,
 ) -> PowerFit:
     """Fit of data larger than memory: `powerkern.fit` in two passes over chunks of rows.
 
@@ -56,7 +56,7 @@ def fit_chunks(
         Tables are read in batches of about a million cells (scanners: in their own).
     family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
         The transform; "best": the better of both, column by column, see Notes.
-    estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
+    estimator : Estimator or str, default "mle"
         As for `powerkern.fit`; "ks" and "ppcc", which need every value in its order, are refused.
     sample_weight : sequence of array-like, function that returns an iterable, or str, optional
         Non-negative weights of the rows: an array for each chunk, or the name of the column of data frames that holds
@@ -68,8 +68,6 @@ def fit_chunks(
         chunk. The others alone are then read from tables.
     progress : bool, default False
         Show a bar (needs tqdm) that counts chunks, as often as they are read, when it takes more than about a second.
-    **estimator_options
-        The options of the estimator, as for `powerkern.fit`.
 
     Returns
     -------
@@ -131,7 +129,6 @@ def fit_chunks(
             column_names=column_names,
             n_threads=n_threads,
             task_threads=n_threads,
-            **estimator_options,
         )
 
 

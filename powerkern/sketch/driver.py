@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,12 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import progress_bar, thread_count
-from powerkern._estimators.estimators import QUANTILE, NearestNormal, Robust, other_estimator, plain_options
+from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.limits import lambda_limit
+from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.power_sums import MixedSums, PowerSums
+from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
-from powerkern._fit.fitting import check_together
+from powerkern._fit.fit import check_together
 from powerkern._input.arrays import as_choice, as_flag, column_label
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, warn_overflow, warn_unfitted
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
@@ -36,7 +37,7 @@ _NAMES = {code: name for name, code in FAMILIES.items()}
 def fit_with(
     map_reduce: MapReduce,
     family: str = "yeo-johnson",
-    estimator: str = "mle",
+    estimator: Estimator | str = "mle",
     *,
     standardize: bool = True,
     sample_weight: str | None = None,
@@ -49,7 +50,6 @@ def fit_with(
     n_threads: int | None = None,
     task_threads: int | None = 1,
     progress: bool = False,
-    **estimator_options: Any,
 ) -> PowerFit:
     """Fit of data that some engine holds: `powerkern.fit` in passes of "ask every chunk, and merge the answers".
 
@@ -65,8 +65,9 @@ def fit_with(
     family, standardize, lmbda, shift, ymax, bounds, criterion, column_names
         As for `powerkern.fit`. ``family="best"`` fits both families, one after the other, and compares them; see Notes
         of `fit_chunks`.
-    estimator : {"mle", "rewml", "rewml-nr", "mtl", "carroll"}, default "mle"
-        As for `powerkern.fit`. Robust estimators take five passes, or some more, see Notes of `fit_chunks`.
+    estimator : Estimator or str, default "mle"
+        As for `powerkern.fit`, except "ks" and "ppcc". Robust estimators take five passes, or some more, see Notes of
+        `fit_chunks`.
     sample_weight : str, optional
         The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: those
         that the engine hands over with the chunks, or none.
@@ -77,8 +78,6 @@ def fit_with(
         call it side by side.
     progress : bool, default False
         Show a bar (needs tqdm) that counts the passes over the data.
-    **estimator_options
-        The options of the estimator, as for `powerkern.fit`.
 
     Returns
     -------
@@ -114,13 +113,13 @@ def fit_with(
     """
     as_choice("family", family, FIT_FAMILIES)
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
-    meant = inspect.signature(fit_with).parameters if estimator_options else ()
-    other = other_estimator(estimator, estimator_options, meant)
-    check_together(family, None if other is None else estimator, lmbda, ymax, criterion)
+    estimator = as_estimator(estimator)
+    check_together(family, estimator, lmbda, ymax, criterion)
+    other = estimator.solver()
     if isinstance(other, NearestNormal):
         raise ValueError(
-            f"estimator={estimator!r} needs every value in its order, which no summary of chunks holds; draw rows at "
-            "random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
+            f"estimator={estimator.name!r} needs every value in its order, which no summary of chunks holds; draw rows "
+            "at random and fit these by powerkern.fit, or use 'mle' or a robust estimator"
         )
     asked = _Asked(
         other,
@@ -145,9 +144,7 @@ def fit_with(
         family,
         found.results,
         estimator=estimator,
-        estimator_options=plain_options(estimator_options),
         families=found.families,
-        quantile=QUANTILE if other is None else other.quantile,
         standardize=asked.standardize,
         column_names=found.range.column_names,
         sums=found.sums,

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from powerkern._engine.threads import SERIAL_VALUES, for_each
-from powerkern._estimators.estimators import Robust
 from powerkern._estimators.limits import LambdaLimit, apply_limit
+from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from powerkern._estimators.estimators import Robust
+from powerkern._estimators.robust import Robust
 from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
 from powerkern._estimators.ties import count_ties
 from powerkern._input.arguments import NO_WEIGHTS

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from powerkern.sklearn.power_transformer import PowerTransformer as PowerTransformer
     from powerkern.sklearn.regressor import PowerTransformedRegressor as PowerTransformedRegressor
     from powerkern.supervised import Classifier as Classifier
-    from powerkern.supervised import Regressor as Regressor
     from powerkern.supervised import SupervisedPowerTransformer as SupervisedPowerTransformer
 
 #: Estimator -> the module that defines it.
@@ -26,7 +25,6 @@ _HOMES = {
     "OutlierProbability": "powerkern.sklearn.outliers",
     "PowerTransformedRegressor": "powerkern.sklearn.regressor",
     "PowerTransformer": "powerkern.sklearn.power_transformer",
-    "Regressor": "powerkern.supervised",
     "SupervisedPowerTransformer": "powerkern.supervised",
     "UVImputer": "powerkern.sklearn.imputer",
     "Wrapper": "powerkern.sklearn.cellwise",
@@ -39,7 +37,6 @@ __all__ = [
     "OutlierProbability",
     "PowerTransformedRegressor",
     "PowerTransformer",
-    "Regressor",
     "SupervisedPowerTransformer",
     "UVImputer",
     "Wrapper",

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from powerkern._engine.threads import thread_count
 from powerkern._typing import FloatArray
 from powerkern.completion.decomposition import Normalize, uv_decompose, warn_empty
-from powerkern.completion.normalization import NORMALIZATIONS, Normalization, rms
+from powerkern.completion.normalization import NORMALIZATIONS, Normalization, limits, rms
 from powerkern.completion.selection import choose
 from powerkern.sklearn.private import Interval, MissingValues, StrOptions, fit_context
 from powerkern.sklearn.reading import read, refuse_nan, refuse_values
@@ -51,6 +51,11 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         With ``rank="auto"``: how much work the choice of rank and shrinkage may take, in billions of multiplications,
         each of which takes about a second on one thread. It is reckoned, not measured, so that results are the same on
         any machine. Where it would not do, fewer rows or fewer ranks are looked at.
+    max_deviation : float or None, default 40.0
+        Values farther than this from the median of their column are not believed: they count as missing, in `fit` and
+        where the rest of their row is completed, and come out of `transform` as they are. The unit is 1.4826 times the
+        median deviation of the values on the same side of the median (where that is 0, of all values that differ from
+        it). None: all values are believed.
     method : {"als", "cd"}, default "als"
         With a rank: how to descend.
     n_starts : int, default 1
@@ -86,7 +91,9 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     decomposition_ : UVDecomposition
         With a rank: of the training data.
     scale_ : (p,) ndarray
-        Standard deviations of the columns' values; 1 for constant ones.
+        Standard deviations of the columns' values that are believed; 1 for constant columns.
+    limits_ : (2, p) ndarray
+        The smallest and the largest value of each column that is believed.
     indicator_ : sklearn.impute.MissingIndicator or None
         Makes the columns of `add_indicator`.
     n_features_in_ : int
@@ -138,6 +145,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         "normalize": [None, StrOptions(set(NORMALIZATIONS))],
         "n_neighbors": [Interval(Integral, 0, None, closed="left")],
         "budget": [Interval(Real, 0, None, closed="left")],
+        "max_deviation": [None, Interval(Real, 0, None, closed="neither")],
         "method": [StrOptions({"als", "cd"})],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "combine": [StrOptions({"best", "average"})],
@@ -157,6 +165,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         normalize: Normalize | None = "zscores",
         n_neighbors: int = 10,
         budget: float = 10.0,
+        max_deviation: float | None = 40.0,
         method: str = "als",
         n_starts: int = 1,
         combine: str = "best",
@@ -172,6 +181,7 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         self.normalize = normalize
         self.n_neighbors = n_neighbors
         self.budget = budget
+        self.max_deviation = max_deviation
         self.method = method
         self.n_starts = n_starts
         self.combine = combine
@@ -185,20 +195,28 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any = None) -> UVImputer:
         """Choose a model for `X`, an (n, p) array or data frame with missing values, and fit it; `y` is ignored."""
-        values = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
-        self.indicator_ = MissingIndicator(error_on_new=False).fit(values) if self.add_indicator else None
+        given = np.ascontiguousarray(self._values(X, reset=True), dtype=np.float64)
+        self.indicator_ = MissingIndicator(error_on_new=False).fit(given) if self.add_indicator else None
+        self.limits_ = limits(given, self.max_deviation)
+        values = self._believed(given)
         seed = check_random_state(self.random_state).randint(2**31)
-        self.scale_ = Normalization.of(values, "zscores").column_scale
+        zscores = Normalization.of(values, "zscores")
+        self.scale_ = zscores.scale * zscores.unit
         if self.rank == "auto":
             self._choose(values, seed)
         else:
             self._decompose(values, min(int(self.rank), *values.shape), seed)
         return self
 
+    def _believed(self, values: FloatArray) -> FloatArray:
+        """`values` with NaN for those beyond the limits."""
+        low, high = self.limits_
+        return np.where((values >= low) & (values <= high), values, np.nan)
+
     def _choose(self, values: FloatArray, seed: int) -> None:
         warn_empty(values, None)
-        self._normalization = Normalization.of(values, self.normalize)
-        rows, _ = self._normalization.normalized(values)
+        self._normalization = Normalization.of(values, self.normalize).with_mean_square_1(values)
+        rows = self._normalization.normalized(values, self._normalization.row_offsets(values))
         generator, threads = np.random.default_rng(seed), thread_count(self.n_threads)
         found = choose(rows, self.shrinkage, self.n_neighbors, self.budget * 1e9, generator, threads)
         self.rank_, self.shrinkage_ = found.model.rank, found.model.shrinkage
@@ -229,7 +247,8 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         """`X` with its missing values filled in, as float32 where `X` is, else as float64."""
         check_is_fitted(self)
         given = self._values(X, reset=False)
-        filled = self._filled(np.ascontiguousarray(given, dtype=np.float64)).astype(given.dtype, copy=False)
+        estimates = self._filled(self._believed(np.ascontiguousarray(given, dtype=np.float64)))
+        filled = np.where(np.isnan(given), estimates.astype(given.dtype, copy=False), given)
         return filled if self.indicator_ is None else np.hstack([filled, self.indicator_.transform(given)])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -243,9 +262,11 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         return self._chosen(values) if self.rank == "auto" else self._averaged(values)
 
     def _chosen(self, values: FloatArray) -> FloatArray:
-        rows, row_offset = self._normalization.normalized(values)
-        rows = self._completion.completed(rows, thread_count(self.n_threads))
-        return np.where(np.isnan(values), self._normalization.restored(rows, row_offset), values)
+        row_offset = self._normalization.row_offsets(values)
+        rows = self._completion.completed(
+            self._normalization.normalized(values, row_offset), thread_count(self.n_threads)
+        )
+        return self._normalization.restored(rows, row_offset)
 
     def _averaged(self, values: FloatArray) -> FloatArray:
         if len(self._decompositions) == 1:
@@ -253,17 +274,16 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         least = max(self.decomposition_.rmse, np.finfo(float).tiny)
         weights = np.array([(least / max(one.rmse, least)) ** 2 for one in self._decompositions])
         filled = [one.fold_in(values, n_threads=self.n_threads) for one in self._decompositions]
-        average = np.average(filled, axis=0, weights=weights)
-        return np.where(np.isnan(values), average, values)
+        return np.asarray(np.average(filled, axis=0, weights=weights))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X` that is hidden; `y` is ignored.
+        """Minus the RMSE, in units of `scale_`, on a fifth of the values of `X`, which it hides; `y` is ignored.
 
-        What is hidden depends on nothing but where `X` has gaps, so that estimators may be compared. NaN where there
-        is no value to hide.
+        The choice depends only on where `X` has gaps and on `limits_`, so that estimators can be compared. NaN where
+        there is no value to hide.
         """
         check_is_fitted(self)
-        values = np.array(self._values(X, reset=False), dtype=np.float64)
+        values = self._believed(np.asarray(self._values(X, reset=False), dtype=np.float64))
         row, column = np.nonzero(~np.isnan(values))
         hidden = np.random.default_rng(0).uniform(size=row.size) < _HIDDEN
         hidden[:1] |= not hidden.any()

@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, Tags, get_tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import as_choice, is_real
 from powerkern._typing import FloatArray
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
@@ -114,7 +115,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         scale: str = "nmad",
         method: str = "gaussian",
         trim: float = 0.1,
-        estimator: str = "rewml",
+        estimator: Estimator | str = "rewml",
         combination: str = "mean",
         contamination: float | str = "auto",
         threshold: float | None = None,

@@ -13,21 +13,20 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from powerkern import sketch
+from powerkern._estimators.estimators import ESTIMATORS, Estimator
+from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import given_shift
-from powerkern._fit import fitting
+from powerkern._fit import fit as fitting
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, own_options, read
-
-#: Arguments that the estimator passes to `powerkern.fit` itself.
-_OF_FIT = ("X", "family", "estimator", "standardize", "sample_weight", "shift", "bounds", "column_names", "n_threads")
+from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, read
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
     """Whether the estimator needs only sums over the data."""
-    return transformer.estimator == "mle" and not transformer.estimator_options
+    return transformer.estimator == ML.name or isinstance(transformer.estimator, ML)
 
 
 class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
@@ -47,12 +46,12 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     bounds : (low, high), optional
         Smallest and largest lambda that a fit may find: numbers, or arrays with one for each feature; None where there
         is no bound.
+    ymax : float, optional
+        Largest absolute raw transformed value of the training data, see `powerkern.fit`.
     copy : bool, default True
         False: `transform` and `inverse_transform` overwrite a float64 or float32 array in place.
-    estimator : str, default "mle"
-        How lambda is found: any `estimator` of `powerkern.fit`.
-    estimator_options : dict, optional
-        Further arguments of `powerkern.fit`, such as ``{"ymax": 100.0}``.
+    estimator : Estimator or str, default "mle"
+        How lambda is found, as for `powerkern.fit`: ``powerkern.RewML(n_reweight=3)``, or "rewml".
     out_of_range : {"nan", "raise", "clip"}, default "nan"
         What `inverse_transform` does with values that have no inverse: NaN with one warning, an error, or the nearest
         end of the fitted data.
@@ -97,9 +96,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         "standardize": ["boolean"],
         "shift": [Real, "array-like"],
         "bounds": ["array-like", None],
+        "ymax": [Real, None],
         "copy": ["boolean"],
-        "estimator": [str],  # `powerkern.fit` knows them
-        "estimator_options": [dict, None],
+        "estimator": [str, *ESTIMATORS.values()],  # `powerkern.fit` knows the names
         "out_of_range": [StrOptions({"nan", "raise", "clip"})],
         "n_threads": N_THREADS,
     }
@@ -111,9 +110,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         standardize: bool = True,
         shift: ArrayLike = 0.0,
         bounds: Bounds | None = None,
+        ymax: float | None = None,
         copy: bool = True,
-        estimator: str = "mle",
-        estimator_options: dict[str, Any] | None = None,
+        estimator: Estimator | str = "mle",
         out_of_range: fitting.OutOfRange = "nan",
         n_threads: int | None = None,
     ) -> None:
@@ -121,9 +120,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         self.standardize = standardize
         self.shift = shift
         self.bounds = bounds
+        self.ymax = ymax
         self.copy = copy
         self.estimator = estimator
-        self.estimator_options = estimator_options
         self.out_of_range = out_of_range
         self.n_threads = n_threads
 
@@ -145,7 +144,6 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         PowerTransformer
             Itself.
         """
-        options = own_options("estimator_options", self.estimator_options, _OF_FIT)
         matrix = read(self, X)
         fit = fitting.fit(
             matrix,
@@ -156,8 +154,8 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             shift=self.shift,
             bounds=self.bounds,
             column_names=feature_names(self),
+            ymax=self.ymax,
             n_threads=self.n_threads,
-            **options,
         )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
@@ -171,7 +169,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         """Go on with further rows, of data that are never in memory as a whole.
 
         The rows are summarised in a sketch (`powerkern.sketch`) of some 60 kilobytes per feature, from which the
-        likelihood is known to about 1e-13. There for ``estimator="mle"`` without `estimator_options`. The first call
+        likelihood is known to about 1e-13. Available only with ``estimator="mle"``. The first call
         after `fit` starts afresh: no sketch is made of what `fit` sees.
 
         Parameters
@@ -209,7 +207,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             n_threads=self.n_threads,
         )
         self.power_fit_ = sketch.finish(
-            total, standardize=self.standardize, bounds=self.bounds, n_threads=self.n_threads
+            total, standardize=self.standardize, ymax=self.ymax, bounds=self.bounds, n_threads=self.n_threads
         )
         self.sketch_ = total
         return self

@@ -1,7 +1,4 @@
-"""Power transforms tuned for a classifier or regressor, as scikit-learn estimators.
-
-Each column is scaled, transformed with its own lambda and standardised; the lambdas are those with which an estimator
-scores best, found by a search [1]_.
+"""Power transforms whose lambdas are tuned by the score of a classifier or regressor [1]_.
 
 References
 ----------
@@ -13,11 +10,11 @@ from __future__ import annotations
 
 try:
     from powerkern.supervised.estimator import SupervisedPowerTransformer
-    from powerkern.supervised.predictors import Classifier, Regressor
+    from powerkern.supervised.predictors import Classifier
     from powerkern.supervised.searches import SearchHistory
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "sklearn":
         raise
     raise ImportError("powerkern.supervised needs scikit-learn: pip install 'powerkern[sklearn]'") from error
 
-__all__ = ["Classifier", "Regressor", "SearchHistory", "SupervisedPowerTransformer"]
+__all__ = ["Classifier", "SearchHistory", "SupervisedPowerTransformer"]

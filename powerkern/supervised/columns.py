@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._fit import fitting
+from powerkern._fit import fit as fitting
 from powerkern._typing import FloatArray
 
 #: Bytes of transformed columns, and of their moments by class, that are kept for the next time.
@@ -19,27 +19,34 @@ _BEYOND = 0.99
 
 
 class Cache:
-    """Arrays of several kinds by column and lambda, kept as long as all of them take no more than `_CACHE` bytes."""
+    """Arrays of several kinds by column and lambda, kept while together they take at most `_CACHE` bytes."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, float], FloatArray] = {}
         self._free = _CACHE
 
-    def get(self, kind: str, j: int, lmbdas: FloatArray, compute: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """The arrays of column j, one for each lambda; `compute` makes those that are not here."""
-        wanted = lmbdas.tolist()
-        missing = [lmbda for lmbda in wanted if (kind, j, lmbda) not in self._kept]
-        fresh = dict(zip(missing, compute(np.array(missing)), strict=True)) if missing else {}
-        found = np.array([fresh[lmbda] if lmbda in fresh else self._kept[kind, j, lmbda] for lmbda in wanted])
-        for lmbda, array in fresh.items():
+    def get(
+        self,
+        kind: str,
+        which: NDArray[np.intp],
+        lmbdas: FloatArray,
+        compute: Callable[[NDArray[np.intp], FloatArray], FloatArray],
+    ) -> FloatArray:
+        """One array for each pair of a column and a lambda; one call of `compute` makes all that are not kept."""
+        keys = [(kind, j, lmbda) for j, lmbda in zip(which.tolist(), lmbdas.tolist(), strict=True)]
+        missing = {key: k for k, key in enumerate(keys) if key not in self._kept}
+        at = list(missing.values())
+        fresh = dict(zip(missing, compute(which[at], lmbdas[at]), strict=True)) if at else {}
+        found = np.array([fresh[key] if key in fresh else self._kept[key] for key in keys])
+        for key, array in fresh.items():
             if array.nbytes <= self._free:
-                self._kept[kind, j, lmbda] = array.copy()  # a view would keep all that was computed with it
+                self._kept[key] = array.copy()  # a view would keep all that was computed with it
                 self._free -= array.nbytes
         return found
 
 
 class Columns:
-    """Standardised transformed columns, kept once computed."""
+    """Transformed and standardized columns, kept once computed."""
 
     def __init__(self, scaled: FloatArray, family: str, weight: FloatArray | None) -> None:
         self._scaled = scaled
@@ -47,18 +54,14 @@ class Columns:
         self._weight = weight
         self.cache = Cache()
 
-    def get(self, j: int, lmbdas: FloatArray) -> FloatArray:
-        """Column j with each lambda, as rows."""
-        return self.cache.get("values", j, lmbdas, lambda missing: self._transformed(j, missing))
+    def get(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
+        """These columns, each with its own lambda, as rows."""
+        return self.cache.get("values", which, lmbdas, self._transformed)
 
-    def each(self, lmbdas: FloatArray, which: Iterable[int]) -> list[FloatArray]:
-        """These columns, each with its own lambda."""
-        return [self.get(j, lmbdas[j : j + 1])[0] for j in which]
-
-    def _transformed(self, j: int, lmbdas: FloatArray) -> FloatArray:
-        same = np.tile(self._scaled[:, j], (lmbdas.size, 1)).T
-        fitted = fitting.fit(same, self._family, lmbda=lmbdas, sample_weight=self._weight, n_threads=1)
-        return np.asarray(fitted.transform(same, n_threads=1).T)
+    def _transformed(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
+        given = self._scaled[:, which]
+        fitted = fitting.fit(given, self._family, lmbda=lmbdas, sample_weight=self._weight, n_threads=1)
+        return np.asarray(fitted.transform(given, n_threads=1).T)
 
 
 class Scaling(NamedTuple):

@@ -1,4 +1,4 @@
-"""The transformer: parameters, data in and out, and which search is run on which objective."""
+"""The transformer: parameters, data in and out, and the choice of search and objective."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from powerkern._engine.threads import progress_bar
-from powerkern._fit import fitting
+from powerkern._fit import fit as fitting
 from powerkern._input.arguments import given_bounds
 from powerkern._input.arrays import as_choice, as_weights, check_n_features
 from powerkern._typing import Bounds, FloatArray
@@ -33,83 +33,83 @@ from powerkern.supervised.tables import Table, as_table, is_frame, positions
 
 #: The published grid.
 _GRID = np.linspace(-5.0, 5.0, 11)
-#: A search by blocks has two trials for each column, and no fewer than this.
+#: A search by blocks has two trials for each column, and at least this many.
 _LEAST_TRIALS = 20
 
 
 class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Power transforms with which a classifier or regressor scores best.
 
-    Every column is scaled, transformed with its own lambda, and standardised: for Box-Cox it is scaled to [1, 2], for
-    Yeo-Johnson to mean 0 and standard deviation 1. The lambdas maximise the score of `estimator` on the transformed
-    columns. Put it in a pipeline before the same estimator.
+    Every column is scaled (for Box-Cox to [1, 2], for Yeo-Johnson to mean 0 and standard deviation 1), transformed with
+    its own lambda, and standardized. The lambdas maximize the score of `estimator` on the transformed columns. Put the
+    transformer in a pipeline before the same estimator.
 
     Parameters
     ----------
     estimator : classifier or regressor
-        The estimator whose score is maximised. Cloned, never fitted itself.
+        The estimator whose score is maximized. Cloned, never fitted itself.
     family : {"box-cox", "yeo-johnson"}, default "box-cox"
         The transform.
     search : {"iterative", "blocks", "spherical", "diagonal", "grid"}, default "iterative"
-        "iterative": column after column the best value of `grid` with all others fixed, for `n_epochs` rounds from the
-        best of `starts`. "blocks": random blocks of columns at once, to either end of their `bounds`; for many columns,
-        with a small part of the trials of a grid. "spherical": one lambda for all columns. "diagonal": each column with
-        all others left at 1, then all together. "grid": every combination, for two or three columns.
+        "iterative": column after column the best of `lmbdas` with all other columns fixed, for `max_epochs` rounds from
+        the best of `starts`. "blocks": random blocks of columns at once, to either end of their `bounds`; for many
+        columns, with a small part of the trials of a grid. "spherical": one lambda for all columns. "diagonal": each
+        column with all others untransformed, then all together. "grid": every combination, for two or three columns.
+        Every search may leave any column untransformed (lambda = 1): "spherical" and "blocks" try this for one column
+        after another at the end.
     scoring : str or callable, optional
         A scikit-learn scorer; default: the estimator's own, accuracy or R^2.
     cv : int, splitter, iterable or "train", default 5
-        The score is the mean over these splits; splitters that need groups get those that `fit` gets. "train" fits to,
+        The score is the mean over these splits; splitters that need groups get those passed to `fit`. "train" fits to,
         and scores on, all of the training data, as published [1]_: it favors lambdas that fit the noise.
-    grid : array-like of float, optional
-        Increasing lambdas to try; default: -5, -4, ..., 5.
+    lmbdas : array-like of float, optional
+        Increasing lambdas to try, besides 1; default: -5, -4, ..., 5.
     bounds : (low, high), optional
         Smallest and largest lambda: numbers, or arrays with one for each column of X; None where there is no bound.
         Starts and candidates outside are moved there. "blocks" puts -20 and 20 where there is none.
     variables : list of str or int, or (p,) array-like of bool, optional
-        The columns to transform, by name or position; the others are handed on as they are, to the estimator, too.
-        A data frame then comes out as one. Default: all.
-    n_trials : int, optional
-        Trials of a search by blocks; default: two for each column, and no fewer than 20.
-    n_epochs : int, default 4
-        Rounds of the iterative search. Rounds that can change nothing any more are not carried out.
+        The columns to transform, by name or position; the estimator gets the others as they are. A data frame then
+        comes out as one. Default: all.
+    max_trials : int, optional
+        Trials of blocks; default: two for each column, and at least 20.
+    max_epochs : int, default 4
+        Rounds of the iterative search. A round that could change nothing is skipped.
     starts : "mle", "ones", a (p,) array, or a sequence of these, default ("mle", "ones")
-        Where a search, iterative or by blocks, may start: lambdas of maximum likelihood, no transform at all, or given
-        ones. All are scored.
-    shift, shuffle, refine : int, optional
-        After every so many epochs: go on from a random point; visit the columns in a new random order; halve the
-        spacing of the grid and center it on the present lambdas (after a shift, the whole grid comes first again).
-    shift_draws : {"grid", "uniform"}, default "grid"
-        From what the random points are drawn: from `grid`, or uniformly between 0 and 1, as the authors' code does.
+        Lambdas from which a search, iterative or by blocks, may start: those of maximum likelihood, no transform, or
+        given ones. All are scored.
+    restart_every, shuffle_every, refine_every : int, optional
+        After every so many rounds: go on from a random point of the grid; visit the columns in a new random order;
+        halve the spacing of the grid and center it on the present lambdas (after a restart, the whole grid comes first
+        again).
     patience : int, optional
-        Stop after so many epochs, or blocks, without a better score.
+        Stop after so many rounds, or blocks, without a better score.
     tol : float, default 0
-        An epoch that gains no more counts as one without a better score, and as one that changed nothing.
+        A round that gains no more than this counts as one without a better score, and as one that changed nothing.
     max_time : float, optional
-        Seconds after which the search ends with the best lambdas so far. What has begun, the trials of a column, is
-        finished first.
+        Seconds after which the search ends with the best lambdas so far. The trials under way are finished first.
     progress : bool, default False
-        Show a progress bar over the trials (needs tqdm); searches that settle end before it is full.
+        Show a progress bar over the trials (needs tqdm); a search that converges ends before it is full.
     n_jobs : int, optional
-        Splits to score at a time (joblib). More than one: each on one thread.
+        Splits scored at a time (joblib). With more than one, each runs on one thread.
     random_state : int, RandomState or None
-        Seed of shifts, shuffles and blocks. The splits have their own, see `cv`.
+        Seed of restarts, shuffles and blocks. The splits have their own, see `cv`.
     n_threads : int, optional
         Threads for transforming; default: all CPUs of this process.
 
     Attributes
     ----------
     lambdas_ : (p,) ndarray
-        The best lambdas; 1 for constant columns, which become 0; NaN for columns that `variables` leaves out.
+        The best lambdas; 1 for constant columns, which become 0; NaN for columns not in `variables`.
     best_score_ : float
-        Their score, and of no other lambdas.
+        Their score.
     start_scores_ : list of float
         Scores of `starts` (iterative search, or by blocks).
     history_ : SearchHistory
         All trials.
     timed_out_ : bool
         Whether `max_time` ended the search.
-    grid_scores_ : (len(grid), ...) ndarray
-        Scores of all combinations, one axis per column that is not constant (grid search).
+    grid_scores_ : (len(lmbdas), ...) ndarray
+        Scores of all combinations, one axis for each column that varies (grid search).
     grid_lambdas_ : list of ndarray
         The lambdas along these axes.
     power_fit_ : PowerFit
@@ -121,25 +121,23 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
 
     Notes
     -----
-    In the search the training data of all splits are scaled and standardised together. That does not affect scores of
-    estimators that are invariant to scale. It does affect those of others, nearest neighbors foremost, whose score is
-    then better than on data that had no part in the scaling (on the sonar data, users report 0.653 instead of 0.634).
-    To know what a transform is worth, cross-validate all of the pipeline.
+    The search scales and standardizes the training data of all splits together. Scores of estimators that are not
+    invariant to scale, nearest neighbors foremost, are then a little too good. Cross-validate the whole pipeline to
+    know what a transform is worth.
 
-    New values far beyond the training data count as 0.99 of a range below their minimum, or above their maximum.
+    New values more than 0.99 of a range beyond the training data count as 0.99 of a range beyond.
 
-    Missing values are left out of the scaling and stay missing, but for those of a constant column, which is 0. An
-    estimator that takes none refuses them; one that is made of parts, a pipeline with an imputer, say, gets them. Where
-    X is a data frame, estimators in the search get frames, too: steps that choose columns by name find them. In a
-    pipeline, `set_output` makes this transformer hand on frames.
+    Missing values are left out of the scaling and stay missing, except in a constant column, where they become 0. An
+    estimator that takes none refuses them; one made of parts, such as a pipeline with an imputer, gets them. Where X is
+    a data frame, estimators in the search get frames too, so that steps can choose columns by name.
 
-    What differs from the algorithms as published [1]_ and their code: starts are scored; a shift does not lose the best
-    point, and the score belongs to the lambdas that are returned; "diagonal" compares every column with lambda = 1
-    (there, with the best of the columns before it, and what is not better is left with lambda = 0).
+    Differences from the published algorithms [1]_ and their code: starts are scored; a restart does not lose the best
+    point, and the score belongs to the lambdas returned; "diagonal" compares every column with lambda = 1 (there, with
+    the best of the columns before it, and a column that is not better gets lambda = 0).
 
-    For Gaussian naive Bayes and accuracy, the classifier is fitted only where rounding could decide between two
-    classes; else a trial costs a sum over the classes, and predicts what the fitted classifier would. Transformed
-    columns and their moments by class are kept (up to 256 MB of both).
+    For Gaussian naive Bayes and accuracy, a trial costs a sum over the classes, and predicts what the fitted classifier
+    would: the classifier is fitted only where rounding could decide between two classes. Transformed columns and their
+    moments by class are kept (up to 256 MB of both).
 
     References
     ----------
@@ -165,16 +163,15 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         "search": [StrOptions({"iterative", "blocks", "spherical", "diagonal", "grid"})],
         "scoring": [str, callable, None],
         "cv": ["cv_object", StrOptions({"train"})],
-        "grid": ["array-like", None],
+        "lmbdas": ["array-like", None],
         "bounds": ["array-like", None],
         "variables": ["array-like", None],
-        "n_trials": [None, Interval(Integral, 1, None, closed="left")],
-        "n_epochs": [Interval(Integral, 0, None, closed="left")],
+        "max_trials": [None, Interval(Integral, 1, None, closed="left")],
+        "max_epochs": [Interval(Integral, 0, None, closed="left")],
         "starts": [StrOptions({"mle", "ones"}), "array-like"],
-        "shift": [None, Interval(Integral, 1, None, closed="left")],
-        "shuffle": [None, Interval(Integral, 1, None, closed="left")],
-        "refine": [None, Interval(Integral, 1, None, closed="left")],
-        "shift_draws": [StrOptions({"grid", "uniform"})],
+        "restart_every": [None, Interval(Integral, 1, None, closed="left")],
+        "shuffle_every": [None, Interval(Integral, 1, None, closed="left")],
+        "refine_every": [None, Interval(Integral, 1, None, closed="left")],
         "patience": [None, Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0.0, None, closed="left")],
         "max_time": [None, Interval(Real, 0.0, None, closed="left")],
@@ -192,16 +189,15 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         search: str = "iterative",
         scoring: Any = None,
         cv: Any = 5,
-        grid: ArrayLike | None = None,
+        lmbdas: ArrayLike | None = None,
         bounds: Bounds | None = None,
         variables: Any = None,
-        n_trials: int | None = None,
-        n_epochs: int = 4,
+        max_trials: int | None = None,
+        max_epochs: int = 4,
         starts: Any = ("mle", "ones"),
-        shift: int | None = None,
-        shuffle: int | None = None,
-        refine: int | None = None,
-        shift_draws: str = "grid",
+        restart_every: int | None = None,
+        shuffle_every: int | None = None,
+        refine_every: int | None = None,
         patience: int | None = None,
         tol: float = 0.0,
         max_time: float | None = None,
@@ -215,16 +211,15 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.search = search
         self.scoring = scoring
         self.cv = cv
-        self.grid = grid
+        self.lmbdas = lmbdas
         self.bounds = bounds
         self.variables = variables
-        self.n_trials = n_trials
-        self.n_epochs = n_epochs
+        self.max_trials = max_trials
+        self.max_epochs = max_epochs
         self.starts = starts
-        self.shift = shift
-        self.shuffle = shuffle
-        self.refine = refine
-        self.shift_draws = shift_draws
+        self.restart_every = restart_every
+        self.shuffle_every = shuffle_every
+        self.refine_every = refine_every
         self.patience = patience
         self.tol = tol
         self.max_time = max_time
@@ -296,7 +291,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self._chosen = table.chosen
         weight = None if sample_weight is None else as_weights(sample_weight, len(y))
         routed = self._routed(weight, params)
-        grid = self._checked_grid()
+        grid = self._candidates()
         self._scaling = scaling(np.asarray(values, dtype=np.float64), self.family, weight)
         varied = np.flatnonzero(self._scaling.varies)
         scaled = self._scaling.forwards(np.asarray(values, dtype=np.float64))[:, varied]
@@ -357,11 +352,11 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
     def _scorer(self) -> Any:
         return check_scoring(self.estimator, self.scoring)
 
-    def _checked_grid(self) -> FloatArray:
-        grid = _GRID if self.grid is None else np.asarray(self.grid, dtype=np.float64)
+    def _candidates(self) -> FloatArray:
+        grid = _GRID if self.lmbdas is None else np.asarray(self.lmbdas, dtype=np.float64)
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0.0).any():
-            raise ValueError(f"grid must be two or more increasing numbers, got {self.grid!r}")
-        return grid
+            raise ValueError(f"lmbdas must be two or more increasing numbers, got {self.lmbdas!r}")
+        return np.union1d(grid, 1.0)  # no transform is always a candidate
 
     def _splits(self, X: Any, y: Any, split_params: dict[str, Any]) -> list[Split]:
         if isinstance(self.cv, str):
@@ -402,14 +397,19 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.history_ = record.history(self._chosen[self._scaling.varies])
         return found
 
-    def _n_trials(self, space: Space) -> int:
-        return max(_LEAST_TRIALS, 2 * space.n_columns) if self.n_trials is None else self.n_trials
+    def _max_trials(self, space: Space) -> int:
+        return max(_LEAST_TRIALS, 2 * space.n_columns) if self.max_trials is None else self.max_trials
 
     def _most_trials(self, space: Space) -> int:
         p, m = space.n_columns, space.grid.size
         n_starts = len(self._each_start())
-        most = {"spherical": m, "diagonal": 2 + p * m, "grid": m**p, "blocks": n_starts + self._n_trials(space)}
-        return int(most.get(self.search, n_starts + self.n_epochs * p * m))
+        most = {
+            "spherical": m + p,
+            "diagonal": 2 + p * m,
+            "grid": m**p,
+            "blocks": n_starts + self._max_trials(space) + p,
+        }
+        return int(most.get(self.search, n_starts + self.max_epochs * p * m))
 
     def _search(
         self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None, record: Record
@@ -428,9 +428,9 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         self.start_scores_ = record.scores()
         random = check_random_state(self.random_state)
         if self.search == "blocks":
-            return searches.blocks(objective, space, begin, self._n_trials(space), self.patience, record, random)
+            return searches.blocks(objective, space, begin, self._max_trials(space), self.patience, record, random)
         schedule = Schedule(
-            self.n_epochs, self.shift, self.shift_draws, self.shuffle, self.refine, self.patience, self.tol
+            self.max_epochs, self.restart_every, self.shuffle_every, self.refine_every, self.patience, self.tol
         )
         return searches.iterative(objective, space, begin, schedule, record, random)
 

@@ -31,11 +31,10 @@ class NaiveBayes(Objective):
 
     def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
         """The scores with lambda j replaced by each candidate."""
-        others = [i for i in range(lmbdas.size) if i != j]
-        fixed = np.array(self._columns.each(lmbdas, others))
-        trials = self._columns.get(j, candidates)
-        of_fixed = np.array([self._moments_of(i, lmbdas[i : i + 1])[0] for i in others])
-        of_trials = self._moments_of(j, candidates)
+        others = np.delete(np.arange(lmbdas.size), j)
+        pairs = np.append(others, np.full(candidates.size, j)), np.append(lmbdas[others], candidates)
+        fixed, trials = np.split(self._columns.get(*pairs), [others.size])
+        of_fixed, of_trials = np.split(self._columns.cache.get("moments", *pairs, self._moments), [others.size])
         accuracies = []
         for k, part in enumerate(self._parts):
             right, unsure = part.predictions(fixed, of_fixed[:, k], trials, of_trials[:, k])
@@ -44,14 +43,10 @@ class NaiveBayes(Objective):
                 accuracies[k][trial] = self._anew(part, np.insert(fixed, j, trials[trial], axis=0).T)
         return np.asarray(np.mean(accuracies, axis=0))
 
-    def _moments_of(self, j: int, lmbdas: FloatArray) -> FloatArray:
-        """See `_Part.moments`: (lambdas, splits, 1 + 2 classes)."""
-
-        def compute(missing: FloatArray) -> FloatArray:
-            columns = self._columns.get(j, missing)
-            return np.stack([part.moments(columns) for part in self._parts], axis=1)
-
-        return self._columns.cache.get("moments", j, lmbdas, compute)
+    def _moments(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
+        """See `_Part.moments`: (columns, splits, 1 + 2 classes)."""
+        columns = self._columns.get(which, lmbdas)
+        return np.stack([part.moments(columns) for part in self._parts], axis=1)
 
     def _anew(self, part: _Part, Z: FloatArray) -> float:
         train, test = part.split

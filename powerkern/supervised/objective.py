@@ -58,9 +58,11 @@ class Refitted(Objective):
 
     def along(self, lmbdas: FloatArray, j: int, candidates: FloatArray) -> FloatArray:
         """The scores with lambda j replaced by each candidate."""
-        Z = np.zeros((len(self._task.y), self._task.table.chosen.size))  # what is constant is 0
-        Z[:, self._varied] = np.column_stack(self._columns.each(lmbdas, range(lmbdas.size)))
-        columns = self._columns.get(j, candidates)
+        every = np.arange(lmbdas.size)
+        pairs = np.append(every, np.full(candidates.size, j)), np.append(lmbdas, candidates)
+        fixed, columns = np.split(self._columns.get(*pairs), [every.size])
+        Z = np.zeros((len(self._task.y), self._task.table.chosen.size))  # constant columns are 0
+        Z[:, self._varied] = fixed.T
         at = int(self._varied[j])
         scores = self._pool(
             delayed(_scores_of_split)(self._task, Z, at, columns, split, self._capped) for split in self._task.splits

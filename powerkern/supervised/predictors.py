@@ -1,11 +1,11 @@
-"""The search and the estimator that it is for, as one: Algorithms 2 to 4 of Blum, Elgendi and Menon (2022)."""
+"""The search and its classifier as one estimator."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,53 +15,22 @@ from powerkern.supervised.tables import Table
 
 
 def _has(method: str) -> Any:
-    """There where the estimator has it."""
+    """Available if the estimator has the method."""
     return available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), method))
 
 
-class _Predictor(SupervisedPowerTransformer):
-    """A search, and then the estimator fitted to what the transforms make of the training data."""
+class Classifier(ClassifierMixin, SupervisedPowerTransformer):  # type: ignore[misc]
+    """A classifier on power-transformed columns, with the lambdas with which it scores best.
 
-    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
-        """Search the lambdas, and fit the estimator to the transformed data; arguments as of the transformer."""
-        self._check_estimator()
-        task = self._tuned(X, y, sample_weight, params)
-        rows = Table(self._carried(X), self._chosen).rows(task.kept).whole
-        fit_params = check_method_params(task.y, task.fit_params, task.kept)
-        self.estimator_ = clone(self.estimator).fit(rows, task.y[task.kept], **fit_params)
-        return self
-
-    def predict(self, X: Any) -> Any:
-        """What the estimator predicts for the transformed rows of `X`."""
-        check_is_fitted(self)
-        return self.estimator_.predict(self._carried(X))
-
-    def _carried(self, X: Any) -> Any:
-        """The transformed rows, as a data frame where X is one."""
-        table, values = self._read(X, reset=False)
-        return table.holding(self._transformed(values))
-
-    def _check_estimator(self) -> None:
-        """Raise where the estimator is of another kind."""
-
-
-class Classifier(ClassifierMixin, _Predictor):  # type: ignore[misc]
-    """A classifier on power-transformed columns, whose lambdas are those with which it scores best.
-
-    Algorithms 2 to 4 of [1]_ in one estimator: `fit` searches the lambdas as `SupervisedPowerTransformer` does and fits
-    the classifier to the transformed training data, `predict` transforms new data and classifies them. The same as a
-    pipeline of a `SupervisedPowerTransformer` and its classifier, with one set of parameters, and data frames handed on
-    as frames.
+    The same as a pipeline of a `SupervisedPowerTransformer` and its classifier (Algorithms 2 to 4 of [1]_), with one
+    set of parameters, and with data frames passed on as frames.
 
     Parameters
     ----------
     estimator : classifier
         Cloned, and fitted as `estimator_`.
-    family, search, scoring, cv, grid, bounds, variables, n_trials, n_epochs, starts, shift, shuffle, refine
-        As of `SupervisedPowerTransformer`.
-    shift_draws, patience, tol, max_time, progress, n_jobs, random_state, n_threads
-        As of `SupervisedPowerTransformer`.
+    **params
+        Those of `SupervisedPowerTransformer`.
 
     Attributes
     ----------
@@ -70,8 +39,8 @@ class Classifier(ClassifierMixin, _Predictor):  # type: ignore[misc]
     classes_ : ndarray
         The classes.
     lambdas_, best_score_, history_, power_fit_, ...
-        As of `SupervisedPowerTransformer`. ``best_score_`` is the best of many and flatters; cross-validate the
-        classifier to know how good it is.
+        Those of `SupervisedPowerTransformer`. ``best_score_`` is the best of many scores and therefore too good:
+        cross-validate the classifier.
 
     References
     ----------
@@ -84,10 +53,31 @@ class Classifier(ClassifierMixin, _Predictor):  # type: ignore[misc]
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from powerkern.supervised import Classifier
     >>> X, y = load_wine(return_X_y=True)
-    >>> classifier = Classifier(GaussianNB(), n_epochs=1).fit(X[::2], y[::2])
+    >>> classifier = Classifier(GaussianNB(), max_epochs=1).fit(X[::2], y[::2])
     >>> round(classifier.score(X[1::2], y[1::2]), 2)
     0.94
     """
+
+    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, **params: Any) -> Self:
+        """Search the lambdas, and fit the estimator to the transformed data; arguments as of the transformer."""
+        if not is_classifier(self.estimator):
+            raise ValueError(f"estimator must be a classifier, got {self.estimator!r}; use SupervisedPowerTransformer")
+        task = self._tuned(X, y, sample_weight, params)
+        rows = Table(self._carried(X), self._chosen).rows(task.kept).whole
+        fit_params = check_method_params(task.y, task.fit_params, task.kept)
+        self.estimator_ = clone(self.estimator).fit(rows, task.y[task.kept], **fit_params)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Predictions of the classifier for the transformed rows of `X`."""
+        check_is_fitted(self)
+        return self.estimator_.predict(self._carried(X))
+
+    def _carried(self, X: Any) -> Any:
+        """The transformed rows, as a data frame where X is one."""
+        table, values = self._read(X, reset=False)
+        return table.holding(self._transformed(values))
 
     @property
     def classes_(self) -> Any:
@@ -102,54 +92,12 @@ class Classifier(ClassifierMixin, _Predictor):  # type: ignore[misc]
 
     @_has("predict_log_proba")  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of the probabilities of the classes."""
+        """Log-probabilities of the classes."""
         check_is_fitted(self)
         return self.estimator_.predict_log_proba(self._carried(X))
 
     @_has("decision_function")  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """What the estimator decides by."""
+        """Decision function of the classifier."""
         check_is_fitted(self)
         return self.estimator_.decision_function(self._carried(X))
-
-    def _check_estimator(self) -> None:
-        if not is_classifier(self.estimator):
-            raise ValueError(f"estimator must be a classifier, got {self.estimator!r}; see Regressor")
-
-
-class Regressor(RegressorMixin, _Predictor):  # type: ignore[misc]
-    """A regressor on power-transformed columns, whose lambdas are those with which it scores best.
-
-    As `Classifier`, for regressors.
-
-    Parameters
-    ----------
-    estimator : regressor
-        Cloned, and fitted as `estimator_`.
-    family, search, scoring, cv, grid, bounds, variables, n_trials, n_epochs, starts, shift, shuffle, refine
-        As of `SupervisedPowerTransformer`.
-    shift_draws, patience, tol, max_time, progress, n_jobs, random_state, n_threads
-        As of `SupervisedPowerTransformer`.
-
-    Attributes
-    ----------
-    estimator_ : regressor
-        Fitted to the transformed training data.
-    lambdas_, best_score_, history_, power_fit_, ...
-        As of `SupervisedPowerTransformer`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from powerkern.supervised import Regressor
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.lognormal(size=(200, 1))
-    >>> y = np.log(X[:, 0]) + rng.normal(scale=0.1, size=200)
-    >>> round(Regressor(LinearRegression()).fit(X[::2], y[::2]).score(X[1::2], y[1::2]), 2)
-    0.97
-    """
-
-    def _check_estimator(self) -> None:
-        if not is_regressor(self.estimator):
-            raise ValueError(f"estimator must be a regressor, got {self.estimator!r}; see Classifier")

@@ -105,23 +105,16 @@ class Space(NamedTuple):
 class Schedule(NamedTuple):
     """How an iterative search goes on; a period is in epochs, None for never."""
 
-    n_epochs: int
-    shift: int | None
-    shift_draws: str
-    shuffle: int | None
-    refine: int | None
+    max_epochs: int
+    restart_every: int | None
+    shuffle_every: int | None
+    refine_every: int | None
     patience: int | None
     tol: float
 
 
 def _due(epoch: int, period: int | None) -> bool:
     return period is not None and epoch > 0 and epoch % period == 0
-
-
-def _drawn(draws: str, space: Space, random: Any) -> FloatArray:
-    """A random point: of the grid, or uniform between 0 and 1."""
-    p = space.n_columns
-    return space.within(random.choice(space.grid, p) if draws == "grid" else random.uniform(size=p))
 
 
 def iterative(
@@ -133,20 +126,20 @@ def iterative(
     order = np.arange(space.n_columns)
     offsets = grid - 0.5 * (grid[0] + grid[-1])
     begin, halvings, settled, unimproved = 0, 0, False, 0
-    for epoch in range(schedule.n_epochs):
-        if _due(epoch, schedule.shift):
-            lmbdas = _drawn(schedule.shift_draws, space, random)
+    for epoch in range(schedule.max_epochs):
+        if _due(epoch, schedule.restart_every):
+            lmbdas = space.within(random.choice(grid, space.n_columns))
             current = Found(lmbdas, objective.score(lmbdas))
             record.whole(epoch, current.score, True)
             begin, halvings, settled = epoch, 0, False
-        if _due(epoch, schedule.shuffle):
+        if _due(epoch, schedule.shuffle_every):
             order = random.permutation(order)
-        if _due(epoch - begin, schedule.refine):
+        if _due(epoch - begin, schedule.refine_every):
             halvings, settled = halvings + 1, False
         if not settled:
             before = current.score
             for j in map(int, order):
-                around = current.lmbdas[j] + 0.5**halvings * offsets if halvings else grid
+                around = np.append(current.lmbdas[j] + 0.5**halvings * offsets, 1.0) if halvings else grid
                 current = _step(objective, current, j, space.line(j, around), epoch, record)
             # what no single change improves stays until there is a new point or grid
             settled = current.score - before <= schedule.tol
@@ -184,7 +177,7 @@ def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, 
 
 
 def blocks(
-    objective: Objective, space: Space, start: Found, n_trials: int, patience: int | None, record: Record, random: Any
+    objective: Objective, space: Space, start: Found, max_trials: int, patience: int | None, record: Record, random: Any
 ) -> Found:
     """Random blocks of columns, moved to the ends of their ranges and, if that is no better, to the opposite ends.
 
@@ -192,7 +185,7 @@ def blocks(
     """
     current, p = start, space.n_columns
     size, dealt, stale = p / _FIRST_BLOCK, np.empty(0, dtype=np.intp), 0
-    left = n_trials
+    left = max_trials
     while left > 0 and (patience is None or stale < patience):
         n = max(1, round(size))
         if dealt.size < n:
@@ -211,12 +204,20 @@ def blocks(
                 break
         size = min(p / 2.0, size * _GROWTH) if better else max(1.0, size * _DECAY)
         stale = 0 if better else stale + 1
-    return current
+    return _left_alone(objective, space, current, record)
 
 
 def spherical(objective: Objective, space: Space, record: Record) -> Found:
-    """One lambda for all columns."""
-    return best_of(objective, [(np.full(space.n_columns, lmbda), lmbda) for lmbda in space.grid], space, 0, record)
+    """One lambda for all columns but those that score better without a transform."""
+    points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
+    return _left_alone(objective, space, best_of(objective, points, space, 0, record), record)
+
+
+def _left_alone(objective: Objective, space: Space, current: Found, record: Record) -> Found:
+    """Column after column without a transform, where that is better."""
+    for j in range(space.n_columns):
+        current = _step(objective, current, j, space.line(j, np.ones(1)), 0, record)
+    return current
 
 
 def best_of(

@@ -123,38 +123,6 @@ def relative_moves(before, after):
     }
 
 
-@pytest.mark.parametrize("order", ["fixed", "columns-first"])
-@pytest.mark.parametrize("damping", [1.0, 0.6])
-def test_what_is_good_already_is_skipped(order, damping):
-    M, _ = low_rank(8, 6, 2)
-    rng = np.random.default_rng(1)
-    U, V = rng.normal(size=(8, 2)), rng.normal(size=(2, 6))
-    start, good, skipped = (U, V), set(), []
-    every = oracles.uv_all_elements(8, 6, 2)
-    every = sorted(every, key=order_of) if order == "columns-first" else every
-    for _ in range(8):
-        before = U, V
-        U, V = oracles.uv_visit(M, U, V, [e for e in every if e not in good], 0.1, damping)
-        skipped.append(len(good))
-        good = {e for e, move in relative_moves(before, (U, V)).items() if move <= 0.02 and e not in good}
-    options = {"init": start, "ridge": 0.1, "damping": damping, "order": order, "max_epochs": 8, "tol": 0}
-    result = uv_decompose(M, 2, skip=0.02, **options)
-    assert 0 < sum(skipped) < 8 * 28
-    np.testing.assert_allclose(result.U, U, rtol=1e-9)
-    np.testing.assert_allclose(result.V, V, rtol=1e-9)
-    np.testing.assert_allclose(uv_decompose(M, 2, skip=1e-300, **options).U, uv_decompose(M, 2, **options).U, rtol=1e-9)
-
-
-def test_skipping_ends_near_the_optimum():
-    M, _ = low_rank()
-    for order in ("fixed", "permuted"):
-        options = {"order": order, "tol": 1e-9, "max_epochs": 2000, "random_state": 0, "n_starts": 2}
-        full, skipping = uv_decompose(M, 3, **options), uv_decompose(M, 3, skip=1e-3, **options)
-        assert skipping.converged
-        assert full.rmse <= skipping.rmse * (1.0 + 1e-9)
-        assert skipping.rmse < 1.001 * full.rmse
-
-
 @pytest.mark.parametrize("method", ["cd", "als"])
 def test_stopping_by_the_largest_change(method):
     M, _ = low_rank(20, 10, 2)
@@ -278,6 +246,19 @@ def test_any_unit(normalize, size):
     np.testing.assert_allclose(other.fold_in(M * size) / size, one.fold_in(M), **close)
 
 
+@pytest.mark.parametrize("decades", [82, 100, 300])
+def test_z_scores_of_columns_of_any_unit(decades):
+    M, _ = low_rank(n=10)
+    units = 2.0 ** np.round(np.log2(10.0) * decades * np.array([1.0, -1.0, 0.0, 0.5, -0.5, 1.0, -1.0, 0.0, 0.5, -0.5]))
+    options = {"normalize": "zscores", "random_state": 0, "validation_fraction": 0.1}
+    one, other = uv_decompose(M, 3, **options), uv_decompose(M * units, 3, **options)
+    np.testing.assert_allclose(other.history, one.history, rtol=1e-9)
+    np.testing.assert_allclose(other.validation_history, one.validation_history, rtol=1e-9)
+    np.testing.assert_allclose(other.column_scale / units, one.column_scale, rtol=1e-12)
+    np.testing.assert_allclose(other.reconstruct() / units, one.reconstruct(), rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.fold_in(M * units) / units, one.fold_in(M), rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("method", ["cd", "als"])
 def test_threads_memory_order_and_dtype_do_not_matter(method):
     M, _ = low_rank(300, 400)
@@ -382,8 +363,6 @@ def test_constant(normalize, value):
         (LECTURE, 2, {"init": "mean", "normalize": "rows"}, ValueError, "starts at 0"),
         (LECTURE, 1, {"init": "means"}, ValueError, "init='means' is a product of rank 2; use init='mean' for rank 1"),
         (LECTURE, 2, {"init": "means", "n_starts": 2}, ValueError, "n_starts > 1 needs init='random'"),
-        (LECTURE, 2, {"skip": 0.1, "method": "als"}, ValueError, "or skip, needs method='cd'"),
-        (LECTURE, 2, {"skip": -0.1}, ValueError, "skip must be finite and at least 0"),
         (LECTURE, 2, {"criterion": "loss"}, ValueError, "criterion must be one of 'rmse', 'change'"),
         (LECTURE, 2, {"init": "mean", "n_starts": 2}, ValueError, "n_starts > 1 needs init='random'"),
         (LECTURE, 2, {"order": "random"}, ValueError, "order must be one of 'fixed', 'columns-first', 'permuted'"),

@@ -61,6 +61,20 @@ def test_estimates_are_nearly_as_good_as_can_be(model):
     assert abs(model.validation_rmse - np.hypot(error, 0.5)) < 0.1
 
 
+def test_ranks_that_gain_less_than_a_standard_error_are_not_worth_their_time():
+    """Many components, each weaker than the one before: most gain less than the validation error is sure of."""
+    strength = 1.0 / np.arange(1.0, 41.0)
+    i, j = rng.integers(0, 400, 20_000), rng.integers(0, 120, 20_000)
+    u, v = rng.normal(size=(400, 40)) * strength, rng.normal(size=(120, 40))
+    value = (u[i] * v[j]).sum(axis=1) + 0.7 * rng.normal(size=i.size)
+    model = fit_ratings((i, j, value), random_state=0)
+    one, more = (fit_ratings((i, j, value), rank, random_state=0) for rank in (1, 24))
+    standard_error = model.validation_rmse / np.sqrt(2.0 * 2000)  # of normal errors
+    assert 1 < model.rank < 24
+    assert model.validation_rmse < one.validation_rmse - standard_error
+    assert more.validation_rmse > model.validation_rmse - 2.0 * standard_error
+
+
 def test_threads_and_forms_give_the_same_bits(model):
     names = np.array([f"user {i:03}" for i in range(N)])
     for again in (
@@ -122,28 +136,11 @@ def test_a_new_row_is_a_ridge_regression(model, weight):
         assert_allclose(row.predict(np.arange(P)), model.predict(11, np.arange(P)), rtol=0.01)
 
 
-def test_recommendations(model):
-    seen = np.unique(COLUMN[ROW == 4])
-    rest = np.setdiff1d(np.arange(P), seen)
-    estimates = model.predict(4, rest)
-    best = model.recommend(4, 5)
-    assert_array_equal(best.columns, rest[np.argsort(-estimates)[:5]])
-    assert_allclose(best.estimates, np.sort(estimates)[::-1][:5])
-    assert model.recommend(4, P).columns.size == rest.size
-    assert model.recommend(4, P, rated=True).columns.size == P
-    own = ROW == 4
-    folded = model.fold_in(COLUMN[own], VALUE[own])
-    assert not np.isin(folded.recommend(P).columns, seen).any()
-    assert_allclose(folded.recommend(3).estimates, np.sort(folded.predict(rest))[::-1][:3])
-
-
 def test_unknown_rows_and_columns(model):
     assert_array_equal(model.predict([N + 5, -1], [P + 5, -1]), model.mean)
     assert_allclose(model.predict(N + 5, 3), model.mean + model.column_bias[3])
     assert_allclose(model.predict(2, P + 1), model.mean + model.row_bias[2])
     assert_allclose(model.fold_in([P + 1], [5.0]).predict([P + 1, 0]).shape, (2,))
-    with pytest.raises(ValueError, match="there are no ratings by row 1000; use fold_in"):
-        model.recommend(1000)
 
 
 def test_only_ratios_of_weights_matter(model):
@@ -169,7 +166,6 @@ def test_units_of_the_ratings(model, exponent):
     assert (other.rmse, other.validation_rmse) == (model.rmse * unit, model.validation_rmse * unit)
     pairs = np.arange(20)[:, None], np.arange(12)
     assert_array_equal(other.predict(*pairs), model.predict(*pairs) * unit)
-    assert_array_equal(other.recommend(3).columns, model.recommend(3).columns)
     new, ratings = model.columns[:5], np.array([3.0, 1.0, 4.0, 1.0, 5.0])
     folded = other.fold_in(new, ratings * unit).predict(other.columns)
     assert_array_equal(folded, model.fold_in(new, ratings).predict(model.columns) * unit)
@@ -179,8 +175,6 @@ def test_rows_without_any_value_are_not_there():
     value = np.where(ROW == 3, np.nan, VALUE)
     found = fit_ratings((ROW, COLUMN, value), 0, random_state=0)
     assert 3 not in found.rows
-    with pytest.raises(ValueError, match="there are no ratings by row 3"):
-        found.recommend(3)
 
 
 def test_errors_of_many_entries_part_by_part(model, monkeypatch):
@@ -231,9 +225,6 @@ def test_what_cannot_be_fitted():
 def test_what_cannot_be_asked(model):
     with pytest.raises(TypeError, match="labels are of type int64, got <U1; pass labels as they were fitted"):
         model.predict("7", 3)
-    for n in (-1, 2.5):
-        with pytest.raises(ValueError, match="n must be a whole number of at least 0"):
-            model.recommend(7, n)
 
 
 def test_weighted_rows_are_repeated_rows():

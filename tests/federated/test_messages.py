@@ -1,4 +1,4 @@
-"""Messages as bytes: what is packed is unpacked, and nothing else is."""
+"""Messages as bytes: whatever is packed is unpacked, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.testing import assert_array_equal
 from powerkern.federated import messages
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 
-BODIES = [np.arange(6.0).reshape(2, 3), np.empty(0), np.arange(8, dtype=np.uint32).reshape(2, 2, 2)]
+BODIES = [np.arange(6.0).reshape(2, 3), np.empty(0), np.arange(8, dtype=np.uint8).reshape(2, 2, 2)]
 
 
 def message(body: np.ndarray = BODIES[0], **changes: object) -> Message:
@@ -63,13 +63,13 @@ def test_other_versions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = pack(message())
     monkeypatch.undo()
     with pytest.raises(
-        ProtocolError, match="client 'north': the message has version 7, this powerkern speaks version 2"
+        ProtocolError, match="client 'north': the message has version 7, this powerkern speaks version 1"
     ):
         unpack(data, "north")
 
 
 @pytest.mark.parametrize("data", [None, "text", 3])
-def test_what_is_no_bytes_is_refused(data: object) -> None:
+def test_anything_but_bytes_is_refused(data: object) -> None:
     with pytest.raises(ProtocolError, match="a message is bytes"):
         unpack(data, "north")  # type: ignore[arg-type]
 

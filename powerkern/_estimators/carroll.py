@@ -1,0 +1,60 @@
+"""Maximum likelihood with a robust scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, check_options, short_repr
+from powerkern._estimators.robust import Robust, robust
+from powerkern.kernels.robust.search import CARROLL
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Carroll:
+    r"""Maximum likelihood with Huber's scale in place of the standard deviation [1]_, ``estimator="carroll"``.
+
+    lambda minimises ``ln scale - (lambda - 1) mean(J)``. Location and scale are those of Huber's least favourable
+    density, normal in the center with exponential tails: with :math:`v = (\psi(u) - \mu)/\sigma` and k = 1.5,
+
+    .. math:: \sum_i \psi_k(v_i) = 0, \qquad \sum_i \psi_k(v_i) v_i = n\,(2 \Phi(k) - 1).
+
+    No value is left out. The bias of lambda grows slowly with the share and the distance of outliers.
+
+    Parameters
+    ----------
+    cutoff : float, default 0.995
+        Values beyond this quantile of the fitted normal distribution, on either side, are outliers.
+    prestandardize : {"mad", "median", "none"}, default "mad"
+        As for `RewML`.
+    search_range : (float, float), default (-4, 6)
+        As for `RewML`.
+
+    References
+    ----------
+    .. [1] R. J. Carroll, "A robust method for testing transformations to achieve approximate normality", JRSS B 42,
+       1980, 71-78.
+
+    Examples
+    --------
+    >>> import powerkern as pk
+    >>> pk.Carroll(search_range=[-2, 2])
+    Carroll(search_range=(-2.0, 2.0))
+    """
+
+    cutoff: float = CUTOFF
+    prestandardize: str = "mad"
+    search_range: Sequence[float] = SEARCH_RANGE
+
+    name: ClassVar[str] = "carroll"
+    keeps_all: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    __repr__ = short_repr
+
+    def solver(self) -> Robust:
+        """The estimator as kernels run it."""
+        return robust(CARROLL, self.cutoff, self.prestandardize, self.search_range)

@@ -1,0 +1,61 @@
+"""Maximum trimmed likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from powerkern._estimators.options import CUTOFF, SEARCH_RANGE, check_options, short_repr
+from powerkern._estimators.robust import Robust, robust
+from powerkern.kernels.robust.search import TRIMMED
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class MTL:
+    """Maximum trimmed likelihood, ``estimator="mtl"``: of the best ``h n`` consecutive order statistics [1]_.
+
+    lambda and the window minimise ``1/2 ln Var(psi) - (lambda - 1) mean(J)`` of the values inside. It breaks down with
+    more than ``1 - h`` outliers, and is biased on clean data, whose tails are trimmed, too.
+
+    Parameters
+    ----------
+    h : float, default 0.95
+        Fraction of the values kept, more than a half.
+    cutoff : float, default 0.995
+        Values beyond this quantile of the fitted normal distribution, on either side, are outliers.
+    prestandardize : {"mad", "median", "none"}, default "mad"
+        As for `RewML`.
+    search_range : (float, float), default (-4, 6)
+        As for `RewML`.
+
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
+
+    Examples
+    --------
+    >>> import powerkern as pk
+    >>> pk.MTL(h=0.4)
+    Traceback (most recent call last):
+        ...
+    ValueError: h, the fraction of values kept, must be above 0.5 and at most 1, got 0.4
+    """
+
+    h: float = 0.95
+    cutoff: float = CUTOFF
+    prestandardize: str = "mad"
+    search_range: Sequence[float] = SEARCH_RANGE
+
+    name: ClassVar[str] = "mtl"
+    keeps_all: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+    __repr__ = short_repr
+
+    def solver(self) -> Robust:
+        """The estimator as kernels run it."""
+        return robust(TRIMMED, self.cutoff, self.prestandardize, self.search_range, fraction=self.h)

@@ -1,0 +1,137 @@
+"""Options of estimators: what each may be, whichever estimator has it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import fields
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from powerkern._input.arrays import as_choice, is_real, is_whole
+from powerkern.kernels.robust.search import BRENT, GLOBAL, MAD, MEDIAN, RAW
+
+#: Quantile of the normal distribution beyond which a value is an outlier.
+CUTOFF = 0.995
+#: Where lambda of the prestandardised column is sought, and quantiles beyond which its transforms are rectified.
+SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
+
+#: Instead of a number of reweighting steps: until the values kept no longer change.
+SETTLED = "settled"
+
+#: Number of reweighting steps, first weights, rectification, and whether the cut-off adapts, by convention.
+CONVENTIONS = {
+    "adaptive": (3, "rectified", "both", True),
+    "paper": (2, "plain", "one", False),
+    "cellwise": (2, "rectified", "one", False),
+}
+SEARCHES = {"global": GLOBAL, "brent": BRENT}
+PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
+FIRST_WEIGHTS = ("rectified", "plain")
+RECTIFY = ("one", "both")
+
+
+def check_options(estimator: Any) -> None:
+    """Replace every field of an estimator, a frozen data class, by its checked value in plain types of Python."""
+    for field in fields(estimator):
+        value = getattr(estimator, field.name)
+        if not (value is None and field.default is None):  # by the convention
+            object.__setattr__(estimator, field.name, _CHECKS[field.name](field.name, value))
+
+
+def short_repr(estimator: Any) -> str:
+    """The expression that makes an estimator, without options that have their defaults."""
+    given = ((field.name, getattr(estimator, field.name)) for field in fields(estimator))
+    defaults = {field.name: field.default for field in fields(estimator)}
+    options = ", ".join(f"{name}={value!r}" for name, value in given if value != defaults[name])
+    return f"{type(estimator).__name__}({options})"
+
+
+def checked_cutoff(name: str, value: object) -> float:
+    """A quantile of the normal distribution above its median."""
+    cutoff = _number(name, value)
+    if not 0.5 < cutoff < 1.0:
+        raise ValueError(f"{name} must be between 0.5 and 1, a quantile of the normal distribution, got {value!r}")
+    return cutoff
+
+
+def normal_quantile(cutoff: float) -> float:
+    """Phi^-1(cutoff): standardised values further from 0 are outliers."""
+    from scipy.special import ndtri  # costs a third of the time to import powerkern
+
+    return float(ndtri(cutoff))
+
+
+def _one_of(known: Collection[str]) -> Callable[[str, object], str]:
+    return lambda name, value: as_choice(name, value, known)
+
+
+def _steps(name: str, value: object) -> int | str:
+    if isinstance(value, str) and value == SETTLED:
+        return value
+    if not is_whole(value) or not 0 <= value <= 100:
+        raise ValueError(f"{name} must be a whole number from 0 to 100, or {SETTLED!r}, got {value!r}")
+    return int(value)
+
+
+def _bisquare_constant(name: str, value: object) -> float:
+    c = _number(name, value)
+    if not 0.0 < c < math.inf:
+        raise ValueError(f"{name}, the constant of the bisquare, must be positive and finite, got {value!r}")
+    return c
+
+
+def _quartiles(name: str, value: object) -> tuple[float, float]:
+    lower, upper = _pair(name, value)
+    if not 0.0 < lower < 0.5 < upper < 1.0:
+        raise ValueError(f"{name} must be a quantile below 0.5 and one above, got {value!r}")
+    return lower, upper
+
+
+def _range(name: str, value: object) -> tuple[float, float]:
+    low, high = _pair(name, value)
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"{name} must be two finite numbers, the lower first, got {value!r}")
+    return low, high
+
+
+def _fraction(name: str, value: object) -> float:
+    h = _number(name, value)
+    if not 0.5 < h <= 1.0:
+        raise ValueError(f"{name}, the fraction of values kept, must be above 0.5 and at most 1, got {value!r}")
+    return h
+
+
+def _number(name: str, value: object) -> float:
+    if not is_real(value) or math.isnan(value):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    return float(value)
+
+
+def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
+    return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str)
+
+
+def _pair(name: str, value: object) -> tuple[float, float]:
+    numbers = list(value) if _is_sequence(value) else []
+    if len(numbers) != 2:
+        raise TypeError(f"{name} must be two numbers, got {value!r}")
+    each = f"each of {name}"
+    return _number(each, numbers[0]), _number(each, numbers[1])
+
+
+#: Every option by name: takes its name and value, and returns the value or raises.
+_CHECKS: dict[str, Callable[[str, object], object]] = {
+    "c": _bisquare_constant,
+    "change_points": _quartiles,
+    "convention": _one_of(CONVENTIONS),
+    "cutoff": checked_cutoff,
+    "first_weights": _one_of(FIRST_WEIGHTS),
+    "h": _fraction,
+    "n_reweight": _steps,
+    "prestandardize": _one_of(PRESTANDARDIZE),
+    "rectify": _one_of(RECTIFY),
+    "search": _one_of(SEARCHES),
+    "search_range": _range,
+}

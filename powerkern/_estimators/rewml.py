@@ -1,0 +1,195 @@
+"""Reweighted maximum likelihood, with and without rectification of the transform at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from powerkern._estimators.options import (
+    CHANGE_POINTS,
+    CONVENTIONS,
+    CUTOFF,
+    SEARCH_RANGE,
+    SEARCHES,
+    SETTLED,
+    check_options,
+    short_repr,
+)
+from powerkern._estimators.robust import Robust, robust
+from powerkern.kernels.robust.qq import C
+from powerkern.kernels.robust.search import QQ, UNTIL_SETTLED
+from powerkern.kernels.transforms.rectified import BOTH, CELLWISE, NOT_RECTIFIED, QUARTILES
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RewML:
+    r"""Reweighted maximum likelihood of Raymaekers and Rousseeuw [1]_, ``estimator="rewml"`` or ``"robust"``.
+
+    1. Columns are brought to a common scale, see `prestandardize`.
+    2. A start that resists outliers, from the ascending values u:
+
+       .. math:: \lambda_0 = \arg\min_\lambda \sum_i \rho\left(\frac{\psi^r_\lambda(u_{(i)}) - \mu}{\sigma} - z_i\right)
+
+       with the rectified transform :math:`\psi^r`, normal scores :math:`z_i = \Phi^{-1}((i - 1/3)/(n + 1/3))`, Huber's
+       location and scale, and Tukey's bisquare :math:`\rho`.
+    3. `n_reweight` times: lambda is the maximum likelihood estimate from the values with
+       :math:`|\psi(u) - \mu| \le k\, \sigma`, at first with :math:`k = k_0 = \Phi^{-1}(\mathrm{cutoff})`, then with the
+       :math:`k` among :math:`k_0, k_0 + 1/2, k_0 + 1, k_0 + 3/2` beyond which there are most clearly too many values,
+       or :math:`k_0 + 2` if there are not: m values, where a normal sample has :math:`e = 2n (1 - \Phi(k))`, are clearly
+       too many if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`.
+
+    On clean lognormal columns the mean squared error of lambda is 1.3, 1.3 and 1.1 times that of maximum likelihood at
+    n = 50, 100 and 400; with ``k = k_0`` throughout it is 2.1 to 2.7 times.
+
+    Parameters
+    ----------
+    convention : {"adaptive", "paper", "cellwise"}, default "adaptive"
+        "paper": as printed in [1]_, with ``k = k_0`` in every step. "cellwise" fits as R's cellWise 2.5.3 does: ``k =
+        k_0``, other change points, Brent's method once, n - 1 in variances.
+    cutoff : float, default 0.995
+        Values beyond this quantile of the fitted normal distribution, on either side, are left out, and are outliers.
+    n_reweight : int or "settled", optional
+        Reweighting steps, 3 by default, 2 by the other conventions; "settled": until the values kept no longer change,
+        at most 50.
+    prestandardize : {"mad", "median", "none"}, optional
+        "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks at the logs, less their median, over
+        their MAD. "median" (default of "cellwise"): Box-Cox looks at ``x/median``. "none": both look at x. `lmbda` of
+        Box-Cox always refers to the data.
+    search : {"global", "brent"}, optional
+        A scan for the global minimum in step 2 (default), or one run of Brent's method ("cellwise").
+    search_range : (float, float), default (-4, 6)
+        Where lambda of the prestandardised column is sought. Where the scan's lowest point is an end of it, the scan
+        goes on beyond. It contains 1 with ``convention="cellwise"``.
+    c : float, default 0.5
+        Constant of the bisquare: a value further from the diagonal of the QQ plot, in scales, counts as lost.
+    change_points : (float, float), default (0.25, 0.75)
+        Quantiles beyond which the transform is rectified.
+    rectify : {"one", "both"}, optional
+        "both" (default of "adaptive"): Box-Cox starts from the transform rectified on the side that lambda flattens,
+        and from the one rectified on both sides; the fit that leaves more values at the quantiles of a normal
+        distribution is taken. "one" (of the others): from the first alone. Yeo-Johnson is its own mirror image, and starts from the first.
+    first_weights : {"rectified", "plain"}, optional
+        The first values left out are far off on the rectified transform (default), or on the plain one ("paper"; [1]_,
+        eq. (16)).
+
+    Raises
+    ------
+    TypeError, ValueError
+        An option that is not one of these values, or does not go with the convention.
+
+    References
+    ----------
+    .. [1] J. Raymaekers and P. J. Rousseeuw, "Transforming variables to central normality", Machine Learning 113, 2024,
+       4953-4975.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+    >>> fit = pk.fit(x, "box-cox", pk.RewML(cutoff=0.999))
+    >>> fit.estimator, bool(fit.outliers(x)[-1])
+    (RewML(cutoff=0.999), True)
+    """
+
+    convention: str = "adaptive"
+    cutoff: float = CUTOFF
+    n_reweight: int | str | None = None
+    prestandardize: str | None = None
+    search: str | None = None
+    search_range: Sequence[float] = SEARCH_RANGE
+    c: float = C
+    change_points: Sequence[float] = CHANGE_POINTS
+    rectify: str | None = None
+    first_weights: str | None = None
+
+    name: ClassVar[str] = "rewml"
+    keeps_all: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        _check_range(self)
+        if self.convention == "cellwise" and self.rectify == "both":
+            raise ValueError("convention='cellwise' rectifies on one side: rectify='both' goes with the others")
+
+    __repr__ = short_repr
+
+    def solver(self) -> Robust:
+        """The estimator as kernels run it."""
+        _, first_weights, sides, _ = CONVENTIONS[self.convention]
+        rule = QUARTILES if (self.rectify or sides) == "one" else BOTH
+        rule = CELLWISE if self.convention == "cellwise" else rule
+        lower, upper = self.change_points
+        options = _reweighting(self).options._replace(
+            rule=rule,
+            first_rule=NOT_RECTIFIED if (self.first_weights or first_weights) == "plain" else rule,
+            lower_tail=lower,
+            upper_tail=1.0 - upper,
+        )
+        return Robust(options)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RewMLNR:
+    """`RewML` without rectification of the transform in the search for lambda0, ``estimator="rewml-nr"``.
+
+    It breaks down earlier than `RewML`: for lambda below 1 large outliers hide where the transform flattens them, for
+    lambda above 1 small ones.
+
+    Parameters
+    ----------
+    convention, cutoff, n_reweight, prestandardize, search, search_range, c
+        As for `RewML`.
+
+    Examples
+    --------
+    >>> import powerkern as pk
+    >>> pk.RewMLNR(n_reweight=1)
+    RewMLNR(n_reweight=1)
+    """
+
+    convention: str = "adaptive"
+    cutoff: float = CUTOFF
+    n_reweight: int | str | None = None
+    prestandardize: str | None = None
+    search: str | None = None
+    search_range: Sequence[float] = SEARCH_RANGE
+    c: float = C
+
+    name: ClassVar[str] = "rewml-nr"
+    keeps_all: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_options(self)
+        _check_range(self)
+
+    __repr__ = short_repr
+
+    def solver(self) -> Robust:
+        """The estimator as kernels run it."""
+        return _reweighting(self)
+
+
+def _check_range(estimator: RewML | RewMLNR) -> None:
+    low, high = estimator.search_range
+    if estimator.convention == "cellwise" and not low < 1.0 < high:
+        raise ValueError(f"search_range must contain 1 with convention='cellwise', got {estimator.search_range!r}")
+
+
+def _reweighting(estimator: RewML | RewMLNR) -> Robust:
+    """The solver without rectification."""
+    cellwise = estimator.convention == "cellwise"
+    n_reweight, _, _, adaptive = CONVENTIONS[estimator.convention]
+    if estimator.n_reweight is not None:
+        n_reweight = UNTIL_SETTLED if estimator.n_reweight == SETTLED else int(estimator.n_reweight)
+    return robust(
+        QQ,
+        estimator.cutoff,
+        estimator.prestandardize or ("median" if cellwise else "mad"),
+        estimator.search_range,
+        search=SEARCHES[estimator.search or ("brent" if cellwise else "global")],
+        cellwise=cellwise,
+        n_reweight=n_reweight,
+        adaptive=adaptive,
+        c=estimator.c,
+    )

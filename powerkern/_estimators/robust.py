@@ -1,0 +1,163 @@
+"""Runs estimators that resist outliers: columns sorted, fitted by `kernels.robust`, their objective evaluated."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._engine.by_column import column_figures
+from powerkern._engine.shifted import Columns
+from powerkern._estimators.options import CHANGE_POINTS, PRESTANDARDIZE, normal_quantile
+from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import N_RESULTS
+from powerkern.kernels.robust.fit import (
+    fit_sorted_columns,
+    fit_weighted_columns,
+    objective_columns,
+    weighted_objective_columns,
+)
+from powerkern.kernels.robust.qq import C
+from powerkern.kernels.robust.search import GLOBAL, Options, RobustWork, new_robust_work
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
+
+#: How many values count as a degree of freedom of standardised values: found by simulation, see the guide.
+_VALUES_PER_DEGREE = 4.0
+
+
+class Robust(NamedTuple):
+    """A robust estimator as kernels run it."""
+
+    options: Options
+
+    def fit(
+        self, values: Columns, family: int, weight: FloatArray, n_threads: int, progress: bool = False
+    ) -> FloatArray:
+        """Results of every column: (p, N_RESULTS)."""
+        scratch = _RobustScratch(values.shape[0])
+
+        def fit(block: FloatArray, group: slice) -> FloatArray:
+            columns, weights = sorted_with(block, weight)
+            out = fit_sorted(columns, weights)
+            if not self.options.cellwise:
+                fit_beyond_ties(fit_sorted, columns, weights, out)
+            return out
+
+        def fit_sorted(columns: FloatArray, weights: FloatArray | None) -> FloatArray:
+            out = np.empty((len(columns), N_RESULTS))
+            if weights is None:
+                fit_sorted_columns(columns, family, self.options, scratch.plain, out)
+            else:
+                fit_weighted_columns(columns, weights, family, self.options, scratch.weighted, out)
+            return out
+
+        return column_figures(fit, values, N_RESULTS, n_threads, progress)
+
+    def objective(
+        self,
+        values: Columns,
+        family: int,
+        lmbdas: FloatArray,
+        weight: FloatArray,
+        n_threads: int,
+        routes: FloatArray,
+    ) -> FloatArray:
+        """What is minimised, of every column, fitted by its route, at every lambda: (p, len(lmbdas))."""
+        scratch = _RobustScratch(values.shape[0])
+
+        def evaluate(block: FloatArray, group: slice) -> FloatArray:
+            columns, weights = sorted_with(block, weight)
+            out = at_sorted(columns, weights, routes[group])
+            rows = np.flatnonzero(np.isnan(out).all(axis=1))
+            if rows.size and not self.options.cellwise:
+                out[rows] = at_sorted(*without_ties(columns, weights, rows)[:2], routes[group][rows])
+            return out
+
+        def at_sorted(columns: FloatArray, weights: FloatArray | None, routes: FloatArray) -> FloatArray:
+            out = np.empty((len(columns), lmbdas.size))
+            if weights is None:
+                objective_columns(columns, family, self.options, routes, lmbdas, scratch.plain, out)
+            else:
+                weighted_objective_columns(
+                    columns, weights, family, self.options, routes, lmbdas, scratch.weighted, out
+                )
+            return out
+
+        return column_figures(evaluate, values, lmbdas.size, n_threads)
+
+
+class _RobustScratch(threading.local):
+    """Each thread's arrays of `kernels.robust_search.RobustWork`, made when they are needed (see `FitScratch`)."""
+
+    def __init__(self, n: int) -> None:
+        self._n = n
+        self._plain: RobustWork | None = None
+        self._weighted: RobustWork | None = None
+
+    @property
+    def plain(self) -> RobustWork:
+        """For columns without weights."""
+        if self._plain is None:
+            self._plain = new_robust_work(self._n)
+        return self._plain
+
+    @property
+    def weighted(self) -> RobustWork:
+        """For columns with weights."""
+        if self._weighted is None:
+            self._weighted = new_robust_work(self._n, weighted=True)
+        return self._weighted
+
+
+def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Sequence[float], **changes: Any) -> Robust:
+    """The solver of an estimator that does not rectify or reweight, but for the changes to its kernel's options."""
+    low, high = search_range
+    options = Options(
+        criterion=criterion,
+        rule=NOT_RECTIFIED,
+        prestandardize=PRESTANDARDIZE[prestandardize],
+        search=GLOBAL,
+        cellwise=False,
+        low=low,
+        high=high,
+        cutoff=normal_quantile(cutoff),
+        n_reweight=0,
+        adaptive=False,
+        fraction=1.0,
+        c=C,
+        lower_tail=CHANGE_POINTS[0],
+        upper_tail=1.0 - CHANGE_POINTS[1],
+        first_rule=NOT_RECTIFIED,
+    )
+    return Robust(options._replace(**changes))
+
+
+def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
+    """The quantile of Student's t with n/4 degrees of freedom: standardised values further from 0 are outliers.
+
+    After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean ones are.
+    """
+    from scipy.special import stdtrit
+
+    return np.asarray(stdtrit(n / _VALUES_PER_DEGREE, quantile))
+
+
+def weight_of_one(weight: FloatArray) -> float:
+    """What counts as one value by weights: see `powerkern.kernels.robust.weights`."""
+    largest = float(weight.max(initial=0.0))
+    if largest == 0.0:
+        return 1.0
+    share = weight / largest  # the squares of weights might overflow, or vanish
+    return min(largest * float(np.sum(share * share) / np.sum(share)), 1.0)
+
+
+def weights_of_one(values: NDArray[Any], weight: FloatArray) -> FloatArray | None:
+    """`weight_of_one` of what is there of every column; None where weights, if there are any, are counts."""
+    if weight.size == 0:
+        return None
+    units = np.array([weight_of_one(weight[~np.isnan(column)]) for column in values.T])
+    return units if (units < 1.0).any() else None

@@ -1,0 +1,263 @@
+"""Fitting and applying power transforms to the columns of a matrix."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._engine.shifted import Columns, shifted
+from powerkern._engine.threads import thread_count
+from powerkern._estimators.estimators import Estimator, as_estimator
+from powerkern._estimators.likelihood import ML
+from powerkern._estimators.limits import LambdaLimit, apply_limit, lambda_limit
+from powerkern._estimators.nearest_normal import NearestNormal
+from powerkern._estimators.power_sums import fit_matrix
+from powerkern._estimators.robust import Robust, weights_of_one
+from powerkern._estimators.robust_bounds import moved_to
+from powerkern._estimators.shift import extremes, given_shift, to_own_units
+from powerkern._fit.best_family import CRITERIA, LIKELIHOOD, best_family
+from powerkern._input import frames as _frames
+from powerkern._input.arguments import domain_error_in, given_lambdas, weights_of
+from powerkern._input.arrays import Matrix, as_choice, as_flag, as_matrix
+from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
+from powerkern._results.normality import Normality, NormalityFigures
+from powerkern._results.power_fit import (
+    BEST,
+    FIT_FAMILIES,
+    OutOfRange,
+    PowerFit,
+    as_power_fit,
+    warn_overflow,
+    warn_unfitted,
+)
+from powerkern._results.summary import Summary
+from powerkern._typing import Bounds, FloatArray
+from powerkern.kernels.results import STATUS, X_MAX, X_MIN
+from powerkern.kernels.transforms.family import FAMILIES
+
+__all__ = [
+    "Interval",
+    "LikelihoodRatio",
+    "Normality",
+    "NormalityFigures",
+    "OutOfRange",
+    "PowerFit",
+    "Summary",
+    "fit",
+    "inverse_transform",
+    "transform",
+]
+
+
+def fit(
+    X: object,
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    standardize: bool = True,
+    sample_weight: ArrayLike | str | None = None,
+    lmbda: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
+    ymax: float | None = None,
+    bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
+    column_names: Sequence[str] | None = None,
+    non_numeric: _frames.NonNumeric = "raise",
+    n_threads: int | None = None,
+    progress: bool = False,
+) -> PowerFit:
+    r"""Fit a power transform to every column, by maximum likelihood or robustly.
+
+    Parameters
+    ----------
+    X : (n, p) or (n,) array-like
+        Real numbers: arrays of any order and strides, lists, data frames of pandas and polars, Arrow tables, masked
+        arrays. Not changed and not copied. NaN (masked, null) is missing and ignored.
+    family : {"yeo-johnson", "box-cox", "best"}, default "yeo-johnson"
+        The transform; "best": the better one by `criterion`, column by column, for positive values.
+    estimator : Estimator or str, default "mle"
+        How lambda is found: `ML` (maximum likelihood); `RewML`, `RewMLNR`, `Carroll` or `MTL`, which resist outliers;
+        `KS` or `PPCC`, nearest to normal. Or, with default options, its name: "mle", "rewml" (or "robust"), "rewml-nr",
+        "carroll", "mtl", "ks", "ppcc".
+    standardize : bool, default True
+        Let the fit's `transform` return values with mean 0 and standard deviation 1 (1/n).
+    sample_weight : (n,) array-like, or str, optional
+        Non-negative weights of the rows, or the name of the column that holds them (not fitted). Integer weights act
+        as if rows were repeated, others continue that; rows of weight 0 are absent.
+    lmbda : float or (p,) array-like, optional
+        Take these lambdas instead of fitting; NaN entries are fitted. Only with "mle".
+    shift : float or (p,) array-like, default 0
+        Box-Cox transforms ``x + shift``, a sum in float64, for values above -shift. The shift is not fitted.
+    ymax : float, optional
+        Largest ``|psi|`` of the data: lambda is the best one that keeps it. Default: none when standardizing, else the
+        largest float64 divided by 1e4. Only with "mle".
+    bounds : (low, high), optional
+        Smallest and largest lambda: numbers, or (p,) arrays; None or infinity where there is no bound. A lambda beyond
+        is clipped (`Status.AT_BOUND`), and all other figures are those at the bound.
+    criterion : {"likelihood", "ppcc", "pearson"}, default "likelihood"
+        How ``family="best"`` chooses: the larger likelihood; the larger correlation with normal quantiles (see
+        `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
+        freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep.
+    column_names : sequence of str, optional
+        Names used in messages and kept with the fit; default: those of a data frame.
+    non_numeric : {"raise", "warn", "ignore"}, default "raise"
+        Columns of a data frame without numbers: raise, or leave them out, with a warning or silently.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
+    progress : bool, default False
+        Show a progress bar (needs tqdm) when the work takes more than about a second.
+
+    Returns
+    -------
+    PowerFit
+
+    Raises
+    ------
+    TypeError, ValueError
+        Data that are not real numbers, infinite, or outside the domain, by column and row; arguments that do not fit.
+
+    Warns
+    -----
+    UserWarning
+        Once, listing columns that could not be fitted and pass through unchanged, and those whose lambda is in doubt.
+
+    Notes
+    -----
+    `ML` minimises :math:`\tfrac{1}{2} \ln \operatorname{Var} \psi_\lambda(x) - (\lambda - 1)\, \overline J`, with
+
+    * Box-Cox (x > 0): :math:`\psi_\lambda(x) = (x^\lambda - 1)/\lambda`, :math:`\ln x` for 0; :math:`J = \ln x`;
+    * Yeo-Johnson: :math:`\psi_\lambda(x) = ((1 + x)^\lambda - 1)/\lambda` for x >= 0,
+      :math:`-((1 - x)^{2 - \lambda} - 1)/(2 - \lambda)` for x < 0; :math:`J = \operatorname{sign}(x) \ln(1 + |x|)`.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> X = np.random.default_rng(0).lognormal(size=(1000, 3))
+    >>> bool(np.abs(pk.fit(X, family="box-cox").lmbda).max() < 0.1)
+    True
+    """
+    as_choice("family", family, FIT_FAMILIES)
+    as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
+    estimator = as_estimator(estimator)
+    check_together(family, estimator, lmbda, ymax, criterion)
+    other = estimator.solver()
+    standardize = as_flag("standardize", standardize)
+    rows, sample_weight = _frames.without_weights(X, sample_weight)
+    chosen = _frames.chosen_positions(rows, non_numeric)
+    matrix = as_matrix(rows if chosen is None else _frames.taken(rows, None, chosen), column_names)
+    n, p = matrix.values.shape
+    weight = weights_of(sample_weight, n)
+    given = given_lambdas(lmbda, p)
+    limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
+    threads = thread_count(n_threads)
+    shift = given_shift(shift, family, p)
+    columns = shifted(matrix.values, shift)
+
+    def fitted_as(code: int) -> FloatArray:
+        if other is not None:
+            return fitted_otherwise(other, columns, code, weight, limit, threads, progress)
+        return maximum_likelihood(
+            columns, code, given, weight, limit, n_threads=threads, names=matrix.names, progress=progress
+        )
+
+    families = None
+    if family == BEST:
+        results, families = best_family(fitted_as, matrix.values, weight, isinstance(other, Robust), criterion, threads)
+    else:
+        results = fitted_as(FAMILIES[family])
+    _check_domain(matrix, results, weight, shift)
+    if shift.any():
+        to_own_units(results, shift)
+        results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
+    warn_unfitted(results[:, STATUS], matrix.names)
+    fitted = PowerFit(
+        family,
+        results,
+        estimator=estimator,
+        families=families,
+        standardize=standardize,
+        column_names=matrix.names,
+        data=(matrix.values, weight),
+        was_vector=matrix.was_vector,
+        unit_weights=weights_of_one(matrix.values, weight) if isinstance(other, Robust) else None,
+    )
+    if (lmbda is not None or other is not None) and not standardize:
+        warn_overflow(fitted)
+    return fitted
+
+
+def _check_domain(matrix: Matrix, results: FloatArray, weight: FloatArray, shift: FloatArray) -> None:
+    """Raise for the first column with values outside the family's domain."""
+    outside = np.flatnonzero(results[:, STATUS] < 0)
+    if outside.size:
+        j = int(outside[0])
+        raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
+
+
+def check_together(
+    family: str, estimator: Estimator, lmbda: ArrayLike | None, ymax: float | None, criterion: str = LIKELIHOOD
+) -> None:
+    """Raise for arguments that do not go with each other."""
+    if criterion != LIKELIHOOD and family != BEST:
+        raise ValueError(f"criterion goes with family='best' only, not with family={family!r}; leave it out")
+    other = not isinstance(estimator, ML)
+    choice = f"estimator={estimator.name!r}" if other else f"family={family!r}"
+    if lmbda is not None and (other or family == BEST):
+        raise ValueError(f"lmbda cannot be given with {choice}")
+    if ymax is not None and other:
+        raise ValueError(f"ymax cannot be given with {choice}")
+
+
+def maximum_likelihood(
+    columns: Columns,
+    family: int,
+    given: FloatArray,
+    weight: FloatArray,
+    limit: LambdaLimit | None = None,
+    *,
+    n_threads: int = 1,
+    names: list[str] | None = None,
+    progress: bool = False,
+) -> FloatArray:
+    """Results of every column, (p, N_RESULTS), with lambda found, within the limit, where `given` is NaN."""
+    results = fit_matrix(columns, family, given, weight, n_threads, progress)
+
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        return fit_matrix(columns[:, at], family, bounded, weight, n_threads)
+
+    if limit is not None:
+        apply_limit(refit, family, results, names, limit, given)
+    return results
+
+
+def fitted_otherwise(
+    solver: Robust | NearestNormal,
+    columns: Columns,
+    family: int,
+    weight: FloatArray,
+    limit: LambdaLimit,
+    n_threads: int,
+    progress: bool,
+) -> FloatArray:
+    """Results of every column by an estimator other than maximum likelihood, lambda within the bounds of the limit."""
+    results = solver.fit(columns, family, weight, n_threads, progress)
+
+    def refit(at: NDArray[np.intp], bounded: FloatArray) -> FloatArray:
+        return moved_to(bounded, columns[:, at], family, solver, results[at], weight, n_threads)
+
+    apply_limit(refit, family, results, None, limit._replace(ymax=math.inf), np.full(len(results), np.nan))
+    return results
+
+
+def transform(X: object, fit: PowerFit, **options: Any) -> Any:
+    """Apply a fit: `PowerFit.transform` as a function."""
+    return as_power_fit(fit, "the second argument").transform(X, **options)
+
+
+def inverse_transform(Z: object, fit: PowerFit, **options: Any) -> Any:
+    """Undo a fit's transform: `PowerFit.inverse_transform` as a function."""
+    return as_power_fit(fit, "the second argument").inverse_transform(Z, **options)

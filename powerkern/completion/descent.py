@@ -1,0 +1,169 @@
+"""The descent of a UV decomposition from one start: epochs that improve U with V held fixed, and V with U."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._typing import FloatArray
+from powerkern.completion.epochs import half_epoch
+from powerkern.completion.normalization import ROUNDING, means, rms
+from powerkern.kernels.multivariate.completion import Cells, follow
+
+
+class Settings(NamedTuple):
+    """The arguments of `uv_decompose` that the descent needs, checked; `ridge` is that of the normalized matrix."""
+
+    rank: int
+    kernel: Any
+    init: Any
+    order: Any
+    damping: float
+    ridge: float
+    criterion: str
+    tol: float
+    max_epochs: int
+    patience: int
+    n_threads: int
+
+
+class Held(NamedTuple):
+    """Entries held out."""
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    value: FloatArray
+
+
+class Run(NamedTuple):
+    """The descent from one start: the factors returned, and the RMSE after each epoch."""
+
+    U: FloatArray
+    Vt: FloatArray
+    history: list[float]
+    validation_history: list[float]
+    epoch: int
+    converged: bool
+
+    @property
+    def score(self) -> float:
+        """The error by which the best of several starts is chosen."""
+        return min(self.validation_history, default=self.history[-1])
+
+
+#: Improves both factors in place; returns the RMSE on the entries fitted to.
+Epoch = Callable[[FloatArray, FloatArray], float]
+
+
+def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: Settings, size: float) -> Run:
+    """Epochs until the criterion stands still, or the validation RMSE rises; `size` is the RMS of the entries."""
+    history: list[float] = []
+    errors: list[float] = []
+    best, kept, converged = 0, (U, Vt), False
+    while len(history) < settings.max_epochs and not converged:
+        before = U.copy(), Vt.copy()
+        history.append(epoch(U, Vt))
+        moves = _moves(before, (U, Vt)) if settings.criterion == "change" else []
+        converged = _stands_still(history, moves, settings.tol, size)
+        if held.value.size:
+            errors.append(rms(held.value - products(U, Vt, held.row, held.column)))
+            if errors[-1] == min(errors):
+                best, kept = len(errors), (U.copy(), Vt.copy())
+            elif len(errors) - best >= settings.patience:
+                break
+    if not math.isfinite(history[-1]):
+        raise ValueError("the factors overflow; start from smaller ones")
+    return Run(*kept, history, errors, best or len(history), converged)
+
+
+def _stands_still(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
+    """Whether the fit is exact, or the criterion changes by no more than `tol`: the moves, if there are any."""
+    if history[-1] <= ROUNDING * size:
+        return True
+    if moves:
+        return tol > 0.0 and all(bool((move <= tol).all()) for move in moves)
+    return tol > 0.0 and len(history) > 1 and abs(history[-2] - history[-1]) <= tol * history[-2]
+
+
+def epoch_of(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
+    """One epoch: half of it on several threads after the other half, or single elements in the order asked for."""
+    if isinstance(settings.order, str) and settings.order != "permuted":
+        return _by_halves(rows, cols, settings)
+    return _one_by_one(rows, cols, settings, generator)
+
+
+def _by_halves(rows: Cells, cols: Cells, settings: Settings) -> Epoch:
+    """One factor, then the other, on several threads."""
+
+    def epoch(U: FloatArray, Vt: FloatArray) -> float:
+        halves = [(rows, Vt, U), (cols, U, Vt)]
+        for cells, other, own in halves if settings.order == "fixed" else reversed(halves):
+            options = settings.ridge, settings.damping, settings.n_threads
+            squares = half_epoch(settings.kernel, cells, other, own, *options)
+        return math.sqrt(float(squares.sum()) / rows.value.size)
+
+    return epoch
+
+
+def _one_by_one(rows: Cells, cols: Cells, settings: Settings, generator: np.random.Generator) -> Epoch:
+    """Single elements."""
+    m, n_cells = rows.start.size - 1, rows.value.size
+    permuted = isinstance(settings.order, str)
+    elements = _all_elements(rows, cols, settings.rank) if permuted else settings.order
+    row_of = np.repeat(np.arange(m), np.diff(rows.start))
+    by_row = (rows.start, rows.column, np.arange(n_cells))
+    by_column = (cols.start, cols.column, np.argsort(rows.column, kind="stable"))
+
+    def epoch(U: FloatArray, Vt: FloatArray) -> float:
+        residual = rows.value - products(U, Vt, row_of, rows.column)
+        visits = generator.permutation(elements) if permuted else elements
+        follow(by_row, by_column, visits, U, Vt, settings.ridge, settings.damping, residual)
+        return rms(residual)
+
+    return epoch
+
+
+def _all_elements(rows: Cells, cols: Cells, rank: int) -> NDArray[np.int64]:
+    """Every element of both factors, as `follow` takes them."""
+    parts = []
+    for factor, cells in enumerate((rows, cols)):
+        i, k = np.divmod(np.arange((cells.start.size - 1) * rank), rank)
+        parts.append(np.column_stack([np.full_like(i, factor), i, k]))
+    return np.vstack(parts)
+
+
+def start(
+    values: FloatArray, entries: FloatArray, settings: Settings, root: float, generator: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """U and the transpose of V to start from; `root` is the unit of given factors."""
+    d, init, shape = settings.rank, settings.init, values.shape
+    if not isinstance(init, str):
+        U, V = init
+        return np.array(U / root, order="C"), np.array(V.T / root, order="C")
+    if init == "random":
+        size = math.sqrt(rms(entries) / math.sqrt(d))
+        return size * generator.standard_normal((shape[0], d)), size * generator.standard_normal((shape[1], d))
+    if init == "means":
+        ones = [np.ones((size, 1)) for size in shape]
+        halves = [means(values, axis)[:, None] / 2.0 for axis in (1, 0)]
+        rest = np.zeros((shape[0], d - 2)), generator.standard_normal((shape[1], d - 2))
+        return np.hstack([halves[0], ones[0], rest[0]]), np.hstack([ones[1], halves[1], rest[1]])
+    mean = float(entries.mean())
+    if abs(mean) <= 1e-12 * rms(entries):
+        raise ValueError("init='mean' starts at 0, and stays there, where the entries' mean is 0; use init='random'")
+    size = math.sqrt(abs(mean) / d)
+    return np.full((shape[0], d), size), np.full((shape[1], d), math.copysign(size, mean))
+
+
+def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
+    """Entries of U V."""
+    return np.asarray(np.einsum("ij,ij->i", U[row], Vt[column]))
+
+
+def _moves(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> list[FloatArray]:
+    """How far the elements of factors moved, as fractions of their factor's root mean square."""
+    return [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, after, strict=True)]

@@ -1,0 +1,119 @@
+"""Ratings as they come in: sparse matrices, three arrays, data frames."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._input.arrays import as_weights
+from powerkern._typing import FloatArray
+
+
+class Entries(NamedTuple):
+    """Known entries: labels of rows and columns, and of each entry the positions of its labels, value and weight."""
+
+    rows: NDArray[Any]
+    columns: NDArray[Any]
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    value: FloatArray
+    #: In units of `mean_weight`.
+    weight: FloatArray | None
+    mean_weight: float
+
+    def at(self, chosen: NDArray[np.bool_]) -> Entries:
+        """Some of the entries."""
+        weight = None if self.weight is None else self.weight[chosen]
+        return self._replace(row=self.row[chosen], column=self.column[chosen], value=self.value[chosen], weight=weight)
+
+
+def read(ratings: Any, weight: ArrayLike | None) -> Entries:
+    """Ratings in any form, checked; those that are missing or have no weight are left out."""
+    is_sparse = hasattr(ratings, "tocoo")
+    row, column, values = _stored(ratings) if is_sparse else _three(ratings)
+    value = _numbers(values)
+    weights = None if weight is None else weights_of(weight, value.size)
+    kept = ~np.isnan(value) if weights is None else ~np.isnan(value) & (weights > 0.0)
+    infinite = np.isinf(value) & kept
+    if infinite.any():
+        k = int(np.argmax(infinite))
+        raise ValueError(f"rating {k} (row {row[k]}, column {column[k]}) is {value[k]}; remove it")
+    row, column, value = row[kept], column[kept], value[kept]
+    if is_sparse:
+        rows, columns = (np.arange(size) for size in ratings.shape)
+    else:
+        (rows, row), (columns, column) = _coded(row, "rows"), _coded(column, "columns")
+    if weights is None or not value.size:
+        return Entries(rows, columns, row, column, value, None, 1.0)
+    mean = float(weights[kept].mean())
+    return Entries(rows, columns, row, column, value, weights[kept] / mean, mean)
+
+
+def _stored(ratings: Any) -> list[NDArray[Any]]:
+    """Rows, columns and values of what a sparse matrix stores."""
+    sparse = ratings.tocoo()
+    if len(sparse.shape) != 2:
+        raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
+    return [np.asarray(sparse.row, dtype=np.intp), np.asarray(sparse.col, dtype=np.intp), np.asarray(sparse.data)]
+
+
+def _three(ratings: Any) -> list[NDArray[Any]]:
+    """Rows, columns and values, from a data frame or a sequence of three."""
+    if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
+        names = ratings.column_names if hasattr(ratings, "column_names") else ratings.columns  # Arrow has both
+        parts = [ratings[name] for name in names]
+    elif isinstance(ratings, tuple | list):
+        parts = list(ratings)
+    else:
+        raise TypeError(
+            f"ratings must be a sparse matrix, or (row, column, value), got {type(ratings).__name__}; "
+            "uv_decompose and UVImputer take dense matrices"
+        )
+    if len(parts) != 3:
+        raise ValueError(
+            f"ratings must be three arrays or columns (row, column, value), got {len(parts)}; "
+            "of a list of triplets, pass tuple(zip(*triplets))"
+        )
+    given = [np.asarray(one) for one in parts]
+    if len({one.shape for one in given}) != 1 or given[0].ndim != 1:
+        raise ValueError(
+            "ratings must be three arrays of one length (row, column, value), got shapes "
+            f"{', '.join(str(one.shape) for one in given)}"
+        )
+    return given
+
+
+def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    try:
+        distinct, position = np.unique(labels, return_inverse=True)
+    except TypeError:
+        raise TypeError(f"the labels of {what} cannot be sorted; use numbers or strings, none missing") from None
+    missing = distinct != distinct  # NaN, of whatever type
+    if missing.any():
+        raise ValueError(f"labels of {what} are missing (NaN); leave out these ratings")
+    return distinct, position
+
+
+def _numbers(values: NDArray[Any]) -> FloatArray:
+    if values.dtype.kind not in "biuf":
+        raise TypeError(f"ratings must be real numbers, got an array of {values.dtype}")
+    return values.astype(np.float64)
+
+
+def weights_of(weight: ArrayLike, n: int) -> FloatArray:
+    """One weight for each of n ratings, checked."""
+    if np.shape(weight) != (n,):
+        raise ValueError(f"weight has shape {np.shape(weight)}, and there are {n} ratings; pass one weight for each")
+    return as_weights(weight, n, "weight")
+
+
+def positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where labels are, and whether they are there at all."""
+    wanted = np.asarray(given)
+    kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
+    if len(kinds) > 1:
+        raise TypeError(f"labels are of type {labels.dtype}, got {wanted.dtype}; pass labels as they were fitted")
+    position = np.minimum(np.searchsorted(labels, wanted), labels.size - 1)
+    return position, np.asarray(labels[position] == wanted)

@@ -1,0 +1,180 @@
+"""Sums as integers that any secure sum can add, and the error that their quantum leaves in the score.
+
+A site writes its raw sums (weights, values, products) in multiples of a quantum, each integer as signed digits of
+`DIGIT_BITS` bits. Adding the digits of all sites, in any order and any arithmetic that holds the totals, adds the
+integers exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern.kernels.likelihood import partial_moments
+from powerkern.kernels.likelihood import score as lk
+
+FloatArray = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Every entry of a vector is at most this many bits, and a sign.
+DIGIT_BITS = 20
+#: Raw sums are below 2**_SUM_BITS: values are at most 4.1 in units of the frame, so weights may be up to 5e12.
+_SUM_BITS = 46
+#: A vector begins with 1, whose total is the number of sites, and some digits of the request's digest.
+_N_TAG = 4
+#: Relative error of a value, its derivative or its log, as the kernels compute them in a frame that need not suit
+#: the values; a log in a frame is at most 2.
+_ROUNDING, _LARGEST_LOG = 16.0 * np.finfo(np.float64).eps, 2.0
+
+# the factors of each product among the moments
+_PRODUCTS = {
+    lk.YY: (lk.Y, lk.Y),
+    lk.YY1: (lk.Y, lk.Y1),
+    lk.Y1Y1: (lk.Y1, lk.Y1),
+    lk.YY2: (lk.Y, lk.Y2),
+    lk.YY3: (lk.Y, lk.Y3),
+    lk.Y1Y2: (lk.Y1, lk.Y2),
+}
+_MEANS = (lk.Y, lk.Y1, lk.Y2, lk.Y3, partial_moments.JACOBIAN)
+
+
+def checked_quantum(quantum: object) -> float:
+    """A power of two from 2**-200 to 1."""
+    if not isinstance(quantum, float | int) or isinstance(quantum, bool) or not 2.0**-200 <= quantum <= 1.0:
+        raise ValueError(f"quantum must be a power of two from 2**-200 to 1, got {quantum!r}")
+    if np.frexp(quantum)[0] != 0.5:
+        raise ValueError(f"quantum must be a power of two, such as 2.0**-80, got {quantum!r}")
+    return float(quantum)
+
+
+# --- a site's vector ----------------------------------------------------------------------------------
+
+
+def vector_of_moments(moments: FloatArray, quantum: float, request: bytes) -> Integers:
+    """The raw sums behind a site's moments, as digits, after a header that ties them to the request.
+
+    Raises
+    ------
+    OverflowError
+        A sum is too large: the weights exceed 5e12.
+    """
+    unit, n_digits = Fraction(quantum), _n_digits(quantum)
+    entries = [1, *_tag(request)]
+    for row in moments.reshape(-1, partial_moments.N_PARTIAL).tolist():
+        for number in _raw_sums(row):
+            entries += _digits(round(number / unit), n_digits)
+    return np.array(entries, dtype=np.int64)
+
+
+def _raw_sums(row: list[float]) -> list[Fraction]:
+    """Sums of weights, values and products, without any rounding."""
+    w, *means = (Fraction(number) for number in row)
+    sums = [w, *means]
+    for k in _MEANS:
+        sums[k] = w * sums[k]
+    for k, (i, j) in _PRODUCTS.items():
+        sums[k] += sums[i] * Fraction(row[j])
+    return sums
+
+
+def _n_digits(quantum: float) -> int:
+    bits = _SUM_BITS - int(np.log2(quantum))
+    return -(-bits // DIGIT_BITS)
+
+
+def _digits(number: int, n: int) -> list[int]:
+    """Digits of a number, the lowest first, all with its sign."""
+    sign, rest, found = (-1 if number < 0 else 1), abs(number), []
+    for _ in range(n):
+        found.append(sign * (rest & ((1 << DIGIT_BITS) - 1)))
+        rest >>= DIGIT_BITS
+    if rest:
+        raise OverflowError
+    return found
+
+
+def _tag(request: bytes) -> list[int]:
+    digest = int.from_bytes(hashlib.blake2b(request, digest_size=16).digest(), "little")
+    return [(digest >> (DIGIT_BITS * k)) & ((1 << DIGIT_BITS) - 1) for k in range(_N_TAG)]
+
+
+# --- the total ----------------------------------------------------------------------------------------
+
+
+def moments_of_total(total: object, shape: tuple[int, ...], quantum: float, request: bytes, n_sites: int) -> FloatArray:
+    """Moments of all rows from the total of the sites' vectors, in exact arithmetic and rounded once.
+
+    Raises
+    ------
+    ValueError
+        The total is not that of all sites' vectors for this request.
+    """
+    vector, n_digits = np.asarray(total), _n_digits(quantum)
+    n_numbers = int(np.prod(shape))
+    length = 1 + _N_TAG + n_numbers * n_digits
+    if vector.dtype.kind not in "iu" or vector.shape != (length,):
+        raise ValueError(f"it must be {length} integers, got {vector.dtype} of shape {vector.shape}")
+    if vector[0] != n_sites:
+        raise ValueError(f"it adds up {vector[0]} sites, the fit has {n_sites}")
+    if (vector[1 : 1 + _N_TAG] != n_sites * np.array(_tag(request))).any():
+        raise ValueError("a site answered another request, or entries were clipped, rounded or reduced")
+    weights = [1 << (DIGIT_BITS * k) for k in range(n_digits)]
+    numbers = [
+        sum(digit * weight for digit, weight in zip(digits, weights, strict=True))
+        for digits in vector[1 + _N_TAG :].reshape(n_numbers, n_digits).tolist()
+    ]
+    rows = np.reshape(np.array(numbers, dtype=object), (-1, partial_moments.N_PARTIAL))
+    return np.array([_moments_of_sums(row.tolist(), Fraction(quantum)) for row in rows]).reshape(shape)
+
+
+def _moments_of_sums(sums: list[int], unit: Fraction) -> list[float]:
+    w = sums[lk.WEIGHT]
+    row = [0.0] * partial_moments.N_PARTIAL
+    if w <= 0:
+        return row
+    row[lk.WEIGHT] = float(w * unit)
+    for k in _MEANS:
+        row[k] = float(Fraction(sums[k], w))
+    for k, (i, j) in _PRODUCTS.items():
+        row[k] = float(Fraction(sums[k] * w - sums[i] * sums[j], w) * unit)
+    return row
+
+
+# --- errors -------------------------------------------------------------------------------------------
+
+
+def score_error(moments: FloatArray, error: float) -> FloatArray:
+    """Bound of the error of g' = C_yy'/C_yy - mean(J), for moments of shape (..., N_PARTIAL).
+
+    Each raw sum is off by at most `error`, because n sites round to a quantum q: n q/2. Then
+
+        C_uv = S_uv - S_u S_v/W   is off by   E_uv = e + (|S_u| + e)(|S_v| + e)/(W - e) - |S_u S_v|/W,
+
+    a ratio C_yy'/C_yy = r by (E_yy' + |r| E_yy)/(C_yy - E_yy), and the mean of J by (e + |J| e)/(W - e). All of these
+    are inequalities, not first-order estimates. To E_uv comes the rounding of the values themselves, relative to
+    their size: by Cauchy-Schwarz at most eta (sqrt(C_uu S_vv) + sqrt(C_vv S_uu)) + eta^2 sqrt(S_uu S_vv). Infinite
+    where C_yy <= E_yy: the sums cannot tell such a column from a constant.
+    """
+    w = moments[..., lk.WEIGHT]
+    y, y1 = np.abs(w * moments[..., lk.Y]), np.abs(w * moments[..., lk.Y1])
+    c00, c11 = (np.maximum(moments[..., k], 0.0) for k in (lk.YY, lk.Y1Y1))
+    jacobian = np.abs(moments[..., partial_moments.JACOBIAN])
+    with np.errstate(all="ignore"):
+        s00, s11 = c00 + y * y / w + error, c11 + y1 * y1 / w + error
+        e00 = error + _product_error(y, y, w, error) + _ROUNDING * (2.0 * np.sqrt(c00 * s00) + _ROUNDING * s00)
+        e01 = error + _product_error(y, y1, w, error)
+        e01 = e01 + _ROUNDING * (np.sqrt(c00 * s11) + np.sqrt((c11 + error) * s00) + _ROUNDING * np.sqrt(s00 * s11))
+        slope = np.abs(moments[..., lk.YY1]) / c00
+        ratio = (e01 + slope * e00) / (c00 - e00) + _ROUNDING * slope
+        mean = error * (1.0 + jacobian) / (w - error) + _ROUNDING * _LARGEST_LOG
+        bound: FloatArray = np.where((c00 > e00) & (w > error), ratio + mean, np.inf)
+    return bound
+
+
+def _product_error(a: FloatArray, b: FloatArray, w: FloatArray, e: float) -> FloatArray:
+    """``(a + e)(b + e)/(w - e) - a b/w``, without cancellation."""
+    bound: FloatArray = (e * (a + b + e) + a * (b / w) * e) / (w - e)
+    return bound

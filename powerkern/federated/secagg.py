@@ -1,0 +1,85 @@
+"""Integers through Flower's SecAgg+, without loss.
+
+SecAgg+ clips numbers to +-8 and rounds them to 22 bits, that is to multiples of 2**-18, at random where they lie
+between. An entry of `Client.summands` is an integer within +-2**20; times 2**-18 it is within +-4 and a multiple of
+that step, which is not rounded. SecAgg+ returns the mean over the sites, and the mean times their number is a multiple
+of the step again, to less than half of it.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message
+from flwr.common import Code, FitIns, FitRes, Parameters, Status, ndarrays_to_parameters, parameters_to_ndarrays
+from flwr.compat.common import recorddict_compat as compat
+from flwr.server import LegacyContext
+from flwr.server.strategy import FedAvg
+from flwr.server.workflow import SecAggPlusWorkflow
+from flwr.server.workflow.constant import MAIN_CONFIGS_RECORD, MAIN_PARAMS_RECORD, Key
+from flwr.serverapp import Grid
+from numpy.typing import NDArray
+
+from powerkern.federated.integers import Integers
+from powerkern.federated.messages import ProtocolError
+
+_BYTES = "powerkern"
+_CLIPPING, _LEVELS = 8.0, 2**22
+_STEP = 2.0 * _CLIPPING / _LEVELS
+#: The total of the weights, at `_LEVELS` each, has to stay below SecAgg+'s modulus of 2**32.
+_MOST_SITES = 1023
+
+
+def request_in(message: Message) -> bytes:
+    """The request that a training message carries."""
+    return bytes(compat.recorddict_to_fitins(message.content, keep_input=True).config[_BYTES])
+
+
+def reply(message: Message, vector: Integers) -> Message:
+    """A site's vector as the result of training, of weight 1."""
+    result = FitRes(Status(Code.OK, ""), ndarrays_to_parameters([vector * _STEP]), num_examples=1, metrics={})
+    return Message(compat.fitres_to_recorddict(result, keep_input=False), reply_to=message)
+
+
+class _Sum(FedAvg):  # type: ignore[misc]
+    """A strategy that asks given nodes and keeps the total."""
+
+    def __init__(self, nodes: list[int], request: bytes) -> None:
+        super().__init__()
+        self.nodes, self.request = nodes, request
+        self.total: NDArray[np.int64] | None = None
+
+    def configure_fit(self, server_round: int, parameters: Any, client_manager: Any) -> Any:
+        return [
+            (SimpleNamespace(node_id=node), FitIns(Parameters([], ""), {_BYTES: self.request})) for node in self.nodes
+        ]
+
+    def aggregate_fit(self, server_round: int, results: Any, failures: Any) -> Any:
+        (mean,) = parameters_to_ndarrays(results[0][1].parameters)
+        self.total = np.rint(mean * (len(results) / _STEP)).astype(np.int64)
+        return None, {}
+
+
+def total(grid: Grid, context: Context, nodes: list[int], request: bytes, timeout: float) -> NDArray[np.int64]:
+    """The total of all nodes' vectors for a request.
+
+    Raises
+    ------
+    ProtocolError
+        Fewer than 3 nodes or more than 1023, or nodes were lost on the way.
+    """
+    if not 3 <= len(nodes) <= _MOST_SITES:
+        raise ProtocolError(f"SecAgg+ adds up 3 to {_MOST_SITES} sites here, got {len(nodes)}")
+    strategy = _Sum(nodes, request)
+    legacy = LegacyContext(context, strategy=strategy)
+    legacy.state.config_records[MAIN_CONFIGS_RECORD] = ConfigRecord({Key.CURRENT_ROUND: 1})
+    legacy.state.array_records[MAIN_PARAMS_RECORD] = ArrayRecord()
+    workflow = SecAggPlusWorkflow(
+        1.0, 1.0, max_weight=1.0, clipping_range=_CLIPPING, quantization_range=_LEVELS, timeout=timeout
+    )
+    workflow(grid, legacy)
+    if strategy.total is None:
+        raise ProtocolError("SecAgg+ gave no total: a site failed or was lost; see the logs, and begin anew")
+    return strategy.total

@@ -1,0 +1,199 @@
+"""`powerkern compile` and the wheel with compiled code: small entries here, all of them by command."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import sys
+import sysconfig
+import threading
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import processes
+import pytest
+from pages import ROOT
+
+from powerkern.__main__ import main
+from powerkern._cli import compilation as _compile
+from powerkern.kernels import compilation
+
+needs_jit = pytest.mark.skipif(compilation.JIT_DISABLED, reason="nothing is compiled")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """One small entry stands for the usual ones."""
+    monkeypatch.setattr(compilation, "USUAL", ("transforms.lambda_bounds",))
+
+
+def run(capsys, *words):
+    return main([str(word) for word in ("compile", *words)]), *capsys.readouterr()
+
+
+# --- which entries ---------------------------------------------------------------------------------------
+
+#: A fit of every kind that the command is for, with what is compiled or loaded for it.
+USED = """
+import numpy as np, powerkern as pk
+from powerkern._jit import Entry
+names, compile = [], Entry.compile
+def recording(entry):
+    names.append(entry.__wrapped__.__module__.removeprefix("powerkern.kernels.") + "." + entry.__wrapped__.__name__)
+    return compile(entry)
+Entry.compile = recording
+x = np.random.default_rng(0).lognormal(size=(300, 3))
+for estimator in ("mle", "rewml"):
+    for family in ("box-cox", "yeo-johnson"):
+        for order in ("C", "F"):
+            y = np.asarray(x, order=order)
+            fit = pk.fit(y, family, estimator)
+            fit.inverse_transform(fit.transform(y))
+            pk.fit(y[:50, 0], family, estimator)
+print(*set(names))
+"""
+
+
+@needs_jit
+def test_the_usual_entries_are_those_of_fit_transform_and_inverse():
+    assert set(processes.run(USED).split()) <= set(compilation.entries(everything=False))
+
+
+def test_every_entry_is_known():
+    sources = (ROOT / "powerkern" / "kernels").rglob("*.py")
+    marked = sum(path.read_text(encoding="utf-8").count("\n@entry(") for path in sources)
+    assert len(compilation.entries()) == (0 if compilation.JIT_DISABLED else marked)
+
+
+# --- the command -----------------------------------------------------------------------------------------
+
+
+@needs_jit
+def test_code_is_there_for_the_next_process(small, tmp_path, capsys):
+    code, out, _ = run(capsys, "--to", tmp_path / "cache", "--processes", 1)
+    assert code == 0
+    (folder,) = (tmp_path / "cache").iterdir()
+    assert [path.name for path in folder.iterdir()] == ["kernels.transforms.lambda_bounds.lambda_ranges.code"]
+    assert str(folder) in out
+    assert out.startswith("1 entries, 0 of them there before")
+    hits = "print(*f._compiled.stats.cache_hits.values())"
+    load = f"from powerkern.kernels.transforms.lambda_bounds import lambda_ranges as f; f.compile(); {hits}"
+    assert processes.run(load, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == "1"
+    code, out, _ = run(capsys, "--to", tmp_path / "cache", "--json")
+    summary = json.loads(out)
+    assert summary["folder"] == str(folder)
+    assert summary["entries"]["transforms.lambda_bounds.lambda_ranges"] == {"seconds": 0.0, "bytes": summary["bytes"]}
+
+
+@needs_jit
+def test_without_tqdm_each_entry_is_a_line(small, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    _, _, err = run(capsys, "--to", tmp_path)
+    assert err.startswith("[1/1] transforms.lambda_bounds.lambda_ranges: ")
+    assert err.count("\n") == 1
+
+
+@needs_jit
+def test_another_instruction_set_has_its_own_folder(small, tmp_path, capsys):
+    level = _compile.instruction_sets()[0]
+    before = dict(os.environ)
+    assert run(capsys, "--to", tmp_path, "--cpu", level)[0] == 0
+    (folder,) = tmp_path.iterdir()
+    assert f"-{level}-" in folder.name
+    assert dict(os.environ) == before
+
+
+@needs_jit
+def test_a_folder_that_cannot_be_written_to_is_an_error(small, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    code, out, err = run(capsys, "--to", tmp_path / "file")
+    assert (code, out) == (2, "")
+    assert "powerkern compile: compiled code cannot be kept:" in err
+    assert f"{tmp_path / 'file'}: Not a directory" in err
+
+
+@needs_jit
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="modes of files are POSIX's")
+def test_a_folder_that_cannot_be_trusted_is_an_error(small, tmp_path, capsys):
+    (tmp_path / "open").mkdir(mode=0o777)
+    (tmp_path / "open").chmod(0o777)
+    code, _, err = run(capsys, "--to", tmp_path / "open")
+    assert code == 2
+    assert "everybody may write to" in err
+
+
+def test_numba_switched_off_is_an_error(capsys, monkeypatch):
+    monkeypatch.setattr(_compile, "JIT_DISABLED", True)
+    code, _, err = run(capsys)
+    assert (code, err) == (2, "powerkern compile: numba is switched off: unset NUMBA_DISABLE_JIT\n")
+
+
+# --- the wheel -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch):
+    """Build a wheel by the hook, with a stand-in for compiling that takes minutes."""
+    builders = pytest.importorskip("hatchling.builders.wheel")
+    specification = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    hook = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(hook)
+
+    def compile_for(self, cpu):
+        folder = Path(self._folder.name) / f"powerkern-state-{cpu}-features"
+        folder.mkdir()
+        (folder / "kernels.some.code").write_bytes(b"code")
+
+    monkeypatch.setattr(hook.CompiledCode, "_compile", compile_for)
+    builder = builders.WheelBuilder(str(ROOT))
+    monkeypatch.setattr(
+        builder, "get_build_hooks", lambda folder: {"custom": _hook(hook.CompiledCode, builder, folder)}
+    )
+
+    def build():
+        (wheel,) = builder.build(directory=str(tmp_path), versions=["standard"])
+        return Path(wheel)
+
+    return build
+
+
+def _hook(kind, builder, folder):
+    return kind(str(ROOT), {}, builder.config, builder.metadata, folder, "wheel", builder.app)
+
+
+def test_a_wheel_with_code_names_its_python_and_platform(built, monkeypatch):
+    monkeypatch.setenv("POWERKERN_COMPILE", "1")
+    wheel = built()
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+    assert wheel.name.endswith(f"-{python}-none-{platform}.whl")
+    code = [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".code")]
+    assert code
+    assert all(name.startswith("powerkern/_compiled/powerkern-state-") for name in code)
+
+
+def test_a_wheel_has_no_code_unless_asked_for(built, monkeypatch):
+    monkeypatch.delenv("POWERKERN_COMPILE", raising=False)
+    wheel = built()
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if "_compiled" in name]
+
+
+# --- who compiles what ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3, 30])
+def test_each_entry_is_compiled_once_and_the_first_of_a_share_by_its_worker(monkeypatch, n_workers):
+    monkeypatch.setattr(_compile, "_keep", lambda name, folder: (name, threading.current_thread().name))
+    names = [str(k) for k in range(20)]
+    with contextlib.ExitStack() as stack:
+        pools = (ThreadPoolExecutor(1, thread_name_prefix=f"worker {k}") for k in range(n_workers))
+        workers = [stack.enter_context(pool) for pool in pools]
+        kept = list(_compile._each(names, Path(), workers))
+    assert sorted(name for name, _ in kept) == sorted(names)
+    size, by_name = -(-len(names) // n_workers), dict(kept)
+    for k, first in enumerate(names[::size]):
+        assert by_name[first] == f"worker {k}_0"

@@ -1,0 +1,311 @@
+"""Bounds on lambda, in every interface: the free optimum clipped, and all else as in fits at given lambdas."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import Status
+from powerkern import __main__ as cli
+from powerkern.federated import ProtocolError, Server, fit_federated
+from powerkern.sketch import fit_chunks
+
+FIGURES = ("lmbda", "loc", "scale", "log_factor", "nll", "information", "n_obs", "x_min", "x_max")
+ROBUST = ("rewml", "rewml-nr", "mtl")
+
+
+def matrix(n: int = 200, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return np.exp(rng.normal(size=(n, 4)) * [0.5, 0.2, 1.0, 0.1] + 2.0)
+
+
+def around(lmbda: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds that raise the first lambda, lower the second and leave the others."""
+    return lmbda + np.array([0.3, -2.0, -1.0, -np.inf]), lmbda + np.array([1.0, -0.2, 2.0, np.inf])
+
+
+def same(fit: pk.PowerFit, other: pk.PowerFit, rtol: float = 1e-13) -> None:
+    for name in FIGURES:
+        assert_allclose(getattr(fit, name), getattr(other, name), rtol=rtol, atol=rtol, err_msg=name)
+
+
+# --- maximum likelihood -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [30, 700])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_the_free_lambda_clipped_and_everything_else_as_there(family: str, weighted: bool, n: int) -> None:
+    X = matrix(n)
+    X[::7, 1] = np.nan
+    weight = np.arange(n) % 3 + 0.5 if weighted else None
+    free = pk.fit(X, family, sample_weight=weight)
+    low, high = around(free.lmbda)
+    fit = pk.fit(X, family, sample_weight=weight, bounds=(low, high))
+    assert_array_equal(fit.lmbda, np.clip(free.lmbda, low, high))
+    assert fit.status.tolist() == [Status.AT_BOUND, Status.AT_BOUND, Status.OK, Status.OK]
+    same(fit.part(slice(2)), pk.fit(X, family, sample_weight=weight, lmbda=fit.lmbda).part(slice(2)), 0.0)
+    assert_array_equal(fit._results[2:], free._results[2:])
+    assert (fit.nll[:2] > free.nll[:2]).all()
+    if weight is None:
+        assert_allclose(np.nanmean(fit.transform(X), axis=0), 0.0, atol=1e-13)
+
+
+def test_the_bound_has_the_largest_likelihood_within() -> None:
+    X = matrix(50)
+    fit = pk.fit(X, "box-cox", bounds=(0.4, 0.9))
+    inside = fit.profile(np.linspace(0.4, 0.9, 101), X)
+    held = fit.status == Status.AT_BOUND
+    assert held.any()
+    assert (fit.nll <= inside.min(axis=1) + 1e-10).all()
+    assert_allclose(fit.nll[held], inside.min(axis=1)[held], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("bounds", [(None, 0.1), (0.0, None), [None, None], np.array([[-0.1], [0.1]]), (0.2, 0.2)])
+def test_forms_of_bounds(bounds: Any) -> None:
+    X = matrix(60)
+    ends = [(-np.inf, np.inf)[k] if end is None else end for k, end in enumerate(bounds)]
+    if isinstance(bounds, np.ndarray):
+        bounds = np.repeat(bounds, 4, axis=1)
+    assert_array_equal(pk.fit(X, bounds=bounds).lmbda, np.clip(pk.fit(X).lmbda, *ends))
+
+
+def test_given_lambdas_stay_as_they_are() -> None:
+    X = matrix(60)
+    fit = pk.fit(X, bounds=(0.0, 0.5), lmbda=[3.0, np.nan, 0.2, np.nan])
+    assert_array_equal(fit.lmbda[[0, 2]], [3.0, 0.2])
+    assert fit.status[[0, 2]].tolist() == [Status.FIXED] * 2
+    assert ((fit.lmbda[[1, 3]] >= 0.0) & (fit.lmbda[[1, 3]] <= 0.5)).all()
+
+
+def test_columns_without_a_fit_are_left_alone() -> None:
+    X = np.column_stack([np.ones(9), np.full(9, np.nan), np.arange(9.0)])
+    with pytest.warns(UserWarning, match="not fitted"):
+        fit = pk.fit(X, bounds=(2.0, 3.0))
+    assert fit.status.tolist() == [Status.CONSTANT, Status.EMPTY, Status.AT_BOUND]
+    assert fit.lmbda.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_bounds_and_ymax_both_hold() -> None:
+    x = np.array([1950.0, 1997.0, 2000.0, 2003.0, 2007.0])
+    by_ymax = pk.fit(x, "box-cox", ymax=1e6)
+    assert_array_equal(pk.fit(x, "box-cox", ymax=1e6, bounds=(0.0, 100.0))._results, by_ymax._results)
+    assert pk.fit(x, "box-cox", ymax=1e6, bounds=(None, 1.5)).lmbda[0] == 1.5
+    with pytest.raises(ValueError, match=r"column 0: no lambda within bounds, 3 to 4, satisfies ymax=1e\+06"):
+        pk.fit(x, "box-cox", ymax=1e6, bounds=(3.0, 4.0))
+    raw = pk.fit(x, "box-cox", bounds=(400.0, 500.0), standardize=False)  # which overflows: bounds come first
+    assert raw.lmbda[0] == 400.0
+
+
+def test_breast_cancer_within_bounds() -> None:
+    datasets = pytest.importorskip("sklearn.datasets")
+    X = datasets.load_breast_cancer().data
+    free, fit = pk.fit(X), pk.fit(X, bounds=(-5.0, 5.0))
+    assert free.lmbda.min() < -200.0
+    assert_array_equal(fit.lmbda, np.clip(free.lmbda, -5.0, 5.0))
+    assert_array_equal(fit.status == Status.AT_BOUND, abs(free.lmbda) > 5.0)
+    assert_allclose(fit.transform(X).std(axis=0), 1.0, rtol=1e-9)
+
+
+def test_shift_and_best_family() -> None:
+    X = matrix(80)
+    moved = pk.fit(X - 1.0, "box-cox", shift=1.0, bounds=(0.5, 0.7))
+    same(moved.part(slice(0, 4)), pk.fit(X - 1.0, "box-cox", shift=1.0, lmbda=moved.lmbda), 0.0)
+    best = pk.fit(X, "best", bounds=(0.5, 0.7))
+    nll = [pk.fit(X, family, bounds=(0.5, 0.7)).nll for family in ("yeo-johnson", "box-cox")]
+    assert_array_equal(best.nll, np.min(nll, axis=0))
+
+
+def test_threads_order_and_json() -> None:
+    X = matrix(100)
+    fit = pk.fit(X, bounds=(0.9, 1.1), n_threads=1)
+    assert_array_equal(pk.fit(np.asfortranarray(X), bounds=(0.9, 1.1), n_threads=2)._results, fit._results)
+    assert_array_equal(pk.fit(X[:, ::-1], bounds=(0.9, 1.1))._results, fit._results[::-1])
+    assert_array_equal(pk.PowerFit.from_json(fit.to_json())._results, fit._results)
+
+
+def test_no_intervals_nor_tests_at_a_bound() -> None:
+    X = matrix(100)
+    fit = pk.fit(X, bounds=(pk.fit(X).lmbda + 0.1 * np.array([1.0, -1.0, 1.0, -1.0]), None))
+    held = fit.status == Status.AT_BOUND
+    assert held.tolist() == [True, False, True, False]
+    for method in ("profile", "wald"):
+        assert_array_equal(np.isnan(fit.confint(method=method).low), held)
+    assert_array_equal(np.isnan(fit.lr_test(1.0).pvalue), held)
+
+
+def test_long_columns_from_power_sums() -> None:
+    X = matrix(1_000_001)[:, :2]
+    fit = pk.fit(X, bounds=(0.5, None))
+    assert set(fit.route) == {"power sums"}
+    assert_array_equal(fit.lmbda, [0.5, 0.5])
+    same(fit, pk.fit(X, lmbda=0.5), 1e-14)
+
+
+WRONG = {
+    "one number": (2.0, TypeError, r"bounds must be a pair \(low, high\)"),
+    "three": ((0.0, 1.0, 2.0), TypeError, "must be a pair"),
+    "text": ("02", TypeError, "must be a pair"),
+    "texts": (("0", "2"), TypeError, "the lower end of bounds must be a real number"),
+    "NaN": ((np.nan, 2.0), ValueError, "must be an interval, low <= high; that of column 0 is from nan to 2"),
+    "crossed": ((2.0, [3.0, 1.0, 3.0, 3.0]), ValueError, "that of column 1 is from 2 to 1"),
+    "too many": (([0.0, 0.0], 2.0), ValueError, r"one number or one per column \(4\)"),
+    "beyond": ((np.inf, np.inf), ValueError, "must be an interval"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_what_is_no_bounds(case: str) -> None:
+    bounds, error, match = WRONG[case]
+    with pytest.raises(error, match=match):
+        pk.fit(matrix(20), bounds=bounds)  # type: ignore[arg-type]
+
+
+# --- other estimators ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [60, 700])
+@pytest.mark.parametrize("estimator", ROBUST)
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_robust_fits_keep_what_they_kept(family: str, estimator: str, n: int) -> None:
+    X = matrix(n)
+    X[:3] = 1e3
+    free = pk.fit(X, family, estimator)
+    low, high = around(free.lmbda)
+    fit = pk.fit(X, family, estimator, bounds=(low, high))
+    assert_array_equal(fit.lmbda, np.clip(free.lmbda, low, high))
+    assert (fit.status[:2] == Status.AT_BOUND).all()
+    assert_array_equal(fit._results[2:], free._results[2:])
+    assert_array_equal(fit.weights(X), free.weights(X))
+    for j in range(2):
+        kept = X[free.weights(X)[:, j] > 0.0, j]
+        plain = pk.fit((kept - free.center[j]) / free.divisor[j], family, lmbda=fit.lmbda[j])
+        assert_allclose(fit.loc[j], plain.loc[0], rtol=1e-11)
+        assert_allclose(fit.scale[j] / free.scale[j], plain.scale[0] / _sd(kept, family, free, j), rtol=1e-9)
+        assert_allclose(fit.nll[j], plain.nll[0] + kept.size * np.log(free.divisor[j]), rtol=1e-11)
+        assert fit.n_kept[j] == kept.size
+        assert fit.lmbda0[j] == free.lmbda0[j]
+
+
+def _sd(kept: np.ndarray, family: str, free: pk.PowerFit, j: int) -> float:
+    return float(pk.fit((kept - free.center[j]) / free.divisor[j], family, lmbda=free.lmbda[j]).scale[0])
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+def test_carrolls_scale_solves_its_equations_at_the_bound(family: str) -> None:
+    X = matrix(101)
+    X[:4] *= 20.0
+    free = pk.fit(X, family, "carroll")
+    fit = pk.fit(X, family, "carroll", bounds=(free.lmbda + 0.1, None))
+    assert (fit.status == Status.AT_BOUND).all()
+    u = fit.transform(X)
+    clipped = np.clip(u, -1.5, 1.5)
+    assert_allclose(clipped.sum(axis=0), 0.0, atol=1e-9)
+    assert_allclose((clipped * u).sum(axis=0), 101 * 0.8663855974622838, rtol=1e-9)  # P(|Z| < 1.5)
+
+
+@pytest.mark.parametrize("estimator", ["ks", "ppcc"])
+def test_nearest_normal(estimator: str) -> None:
+    X = matrix(60)
+    free = pk.fit(X, estimator=estimator)
+    fit = pk.fit(X, estimator=estimator, bounds=(free.lmbda + 0.2, None))
+    same(fit, pk.fit(X, lmbda=free.lmbda + 0.2), 1e-13)
+    assert (fit.status == Status.AT_BOUND).all()
+
+
+# --- interfaces ---------------------------------------------------------------------------------------
+
+
+def test_chunks_and_dask() -> None:
+    X = matrix(600)
+    expected = pk.fit(X, bounds=([0.5] * 4, 0.9))
+    same(fit_chunks([X[:100], X[100:]], bounds=([0.5] * 4, 0.9)), expected, 1e-11)
+    da = pytest.importorskip("dask.array")
+    from powerkern.dask import fit as dask_fit
+
+    same(dask_fit(da.from_array(X, chunks=(100, 2)), bounds=([0.5] * 4, 0.9)), expected, 1e-11)
+
+
+@pytest.mark.parametrize("quantum", [None, 2.0**-80])
+def test_federated(quantum: float | None) -> None:
+    X = matrix(600)
+    bounds = (0.5, [0.7, 0.7, 0.9, 0.6])
+    expected = pk.fit(X, bounds=bounds)
+    fit = fit_federated(np.array_split(X, 3), quantum=quantum, bounds=bounds)
+    assert_array_equal(fit.status, expected.status)
+    assert (fit.status == Status.AT_BOUND).any()
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-10)
+    assert_allclose(fit.scale, expected.scale, rtol=1e-9)
+
+
+def test_federated_bounds_are_checked_when_the_server_is_made() -> None:
+    with pytest.raises(ValueError, match="bounds must be an interval"):
+        Server(["a"], bounds=(2.0, 1.0))
+    with pytest.raises(ProtocolError, match=r"end of bounds must be one number or one per column \(4\)"):
+        fit_federated([matrix()], bounds=([1.0, 2.0], 3.0))
+
+
+def test_scikit_learn() -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+
+    from powerkern.sklearn import PowerTransformer
+
+    X = matrix(300)
+    transformer = clone(PowerTransformer(bounds=(0.5, 0.9)))
+    expected = pk.fit(X, bounds=(0.5, 0.9))
+    assert_array_equal(transformer.fit(X).lambdas_, expected.lmbda)
+    assert_allclose(clone(transformer).partial_fit(X[:99]).partial_fit(X[99:]).lambdas_, expected.lmbda, rtol=1e-11)
+    robust = PowerTransformer(bounds=(2.0, None), estimator="rewml").fit(X)
+    assert (robust.lambdas_ >= 2.0).all()
+
+
+def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    X = matrix(50)
+    np.save(tmp_path / "x.npy", X)
+    for text, bounds in (("0.5,0.9", (0.5, 0.9)), (",0.1", (None, 0.1)), ("0.5,", (0.5, None))):
+        assert cli.main(["fit", str(tmp_path / "x.npy"), f"--bounds={text}", "--json"]) == 0
+        columns = json.loads(capsys.readouterr().out)["columns"]
+        expected = pk.fit(X, bounds=bounds)  # type: ignore[arg-type]
+        assert [one["lmbda"] for one in columns] == expected.lmbda.tolist()
+        assert [one["status"] for one in columns] == expected.status_text
+    assert cli.main(["fit", "x.npy", "--bounds=1"]) == 2
+    assert "not two numbers with a comma between them" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("bound", "bounds"), ("brack", "bounds"), ("method", "family"), ("lambdas_", "lmbda"), ("n_jobs", "n_threads")],
+)
+def test_near_misses_are_named(name: str, meant: str) -> None:
+    for estimator in ("mle", "rewml"):
+        with pytest.raises(TypeError, match=f"has no option '{name}'.*did you mean '{meant}'"):
+            pk.fit([1.0, 2.0, 4.0], estimator=estimator, **{name: 1})
+
+
+def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
+    others = matrix(40)[:, 0]
+    x = np.concatenate([np.full(60, 5.0), others])
+    free = pk.fit(x, "box-cox", "rewml")
+    assert free.status[0] == Status.TIED
+    fit = pk.fit(x, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    alone = pk.fit(others, "box-cox", "rewml", bounds=(free.lmbda[0] + 0.5, None))
+    assert fit.status[0] == Status.AT_BOUND
+    for name in ("loc", "scale", "nll", "information"):
+        assert_allclose(getattr(fit, name), getattr(alone, name), rtol=1e-12)
+
+
+def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_at_a_bound() -> None:
+    z = np.random.default_rng(1).normal(size=100)
+    z[:20] = -12.0
+    options = {"family": "box-cox", "estimator": "rewml", "rectify": "one"}
+    with pytest.warns(UserWarning, match="all values on one side were kept"):
+        assert pk.fit(np.append(np.exp(z), np.full(120, 5.0)), **options).status[0] == Status.TAIL_KEPT
+    fit, alone = (pk.fit(x, bounds=(1, 2), **options) for x in (np.append(np.exp(z), np.full(120, 5.0)), np.exp(z)))
+    for name in ("loc", "scale", "nll", "information"):
+        assert_allclose(getattr(fit, name), getattr(alone, name), rtol=1e-12)

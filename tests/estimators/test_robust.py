@@ -1,0 +1,891 @@
+"""Robust fits: the whole procedure beside a slow one, outliers, round trips, invariances, refusals, nasty columns."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import warnings
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import oracles
+import pandas as pd
+import pytest
+import scipy.special
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import stdtrit
+
+import powerkern as pk
+from powerkern import PowerFit, Status
+from powerkern._estimators.estimators import Estimator, options_of
+from powerkern.kernels.transforms.rectified import NOT_RECTIFIED
+
+FAMILIES = ("yeo-johnson", "box-cox")
+#: Estimators with options that differ from the defaults.
+ESTIMATORS: dict[str, Estimator] = {
+    "rewml": pk.RewML(),
+    "rewml as R": pk.RewML(convention="cellwise"),
+    "rewml, one side": pk.RewML(rectify="one"),
+    "rewml, five steps": pk.RewML(n_reweight=5, cutoff=0.975, prestandardize="none"),
+    "rewml as printed": pk.RewML(convention="paper"),
+    "rewml-nr as printed": pk.RewMLNR(convention="paper"),
+    "rewml, no step": pk.RewML(n_reweight=0),
+    "rewml, one step": pk.RewML(n_reweight=1),
+    "rewml, settled": pk.RewML(n_reweight="settled"),
+    "rewml, own choices": pk.RewML(c=0.8, change_points=(0.15, 0.8), search_range=(-3, 5.5)),
+    "rewml, first weights as printed": pk.RewML(first_weights="plain"),
+    "rewml-nr": pk.RewMLNR(),
+    "carroll": pk.Carroll(),
+    "mtl": pk.MTL(),
+    "mtl 0.85": pk.MTL(h=0.85),
+}
+#: As by default, with the same cut-off in every step.
+FIXED_CUTOFFS = {"convention": "paper", "first_weights": "rectified", "rectify": "both"}
+#: Columns whose reweighting comes back to where it was.
+TO_AND_FRO = np.full((20, 3), np.nan)
+TO_AND_FRO[:8, 0] = 0.5, 0.51, 0.52, 0.14, 0.5, 0.65, 0.61, 4.7
+TO_AND_FRO[:15, 1] = 0.63, 0.63, 0.28, 2.35, 0.65, 0.4, 1.24, 0.63, 0.64, 5.02, 6.07, 0.7, 0.72, 0.62, 0.36
+TO_AND_FRO[:, 2] = (
+    *(0.09, 1.35, 0.09, 1.75, 1.07, 0.98, 0.25, 0.23, 1.08, 2.73),
+    *(1.12, 2.44, 0.78, 0.86, 0.91, 1.77, 0.95, 1.16, 1.21, 0.84),
+)
+families = pytest.mark.parametrize("family", FAMILIES)
+estimators = pytest.mark.parametrize("name", ESTIMATORS)
+#: Minima narrower than the steps of the scan may be missed, if they are no deeper than this.
+CLOSE = 0.02
+#: Good or fair; nothing else should become of a column that can be fitted.
+FITTED = (Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.NOT_CERTIFIED)
+
+
+@cache
+def columns(family: str) -> dict[str, np.ndarray]:
+    """Columns with few and many outliers, short and long, in no order."""
+    rng = np.random.default_rng(11)
+    y = {
+        "clean": rng.normal(size=60),
+        "high": np.append(rng.normal(size=54), np.full(6, 9.0)),
+        "low": np.append(rng.normal(size=54), rng.normal(-8.0, 0.1, 6)),
+        "both": np.append(rng.normal(size=52), [30.0, 40.0, 45.0, 50.0, -9.0, -20.0, -21.0, -22.0]),
+        "heavy": rng.standard_t(2, size=60),
+        "skewed": rng.gamma(1.5, size=60),
+        "left": 3.0 - rng.exponential(size=60),
+        "ties": rng.poisson(3.0, 60).astype(float),
+        "uniform": rng.uniform(-1.0, 1.0, 60),
+        "two groups": np.append(rng.normal(0.0, 1.0, 35), rng.normal(7.0, 1.0, 25)),
+    }
+    if family == "box-cox":
+        y = {key: np.exp(0.5 * np.clip(v, -40.0, 40.0)) for key, v in y.items()}
+    found = {key: rng.permutation(v) for key, v in y.items()}
+    found["five"] = found["skewed"][:5]
+    found["long"] = np.append(rng.lognormal(size=380), np.exp(5.0 + 0.1 * rng.normal(size=20)))
+    return found
+
+
+def fitted(x: np.ndarray, family: str, name: str = "rewml", **options: object) -> PowerFit:
+    """A fit, with options of it and of the estimator."""
+    own = {option: options.pop(option) for option in options_of(ESTIMATORS[name]) if option in options}
+    estimator = replace(ESTIMATORS[name], **own)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # columns listed because they are not certified
+        return pk.fit(x, family, estimator, **options)
+
+
+def rectification(estimator: pk.RewML | pk.RewMLNR) -> str:
+    """The change points, as the oracles call them."""
+    if isinstance(estimator, pk.RewMLNR):
+        return "none"
+    return "cellwise" if estimator.convention == "cellwise" else "paper"
+
+
+def contaminated(n: int = 200, p: int = 12, seed: int = 5) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    x = rng.lognormal(sigma=0.6, size=(n, p))
+    x[: n // 20] *= 30.0
+    return x[rng.permutation(n)]
+
+
+# --- the whole procedure ------------------------------------------------------------------------------
+
+
+@families
+@pytest.mark.parametrize("column", columns("yeo-johnson"))
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name.startswith("rewml") and name != "rewml, settled"])
+def test_reweighting_is_as_defined(family, column, name):
+    """From the start that was found: the cells left out, lambda, location and scale."""
+    x = columns(family)[column]
+    estimator = ESTIMATORS[name]
+    fit = fitted(x, family, name)
+    assert fit.status[0] in FITTED
+    rule = rectification(estimator)
+    how = estimator.prestandardize or ("median" if rule == "cellwise" and family == "box-cox" else "mad")
+    u, center, divisor, power = oracles.prestandardized(family, x, how)
+    assert (fit.center[0], fit.divisor[0]) == pytest.approx(
+        (center, divisor) if family == "yeo-johnson" else (0.0, 1.0)
+    )
+    options = estimator.solver().options
+    cutoff = oracles.normal_quantile(fit.cutoff)
+    ddof, points = int(rule == "cellwise"), getattr(estimator, "change_points", (0.25, 0.75))
+    taken = "both" if fit.route == ["refit both sides"] else rule
+    first = "none" if options.first_rule == NOT_RECTIFIED else taken
+    steps, adaptive = options.n_reweight, options.adaptive
+    expected = oracles.reweighted(family, u, fit.lmbda0[0] * power, first, steps, cutoff, ddof, points, adaptive)
+    kept = expected.kept[-1]
+    assert_array_equal(fit.weights(x), kept)
+    assert fit.n_kept[0] == kept.sum()
+    assert fit.lmbda[0] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    y = (oracles.power_transforms(family, u, expected.lmbdas[-1]) - expected.loc) / expected.scale
+    near = np.abs(y) < 10
+    assert_allclose(fit.transform(x)[near], y[near].astype(float), atol=1e-8)
+    jacobian = oracles.mean_log_slope(family, x[kept] if family == "box-cox" else u[kept])
+    g = -(fit.lmbda[0] - 1.0) * float(jacobian)
+    raw = oracles.power_transforms(family, x if family == "box-cox" else u, fit.lmbda[0])[kept]
+    g += float(np.log(raw.std())) + (math.log(fit.divisor[0]))
+    assert fit.nll[0] == pytest.approx(kept.sum() * g, abs=1e-8 * kept.sum())
+
+
+@families
+@pytest.mark.parametrize("name", ["rewml", "rewml, one step", "rewml, settled", "rewml-nr", "mtl", "carroll"])
+def test_figures_belong_to_lambda_and_the_values_kept(family, name):
+    """lambda is the likeliest for the values of weight 1, and likelihood and information are theirs."""
+    for n, share in ((30, 0.1), (200, 0.05), (200, 0.15)):
+        x = contaminated(n, 12, seed=n)
+        x[: round(share * n)] *= 50.0
+        fit = fitted(x, family, name)
+        weights = fit.weights(x)
+        assert_array_equal(weights.sum(axis=0), fit.n_kept)
+        assert not pk._status.is_failed(fit.status).any()
+        for j in range(x.shape[1]):
+            kept = weights[:, j] > 0.0
+            u = (x[kept, j] - fit.center[j]) / fit.divisor[j]
+            likeliest = pk.fit(u, family)
+            if name != "carroll":
+                assert fit.lmbda[j] == pytest.approx(likeliest.lmbda[0], abs=1e-10)
+            there = pk.fit(u, family, lmbda=fit.lmbda[j])
+            nll = there.nll[0] + kept.sum() * math.log(fit.divisor[j])
+            assert fit.nll[j] == pytest.approx(nll, rel=1e-10, abs=1e-10 * n)
+            # extrapolated from where the sums were taken, as that of maximum likelihood is
+            assert fit.information[j] == pytest.approx(there.information[0], rel=1e-9)
+
+
+@families
+def test_reweighting_settles_or_says_so(family):
+    """Chosen again at the lambda found, the values kept are the same, unless the status says otherwise."""
+    x = contaminated(60, 300, seed=8)
+    fit = fitted(x, family, n_reweight="settled")
+    more = fitted(x, family, n_reweight=100)
+    settled = fit.status != Status.NOT_SETTLED
+    assert_array_equal(fit.lmbda[settled], more.lmbda[settled])
+    assert_array_equal(fit.n_kept[settled], more.n_kept[settled])
+    assert settled.mean() > 0.99
+    assert (fit.lmbda != fitted(x, family).lmbda).any()
+
+
+def test_reweighting_that_goes_to_and_fro():
+    """Two sets of values that each lead to the other: the status says so, and the warning."""
+    with pytest.warns(UserWarning, match="reweighting has not settled"):
+        fit = pk.fit(TO_AND_FRO, "box-cox", pk.RewML(n_reweight="settled", **FIXED_CUTOFFS))
+    restless = np.flatnonzero(fit.status == Status.NOT_SETTLED)
+    odd, even = (fitted(TO_AND_FRO, "box-cox", n_reweight=k, **FIXED_CUTOFFS).lmbda for k in (49, 50))
+    assert restless.size > 0
+    assert (odd[restless] != even[restless]).all()
+    assert_array_equal(even, fit.lmbda)
+    for j in restless:
+        x = TO_AND_FRO[fit.weights(TO_AND_FRO)[:, j] > 0.0, j]
+        assert fit.lmbda[j] == pytest.approx(pk.fit(x, "box-cox").lmbda[0], abs=1e-10)
+
+
+@families
+@pytest.mark.parametrize("name", ["rewml, one side", "rewml-nr", "rewml as R", "rewml, own choices"])
+def test_start_is_the_global_minimum(family, name):
+    estimator = ESTIMATORS[name]
+    rule = rectification(estimator)
+    excess = []
+    for key, x in columns(family).items():
+        fit = fitted(x, family, name, search="global")
+        how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
+        u, _, _, power = oracles.prestandardized(family, x, how)
+        u, scores = np.sort(u), oracles.normal_scores(x.size)
+        taken = "both" if fit.route == ["refit both sides"] else rule
+
+        def objective(lmbda: float, u: np.ndarray = u, scores: np.ndarray = scores, taken: str = taken) -> float:
+            more = estimator.c, getattr(estimator, "change_points", (0.25, 0.75))
+            return oracles.qq_objective(family, u, lmbda, taken, scores, *more)
+
+        excess.append(objective(fit.lmbda0[0] * power) - oracles.lowest(objective, step=0.05))
+        assert excess[-1] <= (CLOSE if rule == "cellwise" else 1e-6), key
+    assert np.mean(np.array(excess) <= 1e-6) >= 0.75
+
+
+@families
+def test_carroll_misses_no_minimum(family):
+    """A grid of 2,001 lambdas sees nothing lower in any of 150 short columns, with or without weights."""
+    rng = np.random.default_rng(2)
+    for k in range(150):
+        y = rng.normal(size=int(rng.integers(8, 40)))
+        kinds = np.exp(y), rng.gamma(1.5, size=y.size) + 0.01, np.exp(rng.standard_t(2, size=y.size))
+        x = np.round((*kinds, np.exp(np.where(rng.random(y.size) < 0.4, y + 3.0, 0.5 * y)))[k % 4], 3 - k % 2) + 0.01
+        w = rng.integers(1, 5, size=y.size)
+        found, weighted = fitted(x, family, "carroll"), fitted(x, family, "carroll", sample_weight=w)
+        repeated = fitted(np.repeat(x, w), family, "carroll")
+        assert weighted.lmbda[0] == pytest.approx(repeated.lmbda[0], abs=1e-5), x.tolist()
+        for fit in (found, weighted):
+            curve = fit.objective_curve(fit.lmbda[0] + np.linspace(-3.0, 3.0, 2001))
+            assert fit.objective[0] - np.nanmin(curve) < 1e-9, x.tolist()
+
+
+@families
+def test_carroll_is_the_global_minimum(family):
+    for key, x in columns(family).items():
+        fit = fitted(x, family, "carroll")
+        u, _, _, power = oracles.prestandardized(family, x, "mad")
+        u = u.astype(float)
+
+        def objective(lmbda: float, u: np.ndarray = u) -> float:
+            return oracles.carroll_objective(family, u, lmbda)
+
+        assert objective(fit.lmbda[0] * power) <= oracles.lowest(objective, step=0.1) + 1e-3, key  # it has kinks
+
+
+@families
+@pytest.mark.parametrize("h", [1.0, 0.95, 0.7])
+def test_trimmed_likelihood_is_the_global_maximum(family, h):
+    for key, x in columns(family).items():
+        fit = fitted(x, family, "mtl", h=h)
+        u, _, _, power = oracles.prestandardized(family, x, "mad")
+        u, size = np.sort(u), min(max(math.ceil(h * x.size), x.size // 2 + 1), x.size)
+        assert fit.n_kept[0] == size
+        if x.size > 100:
+            continue
+
+        def objective(lmbda: float, u: np.ndarray = u, size: int = size) -> float:
+            return oracles.trimmed_objective(family, u, lmbda, size)[0]
+
+        assert objective(fit.lmbda[0] * power) <= oracles.lowest(objective, step=0.1) + 1e-3, key
+
+
+@pytest.mark.parametrize(("h", "expected"), [(0.95, 0.1491), (0.9, 0.2323)])
+def test_trimmed_likelihood_of_lognormal_data_is_that_of_the_lowest_values(h, expected):
+    """Their density is the highest in the units of the data, so that lambda is biased without an outlier."""
+    x = np.exp(scipy.special.ndtri((np.arange(4_000) + 0.5) / 4_000))
+    fit = pk.fit(x, "box-cox", pk.MTL(h=h))
+    kept = int(np.ceil(h * x.size))
+    assert_array_equal(fit.weights(x), np.arange(x.size) < kept)
+    assert fit.lmbda[0] == pytest.approx(pk.fit(x[:kept], "box-cox").lmbda[0], abs=1e-9)
+    assert fit.lmbda[0] == pytest.approx(expected, abs=2e-3)
+
+
+@families
+def test_without_trimming_it_is_maximum_likelihood(family):
+    for key, x in columns(family).items():
+        fit = fitted(x, family, "mtl", h=1.0, prestandardize="none")
+        mle = pk.fit(x, family)
+        assert fit.lmbda[0] == pytest.approx(mle.lmbda[0], rel=1e-9, abs=1e-9), key
+        assert fit.nll[0] == pytest.approx(mle.nll[0], rel=1e-11)
+
+
+@families
+def test_clean_data_give_nearly_maximum_likelihood(family):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=5000) if family == "yeo-johnson" else rng.lognormal(size=5000)
+    assert fitted(x, family).lmbda[0] == pytest.approx(pk.fit(x, family).lmbda[0], abs=0.05)
+
+
+# --- outliers -----------------------------------------------------------------------------------------
+
+
+@families
+def test_cutoffs_are_where_standardised_values_reach_the_quantile(family):
+    x = contaminated()
+    fit = fitted(x, family)
+    for end, side in zip(fit.cutoffs(), (-1.0, 1.0), strict=True):
+        inside = np.isfinite(end) & (end > 0.0)
+        z = fit.transform(np.where(inside, end, 1.0)[None, :])[0]
+        assert_allclose(z[inside], side * fit.standardized_cutoff()[inside], rtol=1e-9)
+        assert inside.any()
+
+
+@pytest.mark.parametrize("n", [5, 10, 20, 50, 200, 1000])
+@pytest.mark.parametrize("family, name", [("yeo-johnson", "rewml-nr"), ("box-cox", "rewml")])
+def test_one_per_cent_of_clean_values_are_flagged(family, name, n):
+    """Normal before the transform: short columns, too; their scale is not that of their trimmed values."""
+    rng = np.random.default_rng(n)
+    x = rng.normal(size=(n, 60_000 // n))
+    x = x if family == "yeo-johnson" else np.exp(x)
+    fit = fitted(x, family, name)
+    assert 0.004 < fit.outliers(x).mean() < 0.014
+    if n == 1000:
+        assert fit.transform(x).std() == pytest.approx(1.0, abs=0.02)
+        assert fit.outliers(x, cutoff=0.975).mean() == pytest.approx(0.05, abs=0.006)
+
+
+def test_cutoffs_of_short_columns_are_wider():
+    """Student's t with n_kept/4 degrees of freedom; R's convention, and what is not reweighted, as for long columns."""
+    x = contaminated(30, 3)
+    fit = fitted(x, "box-cox")
+    expected = [stdtrit(n / 4.0, 0.995) for n in fit.n_kept]
+    assert_allclose(fit.standardized_cutoff(), expected, rtol=1e-12)
+    assert_allclose(fit.standardized_cutoff(cutoff=0.9), [stdtrit(n / 4.0, 0.9) for n in fit.n_kept], rtol=1e-12)
+    for name in ("rewml as R", "carroll", "mtl"):
+        assert_allclose(fitted(x, "box-cox", name).standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
+    read = PowerFit.from_json(fitted(x, "box-cox", "rewml as R").to_json())
+    assert_allclose(read.standardized_cutoff(), oracles.CUTOFF, rtol=1e-12)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0 / 60.0, 1e-200])
+def test_relative_weights_are_worth_as_many_values_whatever_they_sum_to(factor):
+    """Cut-offs, what they flag and standard errors, by what is there of each column; JSON and pickles keep them."""
+    x = contaminated(60, 2)
+    x[:20, 1] = np.nan
+    weight = np.random.default_rng(5).uniform(0.5, 1.5, 60)
+    weight /= (weight**2).sum() / weight.sum()  # the first column just counts
+    plain, relative = (fitted(x, "box-cox", sample_weight=w) for w in (weight, factor * weight))
+    expected = []
+    for column, n_kept in zip(x.T, relative.n_kept, strict=True):
+        w = factor * weight[~np.isnan(column)]
+        one = min(factor * ((w / factor) ** 2).sum() / (w / factor).sum(), 1.0)
+        expected.append(stdtrit(n_kept / one / 4.0, 0.995))
+    assert_allclose(relative.standardized_cutoff(), expected, rtol=1e-9)
+    assert expected[0] < 3.1
+    assert expected[1] < 3.4
+    assert_array_equal(relative.outliers(x), plain.outliers(x))
+    assert_allclose(relative.standard_error(), plain.standard_error(), rtol=0.1)
+    for again in (PowerFit.from_json(relative.to_json()), pickle.loads(pickle.dumps(relative))):
+        assert_array_equal(again.standardized_cutoff(), relative.standardized_cutoff())
+    assert_array_equal(relative.part(slice(1, 2)).standardized_cutoff(), relative.standardized_cutoff()[1:])
+
+
+def test_scale_of_a_trimmed_sample_is_that_of_a_normal_one():
+    x = np.random.default_rng(3).normal(size=20_000)
+    assert fitted(x, "yeo-johnson", "mtl").transform(x).std() == pytest.approx(1.0, abs=0.03)
+    assert fitted(x, "yeo-johnson", "mtl", h=0.7).transform(x).std() == pytest.approx(1.0, abs=0.05)
+
+
+@families
+@pytest.mark.parametrize("name", ["rewml", "rewml as R"])
+def test_how_far_an_outlier_is_does_not_matter(family, name):
+    x = contaminated(100, 1)[:, 0]
+    j = int(np.argmax(x))
+    fits = []
+    for value in (1e4, 1e6, 1e9, 1e15):
+        x[j] = value
+        fits.append(fitted(x, family, name))
+        assert fits[-1].weights(x)[j] == 0.0
+    for fit in fits[1:]:
+        assert fit.lmbda[0] == pytest.approx(fits[0].lmbda[0], rel=1e-9, abs=1e-9)
+
+
+@families
+def test_outliers_move_maximum_likelihood_only(family):
+    rng = np.random.default_rng(2)
+    clean = rng.lognormal(size=(100, 20))
+    dirty = clean.copy()
+    dirty[:5] = 5e3
+    move = abs(fitted(dirty, family).lmbda - fitted(clean, family).lmbda)
+    assert np.median(abs(pk.fit(dirty, family).lmbda - pk.fit(clean, family).lmbda)) > 2 * np.median(move)
+    assert np.median(move) < 0.08
+    assert fitted(dirty, family).outliers(dirty)[:5].all()
+
+
+def test_sensitivity_ends_where_values_are_left_out():
+    """Curves of the paper's section 2.6: ML's near the center, 0 beyond the cut-off."""
+    x = np.array([oracles.normal_quantile(i / 100) for i in range(1, 100)])
+    z = np.arange(-10.0, 10.25, 0.25)
+    X = np.vstack([np.repeat(x[:, None], z.size, axis=1), z])
+    near, far = abs(z) <= 2.0, abs(z) >= 3.0
+    for family, data, base in (("yeo-johnson", X, x), ("box-cox", np.exp(X), np.exp(x))):
+        ml = 100 * (pk.fit(data, family).lmbda - pk.fit(base, family).lmbda)
+        assert abs(ml[0]) > 20
+        for name in ("rewml", "rewml as R"):
+            # as it is, Box-Cox or not; prestandardised, one value more moves median and MAD a little
+            for how, zero in (("none", 1e-7), ("mad", 1e-7 if family == "box-cox" else 0.05)):
+                options = {"prestandardize": how}
+                curve = 100 * (
+                    fitted(data, family, name, **options).lmbda - fitted(base, family, name, **options).lmbda
+                )
+                assert_allclose(curve[far], curve[far][0], atol=2.0 * zero)
+                if (family, name) != ("box-cox", "rewml"):  # which leaves out some of the sample itself
+                    assert_allclose(curve[far], 0.0, atol=zero)
+                    assert_allclose(curve[near], ml[near], atol=0.35)
+
+
+# --- applying -----------------------------------------------------------------------------------------
+
+
+@families
+@estimators
+def test_inverse_returns_the_data(family, name):
+    """Good, dropped, constant, empty columns; outliers too."""
+    x = contaminated(80, 5)
+    x[3, 0] = np.nan
+    x[:, 2] = 7.0
+    x[:, 3] = np.nan
+    x[:, 4] = np.where(np.arange(80) < 50, 2.0, 3.0)
+    fit = fitted(x, family, name)
+    assert fit.status[2:].tolist() == [Status.CONSTANT, Status.EMPTY, Status.NO_SPREAD]
+    for standardize in (True, False):
+        fit.standardize = standardize
+        z = fit.transform(x)
+        assert_array_equal(np.isnan(z), np.isnan(x))
+        assert_array_equal(z[:, 2:], x[:, 2:])
+        assert_allclose(fit.inverse_transform(z), x, rtol=1e-9)
+    new = np.random.default_rng(3).lognormal(sigma=0.5, size=(10, 5))
+    assert_allclose(fit.inverse_transform(fit.transform(new)), new, rtol=1e-11)
+
+
+@families
+@pytest.mark.parametrize("name", ["rewml", "rewml-nr", "mtl", "mtl 0.85"])
+def test_kept_values_are_standardised(family, name):
+    x = contaminated()
+    fit = fitted(x, family, name)
+    z = np.where(fit.weights(x) == 1.0, fit.transform(x), np.nan)
+    assert_allclose(np.nanmean(z, axis=0), 0.0, atol=1e-11)
+    reach = oracles.CUTOFF if name.startswith("rewml") else oracles.normal_quantile(0.5 + 0.5 * fit.n_kept[0] / len(x))
+    assert_allclose(np.nanstd(z, axis=0), oracles.sd_within(reach), rtol=1e-11)
+    y = fitted(x, family, name, standardize=False)
+    raw = np.where(y.weights(x) == 1.0, y.transform(x), np.nan)
+    factor = np.exp(y.log_factor)
+    assert_allclose(np.nanmean(raw, axis=0), y.loc * factor, rtol=1e-9, atol=1e-11)
+    assert_allclose(np.nanstd(raw, axis=0), oracles.sd_within(reach) * y.scale * factor, rtol=1e-9)
+
+
+@families
+def test_carroll_standardises_by_huber(family):
+    """psi_1.5 sums to 0, and psi_1.5(z) z to what it is expected to of normal data."""
+    x = contaminated()
+    fit = fitted(x, family, "carroll")
+    z = fit.transform(x)
+    psi = np.clip(z, -1.5, 1.5)
+    assert_allclose(psi.mean(axis=0), 0.0, atol=1e-10)
+    assert_allclose((psi * z).mean(axis=0), math.erf(1.5 / math.sqrt(2.0)), rtol=1e-10)
+    assert_array_equal(fit.n_kept, fit.n_obs)
+
+
+@families
+@estimators
+def test_outliers_cutoffs_and_weights_agree(family, name):
+    x = contaminated()
+    x[5, 3] = np.nan
+    fit = fitted(x, family, name)
+    for cutoff in (None, 0.9, 0.999):
+        low, high = fit.cutoffs(cutoff=cutoff)
+        assert (low < high).all()
+        outliers = fit.outliers(x, cutoff=cutoff)
+        assert outliers.dtype == bool
+        with np.errstate(invalid="ignore"):
+            assert_array_equal(outliers, (x < low) | (x > high))
+        z, cutoff = fit.transform(x), fit.standardized_cutoff(cutoff=cutoff)
+        clear = abs(abs(z) - cutoff) > 1e-9
+        assert_array_equal(outliers[clear], (abs(z) > cutoff)[clear])
+    assert_array_equal(fit.weights(x).sum(axis=0), fit.n_kept)
+    assert fit.weights(x)[5, 3] == 0.0
+    assert not fit.outliers(x)[5, 3]
+
+
+def test_few_values_of_clean_data_are_outliers():
+    x = np.random.default_rng(0).normal(size=(20_000, 2))
+    share = fitted(x, "yeo-johnson").outliers(x).mean(axis=0)
+    assert_allclose(share, 0.01, atol=0.005)
+
+
+def test_bad_cutoffs():
+    fit = fitted(contaminated(), "box-cox")
+    for bad in (0.5, 1.0, 0.2, math.nan, "high", True):
+        with pytest.raises((ValueError, TypeError), match="cutoff"):
+            fit.outliers(contaminated(), cutoff=bad)
+        with pytest.raises((ValueError, TypeError), match="cutoff"):
+            pk.fit(contaminated(), "box-cox", pk.RewML(cutoff=bad))
+
+
+def test_failed_columns_have_no_cutoffs_and_no_outliers():
+    x = np.column_stack([np.full(20, 3.0), np.full(20, np.nan), np.arange(1.0, 21.0)])
+    with pytest.warns(UserWarning, match="column 0.*column 1"):
+        fit = pk.fit(x, "box-cox", "rewml")
+    low, high = fit.cutoffs()
+    assert np.isnan(low[:2]).all()
+    assert np.isnan(high[:2]).all()
+    assert np.isfinite(high[2])
+    assert not fit.outliers(x)[:, :2].any()
+    assert_array_equal(fit.weights(x)[:, 0], 1.0)
+    assert_array_equal(fit.weights(x)[:, 1], 0.0)
+
+
+def test_lambda_far_from_data_stays_finite():
+    x = np.append(np.exp(np.random.default_rng(0).normal(size=60) / 300) * 2000.0, [1e7, 1e-3])
+    for name in ESTIMATORS:
+        fit = fitted(x, "box-cox", name)
+        z = fit.transform(x)
+        assert np.isfinite(z[:-2]).all(), name
+
+
+# --- invariances --------------------------------------------------------------------------------------
+
+
+def assert_same(a: PowerFit, b: PowerFit) -> None:
+    assert_array_equal(a._results, b._results)
+    assert a.families == b.families
+
+
+@estimators
+def test_threads_order_and_columns_change_no_bit(name):
+    x = contaminated(150, 21)
+    x[4, 7] = np.nan
+    x[:, 9] = 1.0
+    fit = fitted(x, "box-cox", name, n_threads=1)
+    turned = np.random.default_rng(0).permutation(21)
+    for other in (
+        fitted(x, "box-cox", name, n_threads=2),
+        fitted(x, "box-cox", name, n_threads=5),
+        fitted(np.asfortranarray(x), "box-cox", name, n_threads=2),
+        fitted(np.repeat(x, 2, axis=1)[:, ::2], "box-cox", name),
+    ):
+        assert_same(fit, other)
+    permuted = fitted(x[:, turned], "box-cox", name, n_threads=2)
+    assert_array_equal(permuted._results, fit._results[turned])
+    alone = fitted(x[:, 3], "box-cox", name)
+    assert_array_equal(alone._results[0], fit._results[3])
+
+
+@estimators
+@families
+def test_order_of_rows_does_not_matter(family, name):
+    x = contaminated(90, 4)
+    assert_array_equal(fitted(x, family, name)._results, fitted(x[::-1], family, name)._results)
+
+
+@estimators
+def test_missing_values_are_as_not_there(name):
+    x = contaminated(60, 1)[:, 0]
+    holes = np.insert(x, [0, 10, 60], np.nan)
+    a, b = fitted(x, "yeo-johnson", name), fitted(holes, "yeo-johnson", name)
+    assert_array_equal(a._results, b._results)
+
+
+@given(power=st.integers(-40, 40), shift=st.floats(-1e3, 1e3))
+@settings(max_examples=20)
+def test_yeo_johnson_does_not_depend_on_location_and_scale(power, shift):
+    """Of the column as it is: it is prestandardised."""
+    x = contaminated(50, 1)[:, 0]
+    a, b = fitted(x, "yeo-johnson"), fitted((x + round(shift)) * 2.0**power, "yeo-johnson")
+    assert b.lmbda[0] == pytest.approx(a.lmbda[0], abs=1e-6)
+    assert b.n_kept[0] == a.n_kept[0]
+
+
+@given(factor=st.floats(1e-20, 1e20))
+@settings(max_examples=20)
+@pytest.mark.parametrize("name", ["rewml", "rewml as R", "carroll", "mtl"])
+def test_box_cox_does_not_depend_on_scale(factor, name):
+    x = contaminated(50, 1)[:, 0]
+    a, b = fitted(x, "box-cox", name), fitted(x * factor, "box-cox", name)
+    assert b.lmbda[0] == pytest.approx(a.lmbda[0], abs=1e-5)
+    assert b.n_kept[0] == a.n_kept[0]
+
+
+def test_yeo_johnson_of_mirrored_data_is_mirrored():
+    x = contaminated(80, 6)
+    a, b = fitted(x, "yeo-johnson"), fitted(-x, "yeo-johnson")
+    assert_allclose(b.lmbda, 2.0 - a.lmbda, atol=2e-5)
+    assert_array_equal(a.n_kept, b.n_kept)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", ">f8", "bool"])
+def test_dtypes(dtype):
+    x = contaminated(60, 3)
+    x = x > 1.0 if dtype == "bool" else np.round(x * 50.0).astype(dtype)
+    given, same = fitted(x, "yeo-johnson"), fitted(x.astype(float), "yeo-johnson")
+    assert_same(given, same)
+    assert given.transform(x).dtype == (np.float32 if dtype == "float32" else np.float64)
+
+
+# --- the better family --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "carroll", "mtl"])
+def test_best_of_both_families(estimator):
+    rng = np.random.default_rng(0)
+    x = np.column_stack([rng.lognormal(size=300), rng.normal(size=300), rng.normal(10.0, 1.0, 300), np.full(300, 2.0)])
+    with pytest.warns(UserWarning, match="column 3"):
+        best = pk.fit(x, "best", estimator)
+    assert best.families[:2] == ["box-cox", "yeo-johnson"]
+    for family in FAMILIES:
+        chosen = np.flatnonzero([name == family for name in best.families])
+        columns = x[:, chosen]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            alone = pk.fit(columns, family, estimator)
+        assert_array_equal(best._results[chosen], alone._results)
+        assert_array_equal(best.transform(x)[:, chosen], alone.transform(columns))
+        assert_array_equal(best.weights(x)[:, chosen], alone.weights(columns))
+    assert_allclose(best.inverse_transform(best.transform(x)), x, rtol=1e-10)
+    assert_same(best, PowerFit.from_json(best.to_json()))
+
+
+def test_best_compares_all_of_the_likelihood():
+    """Whatever the units, and however both are prestandardised: the likelihoods are those of the same values."""
+    rng = np.random.default_rng(4)
+    x = np.abs(np.column_stack([contaminated(150, 20), rng.normal(20.0, 3.0, (150, 20))]))
+    x[:, 20:] = 30.0 - rng.gamma(2.0, size=(150, 20))
+    chosen = pk.fit(x, "best", "rewml").families
+    assert len(set(chosen)) == 2
+    for factor in (1e-3, 1e3):
+        other = pk.fit(factor * x, "best", "rewml").families
+        assert np.mean([a == b for a, b in zip(chosen, other, strict=True)]) > 0.9
+    both = {family: fitted(x, family) for family in FAMILIES}
+    for j, name in enumerate(chosen):
+        kept = (both["box-cox"].weights(x) * both["yeo-johnson"].weights(x))[:, j] > 0.0
+        nll = {}
+        for family, fit in both.items():
+            u = (x[kept, j] - fit.center[j]) / fit.divisor[j]
+            y = oracles.power_transforms(family, u, fit.lmbda[j])
+            jacobian = (fit.lmbda[j] - 1.0) * oracles.mean_log_slope(family, u) - math.log(fit.divisor[j])
+            nll[family] = float(np.log(y.std())) - jacobian
+        if abs(nll["box-cox"] - nll["yeo-johnson"]) > 1e-9:
+            assert name == min(nll, key=nll.__getitem__)
+
+
+def test_best_of_columns_that_are_not_positive():
+    x = np.random.default_rng(0).normal(size=(50, 3))
+    assert pk.fit(x, "best", "rewml").families == ["yeo-johnson"] * 3
+
+
+@pytest.mark.parametrize("estimator", ["mle", "rewml", "ks"])
+def test_best_takes_the_family_that_can_be_fitted(estimator):
+    """Yeo-Johnson of tiny values would need a lambda beyond all numbers, Box-Cox does not depend on units."""
+    x = 1e-310 * contaminated(60, 1)
+    best = pk.fit(x, "best", estimator)
+    assert best.families == ["box-cox"]
+    assert_array_equal(best.lmbda, pk.fit(x, "box-cox", estimator).lmbda)
+
+
+# --- travelling ---------------------------------------------------------------------------------------
+
+
+@estimators
+@pytest.mark.parametrize("family", [*FAMILIES, "best"])
+def test_json_and_pickle(family, name):
+    x = contaminated(60, 4)
+    fit = fitted(x, family, name)
+    for copy in (PowerFit.from_json(fit.to_json()), pickle.loads(pickle.dumps(fit))):
+        assert_same(copy, fit)
+        assert (copy.estimator, copy.standardize) == (fit.estimator, fit.standardize)
+        assert_array_equal(copy.transform(x), fit.transform(x))
+        assert_array_equal(copy.weights(x), fit.weights(x))
+        assert_array_equal(copy.outliers(x), fit.outliers(x))
+        assert_array_equal(np.array(copy.cutoffs()), np.array(fit.cutoffs()))
+
+
+def test_data_frames():
+    x = contaminated(60, 3)
+    frame = pd.DataFrame(x, columns=["a", "b", "c"])
+    fit = fitted(frame, "best", "rewml")
+    assert_array_equal(fit._results, fitted(x, "best", "rewml")._results)
+    assert_array_equal(fit.weights(frame), fit.weights(x))
+    assert_array_equal(fit.outliers(frame), fit.outliers(x))
+    assert list(fit.transform(frame).columns) == ["a", "b", "c"]
+    assert_array_equal(fit.weights(frame[["c", "b", "a"]]), fit.weights(x))  # in the order of the fit
+
+
+def test_a_part_of_a_fit_is_the_fit_of_a_part():
+    x = contaminated(60, 5)
+    fit = fitted(x, "best", "rewml", cutoff=0.99)
+    part = fit.part(slice(1, 4))
+    assert part.families == fit.families[1:4]
+    assert part.estimator == fit.estimator
+    assert_array_equal(part.transform(x[:, 1:4]), fit.transform(x)[:, 1:4])
+
+
+def test_vectors_stay_vectors():
+    x = contaminated(60, 1)[:, 0]
+    fit = fitted(x, "box-cox")
+    for result in (fit.weights(x), fit.outliers(x), fit.transform(x)):
+        assert result.shape == x.shape
+
+
+# --- refusals -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind, options, error, message",
+    [
+        (pk.MTL, {"h": 0.5}, ValueError, "above 0.5"),
+        (pk.MTL, {"h": 1.1}, ValueError, "at most 1"),
+        (pk.MTL, {"h": "most"}, TypeError, "h must be a number"),
+        (pk.MTL, {"h": math.nan}, TypeError, "h must be a number"),
+        (pk.RewML, {"n_reweight": -1}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"n_reweight": 1.5}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"n_reweight": True}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"convention": "R"}, ValueError, "convention"),
+        (pk.RewML, {"search": "grid"}, ValueError, "search"),
+        (pk.RewML, {"prestandardize": "sd"}, ValueError, "prestandardize"),
+        (pk.RewML, {"c": 0.0}, ValueError, "c, the constant of the bisquare, must be positive"),
+        (pk.RewMLNR, {"c": math.inf}, ValueError, "c, the constant of the bisquare, must be positive"),
+        (pk.RewML, {"c": "half"}, TypeError, "c must be a number"),
+        (pk.RewML, {"change_points": 0.25}, TypeError, "change_points must be two numbers"),
+        (pk.RewML, {"change_points": (0.25, 0.5, 0.75)}, TypeError, "change_points must be two numbers"),
+        (pk.RewML, {"change_points": "ab"}, TypeError, "change_points must be two numbers"),
+        (pk.RewML, {"change_points": ("a", 0.75)}, TypeError, "each of change_points must be a number"),
+        (pk.RewML, {"change_points": (0.75, 0.25)}, ValueError, "a quantile below 0.5 and one above"),
+        (pk.RewML, {"change_points": (0.0, 0.75)}, ValueError, "a quantile below 0.5 and one above"),
+        (pk.RewML, {"first_weights": "hard"}, ValueError, "first_weights"),
+        (pk.RewML, {"rectify": "two"}, ValueError, "rectify"),
+        (pk.RewML, {"rectify": "both", "convention": "cellwise"}, ValueError, "rectifies on one side"),
+        (pk.Carroll, {"search_range": (2.0, 2.0)}, ValueError, "two finite numbers, the lower first"),
+        (pk.MTL, {"search_range": (-math.inf, 2.0)}, ValueError, "two finite numbers, the lower first"),
+        (pk.MTL, {"search_range": (math.nan, 2.0)}, TypeError, "search_range must be a number"),
+        (pk.RewML, {"convention": "cellwise", "search_range": (2.0, 3.0)}, ValueError, "search_range must contain 1"),
+        (pk.RewML, {"n_reweight": "often"}, ValueError, "n_reweight must be a whole number"),
+        (pk.RewML, {"n_reweight": None}, ValueError, "n_reweight must be a whole number"),
+        (pk.KS, {"cutoff": 1.0}, ValueError, "cutoff must be between"),
+    ],
+)
+def test_options_are_refused(kind, options, error, message):
+    with pytest.raises(error, match=message):
+        kind(**options)
+
+
+@pytest.mark.parametrize("kind", [pk.ML, pk.RewML, pk.RewMLNR, pk.Carroll, pk.MTL, pk.KS, pk.PPCC])
+def test_options_that_an_estimator_does_not_have(kind):
+    with pytest.raises(TypeError, match="n_rewieght"):
+        kind(n_rewieght=2)
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        ({"estimator": "rewm"}, ValueError, "did you mean 'rewml'"),
+        ({"estimator": "RewML"}, ValueError, "did you mean 'rewml'"),
+        ({"estimator": 1}, ValueError, "estimator must be one of"),
+        ({"estimator": pk.RewML}, TypeError, r"pass an object, RewML\(\)"),
+        ({"estimator": "mtl", "lmbda": 1.0}, ValueError, "lmbda cannot be given with estimator='mtl'"),
+        ({"estimator": "carroll", "ymax": 10.0}, ValueError, "ymax cannot be given"),
+        ({"family": "best", "lmbda": 1.0}, ValueError, "lmbda cannot be given"),
+        ({"n_reweight": 2}, TypeError, "n_reweight"),
+    ],
+)
+def test_arguments_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        pk.fit(contaminated(30, 2), **options)
+
+
+def test_names_stand_for_estimators_with_their_defaults():
+    x = contaminated(60, 2)
+    for name, kind in {"mle": pk.ML, "robust": pk.RewML, "rewml-nr": pk.RewMLNR, "carroll": pk.Carroll}.items():
+        by_name, by_object = pk.fit(x, "box-cox", name), pk.fit(x, "box-cox", kind())
+        assert by_name.estimator == by_object.estimator == kind()
+        assert_array_equal(by_name.lmbda, by_object.lmbda)
+
+
+def test_estimators_are_values():
+    """Equal, hashable, of plain types, and shown as they are written."""
+    one = pk.RewML(search_range=np.array([-3, 5.5]), n_reweight=np.int64(3), cutoff=np.float32(0.75))
+    assert one == pk.RewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
+    assert len({one, pk.RewML(search_range=[-3, 5.5], n_reweight=3, cutoff=0.75)}) == 1
+    assert repr(one) == "RewML(cutoff=0.75, n_reweight=3, search_range=(-3.0, 5.5))"
+    with pytest.raises(AttributeError):
+        one.cutoff = 0.9
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_bad_values_are_named(name):
+    estimator = ESTIMATORS[name]
+    x = contaminated(30, 3)
+    x[7, 1] = np.inf
+    with pytest.raises(ValueError, match=r"column 1.*row 7"):
+        pk.fit(x, "yeo-johnson", estimator)
+    x[7, 1] = -2.0
+    with pytest.raises(ValueError, match=r"column 1.*row 7"):
+        pk.fit(x, "box-cox", estimator)
+
+
+def test_likelihood_intervals_are_refused():
+    fit = fitted(contaminated(), "box-cox")
+    for method in ("profile", "wald"):
+        with pytest.raises(ValueError, match="'rewml'"):
+            fit.confint(method=method)
+    with pytest.raises(ValueError, match="'rewml'"):
+        fit.lr_test(0.0)
+
+
+# --- nasty columns ------------------------------------------------------------------------------------
+
+
+def _nasty() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(0)
+    n = 200
+    return {
+        "1e12 + Exp(1)": 1e12 + rng.exponential(size=n),
+        "near 1e300": 1e300 * rng.uniform(0.1, 1.0, size=n),
+        "+-1e300": 1e300 * rng.normal(size=n) / 4,
+        "+-1.7e308": 1.7e308 * rng.uniform(-1.0, 1.0, n),
+        "1e-300": 1e-300 * rng.lognormal(size=n),
+        "subnormal": 5e-324 * rng.integers(1, 50, n),
+        "constant": np.full(n, 3.0),
+        "empty": np.full(n, np.nan),
+        "constant but one": np.append(np.ones(n - 1), 2.0),
+        "binary": rng.integers(0, 2, n).astype(float),
+        "two values": np.repeat([1.0, 2.0], n // 2),
+        "three values": np.repeat([1.0, 2.0, 5.0, 5.0], n // 4),
+        "zero-inflated": np.where(rng.random(n) < 0.6, 0.0, rng.lognormal(size=n)),
+        "some zeros": np.where(rng.random(n) < 0.4, 0.0, rng.lognormal(size=n)),
+        "one value": np.append([3.0], np.full(n - 1, np.nan)),
+        "2 values": np.append([3.0, 4.0], np.full(n - 2, np.nan)),
+        "3 values": np.append([3.0, 4.0, 7.0], np.full(n - 3, np.nan)),
+        "Cauchy": rng.standard_cauchy(n) * 1e5,
+        "exp(50 z)": np.exp(50.0 * rng.normal(size=n)),
+        "tight": 1.0 + 1e-10 * rng.normal(size=n),
+        "half at 1e308": np.append(np.full(n // 2, 1e308), rng.uniform(size=n // 2)),
+        "years": np.round(rng.normal(2010.0, 5.0, n)),
+        "two clusters": np.append(rng.normal(0.0, 1e-8, n // 2), rng.normal(1.0, 1e-8, n // 2)),
+    }
+
+
+NASTY = _nasty()
+
+
+@estimators
+@families
+def test_nasty_columns_have_an_answer_or_a_status(family, name):
+    """In a capped number of evaluations; with finite lambda, and finite images of the values kept."""
+    chosen = {key: x for key, x in NASTY.items() if family == "yeo-johnson" or not (x <= 0.0).any()}
+    x = np.column_stack(list(chosen.values()))
+    fit = fitted(x, family, name)
+    z = fit.transform(x)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        back = fit.inverse_transform(z, out_of_range="clip")
+    for j, key in enumerate(chosen):
+        seen = ~np.isnan(x[:, j])
+        assert np.isfinite(fit.lmbda[j]), key
+        assert fit.n_iter[j] < 20_000, key
+        assert np.array_equal(np.isnan(z[:, j]), ~seen), key
+        if Status(fit.status[j]).failed:
+            assert_array_equal(z[seen, j], x[seen, j], err_msg=key)
+            continue
+        assert fit.n_kept[j] <= seen.sum(), key
+        kept = fit.weights(x)[:, j] == 1.0
+        assert np.isfinite(z[kept, j]).all(), key
+        assert 2 <= fit.n_kept[j] <= kept.sum(), key  # ties at an end of the trimmed window
+        ordered = z[np.argsort(x[:, j]), j][: seen.sum()]
+        assert np.all(ordered[:-1] <= ordered[1:]), key
+    assert fit.status[list(chosen).index("constant")] == Status.CONSTANT
+    assert fit.status[list(chosen).index("empty")] == Status.EMPTY
+    assert fit.status[list(chosen).index("one value")] == Status.CONSTANT
+    assert fit.status[list(chosen).index("constant but one")] == Status.NO_SPREAD
+    assert np.isfinite(back[~np.isnan(x)]).all()
+
+
+@settings(max_examples=40)
+@given(
+    values=st.lists(st.floats(-1e308, 1e308) | st.integers(-3, 3).map(float), min_size=1, max_size=12),
+    name=st.sampled_from(list(ESTIMATORS)),
+)
+def test_any_numbers(values, name):
+    x = np.array(values)
+    fit = fitted(x, "yeo-johnson", name)
+    z = fit.transform(x)
+    assert np.isfinite(fit.lmbda).all()
+    assert np.isfinite(z[fit.weights(x) == 1.0]).all()
+    ordered = z[np.argsort(x, kind="stable")]
+    assert np.all(ordered[:-1] <= ordered[1:])

@@ -1,0 +1,83 @@
+"""Status codes: what fits store, kernels compare and people read."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+from powerkern import Status
+
+
+def test_codes_are_those_of_stored_fits():
+    """JSON texts and arrays hold the numbers: they never change."""
+    assert {s.name: s.value for s in Status} == {
+        "OK": 0,
+        "AT_BOUND": 1,
+        "FIXED": 2,
+        "CONSTANT": 3,
+        "EMPTY": 4,
+        "UNREPRESENTABLE": 5,
+        "NOT_CERTIFIED": 6,
+        "MULTIMODAL": 7,
+        "NO_SPREAD": 8,
+        "UNRESOLVED": 9,
+        "SCANNED": 10,
+        "AT_END": 11,
+        "EXACT": 12,
+        "TOO_FEW": 13,
+        "ROUNDED": 14,
+        "TAIL_KEPT": 15,
+        "NOT_SETTLED": 16,
+        "TIED": 17,
+        "BRACKETED": 18,
+        "FEW_VALUES": 19,
+    }
+
+
+@pytest.mark.parametrize("status", Status)
+def test_sentences(status):
+    assert status.sentence.strip() == status.sentence != ""
+    assert not status.sentence.endswith(".")
+    assert ("identity transform" in status.sentence) is status.failed
+
+
+def test_sentences_differ():
+    assert len({status.sentence for status in Status}) == len(Status)
+
+
+def test_failed():
+    unfitted = {Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW}
+    assert {s for s in Status if s.failed} == unfitted
+
+
+def test_status_is_a_number():
+    assert Status(3) is Status.CONSTANT
+    assert Status.CONSTANT == 3
+    assert pickle.loads(pickle.dumps(Status.EMPTY)) is Status.EMPTY
+    assert pk.Status is Status
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "carroll", "mtl"])
+def test_robust_fits_of_three_values_warn(estimator):
+    x = [0.5, 2.0, 9.0]
+    for some, weight in ((x, None), (x[:2], None), (x[:2], [2.0, 1.0])):
+        with pytest.warns(UserWarning, match="at most three values, too few to tell an outlier"):
+            fit = pk.fit(some, "box-cox", estimator, sample_weight=weight)
+        assert fit.status[0] == Status.FEW_VALUES
+    assert pk.fit([*x, 4.0], "box-cox", estimator).status[0] != Status.FEW_VALUES
+
+
+def test_a_bound_does_not_hide_that_a_tail_was_kept():
+    """The graver of two statuses is told: a bound was asked for, a doubt was not."""
+    z = np.random.default_rng(3).normal(size=400)
+    z[:60] = -12.0
+    asked = {"family": "box-cox", "estimator": pk.RewML(rectify="one")}
+    with pytest.warns(UserWarning, match="all values on one side were kept"):
+        free = pk.fit(np.exp(z), **asked)
+    with pytest.warns(UserWarning, match="all values on one side were kept"):
+        bounded = pk.fit(np.exp(z), **asked, bounds=(None, 0.5 * free.lmbda[0]))
+    assert bounded.status[0] == free.status[0] == Status.TAIL_KEPT
+    assert bounded.lmbda[0] == 0.5 * free.lmbda[0]

@@ -1,0 +1,213 @@
+"""One sorted column, by the kernel: against the slow procedure, R's Huber estimates, and edge cases of its input."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import oracles
+import pytest
+
+from powerkern import Status
+from powerkern._estimators.estimators import ESTIMATORS
+from powerkern._jit import COLUMN, ROWS, entry
+from powerkern.kernels.results import (
+    BAD_INFINITE,
+    BAD_NOT_POSITIVE,
+    KEPT_HIGH,
+    KEPT_LOW,
+    LMBDA,
+    LMBDA0,
+    LOC,
+    N_KEPT,
+    N_OBS,
+    N_RESULTS,
+    SCALE,
+    STATUS,
+)
+from powerkern.kernels.robust import fit, huber, order_statistics, search
+from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
+
+CODES = {"box-cox": BOX_COX, "yeo-johnson": YEO_JOHNSON}
+families = pytest.mark.parametrize("family", CODES)
+
+
+@entry((COLUMN, ROWS))
+def one_step(y, table):
+    return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
+
+
+def fitted(x, family, estimator="rewml", **options):
+    """The row of results of one column, sorted, NaN last."""
+    x = np.sort(np.asarray(x, dtype=float))[None, :]
+    work = search.new_robust_work(x.size)
+    out = np.full((1, N_RESULTS), np.nan)
+    asked = ESTIMATORS[estimator](**options).solver().options
+    fit.fit_sorted_columns(x.copy(), CODES[family], asked, work, out)
+    return out[0]
+
+
+def sample(family, n=40, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.append(rng.normal(size=n - 4), [9.0, 9.5, 10.0, 10.0])
+    return np.exp(0.5 * y) if family == "box-cox" else y
+
+
+@families
+@pytest.mark.parametrize("estimator, options", [("rewml", {}), ("rewml", {"convention": "cellwise"}), ("rewml-nr", {})])
+def test_reweighting_is_as_defined(family, estimator, options):
+    x = np.sort(sample(family))
+    row = fitted(x, family, estimator, **options)
+    as_r = options.get("convention") == "cellwise"
+    rule = "none" if estimator == "rewml-nr" else "cellwise" if as_r else "paper"
+    how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
+    u, _, _, power = oracles.prestandardized(family, x, how)
+    steps = 2 if as_r else 3
+    expected = oracles.reweighted(family, u, row[LMBDA0] * power, rule, steps, ddof=int(as_r), adaptive=not as_r)
+    kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
+    np.testing.assert_array_equal(kept, expected.kept[-1])
+    assert row[LMBDA] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    if family == "yeo-johnson":
+        assert row[LOC] == pytest.approx(expected.loc, abs=1e-9)
+        assert row[SCALE] == pytest.approx(expected.scale, rel=1e-8)
+
+
+@families
+def test_longer_columns_are_searched_on_a_sample_first(family):
+    x = sample(family, n=search.ALL + 88, seed=3)
+    row = fitted(x, family)
+    u, _, _, power = oracles.prestandardized(family, np.sort(x), "mad")
+    scores = oracles.normal_scores(x.size)
+
+    def objective(lmbda):
+        return oracles.qq_objective(family, u, lmbda, "paper", scores)
+
+    assert objective(row[LMBDA0] * power) <= oracles.lowest(objective, step=0.1) + 1e-6
+
+
+@families
+@pytest.mark.parametrize("estimator", ["rewml", "carroll", "mtl"])
+@pytest.mark.parametrize(
+    "x, status",
+    [
+        ([], Status.EMPTY),
+        ([np.nan, np.nan], Status.EMPTY),
+        ([2.0], Status.CONSTANT),
+        ([2.0, 2.0, np.nan], Status.CONSTANT),
+        ([2.0, 2.0, 2.0, 5.0], Status.NO_SPREAD),
+    ],
+)
+def test_columns_that_have_no_fit(family, estimator, x, status):
+    row = fitted(x, family, estimator)
+    assert row[STATUS] == status
+    assert row[LMBDA] == 1.0
+    assert row[N_OBS] == np.sum(~np.isnan(x))
+
+
+def test_values_outside_the_domain():
+    assert fitted([1.0, 2.0, np.inf], "yeo-johnson")[STATUS] == BAD_INFINITE
+    assert fitted([-np.inf, 2.0, 3.0], "box-cox")[STATUS] == BAD_INFINITE
+    assert fitted([0.0, 2.0, 3.0], "box-cox")[STATUS] == BAD_NOT_POSITIVE
+
+
+def test_work_serves_columns_of_any_length():
+    """Scores are kept from one column to the next of its length."""
+    xs = [sample("yeo-johnson", n, seed=n) for n in (30, 30, 12, 31)]
+    columns = np.full((4, 31), np.nan)
+    for row, x in zip(columns, xs, strict=True):
+        row[: x.size] = np.sort(x)
+    work = search.new_robust_work(31)
+    out = np.full((4, N_RESULTS), np.nan)
+    fit.fit_sorted_columns(columns, YEO_JOHNSON, ESTIMATORS["rewml"]().solver().options, work, out)
+    for row, x in zip(out, xs, strict=True):
+        np.testing.assert_array_equal(row, fitted(x, "yeo-johnson"))
+
+
+def test_huber_estimates_of_transformed_columns_are_those_of_cellwise(shared):
+    seen = 0
+    for unit in json.loads((shared / "refs/cellwise/units.json").read_text())["units"]:
+        for kind in ("yj", "bc"):
+            for record in unit[kind]:
+                for values, figures in ((kind, "huber_plain"), (f"{kind}r", "huber_rect")):
+                    y = np.sort(record[values])
+                    found = one_step(y, np.empty((6, order_statistics.table_width(y.size))))
+                    assert found[:2] == pytest.approx(record[figures], rel=1e-10, abs=1e-10)
+                    seen += 1
+    assert seen >= 150
+
+
+# --- other roads through the kernel -------------------------------------------------------------------
+
+
+@families
+@pytest.mark.parametrize("how", ["mad", "none", "median"])
+def test_carroll_is_a_minimum(family, how):
+    if how == "median" and family == "yeo-johnson":
+        pytest.skip("a rule for Box-Cox")
+    x = np.sort(sample(family))
+    row = fitted(x, family, "carroll", prestandardize=how)
+    u, _, _, power = oracles.prestandardized(family, x, how)
+
+    def objective(lmbda):
+        return oracles.carroll_objective(family, u, lmbda)
+
+    assert objective(row[LMBDA] * power) <= oracles.lowest(objective, step=0.1) + 1e-8
+    assert row[N_KEPT] == x.size
+
+
+@families
+@pytest.mark.parametrize("h", [0.6, 0.9, 1.0])
+def test_trimmed_likelihood_keeps_the_best_stretch(family, h):
+    x = np.sort(sample(family))
+    row = fitted(x, family, "mtl", h=h)
+    u, _, _, power = oracles.prestandardized(family, x, "mad")
+    size = max(math.ceil(h * x.size), x.size // 2 + 1)
+    kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
+    start = oracles.trimmed_objective(family, u, row[LMBDA] * power, size)[1]
+    np.testing.assert_array_equal(np.flatnonzero(kept), np.arange(start, start + size))
+    assert row[LMBDA] * power == pytest.approx(oracles.likeliest_lambda(family, u[kept], 1.0), abs=1e-9)
+
+
+@families
+def test_the_path_of_r_is_brents_from_end_to_end(family):
+    x = np.sort(sample(family, seed=1))
+    u, _, _, _ = oracles.prestandardized(family, x, "median" if family == "box-cox" else "mad")
+    scores = oracles.normal_scores(x.size)
+
+    def objective(lmbda):
+        return oracles.qq_objective(family, u, lmbda, "cellwise", scores)
+
+    best = min(oracles.netlib_fmin(objective, -4.0, 6.0, search.CELLWISE_XTOL), key=objective)
+    assert fitted(x, family, convention="cellwise")[LMBDA0] == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("mirror", [False, True])
+def test_r_widens_the_interval_where_lambda_ends_near_its_end(mirror):
+    x = np.random.default_rng(0).beta(30.0, 1.0, 60)
+    row = fitted(1.0 / x if mirror else x, "box-cox", convention="cellwise")
+    assert abs(row[LMBDA]) > 6.0
+    assert np.sign(row[LMBDA0]) == np.sign(row[LMBDA])
+    assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL)
+
+
+@pytest.mark.parametrize("n_reweight", [0, 1, 5])
+def test_number_of_steps(n_reweight):
+    x = np.sort(sample("yeo-johnson", seed=2))
+    row = fitted(x, "yeo-johnson", n_reweight=n_reweight)
+    u, _, _, _ = oracles.prestandardized("yeo-johnson", x, "mad")
+    expected = oracles.reweighted("yeo-johnson", u, row[LMBDA0], "paper", n_reweight)
+    assert row[LMBDA] == pytest.approx(expected.lmbdas[-1], abs=1e-9)
+    assert row[N_KEPT] == expected.kept[-1].sum()
+    assert row[LOC] == pytest.approx(expected.loc, abs=1e-9)
+
+
+@families
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "carroll", "mtl"])
+def test_long_columns_of_few_values(family, estimator):
+    """The sample of order statistics says little of where the minimum is."""
+    rng = np.random.default_rng(1)
+    x = rng.poisson(6.0, search.ALL + 40) + 1.0
+    row = fitted(x, family, estimator)
+    assert row[STATUS] in (Status.SCANNED, Status.MULTIMODAL, Status.NOT_CERTIFIED)
+    assert abs(row[LMBDA]) < 5.0

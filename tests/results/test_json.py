@@ -1,0 +1,201 @@
+"""Fits as JSON text: any fit comes back bit for bit, and a text that no fit can have written is refused."""
+
+from __future__ import annotations
+
+import json
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import powerkern as pk
+from powerkern import PowerFit
+
+X = np.random.default_rng(3).lognormal(size=(40, 3))
+X[:, 2] = 5.0  # not fitted
+FITS = [("yeo-johnson", "mle"), ("box-cox", "mle"), ("best", "rewml"), ("yeo-johnson", "rewml")]
+PROBES = np.array([-1e300, -3.0, -1e-9, 0.0, 1e-9, 0.7, 3.0, 1e300])[:, np.newaxis] * np.ones(3)
+
+
+def text_of(family: str = "box-cox", estimator: str = "mle", standardize: bool = True) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pk.fit(X, family, estimator, standardize=standardize, column_names=list("abc")).to_json()
+
+
+def changed(field: str, value: Any) -> str:
+    """The text of a fit in which one figure of the first column is another."""
+    record = json.loads(text_of())
+    record["columns"][field][0] = value
+    return json.dumps(record)
+
+
+# --- figures that do not belong together --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "complaint"),
+    [
+        ("lmbda", 10**400, "lmbda is not finite"),
+        ("lmbda", -(10**400), "lmbda is not finite"),
+        ("lmbda", True, "lmbda of column 0 is not a number"),
+        ("lmbda", "0.5", "lmbda of column 0 is not a number"),
+        ("lmbda", "nan", "lmbda of column 0 is not a number"),
+        ("loc", None, "loc is not finite"),
+        ("scale", "inf", "scale is not finite"),
+        ("scale", -1.0, "scale is negative"),
+        ("lmbda0", "-inf", "lmbda0 is not finite"),
+        ("slope", 0.0, "slope is not positive"),
+        ("slope", -1.0, "slope is not positive"),
+        ("divisor", 2.0, "Box-Cox does not rescale the data"),
+        ("center", 1e3, "x_min is not above -shift under Box-Cox"),
+        ("ref", -1.0, "ref is not inside the data"),
+        ("ref", 0.0, "ref is not inside the data"),
+        ("ref", 1e300, "ref is not inside the data"),
+        ("x_min", 1e3, "x_min and x_max are no range"),
+        ("x_min", None, "x_min and x_max are no range"),
+        ("x_max", "inf", "x_min and x_max are no range"),
+        ("x_min", -1.0, "x_min is not above -shift under Box-Cox"),
+        ("kept_low", 1e3, "kept_low and kept_high are no range"),
+        ("n_obs", -1.0, "n_obs is negative"),
+        ("n_kept", 41.0, "n_kept is greater than n_obs"),
+        ("n_eval", 1e300, "n_eval is no number of evaluations"),
+        ("status", 2.5, "status is unknown"),
+        ("status", 99, "status is unknown"),
+    ],
+)
+def test_figures_that_no_fit_has(field: str, value: Any, complaint: str) -> None:
+    with pytest.raises(ValueError, match=rf"not a fit: the JSON text is damaged \(.*{complaint}"):
+        PowerFit.from_json(changed(field, value))
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"unit_weights": 1.0}, "unit_weights is not a list"),
+        ({"unit_weights": []}, "unit_weights is not a list"),
+        ({"unit_weights": [1.0, 0.0, 1.0]}, "unit_weights are not all positive"),
+        ({"unit_weights": ["1", 1.0, 1.0]}, "unit_weights are not all positive"),
+        ({"lmbda_error": 0.1}, "lmbda_error is not a list"),
+        ({"lmbda_error": [0.1]}, "lmbda_error is not 3 numbers from 0 on"),
+        ({"lmbda_error": [0.1, -1.0, 0.0]}, "lmbda_error is not 3 numbers from 0 on"),
+        ({"lmbda_error": [0.1, "1", 0.0]}, "lmbda_error of column 1 is not a number"),
+        ({"vector": True}, "vector is none of False"),
+        ({"vector": 0}, "vector is none of False"),
+        ({"standardize": 1}, "standardize is none of"),
+        ({"estimator": ["mle"]}, "estimator is not a table"),
+        ({"estimator": {"h": 0.9}}, "name is missing"),
+        ({"estimator": {"name": ["mle"]}}, "name is none of"),
+        ({"estimator": {"name": "mle", "h": 0.9}}, "estimator 'mle' has no option 'h'"),
+        ({"estimator": {"name": "mtl", "h": 0.1}}, "h, the fraction of values kept, must be above"),
+        ({"estimator": {"name": "ks", "cutoff": "0.995"}}, "cutoff must be a number"),
+        ({"estimator": {"name": "rewml", "search_range": [{}, 2]}}, "search_range must be a number"),
+        ({"family": "best"}, "families is not a list of 3"),
+        ({"families": ["box-cox"] * 3}, "families go with"),
+        ({"family": "best", "families": ["box-cox", "box-cox", ["box-cox"]]}, "families are not all one of"),
+        ({"column_names": ["a", "b", "b"]}, "3 different names"),
+        ({"column_names": "abc"}, "not a list of names"),
+        ({"columns": {}}, "lmbda is missing"),
+    ],
+)
+def test_descriptions_that_no_fit_has(changes: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=rf"not a fit: the JSON text is damaged \(.*{complaint}"):
+        PowerFit.from_json(json.dumps({**json.loads(text_of()), **changes}))
+
+
+@pytest.mark.parametrize("version", [True, "2", 2.5, 0, 3, None, [1]])
+def test_versions_that_there_are_not(version: Any) -> None:
+    with pytest.raises(ValueError, match=r"the fit has version .*, this powerkern reads versions 1 to 2"):
+        PowerFit.from_json(json.dumps({**json.loads(text_of()), "version": version}))
+
+
+def test_no_columns_at_all() -> None:
+    record = json.loads(text_of())
+    record.update(column_names=None, columns={name: [] for name in record["columns"]})
+    with pytest.raises(ValueError, match="damaged"):
+        PowerFit.from_json(json.dumps(record))
+
+
+def test_an_integer_longer_than_python_reads() -> None:
+    with pytest.raises(ValueError, match="lmbda is not finite"):
+        PowerFit.from_json(changed("lmbda", 12345.0).replace("12345.0", "9" * 10_000))
+
+
+# --- mutations ----------------------------------------------------------------------------------------
+
+NUMBERS = [0, -0.0, 1, -1, 0.5, 7, 1e308, -1e308, 1e-308, 5e-324, 1e154, 10**400, -(10**400), 2**63, 1e17, -700]
+VALUES = [*NUMBERS, True, False, None, "inf", "-inf", "nan", "1_0", "", [], [1], {}, float("nan"), float("inf")]
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    """The text with one to three of its entries replaced, dropped or doubled, or with a few characters changed."""
+    if rng.random() < 0.2:
+        at = rng.randrange(len(text))
+        return text[:at] + rng.choice(["", "0", "9", "e", "-", ".", ",", '"', "null"]) + text[at + rng.randrange(3) :]
+    record = json.loads(text)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        table = record["columns"]
+        name, place = rng.choice(list(table)), rng.random()
+        column = table[name]
+        if place < 0.8 and isinstance(column, list) and column:
+            column[rng.randrange(len(column))] = rng.choice(VALUES)
+        elif place < 0.85:
+            table[name] = rng.choice([[], "123", None, [1.0] * 6, [1.0]])
+        elif place < 0.9 and len(table) > 1:
+            del table[name]
+        else:
+            record[rng.choice([key for key in record if key != "columns"])] = rng.choice(VALUES)
+    return json.dumps(record)
+
+
+def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
+    """What is returned, or the message of the one documented error."""
+    try:
+        return call(argument)
+    except ValueError as error:
+        return str(error)
+
+
+def check_that_it_can_be_used(fit: PowerFit) -> None:
+    """What was read is written again as it was, and everything it does ends with numbers or a documented error."""
+    assert PowerFit.from_json(fit.to_json())._results.tobytes() == fit._results.tobytes()
+    assert len(fit.status_text) == len(fit.families) == len(fit.n_iter) == fit.n_features
+    for apply, values in ((fit.transform, X), (fit.transform, PROBES), (fit.inverse_transform, PROBES)):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Some values in .* are beyond the range", UserWarning)
+            out = outcome(apply, values)
+        assert (
+            ("strictly positive" in out or "not above -shift" in out)
+            if isinstance(out, str)
+            else out.shape == values.shape
+        )
+    ends = np.sort(X, axis=0)[[0, -1]]
+    with np.errstate(all="ignore"):
+        low, high = fit.transform(ends)
+    assert not (low > high).any(), "a fit increases"
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize("standardize", [True, False])
+def test_mutated_texts(fit: tuple[str, str], standardize: bool) -> None:
+    """Some hundred a fit; ten thousand and more were tried by raising the number."""
+    text = text_of(*fit, standardize)
+    rng = random.Random(f"{fit} {standardize}")
+    accepted = 0
+    for _ in range(150):
+        read = outcome(PowerFit.from_json, mutated(text, rng))
+        if isinstance(read, str):
+            assert read.startswith(("not a fit: ", "the fit has version "))
+            continue
+        accepted += 1
+        check_that_it_can_be_used(read)
+    assert 5 < accepted < 100
+
+
+def test_estimators_come_back_as_they_were() -> None:
+    estimator = pk.RewML(search_range=(-3.0, 5.5), n_reweight=3, cutoff=0.75)
+    fit = pk.fit(X[:, :2], "box-cox", estimator)
+    assert PowerFit.from_json(fit.to_json()).estimator == fit.estimator == estimator

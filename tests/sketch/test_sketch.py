@@ -1,0 +1,526 @@
+"""Sketches: the fit of chunks that were summarised and merged is the fit of all rows."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+import struct
+import threading
+import warnings
+import zlib
+
+import numpy as np
+import pytest
+import references as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+import powerkern as pk
+from powerkern import PowerFit, Status
+from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
+from powerkern.sketch.summaries import _pack
+
+FAMILIES = ("yeo-johnson", "box-cox")
+rng = np.random.default_rng(20240601)
+
+
+def columns(family: str, n: int = 3000) -> np.ndarray:
+    """Columns of ordinary and of nasty shapes, some with missing values."""
+    rng = np.random.default_rng(1)
+    x = [
+        rng.lognormal(size=n),
+        rng.gamma(3.0, size=n) ** 2,
+        1e4 + 1e-3 * rng.normal(size=n),
+        rng.integers(1, 4, size=n).astype(float),
+        rng.lognormal(sigma=3.0, size=n) * (1e-200 if family == "box-cox" else 1e-2),
+        rng.uniform(1900, 2024, size=n).round(),
+    ]
+    if family == "yeo-johnson":
+        x += [rng.normal(size=n), -rng.lognormal(size=n), 1e8 * rng.normal(size=n) + 3, 1e-9 * rng.normal(size=n)]
+    X = np.column_stack(x)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def fit_of_chunks(chunks: list[np.ndarray], family: str, **options: object) -> PowerFit:
+    grid = functools.reduce(merge, (range_of(chunk, family) for chunk in chunks)).grid()
+    return finish(functools.reduce(merge, (sketch(chunk, grid) for chunk in chunks)), **options)
+
+
+def resolved(X: np.ndarray, family: str) -> tuple[PowerFit, int]:
+    """The fit on the first grid that resolves all columns, and how often it was refined."""
+    grid = range_of(X, family).grid()
+    refinements = 0
+    while True:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # columns that are constant, or not yet resolved
+            fit = finish(sketch(X, grid))
+        unresolved = fit.status == Status.UNRESOLVED
+        if not unresolved.any() or refinements == 3:
+            return fit, refinements
+        grid, refinements = grid.refined(unresolved), refinements + 1
+
+
+def relative(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.abs(a - b) / np.maximum(1.0, np.abs(b))
+
+
+# --- the same fit -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_fit_from_chunks_is_the_fit_of_all_rows(family):
+    X = columns(family)
+    expected = pk.fit(X, family)
+    fit = fit_of_chunks(np.array_split(X, 7), family)
+    assert_array_equal(fit.status, Status.OK)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+    assert_array_equal(fit.n_obs, expected.n_obs)
+    assert_allclose(fit.nll, expected.nll, rtol=1e-11)
+    assert_allclose(fit.information, expected.information, rtol=1e-8)
+    assert_array_equal([fit.x_min, fit.x_max], [expected.x_min, expected.x_max])
+    Z = fit.transform(X)
+    assert_allclose([np.nanmean(Z, axis=0), np.nanstd(Z, axis=0)], np.outer([0, 1], np.ones(len(Z.T))), atol=1e-9)
+    at = np.linspace(-2, 3, 7)
+    assert_allclose(fit.profile(at), expected.profile(at), rtol=1e-9)
+    assert_allclose(np.array(fit.confint()), np.array(expected.confint()), rtol=1e-7)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_stream_of_unknown_range(family):
+    X = columns(family)[:, [0, 1, 3, *range(6, 10)]] if family == "yeo-johnson" else columns(family)[:, [0, 1, 3, 5]]
+    total = None
+    for chunk in [X[:1], X[1:2], X[2:10], *np.array_split(X[10:], 9)]:
+        total = extend(total, chunk, family)
+    fit, expected = finish(total), pk.fit(X, family)
+    assert_array_equal(fit.n_obs, expected.n_obs)
+    assert_array_equal([fit.x_min, fit.x_max], [expected.x_min, expected.x_max])
+    assert_array_equal(fit.status, Status.OK)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-10
+
+
+def test_a_stream_may_change_its_sign_and_start_without_values():
+    x = np.concatenate([np.full(5, np.nan), [7.0, 7.0], rng.lognormal(size=50), rng.normal(size=500) * 1e3])
+    total = None
+    for value in x[:60]:
+        total = extend(total, [value])
+    total = extend(total, x[60:])
+    assert_allclose(finish(total).lmbda, pk.fit(x).lmbda, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_weights_count_as_repetition(family):
+    X = columns(family)
+    weight = rng.integers(0, 4, size=len(X))
+    weight[:1000] = 0  # a chunk without any weight
+    chunks = list(zip(np.array_split(X, 3), np.array_split(weight, 3), strict=True))
+    grid = functools.reduce(merge, (range_of(x, family, sample_weight=w) for x, w in chunks)).grid()
+    fit = finish(functools.reduce(merge, (sketch(x, grid, sample_weight=w) for x, w in chunks)))
+    repeated = fit_of_chunks([np.repeat(X, weight, axis=0)], family)
+    assert_array_equal(fit.n_obs, repeated.n_obs)
+    assert relative(fit.lmbda, repeated.lmbda).max() < 5e-12
+    assert relative(fit.lmbda, pk.fit(X, family, sample_weight=weight).lmbda).max() < 1e-11
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_profiles_far_out(family):
+    """Of a grid for the fit, as documented, and of one for the lambdas asked for."""
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.lognormal(size=3000), rng.gamma(3.0, size=3000)])
+    at = np.array([-32.0, -8.0, 0.0, 8.0, 32.0])
+    expected = pk.fit(X, family).profile(at) / len(X)
+    found = range_of(X, family)
+    assert_allclose(finish(sketch(X, found.grid())).profile(at) / len(X), expected, rtol=1e-10, atol=1e-7)
+    fine = finish(sketch(X, found.grid(largest_exponent=34.0)))
+    assert_allclose(fine.profile(at) / len(X), expected, rtol=1e-13, atol=1e-13)
+
+
+def test_given_lambdas():
+    X = columns("box-cox")
+    lmbda = [0.5, np.nan, 1.0, -2.0, 0.0, np.nan]
+    fit = fit_of_chunks([X], "box-cox", lmbda=lmbda, standardize=False)
+    expected = pk.fit(X, "box-cox", lmbda=lmbda, standardize=False)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
+    assert_allclose(fit.scale, expected.scale, rtol=1e-9)
+    assert_allclose(fit.transform(X[:5]), expected.transform(X[:5]), rtol=1e-9)
+
+
+def test_values_of_many_orders_of_magnitude():
+    """Most of their logs, of 1 + x, lie next to 0: rounding may put a node of a bin beyond it."""
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        x = np.exp(50.0 * rng.normal(size=int(rng.integers(5, 120))))
+        for one in (x, -x):
+            assert relative(finish(extend(None, one)).lmbda, pk.fit(one).lmbda).max() < 1e-12
+
+
+def test_columns_without_a_fit():
+    X = np.column_stack([np.full(10, np.nan), np.full(10, 3.0), np.arange(10.0)])
+    with pytest.warns(UserWarning, match="column 1: .*; column 0: "):
+        fit = fit_of_chunks([X[:4], X[4:]], "yeo-johnson")
+    assert_array_equal(fit.status, [Status.EMPTY, Status.CONSTANT, Status.OK])
+    assert_array_equal(fit.transform(X)[:, :2], X[:, :2])
+
+
+#: Of any length, and of values down to the smallest numbers.
+THEIRS = [case for case in reference.THEIRS if case.kind in ("well", "ill")]
+
+
+@reference.parameters(THEIRS, reference.ABSENT)
+def test_reference_values(case):
+    fit, refinements = resolved(case.x, case.family)
+    assert fit.status[0] == Status.OK
+    assert refinements <= 2
+    assert reference.relative_error(fit.lmbda[0], case.lmbda) <= reference.lambda_tolerance(case)
+
+
+def test_most_reference_values_need_no_finer_grid(shared):
+    assert sum(resolved(case.x, case.family)[1] > 0 for case in THEIRS) <= len(THEIRS) // 10
+
+
+def test_a_grid_that_is_too_coarse_is_reported():
+    """A rare binary: lambda is near -1e4/ln 2, an exponent for which no first grid is made."""
+    x = np.zeros(10_000)
+    x[5] = 1.0
+    grid = range_of(x).grid()
+    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
+        coarse = finish(sketch(x, grid))
+    assert coarse.status[0] == Status.UNRESOLVED
+    fit, refinements = resolved(x, "yeo-johnson")
+    assert refinements > 0
+    assert fit.status[0] == Status.OK
+    assert_allclose(fit.lmbda, pk.fit(x).lmbda, rtol=1e-10)
+
+
+# --- merging ------------------------------------------------------------------------------------------
+
+values = st.lists(st.floats(-1e6, 1e6) | st.just(np.nan), min_size=1, max_size=20)
+
+
+@settings(max_examples=30)
+@given(st.lists(values, min_size=3, max_size=5), st.randoms())
+def test_merging_is_associative_and_commutative_to_the_last_bit(lists, random):
+    chunks = [np.array(one) for one in lists]
+    whole = functools.reduce(merge, map(range_of, chunks))
+    grid = whole.grid()
+    parts = [sketch(chunk, grid) for chunk in chunks]
+    total = functools.reduce(merge, parts)
+    random.shuffle(parts)
+    assert merge(parts[0], functools.reduce(merge, parts[1:])) == total
+    random.shuffle(chunks)
+    again = functools.reduce(merge, map(range_of, chunks))
+    assert_array_equal([again.x_min, again.x_max, again.n_obs], [whole.x_min, whole.x_max, whole.n_obs])
+
+
+def test_streams_merge():
+    X = columns("yeo-johnson")[:, [0, 1, 6, 7]]
+    a = extend(extend(None, X[:10]), X[10:1000])
+    b = extend(extend(None, X[1000:1500] * 1.5), X[1500:])
+    assert merge(a, b) == merge(b, a)
+    expected = pk.fit(np.concatenate([X[:1000], X[1000:1500] * 1.5, X[1500:]]))
+    assert_allclose(finish(merge(a, b)).lmbda, expected.lmbda, rtol=0, atol=1e-11)
+
+
+def streams(*chunks: np.ndarray) -> list[Sketch]:
+    """Each chunk as a stream of its own."""
+    return [extend(None, chunk) for chunk in chunks]
+
+
+NARROW, WIDE = rng.normal(size=(300, 2)), 1e6 * rng.normal(size=(300, 2)) + 5.0
+MISSING = np.full((4, 2), np.nan)
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        [NARROW, WIDE],
+        [WIDE, NARROW],
+        [MISSING, NARROW[:1], MISSING, WIDE, NARROW[1:]],
+        [NARROW[:0], NARROW, NARROW[:0], -np.abs(WIDE), np.abs(WIDE)],
+    ],
+)
+def test_a_stream_whose_range_grows_a_millionfold(chunks):
+    expected = pk.fit(np.concatenate(chunks))
+    grown = functools.reduce(extend, chunks, None)
+    for total in (grown, functools.reduce(merge, streams(*chunks))):
+        fit = finish(total)
+        assert_array_equal(fit.status, Status.OK)
+        assert_array_equal(fit.n_obs, expected.n_obs)
+        assert_array_equal([fit.x_min, fit.x_max], [expected.x_min, expected.x_max])
+        assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+
+
+def test_growing_streams_merge_in_any_order_and_grouping():
+    parts = streams(NARROW, WIDE, MISSING, 1e-3 * NARROW[:7], NARROW[:0])
+    expected = pk.fit(np.concatenate([NARROW, WIDE, 1e-3 * NARROW[:7]])).lmbda
+    a, b, c, d, e = parts
+    totals = [
+        functools.reduce(merge, parts),
+        functools.reduce(merge, parts[::-1]),
+        merge(merge(a, b), merge(c, merge(d, e))),
+        merge(e, merge(merge(d, b), merge(a, c))),
+    ]
+    for total in totals:
+        assert total.grid == totals[0].grid
+        assert_array_equal(total.n_obs, totals[0].n_obs)
+        assert relative(finish(total).lmbda, expected).max() < 1e-13
+    assert merge(a, b) == merge(b, a)
+
+
+def test_weighted_streams_with_rows_of_no_weight():
+    x = np.concatenate([NARROW, WIDE])
+    weight = np.tile([0.0, 0.5, 2.0], 200)
+    weight[:300] *= 1e-3
+    x[weight == 0.0] = np.inf  # never looked at
+    total = None
+    for chunk, w in zip(np.array_split(x, 7), np.array_split(weight, 7), strict=True):
+        total = extend(total, chunk, sample_weight=w)
+    total = extend(total, x[:3], sample_weight=np.zeros(3))
+    fit, expected = finish(total), pk.fit(x, sample_weight=weight)
+    assert_allclose(fit.n_obs, expected.n_obs, rtol=1e-15)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+
+
+def test_a_stream_that_cannot_tell_its_values_apart_says_so():
+    """Streams hold the logs of values of both signs, about 0: here 9.2, of which the last seven digits differ."""
+    x = 1e4 + 1e-3 * rng.normal(size=(1000, 1))
+    with pytest.warns(UserWarning, match="column 0: the sums do not resolve the column"):
+        assert finish(functools.reduce(extend, [x[:500], x[500:]], None)).status[0] == Status.UNRESOLVED
+    assert relative(fit_chunks([x[:500], x[500:]]).lmbda, pk.fit(x).lmbda).max() < 1e-9
+
+
+def test_chunks_without_rows_change_nothing():
+    X = NARROW
+    assert merge(range_of(X), range_of(X[:0])) == range_of(X)
+    grid = range_of(X).grid()
+    assert merge(sketch(X[:0], grid), sketch(X, grid)) == sketch(X, grid)
+    assert_array_equal(fit_chunks([X[:0], X, X[:0]])._results, fit_chunks([X])._results)
+    with pytest.warns(UserWarning, match="no values"):
+        assert_array_equal(fit_chunks([X[:0]]).status, Status.EMPTY)
+
+
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_any_number_of_threads_gives_the_same_bits(n_threads):
+    x = rng.normal(size=(300_000, 2))
+    grid = range_of(x, n_threads=n_threads).grid()
+    assert grid == range_of(x, n_threads=1).grid()
+    assert sketch(x, grid, n_threads=n_threads) == sketch(x, grid, n_threads=1)
+    assert sketch(np.asfortranarray(x), grid, n_threads=n_threads) == sketch(x, grid, n_threads=1)
+
+
+# --- bytes --------------------------------------------------------------------------------------------
+
+
+def summaries() -> list[Range | Grid | Sketch]:
+    import pandas
+
+    frame = pandas.DataFrame(columns("box-cox", 100)[:, :3], columns=list("abc"))
+    found = range_of(frame, "box-cox")
+    return [found, found.grid(), sketch(frame, found.grid())]
+
+
+def test_bytes_round_trip():
+    for one in summaries():
+        assert type(one).from_bytes(one.to_bytes()) == one
+        assert pickle.loads(pickle.dumps(one)) == one
+    fit = finish(Sketch.from_bytes(summaries()[2].to_bytes()))
+    assert fit.column_names == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", [0, 1, 2])
+def test_bytes_that_are_not_what_was_written(kind):
+    data = summaries()[kind].to_bytes()
+    read = (Range, Grid, Sketch)[kind].from_bytes
+    for cut in (0, 3, 10, 30, len(data) // 2, len(data) - 1):
+        with pytest.raises(ValueError, match=r"not a (range|grid|sketch): the bytes"):
+            read(data[:cut])
+    for at in range(11, len(data), max(1, len(data) // 50)):
+        with pytest.raises(ValueError, match="damaged"):
+            read(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    with pytest.raises(ValueError, match="in version 258; this powerkern reads version 2"):
+        read(data[:4] + b"\x02\x01" + data[6:])
+    with pytest.raises(ValueError, match="damaged"):
+        read(data + b"\0")
+    with pytest.raises(ValueError, match=r"not a (range|grid|sketch): the bytes hold a (range|grid|sketch)"):
+        read(summaries()[(kind + 1) % 3].to_bytes())
+
+
+def test_text_nested_beyond_all_reason_is_damage():
+    text = b"[" * 100_000
+    body = b"PKSK" + struct.pack("<HBI", 2, 1, len(text)) + text
+    with pytest.raises(ValueError, match="not a range: the bytes are damaged"):
+        Range.from_bytes(body + struct.pack("<I", zlib.crc32(body)))
+
+
+# --- wrong use ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "low, high, family, match",
+    [
+        (-1.0, 2.0, "box-cox", "must be positive"),
+        (2.0, 1.0, "yeo-johnson", "low < high"),
+        ([0.0, np.nan], 1.0, "yeo-johnson", "finite"),
+        (0.0, 1.0, "boxcox", "did you mean 'box-cox'"),
+    ],
+)
+def test_bounds_that_cannot_be(low, high, family, match):
+    with pytest.raises(ValueError, match=match):
+        Range.from_bounds(low, high, family, 100.0)
+
+
+def test_wrong_data_are_named():
+    with pytest.raises(ValueError, match=r"column 1, row 2: the value is inf"):
+        range_of([[1, 2], [3, 4], [5, np.inf]])
+    with pytest.raises(ValueError, match=r"column 0, row 1: the value is -3\.0"):
+        range_of([[1, 2], [-3, 4]], "box-cox")
+    with pytest.raises(ValueError, match="did you mean 'box-cox'"):
+        range_of([1.0], "boxcox")
+    grid = range_of([[1.0, 5.0], [2.0, 6.0]]).grid()
+    with pytest.raises(
+        ValueError, match=r"column 1: the chunk has values beyond those the grid was made for, 5.0 to 6.0"
+    ):
+        sketch([[1.0, 7.0]], grid)
+    with pytest.raises(ValueError, match="column 0: the chunk has values beyond"):
+        sketch([[np.inf, 5.0]], grid)
+    with pytest.raises(ValueError, match="X has 3 columns, the fit has 2"):
+        sketch(np.ones((2, 3)), grid)
+    with pytest.raises(TypeError, match="grid must be a Grid"):
+        sketch([1.0], range_of([1.0]))
+    with pytest.raises(TypeError, match="finish takes a Sketch, got Grid"):
+        finish(grid)
+    with pytest.raises(TypeError, match="extend takes a Sketch"):
+        extend(grid, [1.0])
+    with pytest.raises(ValueError, match="column 0: the chunk has more rows, or weight, than the grid was made for"):
+        sketch(np.ones((100, 2)) * [1, 5], grid)
+    with pytest.raises(ValueError, match="largest_exponent must be"):
+        range_of([1.0, 2.0]).grid(largest_exponent=-1.0)
+
+
+def test_what_does_not_merge():
+    a, b = range_of([1.0, 2.0]), range_of([1.0, 2.0], "box-cox")
+    with pytest.raises(ValueError, match="one is of family 'yeo-johnson', the other of 'box-cox'"):
+        merge(a, b)
+    with pytest.raises(ValueError, match="one has 1 columns, the other 2"):
+        merge(a, range_of([[1.0, 2.0]]))
+    with pytest.raises(ValueError, match="column 0 is 'a' in one and 'b' in the other"):
+        merge(range_of([1.0], column_names=["a"]), range_of([1.0], column_names=["b"]))
+    with pytest.raises(TypeError, match="merge takes two ranges or two sketches, got Range and Grid"):
+        merge(a, a.grid())
+    with pytest.raises(ValueError, match="column 0: the sketches are on grids that have no common one"):
+        merge(sketch([1.0, 2.0], a.grid()), sketch([5.0, 6.0], range_of([5.0, 6.0]).grid()))
+
+
+# --- chunks that can be read again --------------------------------------------------------------------
+
+
+class Passes:
+    """Chunks that are made anew whenever they are asked for, and counted."""
+
+    def __init__(self, *chunks: object) -> None:
+        self.chunks, self.n_passes = chunks, 0
+
+    def __call__(self):
+        self.n_passes += 1
+        yield from self.chunks
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_chunks_are_read_twice(family):
+    X = columns(family)
+    chunks = Passes(*np.array_split(X, 5), X[:1])
+    fit, expected = fit_chunks(chunks, family), pk.fit(np.concatenate([X, X[:1]]), family)
+    assert chunks.n_passes == 2
+    assert_array_equal(fit.n_obs, expected.n_obs)
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+    assert_array_equal(fit_chunks(list(chunks.chunks), family, n_threads=1)._results, fit._results)
+
+
+def test_columns_that_are_not_resolved_are_read_again():
+    X = np.column_stack([rng.normal(size=10_000), np.arange(10_000) == 77])
+    chunks = Passes(X[:6000], X[6000:])
+    fit = fit_chunks(chunks)
+    assert 2 < chunks.n_passes <= 5
+    assert_array_equal(fit.status, Status.OK)
+    assert relative(fit.lmbda, pk.fit(X).lmbda).max() < 1e-10
+
+
+def test_chunks_with_options():
+    X = columns("box-cox")[:, :3]
+    weight = rng.integers(0, 3, size=len(X)).astype(float)
+    chunks, weights = np.array_split(X, 4), np.array_split(weight, 4)
+    options = {"lmbda": [0.5, np.nan, np.nan], "standardize": False, "ymax": 1e30, "column_names": ["a", "b", "c"]}
+    fit = fit_chunks(chunks, "box-cox", sample_weight=weights, **options)
+    expected = pk.fit(X, "box-cox", sample_weight=weight, **options)
+    assert_array_equal(fit.status, expected.status)
+    assert_allclose(fit.lmbda, expected.lmbda, rtol=1e-11)
+    assert fit.column_names == expected.column_names
+
+
+def test_names_replace_those_of_data_frames():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns("yeo-johnson")[:, :2], columns=["a", "b"])
+    expected = pk.fit(frame, column_names=["x", "y"])
+    fit = fit_chunks([frame[:300], frame[300:]], column_names=["x", "y"])
+    assert fit.column_names == expected.column_names == ["x", "y"]
+    assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
+    stream = extend(None, frame[:300], column_names=["x", "y"])
+    assert finish(extend(stream, frame[300:], column_names=["x", "y"])).column_names == ["x", "y"]
+    with pytest.raises(ValueError, match="other columns"):
+        extend(stream, frame[300:])
+
+
+def test_raw_values_that_overflow_at_a_given_lambda():
+    x = np.arange(1.0, 200.0)
+    for fit in pk.fit, lambda x, **options: fit_chunks([x], **options):
+        with pytest.warns(UserWarning, match="column 0: raw values overflow"):
+            fit(x, lmbda=300.0, standardize=False)
+
+
+def test_chunks_that_cannot_be_fitted():
+    X = np.arange(1.0, 9.0).reshape(4, 2)
+    with pytest.raises(TypeError, match="chunks is an iterator, which can be read only once"):
+        fit_chunks(iter([X]))
+    with pytest.raises(TypeError, match=r"chunks must be a list .*, got ndarray; pass all rows in one array"):
+        fit_chunks(X)
+    with pytest.raises(ValueError, match="there are no chunks"):
+        fit_chunks([])
+    with pytest.raises(ValueError, match=r"in chunk 1: column 1, row 0: the value is -1\.0"):
+        fit_chunks([X, [[2.0, -1.0]]], "box-cox")
+    with pytest.raises(ValueError, match="in chunk 1: one has 2 columns, the other 1"):
+        fit_chunks([X, X[:, :1]])
+    with pytest.raises(ValueError, match="in chunk 0: sample_weight"):
+        fit_chunks([X, X], sample_weight=[[1.0], [1.0]])
+    with pytest.raises(ValueError, match="chunks goes on after the 1 of sample_weight; pass an array of weights"):
+        fit_chunks([X, X], sample_weight=[np.ones(4)])
+    with pytest.raises(ValueError, match="sample_weight goes on after the 1 of chunks"):
+        fit_chunks([X], sample_weight=[np.ones(4), np.ones(4)])
+    with pytest.raises(TypeError, match=r"sample_weight must be a list .*, got ndarray; cut it as chunks is cut"):
+        fit_chunks([X, X], sample_weight=np.ones(8))
+    with pytest.raises(ValueError, match=r"estimator='ks' needs every value in its order.* draw rows at random"):
+        fit_chunks([X], estimator="ks")
+    with pytest.raises(ValueError, match="did you mean 'rewml'"):
+        fit_chunks([X], estimator="rewm")
+
+
+@pytest.mark.parametrize("columns", [True, 1.0, "1", None])
+def test_a_number_of_columns_that_is_none(columns):
+    made = range_of(np.arange(5.0))
+    described = {**made._describe(), "columns": columns}
+    with pytest.raises(ValueError, match="damaged or truncated"):
+        Range.from_bytes(_pack(1, described, made._table))
+
+
+def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):
+    """A child, forked while one does, would wait for a thread that it does not have."""
+    grids = [range_of(np.arange(1.0, 9.0) + k).grid() for k in range(2)]
+    both, found = threading.Barrier(2, timeout=5), []
+    monkeypatch.setattr("powerkern.sketch.summaries.starts_of", lambda cells: both.wait())
+    lookers = [threading.Thread(target=lambda grid: found.append(grid._starts), args=(grid,)) for grid in grids]
+    for thread in lookers:
+        thread.start()
+    for thread in lookers:
+        thread.join()
+    assert sorted(found) == [0, 1]

@@ -1,0 +1,71 @@
+"""Runs a peer's own tests against ours, in a process of its own in which names are rebound.
+
+A test module that uses it calls `outcome` in its tests and `run` when it is itself the script.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import powerkern
+
+
+class Recorder:
+    """A pytest plugin that counts outcomes, and calls of what it was asked to count."""
+
+    def __init__(self) -> None:
+        self.record = {"calls": 0, "passed": 0, "failed": 0, "skipped": 0}
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.when == "call" or report.outcome == "skipped":
+            self.record[report.outcome] += 1
+
+    def counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, its calls counted."""
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            self.record["calls"] += 1
+            return function(*args, **kwargs)
+
+        return wrapper
+
+
+def outcome(script: str, *arguments: str) -> dict[str, int]:
+    """What the script recorded; fails with its output if a test did, or if ours were never called."""
+    same_package = [
+        str(Path(powerkern.__file__).parents[1]),
+        str(Path(__file__).parent),
+        os.environ.get("PYTHONPATH", ""),
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(same_package)}
+    process = subprocess.run(
+        [sys.executable, script, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=environment,
+    )
+    assert process.returncode == 0, process.stdout[-5000:] + process.stderr[-5000:]
+    record: dict[str, int] = json.loads(process.stdout.splitlines()[-1])
+    assert record["failed"] == 0
+    assert record["passed"] > 0
+    assert record["calls"] > 0, "ours were never called"
+    return record
+
+
+def run(plugin: Recorder, module: str, selection: str) -> int:
+    """Run the tests that pytest's -k expression `selection` finds in an installed module, by the peer's own rules."""
+    root = str(Path(sys.modules[module.partition(".")[0]].__file__ or "").parent)
+    nothing_of_ours = ["-c", "/dev/null", "--rootdir", root, "-p", "no:cacheprovider"]
+    code = pytest.main([*nothing_of_ours, "-q", "--pyargs", module, "-k", selection], plugins=[plugin])
+    print(json.dumps(plugin.record))
+    return int(code)
