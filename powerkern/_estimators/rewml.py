@@ -36,8 +36,8 @@ class RewML:
     3. `n_reweight` times: lambda is the maximum likelihood estimate from the values with
        :math:`|\psi(u) - \mu| \le k\, \sigma`, at first with :math:`k = k_0 = \Phi^{-1}(\mathrm{cutoff})`, then with the
        :math:`k` among :math:`k_0, k_0 + 1/2, k_0 + 1, k_0 + 3/2` beyond which there are most clearly too many values,
-       or :math:`k_0 + 2` if there are not: m values, where a normal sample has :math:`e = 2n (1 - \Phi(k))`, are clearly
-       too many if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`.
+       or :math:`k_0 + 2` if there are not. Too many are m values, where a normal sample has
+       :math:`e = 2n (1 - \Phi(k))`, if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`.
 
     On clean lognormal columns the mean squared error of lambda is 1.3, 1.3 and 1.1 times that of maximum likelihood at
     n = 50, 100 and 400; with ``k = k_0`` throughout it is 2.1 to 2.7 times.
@@ -68,7 +68,8 @@ class RewML:
     rectify : {"one", "both"}, optional
         "both" (default of "adaptive"): Box-Cox starts from the transform rectified on the side that lambda flattens,
         and from the one rectified on both sides; the fit that leaves more values at the quantiles of a normal
-        distribution is taken. "one" (of the others): from the first alone. Yeo-Johnson is its own mirror image, and starts from the first.
+        distribution is taken. "one" (of the others): from the first alone. Yeo-Johnson is its own mirror image, and
+        starts from the first.
     first_weights : {"rectified", "plain"}, optional
         The first values left out are far off on the rectified transform (default), or on the plain one ("paper"; [1]_,
         eq. (16)).

@@ -241,8 +241,10 @@ def _ends_left_open(column: Column, y: FloatArray, here: FloatArray) -> FloatArr
 
 def _is_cutoff_open(column: Column, y: FloatArray, here: FloatArray) -> bool:
     """Whether another cut-off would be chosen if all rows whose side of one is left open were outside, or none."""
-    loc, scale = _doubts(column, y, here)
     cutoffs, n = column.cutoffs(column.turn), float(column.w.sum())
+    if cutoffs.size == 1:
+        return False
+    loc, scale = _doubts(column, y, here)
     excess = np.empty((2, cutoffs.size))
     for k, cutoff in enumerate(cutoffs):
         ends = here[CUT_LOC] + cutoff * here[CUT_SCALE] * np.array([-1.0, 1.0])
@@ -251,7 +253,8 @@ def _is_cutoff_open(column: Column, y: FloatArray, here: FloatArray) -> bool:
         near = sum(_weight_at(column, y, end - spread, end + spread) for end in ends)
         excess[:, k] = [excess_beyond(cutoff, outside, n) for outside in (max(surely - near, 0.0), surely + near)]
     excess[:, -1] = EXCESS  # the widest is chosen unless another is above
-    return excess.shape[1] > 1 and len(set(np.argmax(excess, axis=1).tolist())) > 1
+    chosen = np.argmax(excess, axis=1)
+    return bool(chosen[0] != chosen[1])
 
 
 def _row_at(column: Column, low: float, high: float) -> float:
