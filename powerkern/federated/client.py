@@ -39,7 +39,7 @@ class Client:
     sample_weight : (n,) array-like, or str, optional
         Weights of the rows, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns; default: those of a data frame. All sites must have the same.
+        Names of the columns; default: the names in a data frame. All sites must have the same.
     sums_only : bool, default False
         Refuse to answer in the open: neither ranges nor moments leave the site, and `summands` is all there is. The
         server then needs `data_bounds` and a `quantum`.
@@ -135,7 +135,7 @@ class Client:
         return pack(Message(message.kind, message.session, message.round, self.name, {}, body))
 
     def summands(self, request: bytes) -> Integers:
-        """The site's sums as integers, to be added to those of all other sites by a secure sum.
+        """The site's sums as integers, for a secure sum over all sites.
 
         Parameters
         ----------
@@ -172,7 +172,7 @@ class Client:
         message = unpack(request, SERVER)
         family, names = message.details.get("family"), message.details.get("clients")
         if not isinstance(family, str) or family not in FAMILIES:
-            raise self._error(f"the request is malformed: there is no family {family!r}")
+            raise self._error(f"the request is malformed: unknown family {family!r}")
         if not isinstance(names, list) or self.name not in names:
             raise self._error(f"it is not among the clients of this fit: {names}")
         n, columns = message.details.get("n_columns"), message.details.get("column_names")

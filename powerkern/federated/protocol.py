@@ -203,7 +203,7 @@ def _keep_within(
 ) -> Generator[Request, list[Any], None]:
     """Move lambdas that are beyond their bounds, or take raw values beyond ymax, as `powerkern.fit` does.
 
-    Moving is no further than from the optimum itself, so that the bounds of its error still hold.
+    Clipping does not increase distances, so the bounds of the error still hold.
     """
     results = outcome.results
     try:

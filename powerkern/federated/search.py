@@ -45,7 +45,7 @@ class Evaluation(NamedTuple):
 class Found(NamedTuple):
     """The best point, whether it is certified, the number of evaluations, and a bound of the distance to the optimum.
 
-    The bound is 0 where the sums are those of a fit in memory, and infinite where none was found.
+    The bound is 0 where the sums equal the sums of a fit in memory, and infinite where none was found.
     """
 
     best: Evaluation

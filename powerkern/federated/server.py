@@ -56,7 +56,7 @@ class Server:
     standardize, lmbda, shift, ymax, bounds
         As in `powerkern.fit`. With `data_bounds`, `ymax` is kept on all of them.
     column_names : sequence of str, optional
-        Names of the columns; default: those of the first client, if ranges are asked for.
+        Names of the columns; default: the names at the first client that has any, if ranges are asked for.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class Server:
             warn_overflow(self._fit)
 
     def _check_columns(self, found: Range) -> None:
-        """Refuse, with ValueError, a range of other columns than those of the fit or of the first answer."""
+        """Refuse, with ValueError, a range whose columns differ from the fit or the first answer."""
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:

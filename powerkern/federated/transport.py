@@ -26,7 +26,7 @@ def fit_federated(
 ) -> PowerFit:
     """Fit to the rows of several clients without pooling them, in one process.
 
-    The lambdas are those of `powerkern.fit` on all rows together, to about 1e-12. For trials, tests and simulations;
+    The lambdas equal `powerkern.fit` of all rows together, to about 1e-12. For trials, tests and simulations;
     where sites are apart, the same messages travel by other means (`Server`, `powerkern.federated.flower`).
 
     Parameters

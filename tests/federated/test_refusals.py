@@ -225,7 +225,7 @@ def moments_request(place: tuple[int, ...], value: float) -> Callable[[Message],
 
 
 BAD_REQUESTS: dict[str, tuple[Callable[[Message], dict[str, Any]], str]] = {
-    "family": (lambda m: {"details": {**m.details, "family": "log"}}, "malformed: there is no family 'log'"),
+    "family": (lambda m: {"details": {**m.details, "family": "log"}}, "malformed: unknown family 'log'"),
     "strangers": (lambda m: {"details": {**m.details, "clients": ["x"]}}, r"it is not among the clients of this fit"),
     "columns": (lambda m: {"details": {**m.details, "n_columns": 3}}, "it has 2 columns, the fit has 3"),
     "shift": (lambda m: {"details": {**m.details, "shift": "x"}}, "malformed: shift must be"),
