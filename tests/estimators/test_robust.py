@@ -179,7 +179,7 @@ def test_reweighting_settles_or_says_so(family):
     settled = fit.status != Status.NOT_SETTLED
     assert_array_equal(fit.lmbda[settled], more.lmbda[settled])
     assert_array_equal(fit.n_kept[settled], more.n_kept[settled])
-    assert settled.mean() > 0.99
+    assert settled.mean() > 0.95  # cut-offs that jump settle less often than fixed ones
     assert (fit.lmbda != fitted(x, family).lmbda).any()
 
 
