@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from powerkern._input import special
 from powerkern._input.arrays import as_choice, is_real, is_whole
 from powerkern.kernels.robust.search import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
@@ -58,9 +59,7 @@ def checked_cutoff(name: str, value: object) -> float:
 
 def normal_quantile(cutoff: float) -> float:
     """Phi^-1(cutoff): standardised values further from 0 are outliers."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
-    return float(ndtri(cutoff))
+    return float(special.ndtri(cutoff))
 
 
 def _one_of(known: Collection[str]) -> Callable[[str, object], str]:
