@@ -23,7 +23,8 @@ from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, con
 from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.sketch import Range, checked_bounds
+from powerkern.sketch import Range
+from powerkern.sketch.summaries import checked_bounds
 
 FloatArray = NDArray[np.float64]
 

@@ -33,8 +33,9 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
+from powerkern.sketch.engine import Pass, Passed
 from powerkern.sketch.order import Bins, equal_points
-from powerkern.sketch.passes import BinsPass, OnColumns, Pass, Passed, kept_sums
+from powerkern.sketch.passes import BinsPass, OnColumns, kept_sums
 from powerkern.sketch.summaries import Range
 
 #: Between which standardised values the correlation with normal quantiles counts.
