@@ -21,7 +21,12 @@ SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 #: Instead of a number of reweighting steps: until the values kept no longer change.
 SETTLED = "settled"
 
-CONVENTIONS = ("paper", "cellwise")
+#: Number of reweighting steps, first weights, rectification, and whether the cut-off adapts, by convention.
+CONVENTIONS = {
+    "adaptive": (3, "rectified", "both", True),
+    "paper": (2, "plain", "one", False),
+    "cellwise": (2, "rectified", "one", False),
+}
 SEARCHES = {"global": GLOBAL, "brent": BRENT}
 PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 FIRST_WEIGHTS = ("rectified", "plain")

@@ -127,6 +127,7 @@ def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Seq
         high=high,
         cutoff=normal_quantile(cutoff),
         n_reweight=0,
+        adaptive=False,
         fraction=1.0,
         c=C,
         lower_tail=CHANGE_POINTS[0],

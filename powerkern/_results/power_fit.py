@@ -657,8 +657,9 @@ _TOLD = (
     Status.AT_END,
     Status.NOT_CERTIFIED,
     Status.UNRESOLVED,
-    Status.NOT_SETTLED,
+    Status.FEW_VALUES,
     Status.TAIL_KEPT,
+    Status.NOT_SETTLED,
 )
 
 

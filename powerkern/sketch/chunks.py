@@ -88,11 +88,11 @@ def fit_chunks(
 
     Notes
     -----
-    Robust estimators read the data six times: for ranges and a sample of 2048 values; for exact counts between sampled
-    values; twice for finer counts, where medians, median distances and cut-offs lie and in the tails; and twice for the
-    power sums of what is kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight=None`` and
-    "mtl" read on until what is kept settles; "carroll" reads five times. Columns of at most 2048 values come out as in
-    memory.
+    Robust estimators read the data seven times: for ranges and a sample of 2048 values; for exact counts between
+    sampled values; twice for finer counts, where medians, median distances and cut-offs lie and in the tails; and three
+    times for the power sums of what is kept, an interval of values, to which lambda is then fitted exactly. With
+    ``n_reweight="settled"``, and for "mtl", reading goes on until what is kept settles; "carroll" reads five times.
+    Columns of at most 2048 values come out as in memory.
 
     Otherwise the order of values within a bin is not known, and the start differs a little from the start in memory.
     ``fit.lmbda_error`` bounds what that does to lambda: nothing where no row is as close to a cut-off as that, which is
