@@ -497,7 +497,9 @@ def naming(chunk: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in {chunk}: {error}") from None
+        named = kind(f"in {chunk}: {error}")
+        vars(named).update(vars(error))  # its place
+        raise named from None
 
 
 def as_names(column_names: Sequence[str], p: int) -> list[str]:
