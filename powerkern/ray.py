@@ -241,9 +241,7 @@ _SUMMARISED, _MERGED = ray.remote(_summarised), ray.remote(_merged)
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     if not isinstance(X, ray.data.Dataset):
-        raise TypeError(
-            f"X is a {type(X).__name__}, not a Ray dataset; in a task, call the method {method} of the fit"
-        )
+        raise TypeError(f"X is a {type(X).__name__}, not a Ray dataset; in a task, call the method {method} of the fit")
     as_power_fit(fit)
     function = functools.partial(_transformed, fit, method, options)
     return X.map_batches(function, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
