@@ -18,11 +18,12 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
+from powerkern._fit.best_family import LIKELIHOOD
 from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._typing import Bounds, IntArray
-from powerkern.sketch import Pass, beside, fit_with, naming
-from powerkern.sketch.passes import S
+from powerkern.sketch import fit_with
+from powerkern.sketch.engine import Pass, S, beside, named, naming
 
 try:
     import dask
@@ -58,6 +59,7 @@ def fit(
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     progress: bool = False,
 ) -> PowerFit:
@@ -74,7 +76,7 @@ def fit(
     X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
         Any real dtype; NaN means missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any form
         that `powerkern.fit` accepts.
-    family, estimator, standardize, lmbda, shift, ymax, bounds, column_names
+    family, estimator, standardize, lmbda, shift, ymax, bounds, criterion, column_names
         As for `powerkern.sketch.fit_with`.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative row weights. For a data frame with partitions of unknown lengths: a Dask series or array with the
@@ -109,8 +111,7 @@ def fit(
     >>> transform(X, fitted)
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
-    weight_name = sample_weight if isinstance(sample_weight, str) else None
-    blocks = _blocks(X, None if weight_name is not None else sample_weight)
+    blocks = _blocks(X, sample_weight if named(sample_weight) is None else None)
     columns: list[IntArray | None] = [None]
     if len(blocks) > 1:
         edges = np.cumsum([0, *(block.width for block in blocks)])
@@ -137,11 +138,12 @@ def fit(
         family,
         estimator,
         standardize=standardize,
-        sample_weight=weight_name,
+        sample_weight=named(sample_weight),
         lmbda=lmbda,
         shift=shift,
         ymax=ymax,
         bounds=bounds,
+        criterion=criterion,
         column_names=column_names,
         progress=progress,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
-from powerkern._input import frames
+from powerkern._input import frames, special
 from powerkern._input.arguments import domain_error_in, weights_of
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
 from powerkern._input.messages import warn
@@ -30,7 +29,7 @@ from powerkern._models.joint_likelihood import (
     profile_ends,
     start_of,
 )
-from powerkern._results.json_records import count_in, covariance_in, damaged, loaded, numbers_in
+from powerkern._results import json
 from powerkern._results.likelihood_tests import (
     Interval,
     LikelihoodRatio,
@@ -50,7 +49,6 @@ from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
 
-_MAKER, _VERSION = "JointFit", 1
 #: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
 #: Curvatures below this underflow in products.
@@ -416,10 +414,8 @@ class JointFit:
         level = checked_level(level)
         if as_choice("method", method, get_args(Method)) == "wald":
             return wald_interval(self.lmbda, self.se, level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
         likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        drop = 0.5 * float(chdtri(1, 1.0 - level)) / self.n_obs
+        drop = 0.5 * float(special.chdtri(1, 1.0 - level)) / self.n_obs
         low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
         lost = np.flatnonzero(np.isnan(low + high))
         if lost.size:
@@ -584,57 +580,54 @@ class JointFit:
         """
         found = self._found
         record = {
-            "format": f"powerkern.{_MAKER}",
-            "version": _VERSION,
-            "columns": json.loads(found.columns.to_json()),
-            "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov.tolist(),
+            "columns": found.columns.to_record(),
+            "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov,
             "llf": found.llf,
-            "coef": found.coef.tolist(),
-            "cov": found.cov.tolist(),
+            "coef": found.coef,
+            "cov": found.cov,
             "covariates": found.covariates.to_record(),
-            "kept": found.kept.tolist(),
+            "kept": found.kept,
             "n_iter": found.n_iter,
             "status": int(found.status),
         }
-        return json.dumps(record, allow_nan=False)
+        return json.write("JointFit", record)
 
     @classmethod
-    def from_json(cls, text: str) -> JointFit:
+    def from_json(cls, text: str, *, check: bool = True) -> JointFit:
         """Read the text that `to_json` wrote.
+
+        Parameters
+        ----------
+        text, check
+            As for `powerkern.PowerFit.from_json`.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not a joint fit, of a later version, or holds figures that no fit can produce.
+            The text is not JSON, not a joint fit, of another version, was changed, or holds figures that no fit can
+            produce.
         """
-        return cls(_read(text))
+        return cls(_read(json.read("JointFit", text, check)))
 
 
-# --- reading JSON ---------------------------------------------------------------------------------------
-
-
-def _read(text: str) -> _Found:
-    record = loaded(text, "joint fit", _MAKER, _VERSION)
-    columns = PowerFit.from_json(json.dumps(record.get("columns")))
+def _read(record: dict[str, Any]) -> _Found:
+    columns = PowerFit.from_record(record.get("columns"))
     p = columns.n_features
-    try:
-        covariates = Covariates.from_record(record["covariates"])
-    except (KeyError, TypeError) as error:
-        raise damaged(f"covariates: {error}") from None
+    covariates = Covariates.from_record(record.get("covariates"))
     kept = record.get("kept")
     if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
-        raise damaged("kept does not say which of the covariates")
-    unknown = record.get("lmbda_cov") is None
+        raise json.damaged("kept does not say which of the covariates")
+    unknown = json.entry(record, "lmbda_cov") is None
     return _Found(
         columns,
-        np.full((p, p), np.nan) if unknown else covariance_in(record, "lmbda_cov", p),
-        float(numbers_in(record, "llf", ())),
-        numbers_in(record, "coef", (len(kept), p)),
-        covariance_in(record, "cov", p),
+        np.full((p, p), np.nan) if unknown else json.covariance_in(record, "lmbda_cov", p),
+        float(json.finite_in(record, "llf", ())),
+        json.finite_in(record, "coef", (len(kept), p)),
+        json.covariance_in(record, "cov", p),
         covariates,
         np.array(kept, dtype=np.int64),
-        count_in(record, "n_iter"),
-        JointStatus(count_in(record, "status", len(JointStatus) - 1)),
+        json.whole_in(record, "n_iter"),
+        JointStatus(json.whole_in(record, "status", len(JointStatus) - 1)),
     )
 
 

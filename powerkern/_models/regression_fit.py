@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -11,12 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arguments import as_reals
-from powerkern._input.arrays import as_choice, as_flag, as_matrix
+from powerkern._input import special
+from powerkern._input.arrays import as_choice, as_flag, as_matrix, as_reals
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._results import json
 from powerkern._results.back import Kind, back_transformed
-from powerkern._results.json_records import loaded, written
 from powerkern._results.likelihood_tests import (
     TESTED,
     Interval,
@@ -38,9 +36,6 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork
 
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
-_MAKER, _VERSION = "RegressionFit", 1
-#: Figures that JSON keeps besides the results.
-_FIGURES = ("scanned", "gamma", "rank", "one")
 
 
 class RegressionFit:
@@ -512,9 +507,7 @@ class RegressionFit:
         level = checked_level(level)
         if as_choice("method", method, get_args(Method)) == "wald":
             return wald_interval(self.lmbda, self.se, level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
-        drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
+        drop = 0.5 * special.chdtri(1, 1.0 - level) / self.n_obs
         at = np.column_stack([self.lmbda, drop])
         ends = self._figures_at(kernel.interval_columns, at, 2, n_threads)
         ends[~self._was_found] = np.nan
@@ -648,50 +641,31 @@ class RegressionFit:
         >>> bool((RegressionFit.from_json(fit.to_json()).coef == fit.coef).all())
         True
         """
-        head = {
-            "format": f"powerkern.{_MAKER}",
-            "version": _VERSION,
-            "covariates": self._covariates.to_record(),
-            "center": self._center.tolist(),
-        }
-        figures = {name: _written(getattr(self._figures, name)) for name in _FIGURES}
-        return json.dumps({**head, **figures, "power": json.loads(self._power.to_json())}, allow_nan=False)
+        figures = {name: getattr(self._figures, name) for name in ("scanned", "gamma", "rank", "one")}
+        rest = {"covariates": self._covariates.to_record(), "center": self._center, "power": self._power.to_record()}
+        return json.write("RegressionFit", {**figures, **rest})
 
     @classmethod
-    def from_json(cls, text: str) -> RegressionFit:
+    def from_json(cls, text: str, *, check: bool = True) -> RegressionFit:
         """Read the text that `to_json` wrote.
+
+        Parameters
+        ----------
+        text, check
+            As for `powerkern.PowerFit.from_json`.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not such a fit, of a later version, or damaged.
+            The text is not JSON, not such a fit, of another version, was changed, or is damaged.
         """
-        record = loaded(text, "fit", _MAKER, _VERSION)
-        try:
-            power = PowerFit.from_json(json.dumps(record["power"]))
-            covariates = Covariates.from_record(record["covariates"])
-            p, k = power.n_features, len(covariates.names)
-            scanned, gamma, one = (
-                _read(record[name], (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
-            )
-            rank = _read(record["rank"], (p,)).astype(np.int64)
-            center = _read(record["center"], (k,))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a fit: the JSON text is damaged ({error})") from None
+        record = json.read("RegressionFit", text, check)
+        power = PowerFit.from_record(record.get("power"))
+        covariates = Covariates.from_record(record.get("covariates"))
+        p, k = power.n_features, len(covariates.names)
+        scanned, gamma, one = (
+            json.numbers_in(record, name, (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
+        )
+        rank = json.finite_in(record, "rank", (p,)).astype(np.int64)
+        center = json.numbers_in(record, "center", (k,))
         return cls(power, covariates, Figures(power._results, scanned, gamma, rank, one, np.zeros(p, np.bool_)), center)
-
-
-def _written(values: NDArray[Any]) -> Any:
-    """An array as nested lists."""
-    if values.ndim > 1:
-        return [_written(row) for row in values]
-    return [written(value) for value in values.tolist()]
-
-
-def _read(values: Any, shape: tuple[int, ...]) -> FloatArray:
-    """The array that `_written` wrote."""
-    numbers = np.array(values, dtype=object)
-    if numbers.shape != shape:
-        raise ValueError(f"not a fit: the JSON text is damaged (figures of shape {numbers.shape}, not {shape})")
-    found = [math.nan if value is None else float(value) for value in numbers.ravel().tolist()]
-    return np.array(found).reshape(shape)

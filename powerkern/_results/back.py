@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.apply import transform_matrix
-from powerkern._input.arguments import as_reals
-from powerkern._input.arrays import as_choice, is_real
+from powerkern._input import special
+from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._results.columns import FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
@@ -126,9 +126,7 @@ def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
     at = as_reals("quantile", quantile)
     if not ((at > 0.0) & (at < 1.0)).all():
         raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
-    return np.asarray(ndtri(at))
+    return np.asarray(special.ndtri(at))
 
 
 # --- means --------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import to_own_units
-from powerkern._input import frames
-from powerkern._input.arguments import as_reals, domain_error_in, weights_of
-from powerkern._input.arrays import as_choice, as_matrix, check_n_features, is_whole
+from powerkern._input import frames, special
+from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input.arrays import as_choice, as_matrix, as_reals, check_n_features, is_whole
 from powerkern._results.columns import FittedColumns
 from powerkern._results.likelihood_tests import (
     TESTED,
@@ -235,11 +235,9 @@ class Inference(FittedColumns):
         if method != "profile":
             se = self.standard_error(X, replicates=replicates, sample_weight=sample_weight, n_threads=n_threads)
             return wald_interval(self.lmbda, se, level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
         threads = thread_count(n_threads)
         with np.errstate(divide="ignore"):
-            drop = 0.5 * chdtri(1, 1.0 - level) / self.n_obs
+            drop = 0.5 * special.chdtri(1, 1.0 - level) / self.n_obs
         if X is None and sample_weight is None and self._sums is not None:
             ends = self._sums.interval(self.lmbda, drop, threads)
         else:

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arguments import as_reals
+from powerkern._input import special
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
@@ -47,11 +48,9 @@ class LikelihoodRatio(NamedTuple):
 
 def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
     """The test of lambdas with negative log-likelihood `nll0` against the best ones, with `nll` (of all rows both)."""
-    from scipy.special import chdtrc  # costs a third of the time to import powerkern
-
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
-    return LikelihoodRatio(np.asarray(statistic), df, np.asarray(chdtrc(df, statistic)))
+    return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))
 
 
 def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> FloatArray:
@@ -77,10 +76,8 @@ def standard_error(information: ArrayLike) -> FloatArray:
 
 def wald_interval(lmbda: ArrayLike, se: ArrayLike, level: float = 0.95) -> Interval:
     """``lmbda -+ Phi^-1((1 + level)/2) se``. R's car takes 1.96 for the quantile 1.959964 of level 0.95."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     # from the lower tail, whose probability is exact for levels close to 1
-    width = -ndtri(0.5 * (1.0 - checked_level(level))) * np.asarray(se, dtype=np.float64)
+    width = -special.ndtri(0.5 * (1.0 - checked_level(level))) * np.asarray(se, dtype=np.float64)
     return Interval(np.subtract(lmbda, width), np.add(lmbda, width))
 
 

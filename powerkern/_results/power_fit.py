@@ -18,7 +18,7 @@ from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix, as_matrix, as_out, check_n_features, column_labels, output_type
 from powerkern._input.messages import warn
-from powerkern._results import json
+from powerkern._results import json, records
 from powerkern._results.back import mean_of, quantile_of
 from powerkern._results.likelihood import Inference
 from powerkern._results.likelihood_tests import Interval
@@ -31,7 +31,7 @@ from powerkern.kernels.transforms.family import FAMILIES, lowest
 OutOfRange = Literal["nan", "raise", "clip"]
 
 #: The better of the two families, column by column.
-BEST = json.BEST
+BEST = records.BEST
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
 
@@ -596,8 +596,31 @@ class PowerFit(Inference):
         >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
         True
         """
-        return json.write(
-            json.Record(
+        return json.write("PowerFit", self.to_record())
+
+    @classmethod
+    def from_json(cls, text: str, *, check: bool = True) -> PowerFit:
+        """Read the text that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The text, in any layout.
+        check : bool, default True
+            Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
+            was edited on purpose.
+
+        Raises
+        ------
+        ValueError
+            The text is not JSON, not a fit, of another version, was changed, or holds figures that no fit can produce.
+        """
+        return cls.from_record(json.read("PowerFit", text, check))
+
+    def to_record(self) -> dict[str, Any]:
+        """What JSON keeps."""
+        return records.record_of(
+            records.Record(
                 self.family,
                 self._results,
                 self.estimator,
@@ -611,15 +634,9 @@ class PowerFit(Inference):
         )
 
     @classmethod
-    def from_json(cls, text: str) -> PowerFit:
-        """Read the text that `to_json` wrote.
-
-        Raises
-        ------
-        ValueError
-            The text is not JSON, not a fit, of a later version, or holds figures that no fit can produce.
-        """
-        return cls(**json.read(text)._asdict())
+    def from_record(cls, record: Any) -> PowerFit:
+        """The fit of which JSON kept this."""
+        return cls(**records.fit_of(record)._asdict())
 
 
 def as_power_fit(fit: object, name: str = "fit") -> PowerFit:
@@ -640,8 +657,9 @@ _TOLD = (
     Status.AT_END,
     Status.NOT_CERTIFIED,
     Status.UNRESOLVED,
-    Status.NOT_SETTLED,
+    Status.FEW_VALUES,
     Status.TAIL_KEPT,
+    Status.NOT_SETTLED,
 )
 
 

@@ -12,28 +12,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._fit.best_family import LIKELIHOOD
+from powerkern._fit.best_family import LIKELIHOOD, kept_by_both
+from powerkern._fit.best_family import box_cox_is_better as better_of_two
+from powerkern._input import special
 from powerkern._results.normality import ESTIMATED, moments_matrix
-from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.normality.criteria import PPCC
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
-    KEPT_HIGH,
-    KEPT_LOW,
     LMBDA,
     N_OBS,
     NLL,
-    STATUS,
     X_MAX,
     X_MIN,
     is_identity,
 )
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
+from powerkern.sketch.engine import Pass, Passed
 from powerkern.sketch.order import Bins, equal_points
-from powerkern.sketch.passes import BinsPass, OnColumns, Pass, Passed, kept_sums
+from powerkern.sketch.passes import BinsPass, OnColumns, kept_sums
 from powerkern.sketch.summaries import Range
 
 #: Between which standardised values the correlation with normal quantiles counts.
@@ -78,38 +77,30 @@ def box_cox_is_better(
     n_threads: int,
 ) -> BoolArray:
     """Whether Box-Cox is better by the criterion, for each of the chosen columns, whose results by both are given."""
-    found = ~is_failed(box_cox[:, STATUS])
-    better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
-    both = found & ~better
-    if criterion == LIKELIHOOD and keeps_all:
-        return np.asarray(better | both & (box_cox[:, NLL] < yeo_johnson[:, NLL]))
-    low = np.maximum.reduce([box_cox[:, KEPT_LOW], yeo_johnson[:, KEPT_LOW], box_cox[:, X_MIN]])
-    high = np.minimum.reduce([box_cox[:, KEPT_HIGH], yeo_johnson[:, KEPT_HIGH], box_cox[:, X_MAX]])
-    both &= low < high
-    if not both.any():
-        return better
-    own = np.zeros_like(chosen)
-    own[np.flatnonzero(chosen)[both]] = True
+    low, high = kept_by_both(box_cox, yeo_johnson)
+    low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])
+
     names = {code: name for name, code in FAMILIES.items()}
-    figures = []
-    for code, fit in ((BOX_COX, box_cox[both]), (YEO_JOHNSON, yeo_johnson[both])):
+    families = ((BOX_COX, box_cox), (YEO_JOHNSON, yeo_johnson))
+
+    def compared(asked: BoolArray) -> BoolArray:
+        better, both = np.zeros_like(asked), asked & (low < high)
+        if both.any():
+            own = np.zeros_like(chosen)
+            own[np.flatnonzero(chosen)[both]] = True
+            better[both] = np.less(*(distance(code, fit[both], both, own) for code, fit in families))
+        return better[asked]
+
+    def distance(code: int, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
-        weight = float(ranges.n_obs[own].max())
+        weight, none = float(ranges.n_obs[own].max()), np.full((len(fit), 2, 3), np.nan)
         kept = kept_sums(
-            passed,
-            intervals,
-            np.full((len(fit), 2, 3), np.nan),
-            np.zeros(len(fit), np.int64),
-            own,
-            ranges,
-            names[code],
-            weight,
-            options,
+            passed, intervals, none, np.zeros(len(fit), np.int64), own, ranges, names[code], weight, options
         )
         rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
-        figures.append(_DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows)))
-    better[both] = figures[0] < figures[1]
-    return better
+        return _DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows))
+
+    return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 
 
 def _unlikely(of: _Compared) -> FloatArray:
@@ -120,12 +111,11 @@ def _unlikely(of: _Compared) -> FloatArray:
 
 def _uneven(of: _Compared) -> FloatArray:
     """`powerkern._results.normality.pearson_normality`, from the counts between the ends of its classes."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
     ends = [
-        ndtri(np.arange(1, k) / k) * np.sqrt(each / max(each - 1.0, 1.0)) for k, each in zip(classes, n, strict=True)
+        special.ndtri(np.arange(1, k) / k) * np.sqrt(each / max(each - 1.0, 1.0))
+        for k, each in zip(classes, n, strict=True)
     ]
     found = np.full(n.size, np.nan)
     for j, counts in enumerate(_counted(of, ends).weights()):
