@@ -67,8 +67,8 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
 
     Notes
     -----
-    Constant data have no maximum: lambda is 1 and `y` is `x`. (SciPy does so for zeros only; for other
-    constants it returns whatever its search ends at.)
+    For constant data, whose likelihood has no maximum, lambda is 1 and `y` is `x`. (SciPy does so for zeros only; for
+    other constants it returns the point at which its search stops.)
 
     References
     ----------
@@ -111,10 +111,10 @@ def yeojohnson_normmax(
     x : array_like
         The data: 1-D and finite.
     brack : sequence of 2 or 3 floats, optional
-        When given, lambda is not bounded, as in SciPy. Otherwise unused, but checked: the one maximum is found from
-        anywhere.
+        If given, lambda is not bounded, as in SciPy. Otherwise unused, but checked: the single maximum is found from
+        any start.
     ymax : float, optional
-        Bound of the transformed data's magnitude (not a parameter of SciPy's). Default: a 10,000th of the square
+        Bound on the magnitude of transformed data (not a parameter in SciPy). Default: a 10,000th of the square
         root of the largest number of x's dtype, so that the variance of the transformed data is finite too.
         Infinity: no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
@@ -146,8 +146,8 @@ def yeojohnson_normmax(
     Notes
     -----
     Within 1e-12 of the true maximiser for well-conditioned data. SciPy bounds lambda much earlier, as though the
-    data were 20 times larger, and returns its bound silently: -110 in place of -14,427 for one 1 among
-    9,999 zeros. Given `brack` it fails with BracketError or ends anywhere where the likelihood overflows.
+    data were 20 times larger, and returns its bound silently: -110 instead of -14,427 for one 1 among
+    9,999 zeros. Given `brack` it fails with BracketError, or returns an arbitrary point if the likelihood overflows.
 
     References
     ----------
@@ -270,7 +270,7 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     y, lmbda : array_like of float
         Transformed values and lambdas; they broadcast against each other.
     out : ndarray, optional
-        Where to put the result.
+        Array for the result.
 
     Returns
     -------
