@@ -1,4 +1,4 @@
-"""How a matrix is divided: groups of columns, blocks of rows, blocks that stay in the cache."""
+"""Division of a matrix into groups of columns, blocks of rows, and blocks that fit the cache."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHORT_COLUMN = 4096
 GROUP_VALUES = 1_000_000
 _TURNS = 4
 LONG_COLUMN = 8_000_000
-#: Fewer values are not a part of their own, for one more thread.
+#: Least number of values in a part, which justifies another thread.
 SMALLEST_PART = 65_536
 #: Values that are transformed at once: they stay in the second-level cache. The larger side of such a block lies along
 #: the matrix's memory.
@@ -41,12 +41,12 @@ _Block = TypeVar("_Block")
 
 
 def slices(whole: slice, step: int) -> list[slice]:
-    """Consecutive slices of `step` that make up the `whole`."""
+    """Consecutive slices of length `step` that cover the `whole`."""
     return [slice(start, min(start + step, whole.stop)) for start in range(whole.start, whole.stop, step)]
 
 
 def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
-    """Some cache lines of columns each; more when columns are short, fewer when long or when threads would idle."""
+    """Groups of some cache lines of columns; more if columns are short, fewer if long or if threads would idle."""
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
@@ -57,7 +57,7 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
 
 
 def team_size(shape: tuple[int, int], n_threads: int) -> int:
-    """How many threads are to work together on each column, one after the other; 1: on columns of their own."""
+    """The number of threads that share each column, one column after the other; 1: columns of their own."""
     n, p = shape
     together = min(n_threads, n // _TEAM_VALUES)
     rounds = -(-p // n_threads)  # in which p columns are fitted apart
@@ -65,7 +65,7 @@ def team_size(shape: tuple[int, int], n_threads: int) -> int:
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:
-    """How many rows, and how many columns, of a matrix stay in the cache."""
+    """The numbers of rows and columns of a block that fits the cache."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):
         rows = max(1, min(n, _CACHE_ROWS))
@@ -92,7 +92,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
 
 
 def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
-    """Rows and columns of all blocks; of whole rows where there are enough of them for all threads."""
+    """Rows and columns of all blocks, which have whole rows if these suffice for all threads."""
     n, p = shape
     blocks = slices(slice(0, n), height)
     groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
@@ -100,6 +100,6 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
 
 
 def _kept_apart(blocks: list[_Block], n_threads: int) -> list[_Block]:
-    """Blocks in an order that keeps threads apart: of two that write to a new page at once, both clear it."""
+    """Blocks in an order that keeps threads apart: two that write to a new page at once would both clear it."""
     apart = -(-len(blocks) // n_threads)
     return [block for k in range(apart) for block in blocks[k::apart]]

@@ -1,4 +1,4 @@
-"""Products of matrices whose rows are columns of data, on a pool of threads; the same bits for any number of them."""
+"""Products of matrices whose rows are columns of data, on a pool of threads, with the same bits for any number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate import products
 
-#: Multiplications that cost as much as a value of a fit.
+#: Multiplications that cost as much as one value of a fit.
 _CHEAP = 128
 #: Rows of a panel: blocks of it stay in the second-level cache.
 _PANEL = 64
@@ -81,7 +81,7 @@ def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_thread
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
-    """The lower factor, and the first row that has no positive pivot (the number of rows: none)."""
+    """The lower Cholesky factor, and the first row without a positive pivot (the number of rows if there is none)."""
     out = np.empty_like(a)
     return out, products.cholesky(a, out)
 
