@@ -3,7 +3,7 @@
     f(lambda) = 1/2 ln det S(lambda) - sum_j (lambda_j - 1) mean(J_j)
 
 S is the covariance (1/n) of the transformed columns, or of their residuals given a design (Andrews, Gnanadesikan &
-Warner 1971; Velilla 1993). See docs/numerics: Columns together.
+Warner 1971; Velilla 1993). See docs/numerics: Joint fits.
 """
 
 from __future__ import annotations
