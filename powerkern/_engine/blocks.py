@@ -8,31 +8,31 @@ from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels.transforms import gather
 
-#: Cache lines of columns in a group: a row of them is what the CPU prefetches while it copies.
+#: Cache lines of columns in a group; the CPU prefetches a row of them while it copies.
 _GROUP_LINES = 8
-#: More where columns are shorter than _SHORT_COLUMN / _GROUP_LINES, fewer where the copy would exceed GROUP_VALUES or
-#: a thread have fewer than _TURNS groups; less than a line where columns are longer than LONG_COLUMN / 8, for Ctrl-C to
-#: be prompt.
+#: More if columns are shorter than _SHORT_COLUMN / _GROUP_LINES; fewer if the copy would exceed GROUP_VALUES or
+#: a thread would have fewer than _TURNS groups; less than a line if columns are longer than LONG_COLUMN / 8, so that
+#: Ctrl-C is prompt.
 _SHORT_COLUMN = 4096
 GROUP_VALUES = 1_000_000
 _TURNS = 4
 LONG_COLUMN = 8_000_000
 #: Least number of values in a part, which justifies another thread.
 SMALLEST_PART = 65_536
-#: Values that are transformed at once: they stay in the second-level cache. The larger side of such a block lies along
+#: Values transformed at once, which fit the second-level cache. The larger side of such a block lies along
 #: the matrix's memory.
 _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
-#: The same along lines: each value is read once, and each block makes the constants of its columns anew, so larger is
-#: better, but a thread is to have _LINE_TURNS of them, and _COPIED_VALUES are enough if they are copied first.
-#: Whole columns are taken if these are at least _LEAST_COLUMNS, so that their constants are made once; otherwise rows
-#: of _LINE_COLUMNS.
+#: The same along lines. Each value is read once, and each block computes the constants of its columns, so larger
+#: blocks are better, but each thread should have _LINE_TURNS of them, and _COPIED_VALUES suffice if they are copied
+#: first. Blocks have whole columns if there are at least _LEAST_COLUMNS, so that constants are computed once;
+#: otherwise rows of _LINE_COLUMNS.
 _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
-#: Values of a column for each thread of a team, which are worth waking it; how well it works at least, to one.
+#: Values of a column per thread that justify waking a team; the least efficiency of a team, relative to one thread.
 _TEAM_VALUES = 16_384
 _LEAST_GAIN = 0.85
 

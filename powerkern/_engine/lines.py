@@ -70,9 +70,9 @@ def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
 
 
 class Lines:
-    """A matrix to be transformed where it lies, or only to be looked at, by so many threads together.
+    """A matrix to be transformed in place, or only read, by `n_threads` threads together.
 
-    What the entry finds is in `found` once `work` has returned in all of them.
+    `found` has the entry's findings once `work` has returned in all threads.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ def along_lines(
 
 
 def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
-    """The memory of a matrix, where its first value is in it, and how far it is to the next row and the next column."""
+    """The memory of a matrix, the position of its first value, and the strides between rows and columns."""
     n, p = x.shape
     if x.flags.c_contiguous:
         return x.reshape(-1), 0, p, 1

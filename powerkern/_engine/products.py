@@ -61,7 +61,7 @@ def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | Non
 
 
 def _padded(rows: FloatArray) -> FloatArray:
-    """Rows of zeros added up to a multiple of the height of a tile."""
+    """Pad with rows of zeros to a multiple of the height of a tile."""
     missing = -rows.shape[0] % products.TILE
     return np.vstack([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows
 
@@ -75,7 +75,7 @@ def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n
 
 
 def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_threads: int) -> None:
-    """Call `job` for groups of the rows of a product of which an element takes `depth` multiplications."""
+    """Call `job` for groups of rows of a product, each element of which takes `depth` multiplications."""
     groups = [(rows,) for rows in slices(slice(0, out.shape[0]), products.GROUP)]
     work_off(job, groups, (out.size, depth // _CHEAP), n_threads)
 

@@ -62,7 +62,7 @@ def boxcox(
         the minimiser. Useful only to impose constraints: without it lambda is exact. Ignored when `lmbda`
         is given.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
+        Treatment of NaN in `x`: make all results NaN; omit it from the fit and keep it NaN; raise ValueError. With
         `lmbda` given, NaN stays NaN except under "raise".
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
@@ -80,7 +80,7 @@ def boxcox(
     ValueError
         `x` is not 1-D, constant, not positive or not finite; `alpha` is not in [0, 1]; see also `boxcox_normmax`.
     TypeError
-        `x` does not hold real numbers.
+        `x` is not real.
 
     Warns
     -----
@@ -171,7 +171,7 @@ def boxcox_normmax(
         Bound on the magnitude of transformed data. Default: the largest number of x's dtype, divided by 10,000.
         Infinity: no bound. It applies to every method, as in SciPy (whose documentation says otherwise).
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
+        Treatment of NaN in `x`: make the result NaN, omit it, or raise ValueError.
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
@@ -186,7 +186,7 @@ def boxcox_normmax(
         it; `method` is unknown; `optimizer` is not callable or its result has no attribute ``x``; `brack` has
         a length other than 2 or 3, or does not bracket a minimum.
     TypeError
-        `x` does not hold real numbers.
+        `x` is not real.
 
     Warns
     -----
@@ -264,7 +264,7 @@ def boxcox_llf(
 
     .. math:: \ell(\lambda) = (\lambda - 1) \sum_i \ln x_i - \frac{n}{2} \ln \mathrm{Var}\, \psi(\lambda, x)
 
-    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is left out, as in SciPy.
+    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def boxcox_llf(
     keepdims : bool, default False
         Keep the reduced axes, with length one.
     nan_policy : {"propagate", "omit", "raise"}
-        What a NaN in a slice does: makes its result NaN, is left out, or raises ValueError.
+        Treatment of NaN in a slice: make its result NaN, omit it, or raise ValueError.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def boxcox_llf(
     numpy.exceptions.AxisError
         `axis` does not fit `data`.
     TypeError
-        `data` does not hold real numbers.
+        `data` is not real.
 
     Warns
     -----
@@ -341,7 +341,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     Raises
     ------
     TypeError
-        `y` does not hold real numbers.
+        `y` is not real.
 
     See Also
     --------

@@ -46,7 +46,7 @@ def boxcox_guerrero(
         `x` has more than two dimensions, values that are not positive and finite, fewer than two whole seasons, or
         fewer than two seasons with a spread; `bounds` is not a finite interval.
     TypeError
-        `x` does not hold real numbers.
+        `x` is not real.
 
     See Also
     --------

@@ -43,7 +43,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
+        Treatment of NaN in `x`: make all results NaN; omit it from the fit and keep it NaN; raise ValueError. With
         `lmbda` given, NaN stays NaN except under "raise".
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
@@ -59,7 +59,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     ValueError
         `x` is complex; or lambda is to be estimated and `x` is not 1-D or not finite.
     TypeError
-        `x` does not hold numbers.
+        `x` is not numeric.
 
     See Also
     --------
@@ -118,7 +118,7 @@ def yeojohnson_normmax(
         root of the largest number of x's dtype, so that the variance of the transformed data is finite too.
         Infinity: no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
+        Treatment of NaN in `x`: make the result NaN, omit it, or raise ValueError.
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
@@ -132,7 +132,7 @@ def yeojohnson_normmax(
         `x` is complex, not 1-D or not finite; `brack` has a length other than 2 or 3, or does not bracket a
         minimum; `ymax` is not positive, or no lambda satisfies it.
     TypeError
-        `x` does not hold numbers.
+        `x` is not numeric.
 
     Warns
     -----
@@ -201,7 +201,7 @@ def yeojohnson_llf(
     .. math:: \ell(\lambda) = (\lambda - 1) \sum_i \mathrm{sign}(x_i) \ln(1 + |x_i|)
               - \frac{n}{2} \ln \mathrm{Var}\, \psi(\lambda, x)
 
-    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is left out, as in SciPy.
+    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def yeojohnson_llf(
     axis : int, tuple of int or None, default 0
         The axes along which each log-likelihood runs; None: all.
     nan_policy : {"propagate", "omit", "raise"}
-        What a NaN in a slice does: makes its result NaN, is left out, or raises ValueError.
+        Treatment of NaN in a slice: make its result NaN, omit it, or raise ValueError.
     keepdims : bool, default False
         Keep the reduced axes, with length one.
 
@@ -228,7 +228,7 @@ def yeojohnson_llf(
     numpy.exceptions.AxisError
         `axis` does not fit `data`.
     TypeError
-        `data` does not hold real numbers.
+        `data` is not real.
 
     Warns
     -----
@@ -281,7 +281,7 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     Raises
     ------
     TypeError
-        `y` does not hold real numbers.
+        `y` is not real.
 
     See Also
     --------
