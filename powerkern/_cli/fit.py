@@ -7,7 +7,7 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from powerkern._cli.arguments import Commands, add_fit, estimator_of, level, tex
 from powerkern._cli.output import finite, print_json, print_table, short, write_text
 from powerkern._cli.reading import blamed, by_name, called
 from powerkern._input import tables
-from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
+from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Layout, Table
 from powerkern._typing import FloatArray
 from powerkern.sketch import fit_chunks
 
@@ -25,9 +25,6 @@ LARGE, _MOST_COLUMNS = 64_000_000, 500
 
 #: Rows of these that `summary` looks at to say how normal columns are.
 _ROWS_DRAWN = 20_000
-
-#: All of a table, or what it holds.
-T = TypeVar("T", bound=Table | Survey)
 
 _FIT_EXAMPLES = """\
 powerkern fit data.csv -o fit.json
@@ -97,7 +94,7 @@ def run_fit(args: argparse.Namespace) -> None:
 def run_summary(args: argparse.Namespace) -> None:
     options: dict[str, Any] = {"level": args.level, "n_threads": args.n_threads}
     fit, table = _fitted_in_blocks(args) if _in_blocks(args) else fitted(args)
-    if isinstance(table, Survey):
+    if table.block is None:
         options["sample"], options["sample_weight"] = _drawn(args)
     summary = fit.summary(**options)
     summary.names = np.array(table.layout.matrix_names)
@@ -113,13 +110,13 @@ def run_summary(args: argparse.Namespace) -> None:
 
 def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """The table that was asked for, or its columns, and their fit."""
-    found = _found(args, tables.read)
-    matrix, weight = _split(args, found.layout, found.block)
-    table = replace(found, layout=found.layout.less(args.weights), block=found.block._replace(matrix=matrix))
+    found = _found(args)
+    matrix, weight = _split(args, found.layout, found.rows)
+    table = replace(found, layout=found.layout.less(args.weights), block=found.rows._replace(matrix=matrix))
     layout = table.layout
-    with blamed(args.data, layout, lambda: table.block):
+    with blamed(args.data, layout, lambda: table.rows):
         fit = pk.fit(
-            table.matrix,
+            matrix,
             family=args.family,
             estimator=estimator_of(args),
             standardize=not args.no_standardize,
@@ -140,9 +137,9 @@ def _in_blocks(args: argparse.Namespace) -> bool:
     return not isinstance(estimator_of(args), pk.KS | pk.PPCC) and tables.is_longer(args.data, LARGE)
 
 
-def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Survey]:
+def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     """What the table holds, and the fit of its columns, from summaries of its blocks, as `fit_chunks` makes it."""
-    found = _found(args, tables.survey)
+    found = _found(args, keep=False)
     table = replace(found, layout=found.layout.less(args.weights))
     layout = table.layout
     if len(found.layout.positions) > _MOST_COLUMNS:
@@ -200,7 +197,7 @@ def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
 
 def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
     """Rows of the table drawn at random, of the same table always the same, and their weights."""
-    layout = _found(args, tables.survey).layout
+    layout = _found(args, keep=False).layout
     rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
     for block in _blocks(args, layout):
         keys = np.append(keys, rng.random(len(block.matrix)))
@@ -210,11 +207,11 @@ def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
     return _split(args, layout, Block(rows, {}))
 
 
-def _found(args: argparse.Namespace, read: Callable[[Path, Choice, TextFormat], T]) -> T:
-    """What `read` finds in the columns that were asked for, and in that of the weights."""
+def _found(args: argparse.Namespace, keep: bool = True) -> Table:
+    """The columns that were asked for, and that of the weights, with all rows where `keep` says so."""
 
-    def of(names: Sequence[str] | None) -> T:
-        return read(args.data, by_name(names, args.data), text_format(args))
+    def of(names: Sequence[str] | None) -> Table:
+        return tables.read(args.data, by_name(names, args.data), text_format(args), keep)
 
     asked = _wanted(args)
     if args.weights is None:
@@ -246,7 +243,7 @@ def _wanted(args: argparse.Namespace) -> list[str] | None:
     return list(dict.fromkeys(next(csv.reader([args.columns])))) if args.columns else None
 
 
-def _print_left_out(args: argparse.Namespace, table: Table | Survey) -> None:
+def _print_left_out(args: argparse.Namespace, table: Table) -> None:
     if args.columns is not None:
         return
     plain = [name for name in table.layout.other_names if name not in table.odd]
@@ -280,12 +277,12 @@ def _print_fit(records: Sequence[dict[str, Any]]) -> None:
     print_table(list(cells), [[cell(r) for cell in cells.values()] for r in records], left={0, 1, len(cells) - 1})
 
 
-def _left_out(table: Table | Survey) -> dict[str, Any]:
+def _left_out(table: Table) -> dict[str, Any]:
     """Columns of text that are not in the fit, and why where that may surprise."""
     return {"left_out": [{"column": name, "reason": table.odd.get(name)} for name in table.layout.other_names]}
 
 
-def _records(fit: pk.PowerFit, table: Table | Survey) -> list[dict[str, Any]]:
+def _records(fit: pk.PowerFit, table: Table) -> list[dict[str, Any]]:
     """What is printed of each column; every attribute of the fit, a list of all columns, is taken once."""
     columns = {
         "column": table.layout.matrix_names,

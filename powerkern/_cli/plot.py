@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     previous = mpl.get_backend(auto_select=False)
     plt.switch_backend("Agg")  # no screen is needed
     try:
-        with plt.style.context(args.style), blamed(args.data, table.layout, lambda: table.block):
+        with plt.style.context(args.style), blamed(args.data, table.layout, lambda: table.rows):
             figure = _KINDS[args.kind](fit, table)
             with tables.sentences("write", args.output), replacing(args.output) as part:
                 figure.savefig(part, dpi=_DPI)
@@ -69,7 +69,7 @@ def _before_after(*kinds: str) -> Any:
     def draw(fit: pk.PowerFit, table: Table) -> Any:
         from powerkern.plot import before_after_plot
 
-        return before_after_plot(table.matrix, fit, kinds=kinds)[0, 0].figure
+        return before_after_plot(table.rows.matrix, fit, kinds=kinds)[0, 0].figure
 
     return draw
 
@@ -83,7 +83,7 @@ def _forest(fit: pk.PowerFit, table: Table) -> Any:
 def _cells(fit: pk.PowerFit, table: Table) -> Any:
     from powerkern.plot import cell_map
 
-    return cell_map(table.matrix, fit).figure
+    return cell_map(table.rows.matrix, fit).figure
 
 
 _KINDS = {

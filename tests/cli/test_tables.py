@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._input.tables.delimiters import best_delimiter
+from powerkern._input.tables.text import best_delimiter
 
 A = np.array([1.5, 2.25, 4.0, 8.5, 3.125, 1.0])
 B = np.array([10.0, 30.0, 20.0, 80.0, 50.0, 60.0])

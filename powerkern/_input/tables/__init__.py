@@ -3,9 +3,18 @@
 A table is read as float64 matrices of the columns to work on, beside the other columns, which are kept as they are.
 """
 
-from powerkern._input.tables.errors import BadInput, check_folder, sentences
-from powerkern._input.tables.files import check_output, is_longer, read, stream, survey, write
-from powerkern._input.tables.table import NAMES_ROWS, Block, Choice, Layout, Survey, Table, TextFormat
+from powerkern._input.tables.files import check_output, is_longer, read, stream, write
+from powerkern._input.tables.table import (
+    NAMES_ROWS,
+    BadInput,
+    Block,
+    Choice,
+    Layout,
+    Table,
+    TextFormat,
+    check_folder,
+    sentences,
+)
 
 __all__ = [
     "NAMES_ROWS",
@@ -13,7 +22,6 @@ __all__ = [
     "Block",
     "Choice",
     "Layout",
-    "Survey",
     "Table",
     "TextFormat",
     "check_folder",
@@ -22,6 +30,5 @@ __all__ = [
     "read",
     "sentences",
     "stream",
-    "survey",
     "write",
 ]

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import importlib
 import io
+import lzma
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from numpy.typing import NDArray
 
-from powerkern._input.tables.compression import COMPRESSED, is_standard, open_bytes
-from powerkern._input.tables.errors import BadInput, check_folder, sentences
 from powerkern._input.tables.npy import NpyWriter, read_npy, stream_npy
-from powerkern._input.tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet, survey_parquet
-from powerkern._input.tables.table import Block, Choice, Layout, Survey, Table, TextFormat
-from powerkern._input.tables.text import TextSource, TextWriter, decoded, read_text, stream_text, survey_text
+from powerkern._input.tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table, TextFormat, check_folder, sentences
+from powerkern._input.tables.text import TextSource, TextWriter, decoded, read_text, stream_text
 from powerkern._input.writing import replacing
 
 #: The delimiter of a text table by its kind; None: found in its first lines.
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
+
+
+def _open_zstandard(path: Path, mode: str) -> Any:
+    """By the standard library from Python 3.14 on, before that by pyarrow."""
+    if sys.version_info >= (3, 14):
+        return importlib.import_module("compression.zstd").open(path, mode)
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise BadInput(".zst files need Python 3.14 or pyarrow: pip install 'powerkern[parquet]'") from error
+    opened = path.open(mode)
+    stream = pa.CompressedInputStream if mode == "rb" else pa.CompressedOutputStream
+    return stream(opened, "zstd")
+
+
+_COMPRESSED: dict[str, Callable[[Path, Any], Any]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+    ".zst": _open_zstandard,
+}
+
+
+def _is_standard(path: Path | None) -> bool:
+    """Whether standard input or output is meant."""
+    return path is None or str(path) == "-"
+
+
+def _open_bytes(path: Path, mode: str) -> BinaryIO:
+    """A file to read ("rb") or to write ("wb")."""
+    opener: Callable[[Path, Any], Any] = _COMPRESSED.get(path.suffix.lower(), Path.open)
+    opened: BinaryIO = opener(path, mode)
+    return opened
 
 
 class Writer(Protocol):
@@ -33,29 +68,20 @@ class Writer(Protocol):
         """Write what belongs at the end."""
 
 
-def read(path: Path, choose: Choice, text: TextFormat) -> Table:
-    """All rows of the columns that `choose` picks, or of those that hold numbers."""
+def read(path: Path, choose: Choice, text: TextFormat, keep: bool = True) -> Table:
+    """The columns that `choose` picks, or those that hold numbers: all rows of them, or where `keep` is False none."""
     kind = _kind(path)
     with sentences("read", _label(path)), ExitStack() as stack:
         if kind == ".npy":
             return read_npy(path, choose)
         if kind == ".parquet":
-            return read_parquet(stack.enter_context(path.open("rb")), path, choose)
-        return read_text(_text_source(stack, path, kind, text), choose)
-
-
-def survey(path: Path, choose: Choice, text: TextFormat) -> Survey:
-    """What `read` finds in a table of text or in Parquet, without keeping the numbers."""
-    kind = _kind(path)
-    with sentences("read", _label(path)), ExitStack() as stack:
-        if kind == ".parquet":
-            return survey_parquet(stack.enter_context(path.open("rb")), path, choose)
-        return survey_text(_text_source(stack, path, kind, text), choose)
+            return read_parquet(stack.enter_context(path.open("rb")), path, choose, keep)
+        return read_text(_text_source(stack, path, kind, text), choose, keep)
 
 
 def is_longer(path: Path, size: int) -> bool:
     """Whether a table of text or of Parquet, which can be read again, has more than so many bytes."""
-    return not is_standard(path) and _kind(path) != ".npy" and path.is_file() and path.stat().st_size > size
+    return not _is_standard(path) and _kind(path) != ".npy" and path.is_file() and path.stat().st_size > size
 
 
 @contextmanager
@@ -79,13 +105,13 @@ def _in_sentences(blocks: Iterator[Block], path: Path) -> Iterator[Block]:
 
 
 def _text_source(stack: ExitStack, path: Path, kind: str, text: TextFormat) -> TextSource:
-    if is_standard(path):
+    if _is_standard(path):
         if sys.stdin is None:
             raise BadInput("standard input is closed")
         file = decoded(sys.stdin.buffer, text.encoding)
         stack.callback(file.detach)  # standard input stays open
         return TextSource(file, "standard input", None, text)
-    file = stack.enter_context(decoded(stack.enter_context(open_bytes(path, "rb")), text.encoding))
+    file = stack.enter_context(decoded(stack.enter_context(_open_bytes(path, "rb")), text.encoding))
     return TextSource(file, path.name, _DELIMITERS[kind], text)
 
 
@@ -95,7 +121,7 @@ def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Write
 
     A file takes its place when all is written: what was there before, perhaps the table that is read, stays until then.
     """
-    if path is None or is_standard(path):
+    if path is None or _is_standard(path):
         if sys.stdout is None:
             raise BadInput("standard output is closed: name a file with -o")
         yield TextWriter(sys.stdout, layout, text.delimiter or layout.delimiter, text)
@@ -108,7 +134,7 @@ def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Write
 
 def _writer(stack: ExitStack, path: Path, part: Path, layout: Layout, text: TextFormat) -> Writer:
     kind = _kind(path)
-    file: Any = stack.enter_context(open_bytes(part, "wb"))
+    file: Any = stack.enter_context(_open_bytes(part, "wb"))
     if kind == ".npy":
         return NpyWriter(file, path, layout)
     if kind == ".parquet":
@@ -120,21 +146,21 @@ def _writer(stack: ExitStack, path: Path, part: Path, layout: Layout, text: Text
 
 def check_output(path: Path | None) -> None:
     """Raise now if a table could not be written."""
-    if path is not None and not is_standard(path):
+    if path is not None and not _is_standard(path):
         _kind(path)
         check_folder(path)
 
 
 def _label(path: Path) -> str:
-    return "standard input" if is_standard(path) else str(path)
+    return "standard input" if _is_standard(path) else str(path)
 
 
 def _kind(path: Path) -> str:
     """What a file holds, by its name."""
-    if is_standard(path):
+    if _is_standard(path):
         return ".csv"
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    if suffixes[-1:] and suffixes[-1] in COMPRESSED and suffixes[-2:-1] and suffixes[-2] in _DELIMITERS:
+    if suffixes[-1:] and suffixes[-1] in _COMPRESSED and suffixes[-2:-1] and suffixes[-2] in _DELIMITERS:
         return suffixes[-2]
     last = ".parquet" if suffixes[-1:] == [".pq"] else "".join(suffixes[-1:])
     if last not in {*_DELIMITERS, ".npy", ".parquet"}:

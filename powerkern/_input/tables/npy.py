@@ -10,8 +10,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.tables.errors import BadInput
-from powerkern._input.tables.table import Block, Choice, Layout, Table
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table
 
 #: Rows are handed out in blocks of about as many cells.
 _CELLS_AT_ONCE = 2**20
@@ -20,7 +19,7 @@ _CELLS_AT_ONCE = 2**20
 def read_npy(path: Path, choose: Choice) -> Table:
     """All rows, as they lie in the file."""
     layout, matrix = _layout(open_npy(path), choose)
-    return Table(layout, Block(matrix, {}))
+    return Table(layout, len(matrix), {}, Block(matrix, {}))
 
 
 def stream_npy(path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:

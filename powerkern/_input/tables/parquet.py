@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from powerkern._input import frames
 from powerkern._input.batches import row_groups
-from powerkern._input.tables.errors import BadInput
-from powerkern._input.tables.table import Block, Choice, Layout, Survey, Table, check_distinct
+from powerkern._input.tables.table import BadInput, Block, Choice, Layout, Table, check_distinct
 
 #: Rows are read in batches of about as many cells.
 _CELLS_AT_ONCE = 2**20
@@ -28,22 +27,17 @@ def pyarrow() -> Any:
     return pyarrow
 
 
-def read_parquet(file: IO[bytes], path: Path, choose: Choice) -> Table:
-    """All rows of the columns that are chosen, or of those that hold numbers."""
+def read_parquet(file: IO[bytes], path: Path, choose: Choice, keep: bool = True) -> Table:
+    """The columns that are chosen, or those that hold numbers: all rows of them, or where `keep` is False none."""
     data = _opened(file, path)
-    layout = _layout(data, path, choose)
-    matrix = np.empty((data.metadata.num_rows, len(layout.positions)), order="F")
-    start = 0
+    layout, n_rows, start = _layout(data, path, choose), data.metadata.num_rows, 0
+    if not keep:
+        return Table(layout, n_rows, {})
+    matrix = np.empty((n_rows, len(layout.positions)), order="F")
     for batch in _batches(data, path, layout.matrix_names):
         _fill(matrix[start : start + batch.num_rows], batch, layout.matrix_names)
         start += batch.num_rows
-    return Table(layout, Block(matrix, {}))
-
-
-def survey_parquet(file: IO[bytes], path: Path, choose: Choice) -> Survey:
-    """The layout and the number of rows."""
-    data = _opened(file, path)
-    return Survey(_layout(data, path, choose), data.metadata.num_rows)
+    return Table(layout, n_rows, {}, Block(matrix, {}))
 
 
 def stream_parquet(file: IO[bytes], path: Path, choose: Choice) -> tuple[Layout, Iterator[Block]]:

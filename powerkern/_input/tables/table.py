@@ -1,15 +1,22 @@
-"""What a table is: which columns are numbers, blocks of its rows, all of its rows."""
+"""The columns of a table, blocks of its rows, and the sentences that say what is wrong with a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import lzma
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.tables.errors import BadInput
+
+class BadInput(Exception):
+    """Input that cannot be used; the message is one sentence that says why."""
+
 
 #: Picks columns by position: (names, are they real names) -> positions, or None for every numeric column.
 Choice = Callable[[Sequence[str], bool], Sequence[int] | None]
@@ -102,33 +109,21 @@ class Layout:
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What a file holds, without its numbers."""
+class Table:
+    """What a file holds."""
 
     layout: Layout
     n_rows: int
     #: Why columns are left out that look like numbers, by name: the line and the cell that is none, or that they count.
-    odd: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Table:
-    """All rows of a file."""
-
-    layout: Layout
-    block: Block
-    #: Why columns are left out that look like numbers, by name: the line and the cell that is none, or that they count.
-    odd: Mapping[str, str] = field(default_factory=dict)
+    odd: Mapping[str, str]
+    #: All rows, where they were asked for.
+    block: Block | None = None
 
     @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return len(self.block.matrix)
-
-    @property
-    def matrix(self) -> NDArray[Any]:
-        """(n, p) numbers, missing ones NaN."""
-        return self.block.matrix
+    def rows(self) -> Block:
+        """All rows, which were asked for."""
+        assert self.block is not None
+        return self.block
 
 
 def check_distinct(names: Sequence[str], label: str) -> None:
@@ -138,3 +133,33 @@ def check_distinct(names: Sequence[str], label: str) -> None:
         if name in seen:
             raise BadInput(f"{label} has more than one column named {name!r}")
         seen.add(name)
+
+
+# --- sentences ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def sentences(verb: str, path: Path | str) -> Iterator[None]:
+    """Turn the error of a damaged, missing or forbidden file into one sentence."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"cannot {verb} {path}: it is not {error.encoding.upper()} text (--encoding latin-1, say)"
+        ) from error
+    except UnicodeError as error:
+        raise BadInput(f"cannot {verb} {path}: {error}") from error
+    except (EOFError, zlib.error, lzma.LZMAError) as error:
+        raise BadInput(f"cannot {verb} {path}: the file is damaged ({error})") from error
+    except OSError as error:
+        raise BadInput(f"cannot {verb} {path}: {error.strerror or error}") from error
+
+
+def check_folder(path: Path | None) -> None:
+    """Raise now, before any work is done, if a file could not be written."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise BadInput(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise BadInput(f"cannot write {path}: the folder {path.parent} does not exist")
