@@ -29,6 +29,8 @@ INTERCEPT = "Intercept"
 _COLLINEAR = 1e-7
 #: A column whose deviations from its mean are below this fraction of it is constant.
 _CONSTANT = 1e-13
+#: Coefficients of covariates that are all smaller would overflow.
+_LEAST = 1e-290
 #: The constant is a combination of the covariates if its residual is below this.
 _SPANNED = 1e-10
 #: Sample of rows for scans: one row in _SAMPLED, at least _FEWEST and _EACH per covariate; no sample from fewer rows
@@ -93,6 +95,11 @@ class Covariates(NamedTuple):
             raise ValueError(
                 f"{self.what}, {self.names[j]!r}, row {i}: the value is {kind}; drop the row, or impute the value"
             )
+        size = np.abs(values).max(axis=0, initial=0.0)
+        tiny = (size > 0.0) & (size < _LEAST)
+        if tiny.any():
+            name = self.names[int(np.argmax(tiny))]
+            raise ValueError(f"{self.what}, {name!r}: all values are below {_LEAST:g}; multiply them by a constant")
         return values
 
     def warn_dropped(self, used: BoolArray) -> None:

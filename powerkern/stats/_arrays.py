@@ -94,9 +94,9 @@ def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
     return column, np.minimum.reduce(column), np.maximum.reduce(column)
 
 
-def as_scalar(lmbda: Any) -> float:
-    """Lambda as a float; some optimizers pass arrays of length one."""
-    return lmbda if isinstance(lmbda, float) else float(as_reals("lmbda", lmbda).item())
+def as_scalar(value: Any, name: str = "lmbda") -> float:
+    """A number as a float; some optimizers pass arrays of length one."""
+    return value if isinstance(value, float) else float(as_reals(name, value).item())
 
 
 def reject_complex(x: NDArray[Any]) -> None:

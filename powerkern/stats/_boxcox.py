@@ -15,6 +15,7 @@ from powerkern.stats._arrays import (
     BOXCOX,
     INV_BOXCOX,
     NAN_POLICY,
+    as_scalar,
     column_of,
     contains_nan,
     data_of,
@@ -140,7 +141,7 @@ def boxcox(
     y = transformed(BOXCOX, x, maxlog)
     if alpha is None:
         return y, maxlog
-    return y, maxlog, likelihood_interval(column, maxlog, alpha)
+    return y, maxlog, likelihood_interval(column, maxlog, as_scalar(alpha, "alpha"))
 
 
 def boxcox_normmax(
@@ -232,7 +233,7 @@ def boxcox_normmax(
     if ymax is None:
         dtype = float_dtype(x.dtype)
         ymax, consequence = OVERFLOW[dtype], f"overflow in {dtype.name}."
-    elif ymax <= 0:
+    elif (ymax := as_scalar(ymax, "ymax")) <= 0:
         raise ValueError("`ymax` must be strictly positive")
     if optimizer is not None and brack is not None:
         raise ValueError("`brack` must be None if `optimizer` is given")

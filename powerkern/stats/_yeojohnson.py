@@ -15,6 +15,7 @@ from powerkern.stats._arrays import (
     INV_YEOJOHNSON,
     NAN_POLICY,
     YEOJOHNSON,
+    as_scalar,
     column_of,
     contains_nan,
     data_of,
@@ -171,7 +172,7 @@ def yeojohnson_normmax(
     column, low, high = column_of(x)
     if not -math.inf < low <= high < math.inf:
         raise ValueError("Yeo-Johnson input must be finite.")
-    if ymax is not None and ymax <= 0:
+    if ymax is not None and (ymax := as_scalar(ymax, "ymax")) <= 0:
         raise ValueError("`ymax` must be strictly positive")
     if low == high:
         return np.float64(1.0)

@@ -664,7 +664,7 @@ def test_bad_n_threads_when_applying(n_threads: Any, error: type[Exception], fit
 
 @pytest.mark.parametrize("value", ["ignore", None, "NaN"])
 def test_bad_out_of_range(value: Any, fitted: PowerFit) -> None:
-    with pytest.raises(ValueError, match="out_of_range must be 'nan', 'raise' or 'clip', got"):
+    with pytest.raises(ValueError, match="out_of_range must be one of 'nan', 'raise', 'clip', got"):
         fitted.inverse_transform(GOOD, out_of_range=value)
 
 

@@ -233,7 +233,7 @@ def test_columns_that_hold_no_numbers(library):
 
 
 def test_the_choice_is_one_of_three():
-    with pytest.raises(ValueError, match="non_numeric must be 'raise', 'warn' or 'ignore', got 'keep'"):
+    with pytest.raises(ValueError, match="non_numeric must be one of 'raise', 'warn', 'ignore', got 'keep'"):
         pk.fit(pd.DataFrame(MIXED), non_numeric="keep")
     assert pk.fit([[1.0], [2.0], [4.0]], non_numeric="ignore").n_features == 1
 

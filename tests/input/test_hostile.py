@@ -258,6 +258,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "wrap: X": cellwise.wrap,
     "wrap: b": lambda v: cellwise.wrap(X, v),
     "wrap: loc": lambda v: cellwise.wrap(X, loc=v, scale=1.0),
+    "wrap_constants: b": cellwise.wrap_constants,
     "wrapped_correlation: X": cellwise.wrapped_correlation,
     "wrapped_covariance: X": cellwise.wrapped_covariance,
     "wrapped_pca: X": cellwise.wrapped_pca,
@@ -350,8 +351,8 @@ MODULES = "powerkern stats sklearn regression joint location cellwise outliers c
 #: Made by functions that are called, types, or parts for those who write engines.
 OTHERS = """
     ML Route Status Interval LikelihoodRatio Summary JointStatus LocationScale LocationStatus Cells DDCFit DataCheck
-    Neighbors WrapConstants WrappedPCA ReliabilityDiagram FoldedRow RankProfile Column Grid MapReduce Outcome Pass Range
-    Sketch beside checked_bounds columns_to_read finish_results fit_with location_with scaling_with merged_outcome
+    Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram FoldedRow RankProfile Column Grid MapReduce Outcome
+    Pass Range Sketch beside checked_bounds columns_to_read finish_results fit_with location_with scaling_with merged_outcome
     naming outcome_of replaced resolved unresolved
 """
 
@@ -375,6 +376,7 @@ def outcome(call: str, value: str) -> str | None:
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", UserWarning)
         warnings.simplefilter("ignore", SmallSampleWarning)  # as SciPy has it
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"numpy\.")  # of a classifier's variances
         try:
             CALLS[call](new(value))
         except (TypeError, ValueError, ImportError) as error:
