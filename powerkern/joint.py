@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,25 +24,25 @@ from powerkern._input.messages import warn
 from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
 from powerkern._models.joint_likelihood import (
     JointLikelihood,
-    Optimum,
+    Minimum,
     Singular,
     best_of,
     inverse_hessian,
     profile_ends,
     start_of,
 )
-from powerkern._results.json_records import count_in, covariance_in, damaged, loaded, numbers_in
-from powerkern._results.likelihood_tests import (
+from powerkern._results.columns import Of
+from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
     Method,
-    checked_level,
-    hypothesis_lambdas,
-    likelihood_ratio,
-    rounded_power,
-    wald_interval,
+    Optimum,
+    confidence_interval,
+    ratio_test,
+    rounded,
 )
-from powerkern._results.summary import NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
+from powerkern._results.json_records import count_in, covariance_in, damaged, loaded, numbers_in
+from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus, Status, is_failed
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
@@ -178,7 +179,7 @@ def fit_joint(
     >>> logs = np.random.default_rng(0).normal(size=(500, 2))
     >>> logs[:, 1] += 2.0 * logs[:, 0]
     >>> joint = fit_joint(np.exp(logs), family="box-cox")
-    >>> bool((abs(joint.lmbda) < 3 * joint.se).all())
+    >>> bool((abs(joint.lmbda) < 3 * joint.standard_error()).all())
     True
     >>> bool(joint.lr_test(0.0).pvalue > 0.01), bool(joint.lr_test(1.0).pvalue < 1e-6)
     (True, True)
@@ -223,8 +224,6 @@ class JointFit:
     lmbda_cov : (p, p) ndarray
         Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
         definite.
-    se : (p,) ndarray
-        Standard errors, the roots of its diagonal.
     llf : float
         Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
         `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for that of the data. R's ``car::powerTransform``
@@ -243,7 +242,7 @@ class JointFit:
     n_iter : int
         Evaluations of the joint likelihood and its derivatives, those for starts with covariates not counted.
     status : JointStatus
-        How the search ended; `status_text` has it in words.
+        How the search ended; its `sentence` says it in words.
     """
 
     def __init__(self, found: _Found, rows: _Rows | None = None) -> None:
@@ -255,30 +254,10 @@ class JointFit:
         self._found = found
         self._rows = rows
 
-    @property
-    def family(self) -> str:
-        """The transform."""
-        return self.columns.family
-
-    @property
-    def column_names(self) -> list[str] | None:
-        """Names of the fitted columns, where the data had names."""
-        return self.columns.column_names
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.columns.n_features
-
-    @property
-    def lmbda(self) -> FloatArray:
-        """The transformation parameters."""
-        return self.columns.lmbda
-
-    @property
-    def se(self) -> FloatArray:
-        """Standard errors of `lmbda`."""
-        return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
+    family = Of[str]("columns.family")
+    column_names = Of["list[str] | None"]("columns.column_names")
+    n_features = Of[int]("columns.n_features")
+    lmbda = Of[FloatArray]("columns.lmbda")
 
     @property
     def nll(self) -> float:
@@ -291,9 +270,10 @@ class JointFit:
         return float(self.columns.n_obs[0])
 
     @property
-    def status_text(self) -> str:
-        """The status in words."""
-        return self.status.sentence
+    def optimum(self) -> Optimum:
+        """What maximum likelihood found, for tests and rounded powers."""
+        nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
+        return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features)
 
     def __repr__(self) -> str:
         given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
@@ -366,10 +346,10 @@ class JointFit:
 
     def confint(
         self,
-        level: float = 0.95,
         X: object = None,
         covariates: object = None,
         *,
+        level: float = 0.95,
         method: Method = "profile",
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
@@ -378,13 +358,13 @@ class JointFit:
 
         Parameters
         ----------
-        level : float, default 0.95
-            Confidence level, between 0 and 1.
         X, covariates, sample_weight : array-like, optional
             The fitted data; not needed right after `fit_joint`, which remembers them without copying complete ones.
+        level : float, default 0.95
+            Confidence level, between 0 and 1.
         method : {"profile", "wald"}, default "profile"
             Where the likelihood, maximised over the other lambdas, has fallen by half a chi-square quantile; or
-            ``lmbda -+ Phi^-1((1 + level)/2) se``, which needs no data.
+            ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`, which needs no data.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -413,20 +393,19 @@ class JointFit:
         >>> bool((low < 0.0).all() and (high > 0.0).all())
         True
         """
-        level = checked_level(level)
-        if as_choice("method", method, get_args(Method)) == "wald":
-            return wald_interval(self.lmbda, self.se, level)
-        from scipy.special import chdtri  # costs a third of the time to import powerkern
-
-        likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        drop = 0.5 * float(chdtri(1, 1.0 - level)) / self.n_obs
-        low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
-        lost = np.flatnonzero(np.isnan(low + high))
-        if lost.size:
+        interval = confidence_interval(
+            self.optimum, level, method, lambda: self._likelihood(X, covariates, sample_weight, n_threads)
+        )
+        lost = np.flatnonzero(np.isnan(interval.low + interval.high))
+        if lost.size and method != "wald":
             warn(
                 f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
             )
-        return Interval(low, high)
+        return interval
+
+    def standard_error(self) -> FloatArray:
+        """Standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
+        return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
 
     def lr_test(
         self,
@@ -468,32 +447,10 @@ class JointFit:
         >>> bool(joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue)
         True
         """
-        given = hypothesis_lambdas(lmbda0, self.n_features)
-        likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        try:
-            f = likelihood.evaluate(np.broadcast_to(given, (self.n_features,))[likelihood.order]).f
-        except Singular as error:
-            raise ValueError(
-                f"{column_labels(error.columns, self.column_names)}: linearly dependent when transformed by lmbda0, so "
-                "that there is no likelihood to compare"
-            ) from None
-        test = likelihood_ratio(self.n_obs * f, self.nll, self.n_features)
+        test = ratio_test(self.optimum, lmbda0, lambda: self._likelihood(X, covariates, sample_weight, n_threads))
         return LikelihoodRatio(test.statistic[()], test.df, test.pvalue[()])
 
-    def rounded(self, level: float = 0.95) -> FloatArray:
-        """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside each Wald interval, else lambda.
-
-        They are jointly plausible if ``lr_test(rounded())`` does not reject them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.joint import fit_joint
-        >>> joint = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox")
-        >>> joint.rounded()
-        array([0., 0.])
-        """
-        return rounded_power(self.lmbda, self.confint(level, method="wald"))
+    rounded = rounded
 
     def summary(
         self,
@@ -501,6 +458,7 @@ class JointFit:
         covariates: object = None,
         *,
         level: float = 0.95,
+        method: Method | None = None,
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Summary:
@@ -511,7 +469,9 @@ class JointFit:
         X, covariates, sample_weight, n_threads
             As in `confint`; without data the tests are left out.
         level : float, default 0.95
-            Confidence level of the Wald intervals.
+            Confidence level of the intervals.
+        method : {"profile", "wald"}, optional
+            Of the intervals, as in `confint`: "profile" (default), or "wald" (default without data), at less cost.
 
         Returns
         -------
@@ -526,15 +486,15 @@ class JointFit:
         >>> sorted(summary.tests)
         ['all 0', 'all 1', 'rounded']
         """
-        rounded = self.rounded(level)
+        has_data = X is not None or self._rows is not None
+        likelihood = functools.cache(lambda: self._likelihood(X, covariates, sample_weight, n_threads))
+        table, notes = likelihood_entries(self.optimum, level, method, likelihood if has_data else None)
         tests = {}
-        if X is not None or self._rows is not None:
-            for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", rounded)):
-                tests[name] = self.lr_test(at, X, covariates, sample_weight=sample_weight, n_threads=n_threads)
-        names = self.column_names or [str(j) for j in range(self.n_features)]
-        table = estimates(self.lmbda, rounded, self.se, self.confint(level, method="wald"), {})
-        notes = [note_on_intervals(level)] if tests else [note_on_intervals(level), NOTE_WITHOUT_DATA]
-        return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status_text])
+        if has_data:
+            for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", table["rounded"])):
+                tests[name] = ratio_test(self.optimum, at, likelihood)
+        names = self.columns.info.labels(self.n_features)
+        return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status.sentence])
 
     def _matrix(self, X: object) -> Matrix:
         """X, checked to have the columns of the fit."""
@@ -544,13 +504,14 @@ class JointFit:
 
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
-    ) -> JointLikelihood:
+    ) -> _Likelihood:
         """The likelihood of the fitted data, remembered or given once more."""
         with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
         design = _basis_of(rows, self._found.covariates)
-        return _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+        likelihood = _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+        return _Likelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
     def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> _Rows:
         if X is None:
@@ -608,6 +569,31 @@ class JointFit:
             The text is not JSON, not a joint fit, of a later version, or holds figures that no fit can produce.
         """
         return cls(_read(text))
+
+
+class _Likelihood(NamedTuple):
+    """The joint likelihood of the data of a fit."""
+
+    joint: JointLikelihood
+    lmbda: FloatArray
+    n_obs: float
+    names: list[str] | None
+
+    def at(self, lmbda: FloatArray) -> float:
+        """Negative log-likelihood at one lambda for all columns, or at one for each."""
+        try:
+            f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
+        except Singular as error:
+            raise ValueError(
+                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, so "
+                "that there is no likelihood to compare"
+            ) from None
+        return self.n_obs * f
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
+        return np.column_stack([self.joint.restored(end) for end in ends])
 
 
 # --- reading JSON ---------------------------------------------------------------------------------------
@@ -754,7 +740,7 @@ def _singular(error: Singular, rows: _Rows, design: Basis) -> ValueError:
 def _found(
     columns: PowerFit,
     likelihood: JointLikelihood,
-    best: Optimum,
+    best: Minimum,
     rows: _Rows,
     covariates: Covariates,
     design: Basis,

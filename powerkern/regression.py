@@ -15,8 +15,9 @@ from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
 from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
-from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, warn_unfitted
+from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.inference import Interval, LikelihoodRatio
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, finished
 from powerkern._results.summary import Summary
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray, IntArray
@@ -165,10 +166,8 @@ def fit_regression(
         to_own_units(figures.results, shift)
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
     covariates.warn_dropped(problem.basis.used)
-    warn_unfitted(figures.results[:, STATUS], matrix.names)
-    power = PowerFit(
-        family, figures.results, families=families, column_names=matrix.names, was_vector=matrix.was_vector
-    )
+    info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector)
+    power = finished(info, ColumnResults(figures.results, families))
     return RegressionFit(power, covariates, figures, problem.basis.center, problem)
 
 

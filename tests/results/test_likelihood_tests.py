@@ -10,7 +10,7 @@ from scipy import stats
 
 import powerkern as pk
 from powerkern import Status
-from powerkern._results.likelihood_tests import (
+from powerkern._results.inference import (
     CONVENIENT,
     Interval,
     likelihood_ratio,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._results.likelihood_tests import likelihood_ratio
+from powerkern._results.inference import likelihood_ratio
 from powerkern._results.summary import Summary
 from powerkern.sketch import fit_chunks
 
