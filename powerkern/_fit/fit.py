@@ -171,6 +171,7 @@ def fit(
         FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector),
         ColumnResults(results, family if families is None else families, unit_weights=units),
         Source((matrix.values, weight)),
+        unbounded=lmbda is not None or other is not None,
     )
 
 

@@ -231,11 +231,13 @@ class PowerFit:
         return cls(info, columns)
 
 
-def finished(info: FitInfo, columns: ColumnResults, source: Source | None = None) -> PowerFit:
-    """A new fit, with the warnings that go with it."""
+def finished(
+    info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
+) -> PowerFit:
+    """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
     _warn_unfitted(columns.status, info.column_names)
     fit = PowerFit(info, columns, source)
-    if not info.standardize:
+    if unbounded and not info.standardize:
         warn_overflow(fit)
     return fit
 

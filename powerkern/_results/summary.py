@@ -28,7 +28,7 @@ _SHOWN = 30
 _NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
 
 #: Instead of them.
-_NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data; pass X"
+_NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data"
 
 #: Entries of a table by their names, each an array with a row for each column.
 Entries = Mapping[str, "NDArray[Any]"]

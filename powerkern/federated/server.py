@@ -278,6 +278,7 @@ class Server:
         self._fit = finished(
             FitInfo(self._family, standardize=self._standardize, column_names=self._columns),
             ColumnResults(results, self._family, lmbda_error=error),
+            unbounded=self._is_given,
         )
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)
         if rough.size:

@@ -143,6 +143,7 @@ def fit_with(
         FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector),
         ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error),
         Source(sums=found.sums),
+        unbounded=lmbda is not None or other is not None,
     )
 
 

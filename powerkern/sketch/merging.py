@@ -324,7 +324,7 @@ def finish(
     )
     grid = total.grid
     info = FitInfo(grid.family, standardize=standardize, column_names=grid.column_names, was_vector=grid.was_vector)
-    return finished(info, ColumnResults(results, grid.family), Source(sums=sums))
+    return finished(info, ColumnResults(results, grid.family), Source(sums=sums), unbounded=lmbda is not None)
 
 
 def finish_results(
