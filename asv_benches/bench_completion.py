@@ -220,6 +220,15 @@ class Impute(InTurns):
     def track_error_over_best(self, table: str) -> float:
         return self.track_error(table) / min(error for error, _ in peers(table).values())
 
+    def track_error_with_a_wild_cell(self, table: str) -> float:
+        """Error with one value a million standard deviations, over the error without."""
+        clean, seen = self.M, np.argwhere(~self.missing)
+        i, j = seen[np.random.default_rng(5).integers(len(seen))]
+        error = self.track_error(table)
+        self.M = clean.copy()
+        self.M[i, j] = 1e6
+        return self.track_error(table) / error
+
     def track_times_faster_than_best(self, table: str) -> float:
         """Than the peer with the smallest error."""
         found = peers(table)

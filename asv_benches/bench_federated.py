@@ -21,7 +21,6 @@ N_SITES = 100
 METHODS: dict[str, dict[str, Any]] = {
     "Newton": {},
     "Brent": {"search": "brent"},
-    "grid": {"grid": 9},
     "integers": {"quantum": 2.0**-80},
 }
 REFERENCES = {"adversarial": "mle_reference.json", "real": "mle_reference_real_columns.json"}

@@ -21,7 +21,6 @@ from powerkern.outliers import (
     outlier_probability,
     refinement_error,
     sharpness_error,
-    stratified_errors,
     zscore,
 )
 
@@ -228,7 +227,7 @@ class Distances(InTurns):
 
 
 class Measures:
-    """Seconds of the six stratified errors, 16 numbers of bins each."""
+    """Seconds of a calibration error, by 16 numbers of bins."""
 
     params = ([1_000, 100_000],)
     param_names = ("n",)
@@ -237,7 +236,7 @@ class Measures:
         rng = np.random.default_rng(20240601)
         self.p = rng.uniform(size=n) ** 3
         self.y = rng.uniform(size=n) < self.p
-        stratified_errors(self.y, self.p)  # compiles
+        calibration_error(self.y, self.p)  # compiles
 
-    def time_stratified_errors(self, n: int) -> None:
-        stratified_errors(self.y, self.p)
+    def time_calibration_error(self, n: int) -> None:
+        calibration_error(self.y, self.p)

@@ -42,6 +42,8 @@ def figures() -> Iterator[Figure]:
         what = f"{table}, {size} missing"
         name = f"{what}: RMSE of UVImputer() in standard deviations"
         yield Figure(name, f"<= {limit}", bench_completion.Impute, "track_error", (table,))
+        name = f"{what}: RMSE with one value of a million, over that without"
+        yield Figure(name, "<= 1.02", bench_completion.Impute, "track_error_with_a_wild_cell", (table,))
         patient = (name for name, tables in bench_completion.Impute.patience.items() if table in tables)
         name = f"{what}: RMSE over that of the best of {', '.join(('KNNImputer', 'cmfrec', *patient))}"
         yield Figure(name, "<= 1.02", bench_completion.Impute, "track_error_over_best", (table,))

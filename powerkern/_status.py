@@ -52,7 +52,8 @@ class Status(IntEnum):
     NOT_SETTLED = 16
     #: A robust fit of the values that differ from the median: more than half are equal to it.
     TIED = 17
-    #: A fit from summaries of the rows (bins, rounded sums): lambda is within ``lmbda_error`` of theirs.
+    #: A fit from summaries of the rows (bins, rounded sums): ``lmbda_error``, which bounds the difference from a fit of
+    #: the rows themselves, exceeds 0.01 standard errors.
     BRACKETED = 18
 
     @property

@@ -122,7 +122,7 @@ def test_readme_has_two_commands_and_ci_runs_its_test_command():
     assert len(commands) == 2
     run, test = commands
     assert run.endswith(".venv/bin/python -m powerkern demo")
-    assert test.endswith(".venv/bin/python -m pytest")
+    assert test.endswith(".venv/bin/python -m pytest -n auto")
     assert test in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 

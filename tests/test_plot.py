@@ -19,7 +19,7 @@ import matplotlib.pyplot as plt  # noqa: E402
 from powerkern.cellwise import ddc, wrapped_pca  # noqa: E402
 from powerkern.completion import RankProfile, rank_profile  # noqa: E402
 from powerkern.joint import fit_joint  # noqa: E402
-from powerkern.outliers import compare_ranks, fit_scaling  # noqa: E402
+from powerkern.outliers import fit_scaling  # noqa: E402
 from powerkern.plot import (  # noqa: E402
     before_after_plot,
     cell_map,
@@ -31,13 +31,11 @@ from powerkern.plot import (  # noqa: E402
     outlier_map,
     profile_plot,
     qq_plot,
-    rank_plot,
     reliability_plot,
     residual_plot,
     score_plot,
     search_plot,
     sensitivity_plot,
-    skill_plot,
 )
 from powerkern.plot._band import simultaneous_band  # noqa: E402
 from powerkern.plot._drawing import shortened  # noqa: E402
@@ -629,39 +627,6 @@ def test_score_plot_of_what_cannot_be_drawn():
         score_plot(SCORES, ax=plt.figure().add_axes((0.1, 0.1, 0.8, 0.8)))
 
 
-def test_skill_plot_has_a_box_for_each_rule_and_stratum():
-    skills = np.random.default_rng(0).normal(size=(30, 3))
-    skills[0, 1] = np.inf
-    ax = skill_plot({"outliers": skills, "inliers": skills + 2.0}, ["a", "b", "c"])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["a", "b", "c"]
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["outliers", "inliers"]
-    middles = [line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1]
-    for median in np.median(np.hstack([skills, skills + 2.0]), axis=0):
-        assert min(abs(np.array(middles) - median)) < 1e-12
-    assert skill_plot(skills, ["a", "b", "c"]).get_legend() is None
-    with pytest.raises(ValueError, match="a column for each of 2 names"):
-        skill_plot(skills, ["a", "b"])
-
-
-def test_rank_plot_joins_what_does_not_differ():
-    errors = np.random.default_rng(2).uniform(size=(25, 6)) + np.linspace(0.0, 0.8, 6)
-    comparison = compare_ranks(errors)
-    ax = rank_plot(errors, list("abcdef"))
-    bars = [c for c in ax.collections if c.get_linewidth()[0] == 4.0]
-    groups = comparison.groups()
-    assert 0 < len(groups) == len(bars)
-    for bar, group in zip(bars, groups, strict=True):
-        ends = bar.get_segments()[0][:, 0]
-        first, last = comparison.mean_ranks[[group[0], group[-1]]]
-        assert ends == pytest.approx([first - 0.03, last + 0.03])
-    order = np.argsort(comparison.mean_ranks)
-    assert [text.get_text()[0] for text in ax.texts[:6]] == ["abcdef"[j] for j in order]
-    same = rank_plot(comparison, list("abcdef"))
-    assert [text.get_text() for text in same.texts] == [text.get_text() for text in ax.texts]
-    with pytest.raises(ValueError, match="names has 2 entries for 6 methods"):
-        rank_plot(errors, ["a", "b"])
-
-
 # --- searches -----------------------------------------------------------------------------------------
 
 
@@ -734,8 +699,6 @@ DRAW = {
     "profile_plot": lambda ax: profile_plot(FIT, ax=ax),
     "cell_map": lambda ax: cell_map(X, FIT, ax=ax),
     "score_plot": lambda ax: score_plot(SCORES, ax=ax),
-    "skill_plot": lambda ax: skill_plot([[0.5, -1.0]], ["a", "b"], ax=ax),
-    "rank_plot": lambda ax: rank_plot([[0.5, 1.0], [0.2, 0.3]], ["a", "b"], ax=ax),
     "search_plot": lambda ax: search_plot([0.1, 0.3], ax=ax),
     "lambda_map": lambda ax: lambda_map([[0.1, 0.3], [0.2, 0.4]], [[0.0, 1.0], [0.0, 1.0]], ax=ax),
     "sensitivity_plot": lambda ax: sensitivity_plot(X[:, 0], [0.0, 1.0], estimators=["mle"], ax=ax),

@@ -15,10 +15,11 @@ skill by rule (figure 3), and mean ranks with tests (figure 4). It ends with a r
 # change their sign.
 
 import warnings
+from itertools import combinations
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr, wilcoxon
 from sklearn import datasets
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
@@ -29,15 +30,12 @@ from sklearn.svm import OneClassSVM
 
 from powerkern.outliers import (
     brier_score,
-    compare_ranks,
-    harmonic_improvement_score,
+    calibration_error,
     outlier_probability,
     refinement_error,
     reliability_diagram,
-    skill_score,
-    stratified_errors,
+    sharpness_error,
 )
-from powerkern.plot import rank_plot, skill_plot
 
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
@@ -96,7 +94,14 @@ RULES = {
 # %%
 # Errors
 # ------
-# A detector that ranks outliers hardly better than chance (AUC below 0.6) has nothing to scale and is left out.
+# Sharpness, refinement and calibration, each for the outliers and for the inliers. A detector that ranks outliers
+# hardly better than chance (AUC below 0.6) has nothing to scale and is left out.
+
+
+def stratified_errors(y, p):
+    measures = (sharpness_error, refinement_error, calibration_error)
+    return np.stack([m(y, p, stratum=stratum) for m in measures for stratum in ("outliers", "inliers")], axis=1)
+
 
 cases, errors, flagged, briers = [], [], [], []
 for data, (X, y) in DATA.items():
@@ -115,16 +120,30 @@ classical, default = list(RULES).index("mean + sd"), list(RULES).index("mean + n
 # %%
 # Skill by rule
 # -------------
-# How many times smaller than by the classical rule, mean + sd, an error is, as a power of two: to the right of the
-# line a rule is better.
+# The skill of a rule is minus the binary logarithm of its error over that of the classical rule, mean + sd: 1 is half
+# the error. To the right of the line a rule is better.
+
+
+def skill_score(error, reference):
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skill = np.log2(reference) - np.log2(error)
+    return np.where(error == reference, 0.0, skill)
+
 
 skills = np.array([skill_score(table, table[classical]) for table in errors])  # case, rule, error
 robust = [j for j in range(len(names)) if j != classical]
 fig, axes = plt.subplots(1, 3, figsize=(13, 7), layout="constrained", sharey=True)
 for i, (ax, measure) in enumerate(zip(axes, ("sharpness", "refinement", "calibration"), strict=True)):
-    strata = {stratum: skills[:, robust, 2 * i + c] for c, stratum in enumerate(("outliers", "inliers"))}
-    skill_plot(strata, names[robust], ax=ax)
-    ax.set(title=measure, xlim=(-6, 6))
+    for c, stratum in enumerate(("outliers", "inliers")):
+        table = np.clip(skills[:, robust, 2 * i + c], -6.0, 6.0)
+        style = {"facecolor": f"C{c}", "alpha": 0.7, "label": stratum}
+        at = np.arange(len(robust)) + 0.4 * c - 0.2
+        ax.boxplot(table, positions=at, widths=0.3, orientation="horizontal", patch_artist=True, boxprops=style)
+    ax.axvline(0.0, color="0.5", linewidth=0.8, linestyle="--")
+    ax.set_yticks(range(len(robust)), names[robust])
+    ax.set(title=measure, xlim=(-6.2, 6.2), xlabel="skill")
+axes[0].invert_yaxis()
+axes[0].legend(*[list(part[:: len(robust)]) for part in axes[0].get_legend_handles_labels()])
 
 # %%
 # Robust rules are sharper on the outliers. On the inliers they are not, and their calibration and refinement are
@@ -133,20 +152,49 @@ for i, (ax, measure) in enumerate(zip(axes, ("sharpness", "refinement", "calibra
 #
 # Ranks
 # -----
-# Rank 1 is best. Bars join rules that Wilcoxon's signed-rank test, with Holm's adjustment for the number of pairs,
-# does not tell apart. Cases that share data or a detector are not independent, so the true error of the tests is
-# larger than 5 %.
+# The harmonic improvement score of a rule is the harmonic mean of its six errors, each relative to its mean over
+# the rules. Rank 1 is best. Rules that share a bar are not told apart by Wilcoxon's signed-rank test, with Holm's
+# adjustment for the number of pairs. Cases that share data or a detector are not independent, so the true error of
+# the tests is larger than 5 %.
+
+
+def harmonic_improvement_score(table):
+    average = table.mean(axis=0)
+    with np.errstate(divide="ignore"):
+        return table.shape[1] / np.sum(np.where(average == 0.0, 1.0, average / table), axis=1)
+
+
+def holm(p_values):
+    order = np.argsort(p_values)
+    adjusted = np.maximum.accumulate(p_values[order] * np.arange(p_values.size, 0, -1))
+    return np.minimum(adjusted, 1.0)[np.argsort(order)]
+
 
 his = np.array([harmonic_improvement_score(table) for table in errors])
-comparison = compare_ranks(his)
-rank_plot(comparison, names)
+mean_ranks = rankdata(his, axis=1).mean(axis=0)
+order = np.argsort(mean_ranks)
+pairs = list(combinations(range(len(names)), 2))
+alike = np.ones((len(names), len(names)), dtype=bool)
+for (i, j), p in zip(pairs, holm(np.array([wilcoxon(his[:, i], his[:, j]).pvalue for i, j in pairs])), strict=True):
+    alike[i, j] = alike[j, i] = p >= 0.05
 
-order = np.argsort(comparison.mean_ranks)
+fig, ax = plt.subplots(layout="constrained")
+ax.plot(mean_ranks[order], range(len(names)), "o")
+end = -1
+for i in range(len(names)):
+    j = max(k for k in range(i, len(names)) if alike[np.ix_(order[i : k + 1], order[i : k + 1])].all())
+    if j > max(i, end):
+        ax.plot([mean_ranks[order[i]]] * 2, [i - 0.2, j + 0.2], color="C1", linewidth=3.0, alpha=0.6)
+        end = j
+ax.set_yticks(range(len(names)), names[order])
+ax.invert_yaxis()
+ax.set_xlabel("mean rank")
+
 print(f"{len(cases)} combinations of data and detector; 'above 1/2' is the share given a probability above 1/2")
 print("                     mean rank   outliers above 1/2   inliers above 1/2   mean Brier score")
 for j in order:
     outliers, inliers = np.mean(flagged, axis=0)[:, j]
-    rank, brier = comparison.mean_ranks[j], np.mean(briers, axis=0)[j]
+    rank, brier = mean_ranks[j], np.mean(briers, axis=0)[j]
     print(f"{names[j]:20s} {rank:9.2f} {outliers:20.0%} {inliers:19.0%} {brier:18.3f}")
 
 # %%
@@ -156,7 +204,7 @@ for j in order:
 for data in DATA:
     part = [i for i, case in enumerate(cases) if case[0] == data]
     if len(part) > 1:
-        means = compare_ranks(his[part]).mean_ranks
+        means = rankdata(his[part], axis=1).mean(axis=0)
         print(f"{data:28s} mean + nMAD {means[default]:5.2f}   best: {names[np.argmin(means)]} {means.min():.2f}")
 
 # %%

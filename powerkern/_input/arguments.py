@@ -19,6 +19,19 @@ _FLOAT64 = np.dtype(np.float64)
 _SAFETY = 1e4
 
 
+def refuse_infinite(matrix: Matrix) -> None:
+    """Raise for the first infinite value of the first column that has one."""
+    if matrix.values.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = np.asarray(matrix.values, dtype=np.float64)
+        if np.isfinite(np.sum(values)):  # faster than checking each value
+            return
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise domain_error_in(matrix, int(np.argmax(infinite.any(axis=0))), matrix.names)
+
+
 def domain_error_in(
     matrix: Matrix, j: int, names: list[str] | None, weight: FloatArray = NO_WEIGHTS, shift: float = 0.0
 ) -> ValueError:

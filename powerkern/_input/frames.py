@@ -83,7 +83,9 @@ def taken(X: Any, rows: Any, columns: Any) -> Any:
         return part
     if _is_arrow(X):
         return part.take(rows)
-    return part.iloc[rows] if frame_library(X) == "pandas" else part[rows]
+    if frame_library(X) == "pandas":
+        return part.iloc[rows]
+    return part[rows] if part.width else part  # a polars frame without columns has no rows
 
 
 def columns_named(X: Any, names: list[str] | None) -> Any:
@@ -99,7 +101,7 @@ def columns_named(X: Any, names: list[str] | None) -> Any:
 def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
     """`values`, which were computed from the columns `part` of X, in place of them; an array where X is no frame."""
     own = library(X)
-    if own == "pandas":
+    if own == "pandas" and hasattr(X, "index"):  # an Index, or an array of an extension type, gives an array
         return _in_pandas(X, part, values)
     if own == "polars":
         return _in_polars(X, part, values)

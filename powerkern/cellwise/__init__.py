@@ -1,4 +1,4 @@
-"""Outlying cells: wrapping, robust correlations and principal components of many columns, cells that deviate.
+"""Outlying cells: deviating cells, wrapping, robust correlations and principal components of many columns.
 
 Only the estimators `DDC` and `Wrapper` need scikit-learn, which is imported when they are first used.
 """
@@ -8,17 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from powerkern._input.foreign import imported_when_used
-from powerkern.cellwise.cells import Cells, DDCFit, Neighbors, ddc
+from powerkern.cellwise.cells import Cells, DDCFit, ddc
 from powerkern.cellwise.checking import DataCheck, check_data
 from powerkern.cellwise.components import WrappedPCA, wrapped_pca
-from powerkern.cellwise.wrapping import (
-    WrapConstants,
-    Wrapped,
-    wrap,
-    wrap_constants,
-    wrapped_correlation,
-    wrapped_covariance,
-)
+from powerkern.cellwise.constants import WrapConstants, wrap_constants
+from powerkern.cellwise.neighbors import Neighbors
+from powerkern.cellwise.wrapping import Wrapped, wrap, wrapped_correlation, wrapped_covariance
 
 if TYPE_CHECKING:
     from powerkern.sklearn.cellwise import DDC as DDC

@@ -1,4 +1,4 @@
-"""Columns and rows that no cellwise method can use: found, left out, and named with the reason."""
+"""Columns and rows that cellwise methods cannot use, with the reasons."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from numpy.typing import NDArray
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
+from powerkern._input.arguments import refuse_infinite
 from powerkern._input.arrays import as_matrix, column_label, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray, IntArray
-from powerkern.cellwise.wrapping import has_infinite, refuse_infinite
 from powerkern.location import location_scale
 
 
 @dataclass(frozen=True, eq=False)
 class DataCheck:
-    """What `check_data` keeps, and why it drops the rest; prints as sentences.
+    """Columns and rows that `check_data` keeps, and its reasons for dropping the rest; prints as sentences.
 
     Attributes
     ----------
     columns, rows : ndarray of int
-        Positions of what is kept.
+        Positions of the columns and rows kept.
     dropped_columns, dropped_rows : dict of int to str
-        Positions of what is not kept, with the reason.
+        Positions of those dropped, with the reason.
     values : (len(rows), len(columns)) ndarray
-        What is kept.
+        The values kept.
     column_names : list of str or None
-        Names of the columns that are kept.
+        Names of the columns kept.
     names : list of str or None
         Names of all columns.
     n_columns : int
-        How many columns there were.
+        Number of columns of the data.
     part : ndarray or data frame
-        The rows and columns that are kept, as they were given.
+        The rows and columns kept, as given.
     """
 
     columns: IntArray
@@ -51,7 +51,7 @@ class DataCheck:
 
     @property
     def messages(self) -> list[str]:
-        """A sentence for each column and row that is dropped."""
+        """A sentence for each column and row dropped."""
         columns = [f"{column_label(j, self.names)} {why}." for j, why in sorted(self.dropped_columns.items())]
         return columns + [f"row {i} {why}." for i, why in sorted(self.dropped_rows.items())]
 
@@ -68,7 +68,7 @@ def check_data(
     min_scale: float = 1e-12,
     n_threads: int | None = None,
 ) -> DataCheck:
-    """Which columns and rows can be used, and why others cannot.
+    """Columns and rows that cellwise methods can use, and the reasons for dropping others.
 
     Dropped are, in this order [1]_:
 
@@ -76,9 +76,9 @@ def check_data(
     2. columns that number the rows, from 0 or from 1;
     3. columns, and rows, with too many missing values: columns first where there are at least as many rows as columns,
        else rows first;
-    4. columns with few distinct values: they are discrete, and scales mean little for them;
-    5. columns whose scale, the normalized median absolute deviation, is not above `min_scale`: half of their values or
-       more are equal.
+    4. columns with few distinct values, which are taken for discrete;
+    5. columns whose normalized median absolute deviation is at most `min_scale`: at least half of their values are
+       equal.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def check_data(
     max_missing : float, default 0.5
         Largest share of missing values that a column, or a row, may have.
     max_discrete : int, default 3
-        With so many distinct values, or fewer, a column is discrete.
+        Largest number of distinct values of a discrete column.
     min_scale : float, default 1e-12
         Largest scale that counts as 0, in the units of the column.
     n_threads : int, optional
@@ -100,7 +100,7 @@ def check_data(
     Raises
     ------
     TypeError
-        An array that does not hold real numbers, or a data frame none of whose columns does.
+        An array that does not hold real numbers, or a data frame without a numeric column.
     ValueError
         Infinite values, or an option out of range.
 
@@ -136,14 +136,14 @@ def check_data(
 
 
 class _Check:
-    """The columns and rows that are left, step by step."""
+    """The columns and rows left after each step."""
 
     def __init__(self, X: Any) -> None:
         positions, names = frames.numeric_positions(X)
         self._given = X
         numeric = frames.taken(X, None, positions) if positions is not None else X
         matrix = as_matrix(numeric)
-        refuse_infinite(matrix, has_infinite(matrix.values))
+        refuse_infinite(matrix)
         self._values = np.asarray(matrix.values, dtype=np.float64)
         self._numbers = np.arange(self._values.shape[1]) if positions is None else np.array(positions)
         self._names = matrix.names if positions is None else names
@@ -203,7 +203,7 @@ class _Check:
             self._drop_columns(~(scale > least), lambda j: why)
 
     def _of_left(self, measure: Any) -> FloatArray:
-        """A figure of each column, NaN for those that are dropped already."""
+        """A figure of each column, NaN for those already dropped."""
         figures = np.full(self._columns.size, np.nan)
         if self._columns.any() and self._rows.any():
             figures[self._columns] = measure(self._left())
@@ -220,7 +220,7 @@ def _counted(n: int, what: str) -> str:
 
 
 def _distinct(values: NDArray[Any], n_threads: int) -> FloatArray:
-    """How many distinct values each column has, missing ones left out."""
+    """Number of distinct values of each column, NaN aside."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         block.sort(axis=1)

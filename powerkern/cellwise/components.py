@@ -1,4 +1,4 @@
-"""Robust principal components: those of wrapped data, with the distances and cut-offs of the outlier map."""
+"""Robust principal components from wrapped data, with the distances and cut-offs of the outlier map."""
 
 from __future__ import annotations
 
@@ -10,31 +10,23 @@ from scipy.special import chdtri, ndtri
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arguments import as_reals
+from powerkern._input.arguments import as_reals, refuse_infinite
 from powerkern._input.arrays import Matrix, as_flag, as_matrix, check_n_features, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.cellwise.wrapping import (
-    has_infinite,
-    is_usable,
-    mcd,
-    refuse_infinite,
-    standardization,
-    unit_rows,
-    warn_of_scales,
-    wrap_constants,
-    wrapped_scores,
-)
+from powerkern.cellwise.constants import wrap_constants
+from powerkern.cellwise.standardization import is_usable, mcd, standardization, warn_of_scales
+from powerkern.cellwise.wrapping import unit_rows, wrapped_scores
 
-#: Components that are taken unless their number is given: as many as have this share of the variance, at most so many.
+#: Default number of components: as many as explain this share of the variance, up to a maximum.
 _SHARE = 0.8
 _MOST = 10
-#: Eigenvalues below this multiple of the largest are zero.
+#: Eigenvalues below this multiple of the largest count as zero.
 _ZERO = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class WrappedPCA:
-    """Robust principal components, by `wrapped_pca`.
+    """Robust principal components, returned by `wrapped_pca`.
 
     Attributes
     ----------
@@ -43,17 +35,17 @@ class WrappedPCA:
     eigenvalues : (k,) ndarray
         Robust variances of the scores.
     explained_variance_ratio : (k,) ndarray
-        The same over the sum of all eigenvalues.
+        `eigenvalues` over the sum of all eigenvalues.
     center, divisor : (p,) ndarray
-        What is subtracted from a row, and what it is divided by (1 unless ``standardize``), before it is projected.
+        Subtracted from a row, and dividing it (1 unless ``standardize``), before projection.
     loc, scale : (p,) ndarray
         Robust location and scale of the columns.
     scores : (n, k) ndarray
-        Scores of the data fitted, not wrapped: outliers keep theirs.
+        Scores of the unwrapped data, in which outliers show.
     score_distances, orthogonal_distances : (n,) ndarray
-        Distance within the space of the components, in units of its standard deviations, and distance from that space.
+        Distance within the space of the components, in its standard deviations, and distance from that space.
     score_cutoff, orthogonal_cutoff : float
-        Where outliers begin.
+        Cut-offs beyond which a row is an outlier.
     quantile : float
         Share of regular rows below either cut-off.
     column_names : list of str or None
@@ -77,7 +69,7 @@ class WrappedPCA:
 
     @property
     def outliers(self) -> BoolArray:
-        """Which rows of the data fitted are beyond either cut-off."""
+        """Rows of the fitted data beyond either cut-off."""
         beyond = self.score_distances > self.score_cutoff
         return np.asarray(beyond | (self.orthogonal_distances > self.orthogonal_cutoff))
 
@@ -86,7 +78,7 @@ class WrappedPCA:
         return self._centered(X) @ self.components.T
 
     def inverse_transform(self, scores: object) -> FloatArray:
-        """The points of the components' space that have these scores, (n, p), in the units of the data."""
+        """Points of the component space with these scores, (n, p), in the units of the data."""
         given, k = as_reals("scores", scores), self.eigenvalues.size
         if given.shape[-1:] != (k,):
             raise ValueError(f"scores must have {k} columns, one a component, got shape {given.shape}")
@@ -99,7 +91,7 @@ class WrappedPCA:
     def _centered(self, X: object) -> FloatArray:
         matrix = as_matrix(frames.columns_named(X, self.column_names))
         check_n_features(matrix.values, self.center.size, matrix.names, self.column_names)
-        refuse_infinite(matrix, has_infinite(matrix.values))
+        refuse_infinite(matrix)
         return _centered(matrix, self.center, self.divisor, is_usable(self.scale))
 
 
@@ -110,11 +102,11 @@ def wrapped_pca(
     standardize: bool = True,
     b: float = 1.5,
     c: float = 4.0,
-    method: str = "mcd",
+    method: str = "wrapping",
     quantile: float = 0.975,
     n_threads: int | None = None,
 ) -> WrappedPCA:
-    """Robust principal components: those of the wrapped data.
+    """Robust principal components: the eigenvectors of the correlation of wrapped data.
 
     The components are the eigenvectors of `wrapped_correlation` (of `wrapped_covariance` with ``standardize=False``),
     found from the smaller of the two products of the wrapped data with themselves. The data themselves, unwrapped, are
@@ -192,8 +184,8 @@ def wrapped_pca(
     threads = thread_count(n_threads)
     _check_options(n_components, quantile, matrix)
     constants = wrap_constants(b, c)
-    found = standardization(matrix, method, threads)
-    usable = is_usable(found.scale)
+    found = standardization(matrix, method, constants, threads)
+    usable = found.usable
     if not usable.any():
         raise ValueError("no column of X has a positive, finite scale; there are no components")
     warn_of_scales(found.scale, matrix.names, "left out of the components")
@@ -246,13 +238,13 @@ def _eigen(block: FloatArray, n_components: int | None, n_threads: int) -> tuple
 
 
 def _signed(rows: FloatArray) -> FloatArray:
-    """Rows with the sign that makes the largest entry of each positive."""
+    """Rows with signs that make the largest entry of each positive."""
     largest = np.take_along_axis(rows, np.argmax(np.abs(rows), axis=1)[:, None], axis=1)
     return np.ascontiguousarray(rows * np.sign(largest))
 
 
 def _centered(matrix: Matrix, center: FloatArray, divisor: FloatArray, usable: BoolArray) -> FloatArray:
-    """Rows less the center, over the divisors; 0 where values are missing, and in columns that are left out."""
+    """Centered rows over the divisors; 0 for missing values and columns left out."""
     centered = (np.asarray(matrix.values, dtype=np.float64) - center) / divisor
     centered[:, ~usable] = 0.0
     return np.nan_to_num(centered, copy=False)
@@ -271,6 +263,6 @@ def _distances(
 
 
 def _orthogonal_cutoff(outside: FloatArray, quantile: float) -> float:
-    """The cut-off of orthogonal distances, 0 where they are all 0."""
+    """Cut-off of the orthogonal distances, 0 if they are all 0."""
     loc, scale = mcd((outside ** (2.0 / 3.0))[:, None])[0, :2]
     return float(max(loc + scale * ndtri(quantile), 0.0) ** 1.5)

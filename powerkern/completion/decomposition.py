@@ -1,4 +1,4 @@
-"""UV decomposition of a matrix with missing entries: M ~ U V, fitted to the entries that are present."""
+"""UV decomposition of a matrix with missing entries: M ~ U V, fitted to the observed entries."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class UVDecomposition:
     V : (rank, n) ndarray
         Right factor.
     history : (n_epochs,) ndarray
-        Root mean square error (RMSE) on the entries fitted to after each epoch, of the normalised matrix.
+        Root mean square error (RMSE) on the entries fitted to after each epoch, for the normalized matrix.
     validation_history : (n_epochs,) ndarray
         The same on the entries held out; empty if there were none.
     epoch : int
-        The epoch that U and V are from: the last one or, with entries held out, that of the smallest validation RMSE.
+        The epoch of U and V: the last or, with entries held out, the one with the smallest validation RMSE.
     converged : bool
         Whether `tol` was reached, or the fit was exact, before `max_epochs`.
     ridge : float
@@ -71,17 +71,17 @@ class UVDecomposition:
 
     @property
     def row_offset(self) -> FloatArray:
-        """Offsets of rows that `normalize` subtracted, (m,)."""
+        """Offsets subtracted from rows, (m,)."""
         return np.asarray(self._row_offset * self._normalization.unit[0])
 
     @property
     def column_offset(self) -> FloatArray:
-        """Offsets of columns that `normalize` subtracted, (n,)."""
+        """Offsets subtracted from columns, (n,)."""
         return np.asarray(self._normalization.offset * self._normalization.unit)
 
     @property
     def column_scale(self) -> FloatArray:
-        """Scales that it divided columns by, (n,); ones unless it is "zscores"."""
+        """Scales of columns, (n,); ones unless `normalize` is "zscores"."""
         unit = self._normalization.unit if self.normalize == "zscores" else 1.0
         return np.asarray(self._normalization.scale * unit)
 
@@ -97,19 +97,19 @@ class UVDecomposition:
 
     @property
     def rmse(self) -> float:
-        """RMSE on the entries fitted to, of the epoch that U and V are from."""
+        """RMSE of U V on the entries fitted to."""
         return float(self.history[self.epoch - 1])
 
     @property
     def validation_rmse(self) -> float:
-        """RMSE on the entries held out, of that epoch; NaN if there were none."""
+        """RMSE of U V on the entries held out; NaN if there were none."""
         return float(self.validation_history[self.epoch - 1]) if self.validation_history.size else math.nan
 
     def __repr__(self) -> str:
         return f"UVDecomposition(shape={self.shape}, rank={self.rank}, rmse={self.rmse:.6g}, epoch={self.epoch})"
 
     def reconstruct(self) -> FloatArray:
-        """U V with what `normalize` took out added back: an estimate of every entry.
+        """Estimates of all entries: U V with offsets and scales restored.
 
         Examples
         --------
@@ -125,14 +125,14 @@ class UVDecomposition:
         return self._normalization.restored((self.U / root) @ (self.V / root), self._row_offset)
 
     def complete(self, M: object) -> FloatArray:
-        """`M`, which has the shape of the decomposed matrix, with NaN replaced by estimates."""
+        """`M`, of the shape of the decomposed matrix, with NaN replaced by estimates."""
         values, _ = _read(M)
         if values.shape != self.shape:
             raise ValueError(f"M has shape {values.shape}, the decomposed matrix {self.shape}; fold_in takes new rows")
         return np.where(np.isnan(values), self.reconstruct(), values)
 
     def fold_in(self, M: object, *, n_threads: int | None = None) -> FloatArray:
-        """Rows, new ones perhaps, with NaN replaced by estimates.
+        """Rows, old or new, with NaN replaced by estimates.
 
         Each row is fitted to its own entries by least squares (with the decomposition's ridge), V held fixed. Where
         they do not determine it, the shortest solution is taken; a row without entries becomes `column_offset`.
@@ -191,7 +191,7 @@ def uv_decompose(
 ) -> UVDecomposition:
     r"""Approximate a matrix with missing entries by a product U V of rank `rank`.
 
-    Minimises, over the observed entries,
+    Minimizes, over the observed entries,
 
     .. math:: \sum_{r, s} \Bigl(m_{rs} - \sum_k u_{rk} v_{ks}\Bigr)^2 + \text{ridge}\, (|U|^2 + |V|^2)
 
@@ -220,16 +220,15 @@ def uv_decompose(
     n_starts : int, default 1
         Random starts to try; the one with the smallest (validation) RMSE is returned.
     order : {"fixed", "columns-first", "permuted"} or sequence of ("U" or "V", row, column), default "fixed"
-        What an epoch improves first: U, which belongs to the rows of M, or V, which belongs to its columns. With "cd"
-        also a new random permutation of all elements of both in every epoch, or just these elements in this order
-        (either on one thread).
+        The factor improved first in an epoch: U, of the rows of M, or V, of its columns. With "cd" also a new random
+        permutation of all elements of both in every epoch, or the given elements in this order (either on one thread).
     damping : float from 0.01 to 1, default 1
         Fraction of the way to its optimum that an element moves.
     ridge : float, default 0
         Penalty on the factors' squares.
     criterion : {"rmse", "change"}, default "rmse"
-        What `tol` is compared with: the change of the RMSE between epochs as a fraction of it, or the largest change of
-        an element as a fraction of its factor's root mean square.
+        The quantity compared with `tol`: the relative change of the RMSE between epochs, or the largest change of an
+        element as a fraction of its factor's root mean square.
     tol : float, default 1e-4
         Stop when an epoch changes the criterion by no more than this; 0: do not.
     max_epochs : int, default 200
@@ -240,7 +239,7 @@ def uv_decompose(
     patience : int, default 5
         With entries held out, stop after this many epochs without a new smallest RMSE on them.
     random_state : int, numpy.random.Generator or None
-        Seed of starts, permutations and of what is held out; None: different each time.
+        Seed of starts, permutations and held-out entries; None: different each time.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. U and V do not depend on it, bit for bit.
 
@@ -259,13 +258,12 @@ def uv_decompose(
     Warns
     -----
     UserWarning
-        Once, listing rows and columns without entries: U or V is zero there, and their estimates are what `normalize`
-        adds back.
+        Once, listing rows and columns without entries: U or V is zero there, and their estimates are the offsets alone.
 
     Notes
     -----
-    Without a ridge, entries that no data determine (a row with fewer entries than `rank`) are whatever the start made
-    of them. A constant matrix is fitted exactly; its missing entries get the constant where the rank is 1 or
+    Without a ridge, entries that no data determine (in a row with fewer entries than `rank`) depend on the start.
+    A constant matrix is fitted exactly; its missing entries get the constant where the rank is 1 or
     `normalize` takes means out, and components in excess leave them undetermined.
 
     References
@@ -397,7 +395,7 @@ def _read(M: object, what: str = "M") -> tuple[FloatArray, list[str] | None]:
 
 
 def warn_empty(values: FloatArray, names: list[str] | None) -> None:
-    """Refuse a matrix without entries; warn of rows and columns without."""
+    """Refuse a matrix without entries; warn of rows and columns without entries."""
     missing = np.isnan(values)
     if missing.all():
         raise ValueError("M has no entries (all are missing); there is nothing to decompose")
@@ -405,7 +403,7 @@ def warn_empty(values: FloatArray, names: list[str] | None) -> None:
     labels = [*(f"row {i}" for i in rows), *(column_label(int(j), names) for j in cols)]
     if labels:
         text = ", ".join(labels[:10]) + (f" and {len(labels) - 10} more" if len(labels) > 10 else "")
-        warn(f"no entries in {text}: estimates there are what normalize adds back")
+        warn(f"no entries in {text}: their estimates are the offsets of normalize alone")
 
 
 def _whole(what: str, value: object) -> int:

@@ -81,7 +81,7 @@ def descend(U: FloatArray, Vt: FloatArray, epoch: Epoch, held: Held, settings: S
 
 
 def _stands_still(history: list[float], moves: list[FloatArray], tol: float, size: float) -> bool:
-    """Whether the fit is exact, or the criterion changes by no more than `tol`: the moves, if there are any."""
+    """Whether the fit is exact, or the criterion (the moves, if given) changes by no more than `tol`."""
     if history[-1] <= ROUNDING * size:
         return True
     if moves:
@@ -165,5 +165,5 @@ def products(U: FloatArray, Vt: FloatArray, row: NDArray[Any], column: NDArray[A
 
 
 def _moves(before: Sequence[FloatArray], after: Sequence[FloatArray]) -> list[FloatArray]:
-    """How far the elements of factors moved, as fractions of their factor's root mean square."""
+    """Moves of the elements of both factors, as fractions of their factor's root mean square."""
     return [abs(new - old) / (rms(new) or 1.0) for old, new in zip(before, after, strict=True)]

@@ -1,4 +1,4 @@
-"""Ratings as they come in: sparse matrices, three arrays, data frames."""
+"""Reads ratings from sparse matrices, three arrays, or data frames."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from powerkern._typing import FloatArray
 
 
 class Entries(NamedTuple):
-    """Known entries: labels of rows and columns, and of each entry the positions of its labels, value and weight."""
+    """Known entries: labels of rows and columns; for each entry the positions of its labels, its value and weight."""
 
     rows: NDArray[Any]
     columns: NDArray[Any]
@@ -30,7 +30,7 @@ class Entries(NamedTuple):
 
 
 def read(ratings: Any, weight: ArrayLike | None) -> Entries:
-    """Ratings in any form, checked; those that are missing or have no weight are left out."""
+    """Ratings in any form, checked, without those that are missing or have weight 0."""
     is_sparse = hasattr(ratings, "tocoo")
     row, column, values = _stored(ratings) if is_sparse else _three(ratings)
     value = _numbers(values)
@@ -52,7 +52,7 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
 
 
 def _stored(ratings: Any) -> list[NDArray[Any]]:
-    """Rows, columns and values of what a sparse matrix stores."""
+    """Rows, columns and values stored in a sparse matrix."""
     sparse = ratings.tocoo()
     if len(sparse.shape) != 2:
         raise ValueError(f"ratings have {len(sparse.shape)} dimensions; pass a sparse matrix of two")
@@ -110,7 +110,7 @@ def weights_of(weight: ArrayLike, n: int) -> FloatArray:
 
 
 def positions(labels: NDArray[Any], given: ArrayLike) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where labels are, and whether they are there at all."""
+    """Positions of labels, and whether each is known."""
     wanted = np.asarray(given)
     kinds = {array.dtype.kind in "biuf" for array in (labels, wanted) if array.dtype.kind in "biufUS" and array.size}
     if len(kinds) > 1:

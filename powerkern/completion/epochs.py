@@ -1,4 +1,4 @@
-"""Half an epoch of a decomposition: all rows of one factor improved, on several threads, with the other held fixed."""
+"""Half an epoch of a decomposition, on several threads: one factor improved with the other held fixed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from powerkern.kernels.multivariate.completion import Cells, pack_rows
 def half_epoch(
     kernel: Any, cells: Cells, other: FloatArray, own: FloatArray, ridge: float, damping: float, n_threads: int
 ) -> FloatArray:
-    """Improve all rows of `own`; returns each one's sum of squared residuals. Cells may have weights."""
+    """Improve all rows of `own`; returns the (weighted) sum of squared residuals of each."""
     n_rows = own.shape[0]
     squares = np.empty(n_rows)
 

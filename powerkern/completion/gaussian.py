@@ -1,8 +1,8 @@
-"""Rows taken for draws from one normal distribution: a decomposition of full rank, fitted by expectation-maximisation.
+"""A normal distribution of rows, fitted by expectation-maximization: a UV decomposition of full rank.
 
-A covariance V^T V + shrinkage I says that rows are u V plus noise, u standard normal. Conditional means are then u V
-with u fitted to what is seen of the row, under a ridge; so this is a UV decomposition with as many components as there
-are columns, in which what a row leaves open about its u is heeded when V is improved.
+A covariance V^T V + shrinkage I models rows as u V plus noise, u standard normal. Conditional means are then u V with u
+fitted to the observed values of the row under a ridge. There are as many components as columns, and the update of V
+accounts for the uncertainty of each row's u.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.conditional import conditional_rows
 
-#: Rows are summed over in so many blocks, whatever the number of threads, of no fewer rows than there are columns, and
-#: of no fewer multiplications than this.
+#: Rows are summed in this many blocks, whatever the number of threads; a block has at least as many rows as there are
+#: columns, and takes at least this many multiplications.
 _BLOCKS, _BLOCK_WORK = 16, 60_000
 #: Epochs from one shrinkage to the next.
 _EPOCHS = 2
-#: How much farther than a step of EM each goes: this multiple of the share that is missing, and at most so much.
+#: Over-relaxation of a step of EM: this multiple of the missing share, up to a maximum.
 _FARTHER, _FARTHEST = 2.5, 0.7
-#: Steps of a path that are reckoned with.
+#: Steps along a path, as assumed in the estimate of work.
 _STEPS = 8
-#: Multiplications that take as long as what other work does to a value.
+#: Multiplications that take as long as one pass over a value.
 _CHEAP = 128
 _NO_RESIDUALS = np.empty((0, 0))
 
@@ -43,7 +43,7 @@ class Gaussian:
     mean : (p,) ndarray
     covariance : (p, p) ndarray
     shrinkage : float
-        The part of it on the diagonal that no data are behind.
+        Amount added to the diagonal of the fitted covariance.
     """
 
     mean: FloatArray
@@ -64,7 +64,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class FittedGaussian:
-    """A distribution, and what it expects of the rows that it was fitted to.
+    """A distribution, and the rows that it was fitted to as it completes them.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class FittedGaussian:
 
 
 class GaussianPath:
-    """Distributions of one matrix by their shrinkage, each fitted from that before it."""
+    """Distributions fitted to one matrix with smaller and smaller shrinkage, each starting from the one before."""
 
-    #: The shrinkage to begin with, where little is learned from z-scores, and the factor from one to the next.
+    #: The first shrinkage, large for z-scores, and the factor from one to the next.
     first, step = 0.3, math.sqrt(10.0)
 
     def __init__(self, values: FloatArray, n_threads: int) -> None:
@@ -97,12 +97,12 @@ class GaussianPath:
 
     @staticmethod
     def work(values: FloatArray) -> float:
-        """Multiplications along the path, about."""
+        """Approximate number of multiplications along the path."""
         n, p = values.shape
         return float(_row_work(values) * n + n * p * p / 8 + p**3) * _EPOCHS * _STEPS
 
     def improved(self, start: FittedGaussian | None, shrinkage: float) -> FittedGaussian:
-        """Some epochs on."""
+        """The distribution after some more epochs with this shrinkage."""
         p = self._values.shape[1]
         fitted = start or self.started(Gaussian(np.zeros(p), np.eye(p), shrinkage))
         for _ in range(_EPOCHS):
@@ -111,13 +111,13 @@ class GaussianPath:
         return fitted
 
     def started(self, model: Gaussian) -> FittedGaussian:
-        """From a distribution of other rows."""
+        """A distribution of other rows, with the expectation of these."""
         deviations, spread = _expectation(model, self._values, _NO_RESIDUALS, self._n_threads)
         return FittedGaussian(model, deviations, spread)
 
 
 def _maximized(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaussian:
-    """The distribution with the moments that its rows are expected to have, and the shrinkage."""
+    """M-step: the distribution with the expected moments of the rows, plus the shrinkage."""
     shift = fitted.deviations.mean(axis=0)
     centered = np.subtract(fitted.deviations.T, shift[:, None], order="C")
     covariance = (gram(centered, n_threads) + fitted.spread) / centered.shape[1]
@@ -126,9 +126,9 @@ def _maximized(fitted: FittedGaussian, shrinkage: float, n_threads: int) -> Gaus
 
 
 def _relaxed(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
-    """Farther along a step of expectation-maximisation, which are short where much is missing.
+    """An over-relaxed step: steps of expectation-maximization are short where much is missing.
 
-    The step itself where the covariance, without half of the shrinkage, would not be positive definite any more.
+    The plain step if the covariance, less half of the shrinkage, would no longer be positive definite.
     """
     covariance = after.covariance + farther * (after.covariance - before.covariance)
     diagonal = covariance.diagonal() - farther * (after.shrinkage - before.shrinkage)
@@ -143,7 +143,7 @@ def _relaxed(before: Gaussian, after: Gaussian, farther: float) -> Gaussian:
 def _expectation(
     model: Gaussian, values: FloatArray, residuals: FloatArray, n_threads: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Deviations of completed rows from the mean, and the sum of their conditional covariances; fills `residuals`."""
+    """E-step: deviations of completed rows from the mean, sum of conditional covariances; fills `residuals`."""
     n, p = values.shape
     given, deviations = values - model.mean, np.empty((n, p))
     covariance = np.require(model.covariance, requirements="W")  # a fitted estimator may be a read-only memory map
@@ -170,7 +170,7 @@ def _expectation(
 
 
 def _row_work(values: FloatArray) -> float:
-    """Multiplications that the expectation of a row takes, about."""
+    """Approximate number of multiplications in the expectation of a row."""
     p = values.shape[1]
     missing = np.count_nonzero(np.isnan(values)) / values.shape[0]
     smaller = min(missing, p - missing)
@@ -178,13 +178,13 @@ def _row_work(values: FloatArray) -> float:
 
 
 def _symmetric(lower: FloatArray) -> FloatArray:
-    """A symmetric matrix whose lower triangle this is, 0 above it."""
+    """The symmetric matrix with this lower triangle."""
     whole = lower + lower.T
     np.fill_diagonal(whole, lower.diagonal())
     return np.asarray(whole)
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Of a positive definite matrix."""
+    """Inverse of a positive definite matrix."""
     factor, _ = cholesky(matrix)
     return gram(np.ascontiguousarray(inverse_of_lower(factor).T))

@@ -1,4 +1,4 @@
-"""Rows that are a bias and a combination of few components: u V + b, fitted by alternating least squares."""
+"""Decompositions of low rank with a bias for each row, u V + b, fitted by alternating least squares."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_EPOCHS = 100
 
 @dataclass(frozen=True)
 class LowRank:
-    """Components, and what holds the biases and the coefficients of rows back.
+    """Components, and the shrinkage of the rows' biases and coefficients.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class LowRank:
         return int(self.Vt.shape[1])
 
     def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Rows, new ones perhaps, with NaN replaced by estimates, and the residuals of what is there."""
+        """Rows with NaN replaced by estimates, and the residuals of the observed values."""
         bias = biases(values, self.caution)[:, None]
         U, Vt = np.zeros((values.shape[0], self.rank)), np.require(self.Vt, requirements="W")  # may be a read-only map
         half_epoch(least_squares_rows, packed(values - bias, n_threads), Vt, U, self.ridge, 1.0, n_threads)
@@ -54,7 +54,7 @@ class LowRank:
 
 @dataclass(frozen=True)
 class FittedLowRank:
-    """A decomposition, and the coefficients and biases of the rows that it was fitted to."""
+    """A decomposition, with the coefficients and biases of the rows that it was fitted to."""
 
     model: LowRank
     U: FloatArray
@@ -66,9 +66,9 @@ class FittedLowRank:
 
 
 class LowRankPath:
-    """Decompositions of one matrix by rank and ridge, each fitted from that before it."""
+    """Decompositions of one matrix by rank and ridge, each starting from the one before."""
 
-    #: The shrinkage to begin with, and the factor from one to the next.
+    #: The first shrinkage, and the factor from one to the next.
     first, step = 0.14, math.sqrt(2.0)
 
     def __init__(self, values: FloatArray, n_threads: int, tol: float = 3e-4) -> None:
@@ -82,7 +82,7 @@ class LowRankPath:
         self._n_threads = n_threads
 
     def work(self, rank: int) -> float:
-        """Multiplications of an epoch, about."""
+        """Approximate number of multiplications in an epoch."""
         return float(self._rows.value.size) * rank * (rank + 4.0) + sum(self._shape) * rank**3 / 3.0
 
     def grown(self, start: FittedLowRank | None, rank: int, generator: np.random.Generator) -> FittedLowRank:
@@ -95,7 +95,7 @@ class LowRankPath:
         return FittedLowRank(LowRank(Vt, 0.0, 0.0, self._caution), U, self._bias)
 
     def improved(self, start: FittedLowRank, shrinkage: float) -> FittedLowRank:
-        """Epochs with another ridge, until the error on what is fitted to stands still."""
+        """The fit with another ridge: epochs until the error on the entries fitted to stands still."""
         ridge = shrinkage * sum(map(math.sqrt, self._shape))
         U, Vt = start.U.copy(), start.model.Vt.copy()
         before = math.inf

@@ -1,4 +1,4 @@
-"""What the rows nearest to a row have where it has gaps."""
+"""Estimates of the gaps in a row from the rows nearest to it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from powerkern.kernels.multivariate.neighbors import neighbor_means
 
 #: Rows that are handled together by one thread.
 _ROWS = 64
-#: Nearest rows that are looked at, at most.
+#: Maximum number of nearest rows considered.
 _FARTHEST = 256
 
 
 @dataclass(frozen=True)
 class Donors:
-    """Rows that others borrow from.
+    """Rows whose values fill gaps in others.
 
     Attributes
     ----------
     completed : (p, m) ndarray
         Their columns, completed by a model.
     values, residuals : (m, p) ndarray
-        Their values, and what the model is off for each; NaN where there is none.
+        Their values, and the residuals of the model; NaN where missing.
     """
 
     completed: FloatArray
@@ -43,9 +43,9 @@ class Donors:
     def estimates(
         self, values: FloatArray, completed: FloatArray, asked: NDArray[np.bool_], n_neighbors: int, n_threads: int
     ) -> tuple[FloatArray, FloatArray]:
-        """Two estimates of the gaps in `values`: the neighbors' mean; `completed`, mended by its mean error there.
+        """Two estimates of the gaps in `values`: the neighbors' mean, and `completed` plus its mean error there.
 
-        Both are `completed` where no neighbor has a value, or no estimate is asked for.
+        Both are `completed` where no neighbor has a value, or where no estimate is asked for.
         """
         means, corrections = np.where(asked, np.nan, completed), np.zeros_like(completed)
         parts = self.completed, self.values, self.residuals
@@ -62,6 +62,6 @@ class Donors:
         return np.where(np.isnan(means), completed, means), completed + corrections
 
     def _reach(self, n_neighbors: int) -> int:
-        """Twice as many rows as it takes on average to find so many that have a value."""
+        """Twice the number of rows that on average include so many with a value."""
         share = np.count_nonzero(~np.isnan(self.values)) / self.values.size
         return min(math.ceil(2.0 * n_neighbors / share), _FARTHEST)

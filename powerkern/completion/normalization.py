@@ -1,4 +1,4 @@
-"""Normalization of a matrix before it is completed: offsets of rows and columns, scales, limits of what is believed."""
+"""Normalization of a matrix before completion: offsets, scales, and limits beyond which values are not believed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Normalization:
     Attributes
     ----------
     kind : str or None
-        One of `NORMALIZATIONS`; None takes nothing out.
+        One of `NORMALIZATIONS`; None: no offsets.
     unit : (p,) ndarray
         Powers of 4 that values are divided by first, so that no square over- or underflows: with "zscores" one for
         each column, otherwise the same for all.
@@ -62,11 +62,11 @@ class Normalization:
 
     @property
     def root(self) -> float:
-        """The unit of each factor of a decomposition: z-scores have none, otherwise the root of that of the values."""
+        """Unit of each factor of a decomposition: the root of the unit of the values; 1 for z-scores."""
         return 1.0 if self.kind == "zscores" else math.sqrt(self.unit[0])
 
     def row_offsets(self, values: FloatArray) -> FloatArray:
-        """Means of rows, zeros where they stay in; in units."""
+        """Means of rows, in units; zeros if they are not subtracted."""
         return means(values / self.unit, 1) if self.kind in ("rows", "both") else np.zeros(values.shape[0])
 
     def normalized(self, values: FloatArray, row_offset: FloatArray) -> FloatArray:
@@ -79,7 +79,7 @@ class Normalization:
 
 
 def limits(values: FloatArray, reach: float | None) -> FloatArray:
-    """Smallest and largest value of each column that is believed, (2, p).
+    """Limits of the values of each column that are believed, (2, p).
 
     They lie `reach` scales from the median: 1.4826 times the median deviation of the values on that side or, where that
     is 0, of all values that differ from the median; None: there are no limits.

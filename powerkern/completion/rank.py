@@ -15,7 +15,7 @@ from powerkern.completion.decomposition import uv_decompose
 
 
 class RankProfile(NamedTuple):
-    """How well decompositions of several ranks predict entries that were held out; made by `rank_profile`."""
+    """Errors of decompositions by rank, made by `rank_profile`."""
 
     #: The ranks tried.
     ranks: NDArray[np.int64]
@@ -39,7 +39,7 @@ def rank_profile(
     random_state: Any = None,
     **options: Any,
 ) -> RankProfile:
-    """Decompose with several ranks, and see how well each predicts the same entries, held out of all of them.
+    """Errors of decompositions of several ranks on the same held-out entries.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ratings of many columns by many rows, few of them known: biases and a decomposition, fitted to what is known."""
+"""Models of ratings, few of which are known: biases and a decomposition, fitted to the known entries."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from powerkern.completion.epochs import half_epoch
 from powerkern.completion.normalization import rms, unit_of
 from powerkern.kernels.multivariate.completion import Cells, least_squares_rows
 
-#: Fraction of the ratings that is held out, and how many are enough.
+#: Fraction of the ratings held out, and their maximum number.
 _HELD_OUT, _ENOUGH = 0.1, 100_000
-#: Ranks that are tried, and how many in succession may gain less than a standard error.
+#: Ranks tried, and how many in succession may gain less than a standard error.
 _RANKS, _PATIENCE = (1, 2, 3, 5, 8, 12, 16, 24, 32, 48, 64), 2
 #: Relative gain that one more step of a ridge must bring.
 _GAIN = 1e-3
-#: Shrinkage to begin with, and the factor from one to the next; steps at most.
+#: The first shrinkage, the factor from one to the next, and the maximum number of steps.
 _FIRST, _STEP, _MOST_STEPS = 0.5, math.sqrt(2.0), 20
 _MAX_EPOCHS, _TOL, _FINAL_TOL = 100, 2e-4, 1e-6
-#: Entries whose factors are looked up at a time: those of all may not fit in memory.
+#: Entries whose factors are gathered at a time: for all entries they may not fit in memory.
 _AT_A_TIME = 1 << 20
 
 
@@ -48,13 +48,13 @@ class RatingModel:
     U, V : (n, rank), (rank, p) ndarray
         The factors.
     shrinkage : float
-        As chosen or given; `ridge` is what it comes to.
+        As chosen or given; it determines `ridge`.
     ridge, bias_ridge : float
-        What holds the factors, and the biases, back, in units of the weights.
+        Penalties on squared factors and biases, in units of the weights.
     rmse : float
         Root mean square error on the ratings fitted to.
     validation_rmse : float
-        The same on those that were held out while rank and shrinkage were chosen; NaN if nothing was.
+        The same on the ratings held out while rank and shrinkage were chosen.
     """
 
     rows: NDArray[Any]
@@ -110,7 +110,7 @@ class RatingModel:
         Parameters
         ----------
         columns : (k,) array-like of labels
-            The columns that it has rated; those without other ratings say something of its bias only.
+            The columns that it has rated; columns without other ratings inform its bias only.
         values : (k,) array-like
             Its ratings.
         weight : (k,) array-like, optional
@@ -179,9 +179,9 @@ def fit_ratings(
     Parameters
     ----------
     ratings : sparse matrix or array of scipy, or (row, column, value)
-        The stored entries, zeros among them, or three arrays of one length, or a data frame of three columns: who rated
-        (labels of any kind that can be sorted), what, and how. A pair may occur more than once (entries stored twice
-        are not summed). A value of NaN is missing.
+        The stored entries, zeros among them, or three arrays of one length, or a data frame of three columns: labels of
+        rows and columns, of any kind that can be sorted, and values. A pair may occur more than once (entries stored
+        twice are not summed). NaN is missing.
     rank : "auto" or int, default "auto"
         Number of components, 0 for biases alone; "auto": chosen by the error on ratings that are held out.
     shrinkage : float > 0, optional
@@ -191,7 +191,7 @@ def fit_ratings(
     weight : array-like, optional
         Non-negative weights of the entries, in their order. Only their ratios matter for the estimates.
     random_state : int, numpy.random.Generator or None
-        Seed of what is held out and of the factors' start.
+        Seed of the held-out ratings and of the factors' start.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
 
@@ -291,11 +291,11 @@ class _Model(NamedTuple):
 
     @property
     def one(self) -> float:
-        """What a bias is multiplied by, so that one ridge serves it and the factors."""
+        """Unit of the biases in the factors, such that one ridge serves both."""
         return math.sqrt(self.ridge / self.bias_ridge)
 
     def with_ridges(self, ridge: float, bias_ridge: float) -> _Model:
-        """The same estimates under other ridges."""
+        """The same estimates with other ridges."""
         other = _Model(self.U.copy(), self.Vt.copy(), ridge, bias_ridge)
         for factor in other.U, other.Vt:
             factor[:, -1] *= self.one / other.one
@@ -303,7 +303,7 @@ class _Model(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """The entries row after row (or column after column): where each begins, what it is joined with, and its place."""
+    """The entries row after row (or column after column): starts, indices in the other factor, original places."""
 
     start: NDArray[np.int64]
     joined: NDArray[np.int32]
@@ -318,7 +318,7 @@ class _Side(NamedTuple):
 
 
 class _Fit:
-    """Fits to one set of entries."""
+    """Fits models to one set of entries."""
 
     def __init__(self, entries: Entries, n_threads: int) -> None:
         self.entries, self._n_threads = entries, n_threads
@@ -343,7 +343,7 @@ class _Fit:
         return _Model(np.zeros((n, 1)), np.zeros((p, 1)), ridge, ridge)
 
     def improved(self, model: _Model, tol: float = _TOL) -> _Model:
-        """Epochs until the error stands still."""
+        """The model after epochs until the error stands still, changed in place."""
         before = math.inf
         for _ in range(_MAX_EPOCHS):
             self._half_epoch(self._by_row, self.entries.column, model.Vt, model.U, model)
@@ -381,13 +381,13 @@ class _Fit:
 
 
 class _Fold(NamedTuple):
-    """A fit to some entries, judged by others."""
+    """The choice of a model: fits to some entries, judged by others."""
 
     fit: _Fit
     held: Entries
 
     def chosen(self, rank: int | str, shrinkage: float | None, generator: np.random.Generator) -> _Model:
-        """The model that predicts the entries held out best."""
+        """The model with the smallest error on the held-out entries."""
         biases = self._judged(self.fit.biases(1.0))
         best = current = self._walked(biases, lambda model, ridge: model.with_ridges(ridge, ridge), 1.0, 2.0)
         self.fit.residual = self.fit.error(best, self.fit.entries)
@@ -406,7 +406,7 @@ class _Fold(NamedTuple):
         return self._walked(best, lambda model, own: model.with_ridges(model.ridge, own), best.bias_ridge, 2.0)
 
     def _walked(self, start: _Model, changed: Callable[[_Model, float], _Model], setting: float, step: float) -> _Model:
-        """The best model along a path of a setting, each fitted from the one before: down at first, else up."""
+        """The best model along a path of a setting, each starting from the one before: down, or else up."""
         best = start
         for factor in (1.0 / step, step):
             current, s = start, setting

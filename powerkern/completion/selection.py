@@ -1,4 +1,4 @@
-"""Models chosen, and blended with neighbors, by the error on entries that are held out."""
+"""The choice of a model, and its blend with neighbors, by the error on held-out entries."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from powerkern.completion.gaussian import GaussianPath
 from powerkern.completion.low_rank import LowRankPath
 from powerkern.completion.neighbors import Donors
 
-#: Fraction of the entries that is held out of each fold, how many are wanted in all, and the most folds.
+#: Fraction of the entries held out of each fold, number wanted in all, and maximum number of folds.
 _HELD_OUT, _ENOUGH, _MAX_FOLDS = 0.1, 450, 5
 #: Relative gain that one more step along a path must bring.
 _GAIN = 0.002
-#: Entries that are held out of a fold at most.
+#: Maximum number of entries held out of a fold.
 _MOST = 50_000
-#: Steps along a path at most, ranks that are tried, and how many in succession may bring nothing.
+#: Maximum number of steps along a path, the ranks tried, and how many in succession may gain nothing.
 _MAX_STEPS, _PATIENCE = 14, 2
 _RANKS = (1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 20, 25, 32, 40, 50, 64, 80, 100)
-#: Epochs that the search for the shrinkage of a rank takes, about.
+#: Approximate number of epochs in the search for the shrinkage of a rank.
 _FITS = 40
 #: Relative change of the error at which the last fit of a decomposition stops.
 _FINAL_TOL = 1e-5
-#: Rows that others borrow from, and rows that weights are measured on, at most.
+#: Maximum number of rows to look for neighbors among, and of rows on which weights are chosen.
 _DONORS, _JUDGED = 8192, 2048
 
 
 class Model(Protocol):
-    """What completes rows."""
+    """A model that completes rows."""
 
     @property
     def rank(self) -> int:
@@ -42,18 +42,18 @@ class Model(Protocol):
 
     @property
     def shrinkage(self) -> float:
-        """What holds them back."""
+        """How strongly they are shrunk."""
 
     def completed(self, values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Rows with NaN replaced by estimates, and the residuals of what is there."""
+        """Rows with NaN replaced by estimates, and the residuals of the observed values."""
 
 
 class Fitted(Protocol):
-    """A model, and what it makes of the rows that it was fitted to."""
+    """A model, with its estimates of the rows that it was fitted to."""
 
     @property
     def model(self) -> Model:
-        """What completes other rows."""
+        """The model, which completes other rows too."""
 
     def at(self, row: NDArray[Any], column: NDArray[Any]) -> FloatArray:
         """Estimates of missing entries."""
@@ -61,18 +61,18 @@ class Fitted(Protocol):
 
 @dataclass(frozen=True)
 class Completion:
-    """A model, rows to borrow from, and what each of three estimates counts.
+    """A model, rows to borrow from, and the weights of three estimates.
 
     Attributes
     ----------
     model : Model
     donors : Donors or None
-        None where neighbors do not count.
+        None where neighbors have no weight.
     weights : (3,) ndarray
         Of the model's estimate, the neighbors' mean, and the model's estimate plus its mean error at the neighbors.
     n_neighbors : int
     validation_rmse : float
-        On what was held out; NaN where that was nothing.
+        On the held-out entries; NaN if there were none.
     """
 
     model: Model
@@ -91,7 +91,7 @@ class Completion:
 
 
 class _Fold(NamedTuple):
-    """A matrix without the entries held out, and these."""
+    """A matrix without its held-out entries, and these entries."""
 
     values: FloatArray
     row: NDArray[np.intp]
@@ -100,7 +100,7 @@ class _Fold(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """The best along a path: its squared error, where it was, and what was fitted to each fold."""
+    """The best point of a path: its squared error, its setting, and the fit to each fold."""
 
     error: float
     setting: float
@@ -122,18 +122,18 @@ def choose(
     generator: np.random.Generator,
     n_threads: int,
 ) -> Completion:
-    """The completion of a normalised matrix that predicts entries held out best.
+    """The completion of a normalized matrix with the smallest error on held-out entries.
 
     Parameters
     ----------
     values : (n, p) ndarray
-        NaN where an entry is missing; some entry is not.
+        NaN is missing; at least one entry is observed.
     shrinkage : float or None
-        Of decompositions of low rank, which alone are then tried; None: it is chosen.
+        If given, only decompositions of low rank with this shrinkage are tried; None: it is chosen.
     n_neighbors : int
         Rows to borrow from; 0: none.
     budget : float
-        Multiplications that the choice of a model may take. Beyond it, it is made on a random sample of rows.
+        Multiplications for the choice of a model; a choice that would need more is made on a random sample of rows.
     generator : numpy.random.Generator
     n_threads : int
     """
@@ -155,7 +155,7 @@ def choose(
 
 
 def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
-    """How many rows a normal distribution may be fitted to; 0 where it has more parameters than these have entries."""
+    """Number of rows to fit a normal distribution to; 0 if their entries are fewer than its parameters."""
     n, p = values.shape
     rows = min(n, int(n * budget / GaussianPath.work(values)))
     entries = np.count_nonzero(~np.isnan(values)) * (rows / n)
@@ -163,7 +163,7 @@ def _rows_for_gaussian(values: FloatArray, budget: float) -> int:
 
 
 def _gaussian(values: FloatArray, folds: list[_Fold], n_threads: int) -> tuple[Model, Sequence[Model]]:
-    """The distribution whose shrinkage predicts best, fitted to all, and fitted to each fold."""
+    """The distribution with the best shrinkage, fitted to all entries, and fitted to each fold."""
     path = GaussianPath(values, n_threads)
     if not folds:
         return path.improved(None, path.first).model, []
@@ -181,7 +181,7 @@ def _low_rank(
     generator: np.random.Generator,
     n_threads: int,
 ) -> tuple[Model, Sequence[Model]]:
-    """The decomposition whose rank and shrinkage predict best, fitted to all, and fitted to each fold."""
+    """The decomposition with the best rank and shrinkage, fitted to all entries, and fitted to each fold."""
     path = LowRankPath(values, n_threads, _FINAL_TOL)
     if not folds:
         return path.improved(path.grown(None, 1, generator), shrinkage or path.first).model, []
@@ -203,7 +203,7 @@ def _low_rank(
 def _search(
     paths: Sequence[Any], starts: Sequence[Any], first: float, step: float | None, folds: list[_Fold]
 ) -> _Chosen:
-    """The best along a path downwards and, if that is its first point, upwards; without a `step`, the first point."""
+    """The best setting going down or, if that is the first, going up; without a `step`, the first."""
     if step is None:
         return _along(paths, starts, [first], folds)
     down = _along(paths, starts, (first * step**-k for k in range(_MAX_STEPS)), folds)
@@ -214,7 +214,7 @@ def _search(
 
 
 def _along(paths: Sequence[Any], starts: Sequence[Any], settings: Iterable[float], folds: list[_Fold]) -> _Chosen:
-    """Follow a path, each model fitted from the one before, as long as the error falls."""
+    """The best of a path, followed as long as the error falls, each fit starting from the one before."""
     best, fitted = _NOTHING, starts
     for setting in settings:
         fitted = [path.improved(start, setting) for path, start in zip(paths, fitted, strict=True)]
@@ -230,11 +230,11 @@ def _squared_error(fitted: Fitted, fold: _Fold) -> float:
     return float(np.sum((fitted.at(fold.row, fold.column) - fold.truth) ** 2))
 
 
-# --- what is held out -----------------------------------------------------------------------------------
+# --- held-out entries -----------------------------------------------------------------------------------
 
 
 def _folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold]:
-    """The matrix without some of its entries, several times where they are few; none where there is only one."""
+    """Random disjoint sets of held-out entries: several where entries are few, none where there is only one."""
     row, column = np.nonzero(~np.isnan(values))
     held = min(max(1, int(_HELD_OUT * row.size)), _MOST)
     times = min(-(-_ENOUGH // held), _MAX_FOLDS, row.size - 1)
@@ -246,7 +246,7 @@ def _folds(values: FloatArray, generator: np.random.Generator) -> Iterator[_Fold
 
 
 def _sample(n: int, size: int, generator: np.random.Generator) -> Any:
-    """Some rows at random, in order: all where there are no more."""
+    """A random sample of rows, in order; all if there are no more."""
     return slice(None) if size >= n else np.sort(generator.choice(n, size, replace=False))
 
 
@@ -261,7 +261,7 @@ def _donors(values: FloatArray, model: Model, generator: np.random.Generator, n_
 def _weights(
     folds: list[_Fold], models: Sequence[Model], n_neighbors: int, generator: np.random.Generator, n_threads: int
 ) -> tuple[FloatArray, float]:
-    """What the three estimates of `Completion` count, and the RMSE that they have together."""
+    """The weights of the three estimates of a `Completion`, and the RMSE of their blend."""
     estimates, truth = [], []
     for fold, model in zip(folds, models, strict=True):
         used = np.arange(len(fold.values))[_sample(len(fold.values), _DONORS, generator)]
@@ -285,9 +285,9 @@ def _weights(
 
 
 def simplex_weights(estimates: FloatArray, truth: FloatArray) -> FloatArray:
-    """Weights of columns, none negative, that sum to 1 and make the squared error smallest; of equals the first.
+    """Non-negative weights of columns that sum to 1 and minimize the squared error; of equal columns the first.
 
-    The best is inside a face of the simplex, where its gradient along the face vanishes: all faces are tried.
+    The minimum is inside a face of the simplex, where the gradient along the face vanishes: all faces are tried.
     """
     errors = estimates - truth[:, None]
     products = errors.T @ errors

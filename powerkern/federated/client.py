@@ -39,7 +39,7 @@ class Client:
     sample_weight : (n,) array-like, or str, optional
         Weights of the rows, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns; default: those of a data frame. All sites must have the same.
+        Names of the columns; default: the names in a data frame. All sites must have the same.
     sums_only : bool, default False
         Refuse to answer in the open: neither ranges nor moments leave the site, and `summands` is all there is. The
         server then needs `data_bounds` and a `quantum`.
@@ -135,7 +135,7 @@ class Client:
         return pack(Message(message.kind, message.session, message.round, self.name, {}, body))
 
     def summands(self, request: bytes) -> Integers:
-        """The site's sums as integers, to be added to those of all other sites by a secure sum.
+        """The site's sums as integers, for a secure sum over all sites.
 
         Parameters
         ----------
@@ -158,13 +158,12 @@ class Client:
         try:
             quantum = checked_quantum(message.details.get("quantum"))
         except ValueError as error:
-            text = f"the request is malformed: {error}"
-        else:
-            try:
-                return vector_of_moments(self._moments(message, shift), quantum, request)
-            except OverflowError:
-                text = "its weights are too large to be added up; divide them by their mean over all sites"
-        raise self._error(text)
+            raise self._error(f"the request is malformed: {error}") from None
+        try:
+            return vector_of_moments(self._moments(message, shift), quantum, request)
+        except OverflowError:
+            text = "its weights are too large to be added up; divide them by their mean over all sites"
+            raise self._error(text) from None
 
     # --- requests ---------------------------------------------------------------------------------------
 
@@ -173,7 +172,7 @@ class Client:
         message = unpack(request, SERVER)
         family, names = message.details.get("family"), message.details.get("clients")
         if not isinstance(family, str) or family not in FAMILIES:
-            raise self._error(f"the request is malformed: there is no family {family!r}")
+            raise self._error(f"the request is malformed: unknown family {family!r}")
         if not isinstance(names, list) or self.name not in names:
             raise self._error(f"it is not among the clients of this fit: {names}")
         n, columns = message.details.get("n_columns"), message.details.get("column_names")
@@ -186,8 +185,7 @@ class Client:
         try:
             return message, given_shift(message.details.get("shift", 0.0), family, self.n_columns)
         except (TypeError, ValueError) as error:
-            text = f"the request is malformed: {error}"
-        raise self._error(text)
+            raise self._error(f"the request is malformed: {error}") from None
 
     # --- answers ----------------------------------------------------------------------------------------
 
@@ -208,24 +206,19 @@ class Client:
                 column_names=self._matrix.names,
                 n_threads=self._n_threads,
             )
-            return Range(family, found.table, found.column_names, found.was_vector)
         except ValueError as error:
             detail = str(error)
-        column = detail.partition(", row")[0] if ", row" in detail else "a column"
-        domain = f"{family} with this shift" if shift.any() else family
-        raise self._error(f"{column} has values outside the domain of {domain}; its own log names one", detail)
+            column = detail.partition(", row")[0] if ", row" in detail else "a column"
+            text = f"{column} has values outside the domain of {family}{' with this shift' if shift.any() else ''}"
+            raise self._error(f"{text}; its own log names one", detail) from None
+        return Range(family, found.table, found.column_names, found.was_vector)
 
     def _moments(self, message: Message, shift: FloatArray) -> FloatArray:
         family = message.details["family"]
         try:
             asked = read_moments_request(message.body, self.n_columns, FAMILIES[family])
         except ValueError as error:
-            text = str(error)
-        else:
-            return self._moments_at(asked, family, shift)
-        raise self._error(f"the request is malformed: {text}")
-
-    def _moments_at(self, asked: MomentsRequest, family: str, shift: FloatArray) -> FloatArray:
+            raise self._error(f"the request is malformed: {error}") from None
         self._check_inside(asked, self._range(family, shift), shift)
         frames = np.zeros((self.n_columns, partial_moments.N_SCALING))
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)

@@ -110,7 +110,7 @@ def moments_of_total(total: object, shape: tuple[int, ...], quantum: float, requ
     Raises
     ------
     ValueError
-        The total is not that of all sites' vectors for this request.
+        The vectors of all sites for this request do not add up to it.
     """
     vector, n_digits = np.asarray(total), _n_digits(quantum)
     n_numbers = int(np.prod(shape))

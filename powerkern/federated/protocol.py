@@ -32,6 +32,8 @@ from powerkern.sketch import Range, merge
 
 FloatArray = NDArray[np.float64]
 
+#: Most rounds of a fit; a column that is not done by then has the status NOT_CERTIFIED or UNRESOLVED.
+MAX_ROUNDS = 30
 #: A bound of the error of lambda up to this part of its standard error is as good as none.
 _NEGLIGIBLE = 0.01
 
@@ -45,10 +47,8 @@ class Plan(NamedTuple):
     family: str
     shift: FloatArray
     search: str
-    grid: int
     data_bounds: FloatArray | None
     quantum: float
-    max_rounds: int
     n_sites: int
     standardize: bool
     lmbda: ArrayLike | None
@@ -100,11 +100,11 @@ def conversation(plan: Plan) -> Conversation:
         raise MergeError(str(error)) from None
     results = np.array([pool.identity_row(c, n, c.status) for c, n in zip(columns, found.n_obs, strict=True)])
     outcome = Outcome(results, np.zeros(len(columns)))
-    rounds = plan.max_rounds - (plan.data_bounds is None) - limit.is_active
+    rounds = MAX_ROUNDS - (plan.data_bounds is None) - limit.is_active
     tasks = {}
     for j, column in enumerate(columns):
         if column.status == Status.OK and np.isnan(given[j]):
-            tasks[j] = _Task(search(column.start, plan.search, plan.grid, rounds), Status.OK)
+            tasks[j] = _Task(search(column.start, plan.search, rounds), Status.OK)
         elif column.status == Status.OK:
             tasks[j] = _Task(at_point(column.exponent(given[j])), Status.FIXED)
     yield from _search_all(talk, tasks, outcome)
@@ -203,7 +203,7 @@ def _keep_within(
 ) -> Generator[Request, list[Any], None]:
     """Move lambdas that are beyond their bounds, or take raw values beyond ymax, as `powerkern.fit` does.
 
-    Moving is no further than from the optimum itself, so that the bounds of its error still hold.
+    Clipping does not increase distances, so the bounds of the error still hold.
     """
     results = outcome.results
     try:

@@ -24,8 +24,8 @@ METHODS = ("newton", "brent")
 
 #: Longest first Newton step, and its tolerance, in units of the range of the logs: as for pooled data.
 _MAX_STEP, _XTOL = 4.0, 1e-8
-#: Half the width of the grid, and of Brent's bracket when there is no grid.
-_SPAN, _BRACKET = 32.0, 8.0
+#: Half the width of Brent's bracket.
+_BRACKET = 8.0
 #: Brent's method hands over to Newton's here: values alone locate a minimum to the square root of their rounding.
 _BRENT_XTOL, _BRENT_EVAL = 1e-4, 10
 #: Half the width of the certifying bracket: at least this times max(1, |x|), at first twice the Newton step of the
@@ -45,7 +45,7 @@ class Evaluation(NamedTuple):
 class Found(NamedTuple):
     """The best point, whether it is certified, the number of evaluations, and a bound of the distance to the optimum.
 
-    The bound is 0 where the sums are those of a fit in memory, and infinite where none was found.
+    The bound is 0 where the sums equal the sums of a fit in memory, and infinite where none was found.
     """
 
     best: Evaluation
@@ -57,32 +57,23 @@ class Found(NamedTuple):
 Search = Generator[list[float], Sequence[Evaluation], Found]
 
 
-def search(start: float, method: str, grid: int, max_rounds: int) -> Search:
+def search(start: float, method: str, max_rounds: int) -> Search:
     """Find the minimum of a strictly convex function in 3 to `max_rounds` rounds.
 
-    First a grid of points if `grid` exceeds 1; then, for "brent", Brent's method on the values to a rough tolerance;
-    then Newton-Halley on the derivative, the only one of the three that locates the minimum to more than half of the
-    digits.
+    For "brent", first Brent's method on the values to a rough tolerance; then Newton-Halley on the derivative, for
+    values locate the minimum to half of the digits only.
     """
     left, n_eval = max_rounds - 1, 0  # the last round certifies
     lo, hi = -math.inf, math.inf
     state = newton_start(start, _MAX_STEP, _XTOL, left)
-    if grid > 1:
-        found = yield _points(start, grid)
-        left, n_eval = left - 1, len(found)
-        lo, hi = _bracket(found, lo, hi)
-        best = min(found, key=_distance)
-        state = newton_start(best.x, _MAX_STEP, _XTOL, left + 1)._replace(lo=lo, hi=hi)
-        state = newton_step(state, best.at.d1, best.at.d2, best.at.d3)
     if method == "brent" and left > 1:
-        low = lo if lo > -math.inf else min(start, hi) - _BRACKET
-        high = hi if hi < math.inf else max(start, lo) + _BRACKET
-        brent = brent_start(low, high, _BRENT_XTOL, min(_BRENT_EVAL, left - 1))
+        brent = brent_start(start - _BRACKET, start + _BRACKET, _BRENT_XTOL, min(_BRENT_EVAL, left - 1))
         while brent.status == RUNNING:
-            found = yield [brent.x]
+            (last,) = yield [brent.x]
             left, n_eval = left - 1, n_eval + 1
-            lo, hi = _bracket(found, lo, hi)
-            brent = brent_step(brent, found[0].nll)
+            lo = max(lo, last.x) if last.at.d1 < -last.error else lo
+            hi = min(hi, last.x) if last.at.d1 > last.error else hi
+            brent = brent_step(brent, last.nll)
         state = newton_start(brent.x, _MAX_STEP, _XTOL, left)._replace(lo=lo, hi=hi)
     error = 0.0
     while state.status == RUNNING:
@@ -124,22 +115,3 @@ def _bracketed(x: float, error: float, rounds: int, n_eval: int) -> Search:
         return Found(best, False, n_eval, math.inf)
     (best,) = yield [x]
     return Found(best, False, n_eval + 1, math.inf)
-
-
-def _bracket(found: Sequence[Evaluation], lo: float, hi: float) -> tuple[float, float]:
-    """The bracket of the minimum after some more points: the derivative is negative at `lo`, positive at `hi`."""
-    lo = max([lo, *(e.x for e in found if e.at.d1 < -e.error)])
-    hi = min([hi, *(e.x for e in found if e.at.d1 > e.error)])
-    return lo, hi
-
-
-def _points(start: float, n: int) -> list[float]:
-    """Points about the start, denser near it."""
-    unit = _SPAN / math.sinh(3.0)
-    return [start + unit * math.sinh(6.0 * k / (n - 1) - 3.0) for k in range(n)]
-
-
-def _distance(e: Evaluation) -> float:
-    """The length of the Newton step at a point."""
-    step = abs(e.at.d1 / e.at.d2) if e.at.d2 > 0.0 else math.inf
-    return step if step == step else math.inf

@@ -21,16 +21,12 @@ from powerkern._typing import Bounds
 from powerkern.federated.integers import checked_quantum
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, conversation
-from powerkern.federated.requests import MOST_POINTS
 from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch import Range, checked_bounds
 
 FloatArray = NDArray[np.float64]
-
-#: A range and three evaluations, and a bound of lambda.
-_FEWEST_ROUNDS = 5
 
 
 class Server:
@@ -58,14 +54,10 @@ class Server:
     search : {"newton", "brent"}, default "newton"
         How lambda is found: on the derivative of the likelihood; or first by Brent's method on its values, as
         published, which takes more rounds. Both end on the derivative.
-    grid : int, default 0
-        Ask for so many exponents at once first. Saves rounds where lambda is far from 1, and costs bytes.
     standardize, lmbda, shift, ymax, bounds
         As in `powerkern.fit`. With `data_bounds`, `ymax` is kept on all of them.
     column_names : sequence of str, optional
-        Names of the columns; default: those of the first client, if ranges are asked for.
-    max_rounds : int, default 30
-        Most rounds in all. A column that is not done by then has the status NOT_CERTIFIED or UNRESOLVED.
+        Names of the columns; default: the names at the first client that has any, if ranges are asked for.
 
     Attributes
     ----------
@@ -87,19 +79,16 @@ class Server:
         data_bounds: tuple[ArrayLike, ArrayLike] | None = None,
         quantum: float | None = None,
         search: str = "newton",
-        grid: int = 0,
         standardize: bool = True,
         lmbda: ArrayLike | None = None,
         shift: ArrayLike = 0.0,
         ymax: float | None = None,
         bounds: Bounds | None = None,
         column_names: Sequence[str] | None = None,
-        max_rounds: int = 30,
     ) -> None:
         self._names = _checked_names(clients)
         self._family = as_choice("family", family, FAMILIES)
         self._standardize = as_flag("standardize", standardize)
-        _check_counts(grid, max_rounds)
         self._shift = as_reals("shift", shift)
         given_shift(self._shift, self._family, max(self._shift.size, 1))
         limits = None if data_bounds is None else _limits(data_bounds, self._family, self._shift)
@@ -111,10 +100,8 @@ class Server:
             self._family,
             self._shift,
             as_choice("search", search, METHODS),
-            grid,
             limits,
             self._quantum,
-            max_rounds,
             len(self._names),
             self._standardize,
             lmbda,
@@ -286,7 +273,7 @@ class Server:
             warn(f"{text}, more than 0.01 standard errors; use a smaller quantum or closer data_bounds")
 
     def _check_columns(self, found: Range) -> None:
-        """Refuse, with ValueError, a range of other columns than those of the fit or of the first answer."""
+        """Refuse, with ValueError, a range whose columns differ from the fit or the first answer."""
         first = next(iter(self._read.values()), found)
         n = self._n_columns or first.n_features
         if found.n_features != n:
@@ -313,13 +300,6 @@ def _checked_names(clients: Sequence[str]) -> list[str]:
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"clients has {twice!r} more than once; give every client a name of its own")
     return names
-
-
-def _check_counts(grid: int, max_rounds: int) -> None:
-    if isinstance(grid, bool) or not isinstance(grid, int) or not 0 <= grid <= MOST_POINTS:
-        raise ValueError(f"grid is a number of points, 0 to {MOST_POINTS}, got {grid!r}")
-    if not isinstance(max_rounds, int) or max_rounds < _FEWEST_ROUNDS:
-        raise ValueError(f"max_rounds must be a whole number of at least {_FEWEST_ROUNDS}, got {max_rounds!r}")
 
 
 def _known_columns(

@@ -26,7 +26,7 @@ def fit_federated(
 ) -> PowerFit:
     """Fit to the rows of several clients without pooling them, in one process.
 
-    The lambdas are those of `powerkern.fit` on all rows together, to about 1e-12. For trials, tests and simulations;
+    The lambdas equal `powerkern.fit` of all rows together, to about 1e-12. For trials, tests and simulations;
     where sites are apart, the same messages travel by other means (`Server`, `powerkern.federated.flower`).
 
     Parameters
@@ -99,8 +99,5 @@ def run(server: Server, clients: list[Client], secure_sum: SecureSum | None = No
                 for client in clients:
                     server.receive(client.answer(request), sender=client.name)
         except ProtocolError as error:
-            told = error
-        else:
-            server.close_round()
-            continue
-        raise ProtocolError(told.detail)
+            raise ProtocolError(error.detail) from None
+        server.close_round()

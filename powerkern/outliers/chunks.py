@@ -1,4 +1,4 @@
-"""Maps from outlier scores to probabilities, from scores that only passes over chunks can see."""
+"""Maps from outlier scores to probabilities, fitted in passes over chunks of scores."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_choice
 from powerkern._input.frames import NonNumeric
 from powerkern.location import LocationScale
-from powerkern.outliers.scaling import (
+from powerkern.outliers.rules import (
     METHODS,
     PROPOSALS,
     SCALES,
     Rule,
-    ScoreScaling,
     by_rule,
     center_of,
     proposal2,
     refuse_overflow,
     trim_of,
     warn_of,
-    without_infinite,
 )
+from powerkern.outliers.scaling import ScoreScaling, without_infinite
 from powerkern.sketch import MapReduce, Pass, fit_with
 from powerkern.sketch.chunks import reading
 from powerkern.sketch.driver import passes_of
@@ -44,22 +43,22 @@ def scaling_with(
     estimator: Estimator | str = "rewml",
     task_threads: int | None = 1,
 ) -> ScoreScaling:
-    """Make the map from scores to probabilities from scores that some engine holds: `fit_scaling` in a few passes.
+    """Fit the map from scores to probabilities on scores that an engine holds: `fit_scaling` in a few passes.
 
     Parameters
     ----------
     map_reduce : function
         The engine, as for `powerkern.sketch.fit_with`.
     center, scale, method, trim, estimator
-        As in `powerkern.outliers.outlier_probability`, but for the scale "trimmed-sd", which needs all scores at once.
+        As in `powerkern.outliers.outlier_probability`, except the scale "trimmed-sd", which needs all scores at once.
     task_threads : int or None, default 1
-        Threads of each call of the function that engines are given.
+        Threads of each call of the function passed to the engine.
 
     Returns
     -------
     ScoreScaling
-        Its `probability` maps the chunks, one by one. mu and sigma are as exact as `powerkern.sketch.location_with`,
-        those of "yeo-johnson" as its fit by `powerkern.sketch.fit_with`.
+        Its `probability` maps the chunks one by one. mu and sigma are as exact as `powerkern.sketch.location_with`, for
+        "yeo-johnson" as `powerkern.sketch.fit_with`.
 
     Raises
     ------
@@ -73,7 +72,7 @@ def scaling_with(
 
     See Also
     --------
-    scaling_chunks : the same for chunks that this process reads.
+    scaling_chunks : for chunks that this process reads.
 
     Examples
     --------
@@ -126,7 +125,7 @@ def scaling_chunks(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> ScoreScaling:
-    """Make the map from scores to probabilities from chunks: `fit_scaling` for scores larger than memory.
+    """Fit the map from scores to probabilities on chunks: `fit_scaling` for scores larger than memory.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ def scaling_chunks(
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A pass over chunks that are changed first."""
+    """A pass over modified chunks."""
 
     function: Pass[Any]
     change: Callable[[Any], Any]
@@ -175,13 +174,13 @@ class _Prepared:
         return self.function(self.change(chunk), weight)
 
     def part(self, columns: ArrayLike) -> _Prepared | None:
-        """What to ask of chunks of these columns."""
+        """The pass over these columns."""
         inner = self.function.part(columns)
         return None if inner is None else _Prepared(inner, self.change)
 
 
 def _each(map_reduce: MapReduce, change: Callable[[Any], Any]) -> MapReduce:
-    """An engine whose chunks are changed first."""
+    """An engine that modifies its chunks first."""
 
     def changed(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         prepared: Any = _Prepared(function, change)
@@ -191,13 +190,13 @@ def _each(map_reduce: MapReduce, change: Callable[[Any], Any]) -> MapReduce:
 
 
 def _finite(chunk: Any) -> Any:
-    """Scores, missing in place of infinite ones."""
+    """Scores with NaN in place of infinite ones."""
     return without_infinite(chunk)[0] if len(chunk) else chunk
 
 
 @dataclass(frozen=True)
 class _Transformed:
-    """Scores through a transform; what is beyond float64 is as far as numbers go."""
+    """Transformed scores; those beyond float64 become its largest number."""
 
     power: PowerFit
 
@@ -209,5 +208,5 @@ class _Transformed:
 
 
 def _trimmed_moments(trim: float) -> LocationScale:
-    """What `by_rule` asks for "trimmed-sd"."""
+    """Refuses "trimmed-sd", which chunks do not allow."""
     raise ValueError("scale='trimmed-sd' needs all scores at once; of chunks use 'nmad', 'niqr' or 'sd'")

@@ -1,4 +1,4 @@
-"""Probabilities of several detectors as one."""
+"""Combined probabilities of several detectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COMBINATIONS = ("mean", "median", "maximum", "minimum")
 
 
 def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike | None = None) -> FloatArray:
-    """One probability of being an outlier for each row, from those of several detectors.
+    """Probability of being an outlier for each row, combined over several detectors.
 
     Parameters
     ----------
@@ -22,16 +22,16 @@ def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike
         Probabilities of being an outlier, one column for each detector, as of `outlier_probability`. NaN is missing:
         the other detectors decide.
     method : {"mean", "median", "maximum", "minimum"}, default "mean"
-        "mean" [1]_ is as calibrated as its parts are; "median" is not moved by a detector that fails; with "maximum"
-        one detector is enough for an outlier, with "minimum" all must agree.
+        "mean" [1]_ is as calibrated as its parts; "median" ignores a detector that fails; with "maximum" one detector
+        is enough for an outlier, with "minimum" all must agree.
     weights : (k,) array-like, optional
         Weights of the detectors in the mean; default: equal ones.
 
     Returns
     -------
     (n,) ndarray
-        Between the smallest and the largest of the row; NaN where all with weight are missing. The order of the
-        detectors does not matter.
+        Between the smallest and the largest of the row; NaN if all detectors with positive weight are missing. The
+        order of the detectors does not matter.
 
     Raises
     ------

@@ -1,10 +1,10 @@
-"""Distances that find outliers: z-scores, Mahalanobis distances, and how far a column is from normal."""
+"""Distances that find outliers: z-scores, Mahalanobis and Kolmogorov-Smirnov distances."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,23 +13,15 @@ from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_matrix, column_label, column_labels, domain_error, is_whole
+from powerkern._input.arguments import refuse_infinite
+from powerkern._input.arrays import as_matrix, column_label, column_labels, is_whole
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import ks_columns
 from powerkern.location import location_scale
 
-#: Squared multiple correlation of a column with the others, short of 1 by less than this times p: singular.
+#: A covariance is singular if the squared multiple correlation of a column with the others exceeds 1 - p times this.
 _SINGULAR = 1e-14
-
-
-class Spread(NamedTuple):
-    """Where a cloud of points lies, and how it is spread."""
-
-    #: Location, (p,).
-    loc: FloatArray
-    #: Covariance matrix, (p, p).
-    cov: FloatArray
 
 
 # --- z-scores -------------------------------------------------------------------------------------------
@@ -70,7 +62,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
 
     See Also
     --------
-    mahalanobis : the same for all columns together.
+    mahalanobis : distances of whole rows.
 
     Examples
     --------
@@ -102,69 +94,8 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     return frames.restored(X, X, result[:, 0] if matrix.was_vector else result)
 
 
-def zscore_labels(
-    X: object,
-    cutoffs: float | ArrayLike = (2.5, 3.0, 3.5),
-    method: str = "mean-sd",
-    *,
-    ddof: int = 1,
-    n_threads: int | None = None,
-    **constants: Any,
-) -> Any:
-    """How outlying each value is: how many of the cutoffs the absolute value of its z-score exceeds.
-
-    Parameters
-    ----------
-    X : (n, p) or (n,) array-like
-        Numbers; NaN is missing.
-    cutoffs : float or sequence of float, default (2.5, 3, 3.5)
-        Positive numbers. By default a label of 1 is conspicuous, of 2 beyond three standard deviations, of 3 beyond the
-        cutoff that is usual for robust z-scores [1]_. Of one number, the labels are 0 and 1.
-    method, ddof, n_threads, **constants
-        As in `zscore`. Outliers enlarge a standard deviation: of n values, no z-score exceeds ``(n - 1)/sqrt(n)``, that
-        is 2.85 for ten. "median-mad" has no such bound.
-
-    Returns
-    -------
-    ndarray of int, or data frame
-        Like `X`, from 0 to the number of cutoffs; 0 for missing values, and in columns without a scale.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `zscore`; and for cutoffs that are not positive.
-
-    Warns
-    -----
-    UserWarning
-        As `zscore`.
-
-    References
-    ----------
-    .. [1] B. Iglewicz, D. C. Hoaglin, "How to detect and handle outliers", ASQC, 1993.
-
-    Examples
-    --------
-    >>> from powerkern.outliers import zscore_labels
-    >>> x = [1.0, 2.0, 3.0, 4.0, 5.0, 7.5, 50.0]
-    >>> zscore_labels(x)
-    array([0, 0, 0, 0, 0, 0, 0])
-    >>> zscore_labels(x, method="median-mad")
-    array([0, 0, 0, 0, 0, 0, 3])
-    >>> zscore_labels(x, 1.1, "median-mad")
-    array([0, 0, 0, 0, 0, 1, 1])
-    """
-    limits = np.sort(np.asarray(cutoffs, dtype=np.float64).ravel())
-    if not limits.size or not (limits > 0.0).all():
-        raise ValueError(f"cutoffs must be positive numbers, got {cutoffs!r}")
-    matrix = as_matrix(zscore(X, method, ddof=ddof, n_threads=n_threads, **constants))
-    sizes = np.nan_to_num(np.abs(matrix.values), copy=False, nan=0.0, posinf=np.inf)
-    labels = np.searchsorted(limits, sizes.astype(np.float64), side="left")
-    return frames.restored(X, X, labels[:, 0] if matrix.was_vector else labels)
-
-
 def bessel_factor(values: NDArray[Any], ddof: int, n_threads: int) -> FloatArray:
-    """The factor from a standard deviation with n to one with n - ddof, for each column; NaN for too few values."""
+    """Ratio of the standard deviations with divisors n - ddof and n, for each column; NaN for too few values."""
 
     def count(block: FloatArray, group: slice) -> FloatArray:
         return np.asarray(np.count_nonzero(~np.isnan(block), axis=1)[:, None], dtype=np.float64)
@@ -187,8 +118,9 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default that of the complete rows about their mean, divided by n - 1. `robust_covariance`
-        gives a location and a covariance that outliers do not change: ``mahalanobis(X, *robust_covariance(X))``.
+        Covariance matrix; by default that of the complete rows about their mean, with divisor n - 1. Outliers do not
+        mask each other with a robust location and covariance, such as ``location_`` and ``covariance_`` of
+        `sklearn.covariance.MinCovDet`.
 
     Returns
     -------
@@ -213,86 +145,25 @@ def mahalanobis(X: ArrayLike, loc: ArrayLike | None = None, cov: ArrayLike | Non
     array([1.41421356, 1.41421356, 1.41421356, 1.41421356, 0. ])
     """
     matrix = as_matrix(X)
-    values = finite_values(matrix)
+    refuse_infinite(matrix)
+    values = np.ascontiguousarray(matrix.values, dtype=np.float64)  # sums run in one order, whatever that of X
     p = values.shape[1]
     unit = _units(values) if cov is None else np.ones(p)  # so that no square over- or underflows
     values = values / unit
     if loc is None or cov is None:
-        sample = _spread(values)
-    center = sample.loc if loc is None else _fitting("loc", loc, (p,)) / unit
-    covariance = sample.cov if cov is None else _fitting("cov", cov, (p, p))
+        mean, sample_cov = _moments(values)
+    center = mean if loc is None else _fitting("loc", loc, (p,)) / unit
+    covariance = sample_cov if cov is None else _fitting("cov", cov, (p, p))
     if not np.allclose(covariance, covariance.T, atol=0.0):
         raise ValueError("cov is not symmetric; pass a covariance matrix")
     z = _whiten(values - center, covariance, matrix.names)
     return cast(FloatArray, np.sqrt(np.einsum("ij,ij->j", z, z)))
 
 
-def robust_covariance(X: ArrayLike, **options: Any) -> Spread:
-    """Location and covariance by the minimum covariance determinant, which up to half of the rows do not change.
-
-    Parameters
-    ----------
-    X : (n, p) or (n,) array-like
-        The points; rows with missing values (NaN) are left out.
-    **options
-        Passed to `sklearn.covariance.MinCovDet`: `support_fraction`, `random_state`, ...
-
-    Returns
-    -------
-    Spread
-        Unpacks as ``loc, cov``.
-
-    Raises
-    ------
-    ImportError
-        If scikit-learn is not installed.
-    ValueError
-        Infinite values, or no more complete rows than columns.
-
-    References
-    ----------
-    .. [1] P. J. Rousseeuw, K. Van Driessen, "A fast algorithm for the minimum covariance determinant estimator",
-       Technometrics 41, 1999, 212-223.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from powerkern.outliers import mahalanobis, robust_covariance
-    >>> X = np.random.default_rng(0).normal(size=(50, 2))
-    >>> X[:5] += 100.0
-    >>> bool(mahalanobis(X)[:5].max() < 4.0 < 50.0 < mahalanobis(X, *robust_covariance(X, random_state=0))[:5].min())
-    True
-    """
-    try:
-        from sklearn.covariance import MinCovDet
-    except ImportError:
-        raise ImportError("robust_covariance needs scikit-learn: pip install 'powerkern[sklearn]'") from None
-    values = finite_values(as_matrix(X))
-    complete = _complete(values)
-    _enough(complete)
-    found = MinCovDet(**options).fit(complete)
-    return Spread(found.location_, found.covariance_)
-
-
-def finite_values(matrix: Matrix) -> FloatArray:
-    """The values as float64; infinite ones are refused."""
-    values = np.asarray(matrix.values, dtype=np.float64)
-    infinite = np.isinf(values)
-    if infinite.any():
-        i, j = (int(k) for k in np.argwhere(infinite)[0])
-        raise domain_error("infinite", None if matrix.was_vector else j, i, values[i, j], matrix.names)
-    return values
-
-
 def _has_missing(values: NDArray[Any]) -> bool:
-    """Whether there may be NaN: a sum is NaN then, and is faster than checking each value."""
+    """Whether there may be NaN: a sum shows it, faster than checking each value."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isnan(np.sum(values, dtype=np.float64)))
-
-
-def _complete(values: FloatArray) -> FloatArray:
-    """The rows without missing values."""
-    return values[~np.isnan(values).any(axis=1)] if _has_missing(values) else values
 
 
 def _units(values: FloatArray) -> FloatArray:
@@ -301,22 +172,18 @@ def _units(values: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, np.frexp(np.where(largest > 0.0, largest, 1.0))[1] - 1))
 
 
-def _spread(values: FloatArray) -> Spread:
-    """Mean and covariance of the complete rows, with n - 1."""
-    complete = _complete(values)
-    _enough(complete)
-    loc = complete.mean(axis=0)
-    deviations = complete - loc
-    return Spread(loc, deviations.T @ deviations / (complete.shape[0] - 1))
-
-
-def _enough(complete: FloatArray) -> None:
+def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and covariance (with divisor n - 1) of the complete rows."""
+    complete = values[~np.isnan(values).any(axis=1)] if _has_missing(values) else values
     n, p = complete.shape
     if n <= p:
         raise ValueError(
             f"X has {n} rows without missing values for {p} columns: their covariance is singular; "
             "pass more rows than columns, or cov"
         )
+    mean = complete.mean(axis=0)
+    deviations = complete - mean
+    return mean, deviations.T @ deviations / (n - 1)
 
 
 def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
@@ -327,7 +194,7 @@ def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
 
 
 def _whiten(deviations: FloatArray, cov: FloatArray, names: Sequence[str] | None) -> FloatArray:
-    """Rows in which the covariance is the identity, as columns."""
+    """Whitened deviations, one row of X per column."""
     from scipy.linalg import blas, lapack  # costs a third of the time to import powerkern
 
     scale = np.sqrt(np.maximum(np.diag(cov), 0.0))
@@ -417,7 +284,8 @@ def ks_distance(
     if (given[1] <= 0.0).any():
         raise ValueError("scale must be positive")
     if not (isinstance(distribution, str) and distribution == "norm"):
-        distances = _ks_of(finite_values(matrix), given, distribution, matrix.names)
+        refuse_infinite(matrix)
+        distances = _ks_of(np.asarray(matrix.values, dtype=np.float64), given, distribution, matrix.names)
         return float(distances[0]) if matrix.was_vector else distances
 
     def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -428,12 +296,12 @@ def ks_distance(
 
     figures = column_figures(measure, matrix.values, 1, thread_count(n_threads))[:, 0]
     if np.isinf(figures).any():
-        finite_values(matrix)
+        refuse_infinite(matrix)
     return float(figures[0]) if matrix.was_vector else figures
 
 
 def _ks_of(values: FloatArray, given: FloatArray, distribution: Any, names: Sequence[str] | None) -> FloatArray:
-    """Distances from a distribution of scipy.stats, given (NaN: by default) its location and scale for each column."""
+    """Distances from a distribution of scipy.stats with given location and scale of each column (NaN: by default)."""
     law, fitted = _law(distribution)
     out = np.full(values.shape[1], np.nan)
     for j, column in enumerate(values.T):
@@ -449,7 +317,7 @@ def _ks_of(values: FloatArray, given: FloatArray, distribution: Any, names: Sequ
 
 
 def _law(distribution: Any) -> tuple[Any, bool]:
-    """What has the cumulative distribution function, and whether it is to be fitted."""
+    """The object with the CDF, and whether its parameters are to be fitted."""
     from scipy import stats  # costs more time than to import powerkern
 
     law = getattr(stats, distribution, None) if isinstance(distribution, str) else distribution

@@ -1,4 +1,4 @@
-"""How good are outlier probabilities? The Brier score, its components, and scores to compare methods by."""
+"""Quality of outlier probabilities: the Brier score and its components."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STRATA = ("all", "outliers", "inliers")
 
 
 class ReliabilityDiagram(NamedTuple):
-    """Bins of probabilities beside what happened; one entry per bin, from left to right."""
+    """Bins of probabilities with the frequency of outliers; one entry per bin, from left to right."""
 
     #: Edges of the bins, one more than there are bins.
     edges: FloatArray
@@ -121,7 +121,7 @@ def refinement_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """How mixed labels are among scores of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
+    """Mean Gini impurity of the labels in bins of similar probability, ``sum_b w_b 2 o_b (1 - o_b)``.
 
     o_b is the fraction of outliers in bin b and ``w_b = n_b/n`` its fraction of the scores; for a stratum, its fraction
     of the scores with that label.
@@ -131,9 +131,9 @@ def refinement_error(
     y_true, y_prob, stratum
         As in `brier_score`.
     strategy : {"equal-area", "equal-count", "equal-width"}, default "equal-area"
-        How [0, 1] is cut into bins. "equal-area": from the left, each as wide as it can be while its number of scores
-        times its width is at most a common area, which is as small as the number of bins allows; so bins are narrow
-        where scores abound and wide where they are rare. Equal probabilities share a bin, whatever the strategy.
+        Partition of [0, 1] into bins. "equal-area": from the left, each bin is as wide as it can be with its number of
+        scores times its width at most a common area, the smallest that the number of bins allows; so bins are narrow
+        where scores abound and wide where they are rare. Equal probabilities always share a bin.
     n_bins : int or iterable of int, default 5 to 20
         Number of bins, or several numbers, the results of which are averaged.
 
@@ -165,7 +165,7 @@ def calibration_error(
     strategy: Strategy = "equal-area",
     n_bins: int | Iterable[int] = N_BINS,
 ) -> float | FloatArray:
-    """How far probabilities are from frequencies, ``sum_b w_b |o_b - mean(p in b)|``.
+    """Mean distance of probabilities from frequencies in bins, ``sum_b w_b |o_b - mean(p in b)|``.
 
     Parameters
     ----------
@@ -196,40 +196,6 @@ def calibration_error(
     return _pick(cases, _over_bins(cases, strategy, n_bins)[1], stratum)
 
 
-def stratified_errors(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    strategy: Strategy = "equal-area",
-    n_bins: int | Iterable[int] = N_BINS,
-) -> FloatArray:
-    """Sharpness, refinement and calibration errors, each for the outliers and for the inliers.
-
-    What `harmonic_improvement_score` compares methods by.
-
-    Parameters
-    ----------
-    y_true, y_prob, strategy, n_bins
-        As in `refinement_error`.
-
-    Returns
-    -------
-    (k, 6) ndarray
-        One row per column of `y_prob`: sharpness for outliers and inliers, then refinement and calibration likewise.
-
-    Examples
-    --------
-    >>> from powerkern.outliers import stratified_errors
-    >>> stratified_errors([0, 0, 1, 1], [0.0, 0.5, 0.5, 1.0]).shape
-    (1, 6)
-    """
-    cases = _cases(y_true, y_prob)
-    tables = (_over_scores(cases, _entropy(cases.p)), *_over_bins(cases, strategy, n_bins))
-    for stratum in _STRATA:
-        _pick(cases, tables[0], stratum)  # raises where the stratum is empty
-    return np.hstack([table[:, 1:] for table in tables])
-
-
 def reliability_diagram(
     y_true: ArrayLike, y_prob: ArrayLike, *, strategy: Strategy = "equal-area", n_bins: int = 10
 ) -> ReliabilityDiagram:
@@ -247,7 +213,8 @@ def reliability_diagram(
     Returns
     -------
     ReliabilityDiagram
-        Arrays `edges`, `n_scores`, `mean_prob` and `frequency`.
+        Arrays `edges`, `n_scores`, `mean_prob` and `frequency`. Bins are ``[edge, next edge)``, and the last one holds
+        1, as in `numpy.histogram`.
 
     Examples
     --------
@@ -265,84 +232,6 @@ def reliability_diagram(
     count, outliers, total = _sums(profile, first)
     with np.errstate(invalid="ignore"):
         return ReliabilityDiagram(edges, count, total / count, outliers / count)
-
-
-# --- comparing methods ----------------------------------------------------------------------------------
-
-
-def skill_score(error: ArrayLike, reference: ArrayLike) -> float | FloatArray:
-    """How many times an error is smaller than that of a reference, as a power of two: ``-log2(error/reference)``.
-
-    Parameters
-    ----------
-    error, reference : float or array-like
-        Errors, not negative.
-
-    Returns
-    -------
-    float or ndarray
-        1 for half the error, -1 for twice the error; 0 when both are 0, inf (-inf) when only the error (the reference)
-        is.
-
-    Raises
-    ------
-    ValueError
-        Errors that are negative or NaN.
-
-    Examples
-    --------
-    >>> from powerkern.outliers import skill_score
-    >>> skill_score(0.1, 0.4)
-    2.0
-    """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        a, b = np.log2(_errors("error", error)), np.log2(_errors("reference", reference))
-        score = np.where(a == b, 0.0, b - a)
-    return float(score) if score.ndim == 0 else score
-
-
-def harmonic_improvement_score(errors: ArrayLike) -> FloatArray:
-    """Harmonic mean of a method's errors, each relative to its mean over methods.
-
-    For errors M_1, ..., M_m, whose means over the methods are A_1, ..., A_m, a method scores ``m / sum_j (A_j/M_j)``: a
-    very small error in one respect counts for much, whatever the others.
-
-    Parameters
-    ----------
-    errors : (k, m) array-like
-        A row for each method, as from `stratified_errors`.
-
-    Returns
-    -------
-    (k,) ndarray
-        Lower is better, 1 is average. 0 for a method with an error that is 0; where that error is 0 for all methods
-        its ratio A/M is taken as 1.
-
-    Raises
-    ------
-    ValueError
-        Errors that are negative, NaN or infinite, or not a matrix.
-
-    Examples
-    --------
-    >>> from powerkern.outliers import harmonic_improvement_score
-    >>> harmonic_improvement_score([[0.1, 0.2], [0.3, 0.2]])
-    array([0.66666667, 1.2 ])
-    """
-    table = _errors("errors", errors)
-    if table.ndim != 2 or table.size == 0 or not np.isfinite(table).all():
-        raise ValueError(f"errors must be finite, a row for each method; got an array of shape {table.shape}")
-    average = table.mean(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(average == 0.0, 1.0, average / table)
-    return cast(FloatArray, table.shape[1] / ratio.sum(axis=1))
-
-
-def _errors(what: str, errors: ArrayLike) -> FloatArray:
-    values = np.asarray(errors, dtype=np.float64)
-    if not (values >= 0.0).all():
-        raise ValueError(f"{what} must not be negative or NaN")
-    return values
 
 
 # --- labels and probabilities ---------------------------------------------------------------------------
@@ -393,7 +282,7 @@ def _over_scores(cases: _Cases, values: FloatArray) -> FloatArray:
 
 
 def _pick(cases: _Cases, table: FloatArray, stratum: str) -> float | FloatArray:
-    """The column of one stratum; a number where a vector was given."""
+    """The column of one stratum, as a number if a vector was given."""
     at = _STRATA.index(as_choice("stratum", stratum, _STRATA))
     if np.isnan(table[0, at]):
         raise ValueError(f"y_true has no {stratum}: their errors are not defined")

@@ -5,46 +5,54 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.apply import changed_matrix
-from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._fit.fit import PowerFit, fit
 from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_label, column_labels, is_real
-from powerkern._input.messages import warn
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, is_real
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
-from powerkern.location import LocationScale, location_scale
+from powerkern.location import location_scale
 from powerkern.outliers.distances import bessel_factor
+from powerkern.outliers.rules import (
+    CHOOSING,
+    METHODS,
+    PROPOSALS,
+    SCALES,
+    Rule,
+    by_rule,
+    center_of,
+    contamination_of,
+    proposal2,
+    range_of,
+    refuse_overflow,
+    trim_of,
+    trimmed_moments,
+    warn_of,
+)
 
-METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
-#: Those that have a choice of center and scale.
-_CHOOSING = ("gaussian", "robust-gamma", "yeo-johnson")
-_CENTERS = ("mean", "median", "trimmed")
-#: What `location_scale` calls the scales; that of "trimmed-sd" is taken of what trimming leaves.
-SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr", "trimmed-sd": "sd"}
-#: Its names for proposal 2 with Huber's T and with Tukey's biweight, and their constants.
-PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
-    "huber": ("huber-proposal2", {"k": 1.5, "k_location": 1.345}),
-    "tukey": ("bisquare-proposal2", {"k": 1.5, "c": 4.685}),
-}
+#: At least this multiple of the contamination lies above mu. Below 2, few scores have probabilities other than 0 and 1;
+#: above 4, they are too flat where detectors are good.
+_ROOM = 3.0
 
 
 class ScoreScaling:
-    """A map from outlier scores to probabilities, made from scores by `fit_scaling`.
+    """Map from outlier scores to probabilities, fitted by `fit_scaling`.
 
     Attributes
     ----------
     method, scale : str
         The rule.
     center : str or (p,) ndarray
-        Its center: a word, or what was given.
+        Its center, a word or the numbers given.
+    contamination : float or None
+        Expected share of outliers, if `sigma` is calibrated to one.
     mu, sigma : (p,) ndarray
         Location and scale of the scores of each detector: minimum and range for "linear", mean and standard deviation
         (with n - 1) for "gamma", of the transformed scores for "yeo-johnson". NaN for a detector without finite scores.
@@ -63,6 +71,7 @@ class ScoreScaling:
         sigma: FloatArray,
         power: PowerFit | None = None,
         column_names: list[str] | None = None,
+        contamination: float | None = None,
     ) -> None:
         self.method = method
         self.center = center
@@ -71,9 +80,14 @@ class ScoreScaling:
         self.sigma = sigma
         self.power = power
         self.column_names = column_names
+        self.contamination = contamination
 
     def __repr__(self) -> str:
-        rule = f", center={self.center!r}, scale={self.scale!r}" if self.method in _CHOOSING else ""
+        rule = f", center={self.center!r}" if self.method in CHOOSING else ""
+        if self.contamination is not None:
+            rule += f", contamination={self.contamination!r}"
+        elif rule:
+            rule += f", scale={self.scale!r}"
         return f"ScoreScaling(method={self.method!r}{rule}, detectors={self.mu.size})"
 
     def probability(self, scores: object, *, n_threads: int | None = None) -> Any:
@@ -82,7 +96,7 @@ class ScoreScaling:
         Parameters
         ----------
         scores : (n, p) or (n,) array-like
-            Scores of the detectors the map was made for, new ones or the same. NaN stays NaN; -inf becomes 0 and inf 1.
+            New or the same scores of the detectors the map was fitted to. NaN stays NaN; -inf becomes 0 and inf 1.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -94,17 +108,18 @@ class ScoreScaling:
         Raises
         ------
         ValueError
-            Another number of detectors than the map was made for.
+            The number of detectors is not that of the fit.
         """
         gammas = dict.fromkeys(("gamma", "robust-gamma"), self._gamma)
         change = {"linear": self._linear, **gammas}.get(self.method, self._gaussian)
         return self._mapped(scores, change, n_threads)
 
     def cdf(self, scores: object, *, n_threads: int | None = None) -> Any:
-        """Distribution function of the scores as the rule takes them to be: the fraction of inliers up to each score.
+        """CDF of the scores under the fitted rule.
 
-        Normal, for "linear" uniform, for the gamma rules gamma, for "yeo-johnson" normal after the transform. It is
-        what ``ks_distance(scores, distribution=scaling)`` compares scores with, and `powerkern.plot.score_plot` draws.
+        It is normal; uniform for "linear", gamma for the gamma rules, and normal after the transform for "yeo-johnson".
+        ``ks_distance(scores, distribution=scaling)`` measures how far scores are from it, and
+        `powerkern.plot.score_plot` draws its density.
 
         Parameters
         ----------
@@ -127,7 +142,7 @@ class ScoreScaling:
         return self._mapped(scores, change, n_threads)
 
     def score_at(self, probability: float) -> FloatArray:
-        """The score of each detector up to which the probability is at most this one: the map, the other way.
+        """The largest score of each detector with at most this probability: the inverse of the map.
 
         Parameters
         ----------
@@ -162,13 +177,13 @@ class ScoreScaling:
         return np.where(np.isnan(self.mu), np.nan, _float_of(below))
 
     def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
-        """The scores, transformed where the rule says so, as `change` makes them; -inf becomes 0 and inf 1."""
+        """Scores, transformed if the rule has a transform, and mapped by `change`; -inf becomes 0 and inf 1."""
         part = frames.columns_named(scores, self.column_names)
         matrix = as_matrix(part, what="scores")
         check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
         threads = thread_count(n_threads)
         values, infinite = matrix.values, None
-        if self.power is not None or np.isnan(self.mu).any():  # else `change` knows what to make of infinite scores
+        if self.power is not None or np.isnan(self.mu).any():  # otherwise `change` handles infinite scores
             values, infinite = _finite(values)
         if self.power is not None:
             values = self.power.transform(values, n_threads=threads)
@@ -188,15 +203,14 @@ class ScoreScaling:
         np.clip(block, 0.0, 1.0, out=block)
 
     def _gamma(self, block: FloatArray, group: slice) -> None:
-        """Cumulative gamma distribution above its mean; its limit, a step, where there is no variance."""
-        from scipy.special import gammainc  # costs a third of the time to import powerkern
+        """Gamma CDF above the mean, rescaled to start at 0; a step if there is no variance."""
+        from scipy.special import gammaincc  # costs a third of the time to import powerkern
 
         mu, sigma = self.mu[group, None], self.sigma[group, None]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             shape = np.where(mu > 0.0, (mu / sigma) ** 2, np.nan)
-            at_mean = gammainc(shape, shape)
             above = np.maximum(block, mu) / mu  # NaN stays NaN
-            spread = (gammainc(shape, above * shape) - at_mean) / (1.0 - at_mean)
+            spread = 1.0 - gammaincc(shape, above * shape) / gammaincc(shape, shape)
             step = np.where(np.isnan(block), np.nan, block > mu)
         block[:] = np.where(sigma == 0.0, step, spread)
 
@@ -224,17 +238,16 @@ def fit_scaling(
     scale: str = "nmad",
     method: str = "gaussian",
     *,
+    contamination: float | None = None,
     trim: float = 0.1,
     estimator: Estimator | str = "rewml",
     n_threads: int | None = None,
 ) -> ScoreScaling:
-    """Make the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
-
-    Nothing has to be known or assumed about the fraction of outliers.
+    """Fit the map from scores to probabilities that `outlier_probability` applies, for use on new scores.
 
     Parameters
     ----------
-    scores, center, scale, method, trim, estimator, n_threads
+    scores, center, scale, method, contamination, trim, estimator, n_threads
         As in `outlier_probability`.
 
     Returns
@@ -250,7 +263,7 @@ def fit_scaling(
     >>> scaling.probability([0.2, 0.3, 0.4])
     array([0. , 0.79198684, 0.9995474 ])
     """
-    return _fitted(scores, center, scale, method, trim, estimator, n_threads)
+    return _fitted(scores, center, scale, method, contamination, trim, estimator, n_threads)
 
 
 def outlier_probability(
@@ -259,17 +272,23 @@ def outlier_probability(
     scale: str = "nmad",
     method: str = "gaussian",
     *,
+    contamination: float | None = None,
     trim: float = 0.1,
     estimator: Estimator | str = "rewml",
     n_threads: int | None = None,
 ) -> Any:
-    r"""Outlier scores as probabilities of being an outlier, without assuming a fraction of outliers.
+    r"""Probability of being an outlier for each score of a detector.
 
-    By the Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s,
+    The Gaussian rule [1]_ [2]_, with a location mu and a scale sigma of the scores s, is
 
-    .. math:: P(s) = \max\Bigl(0, \operatorname{erf} \frac{s - \mu}{\sigma \sqrt 2}\Bigr),
+    .. math:: P(s) = \max\Bigl(0, \operatorname{erf} \frac{s - \mu}{\sigma \sqrt 2}\Bigr):
 
-    which is the probability of an N(mu, sigma**2) variable to be closer to mu than s, for scores above mu, and 0 below.
+    for scores above mu, the probability that an N(mu, sigma**2) variable is closer to mu than s; 0 below.
+
+    By default these probabilities are not calibrated: they assume no share of outliers, and a quarter of normal scores
+    without any outlier are above 1/2. Over 388 scorings of public and simulated data (2 to 20 % outliers, seven
+    detectors), their mean Brier score is 0.151, that of the base rate for every score 0.073. With the true share of
+    outliers as `contamination` it is 0.066, with half or double that share 0.067 or 0.082.
 
     Parameters
     ----------
@@ -303,6 +322,10 @@ def outlier_probability(
             The same with `center` and `scale` for mean and standard deviation.
         "yeo-johnson"
             Yeo-Johnson transform of the scores [3]_, then "gaussian": for scores that are skewed even without outliers.
+    contamination : float, optional
+        Expected share of outliers, above 0 and at most 1/2. In place of `scale` or the rule's own, sigma is then the
+        scale at which the mean probability is this share, and mu is at most the quantile ``1 - 3 contamination``, so
+        that there is such a scale.
     trim : float, default 0.1
         Fraction of the scores, the largest, that "trimmed" and "trimmed-sd" leave out; at least 0 and below 1.
     estimator : Estimator or str, default "rewml"
@@ -333,12 +356,12 @@ def outlier_probability(
 
     See Also
     --------
-    fit_scaling : the same as a map to apply to new scores.
+    fit_scaling : the map, to apply to new scores.
     OutlierProbability : a detector with probabilities.
 
     Notes
     -----
-    Detectors of which lower scores are more outlying, such as those of scikit-learn: pass the negative scores.
+    Pass the negative scores of detectors whose lower scores are more outlying, such as scikit-learn's.
 
     References
     ----------
@@ -353,7 +376,7 @@ def outlier_probability(
     >>> outlier_probability([1.0, 2.0, 3.0, 4.0, 5.0, 60.0], center="median").round(3)
     array([0. , 0. , 0. , 0.178, 0.5 , 1. ])
     """
-    scaling = _fitted(scores, center, scale, method, trim, estimator, n_threads)
+    scaling = _fitted(scores, center, scale, method, contamination, trim, estimator, n_threads)
     return scaling.probability(scores, n_threads=n_threads)
 
 
@@ -362,13 +385,14 @@ def _fitted(
     center: str | ArrayLike,
     scale: str,
     method: str,
+    contamination: float | None,
     trim: float,
     estimator: Estimator | str,
     n_threads: int | None,
 ) -> ScoreScaling:
     as_choice("method", method, METHODS)
     as_choice("scale", scale, SCALES)
-    estimator = as_estimator(estimator)
+    share, estimator, given = contamination_of(contamination), as_estimator(estimator), scores
     scores, matrix = without_infinite(scores)
     rule = Rule(center_of(center, matrix.values.shape[1]), scale, trim_of(trim))
     threads = thread_count(n_threads)
@@ -379,9 +403,9 @@ def _fitted(
         # infinite in units of a robust scale: as far as numbers go
         values = np.nan_to_num(power.transform(values, n_threads=threads), copy=False, nan=np.nan)
         values_of = functools.partial(location_scale, values, n_threads=threads)
-        mu, sigma = by_rule(values_of, rule.through(power), functools.partial(_trimmed_moments, values, threads))
+        mu, sigma = by_rule(values_of, rule.through(power), functools.partial(trimmed_moments, values, threads))
     elif method == "linear":
-        mu, sigma = _range(values, threads)
+        mu, sigma = range_of(values, threads)
         refuse_overflow(sigma, matrix.names)
     elif method == "gamma":
         mu, sigma = locate("mean-sd")
@@ -389,9 +413,40 @@ def _fitted(
     elif method in PROPOSALS:
         mu, sigma = proposal2(locate, method)
     else:
-        mu, sigma = by_rule(locate, rule, functools.partial(_trimmed_moments, scores, threads))
-    warn_of(method, mu, sigma, matrix.names)
-    return ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names)
+        mu, sigma = by_rule(locate, rule, functools.partial(trimmed_moments, scores, threads))
+    if share is not None:
+        mu = np.minimum(mu, _quantile(values, 1.0 - _ROOM * share))
+    scaling = ScoreScaling(method, rule.center, scale, mu, sigma, power, matrix.names, share)
+    if share is not None:
+        scaling.sigma = _calibrated_sigma(scaling, given, share, threads)
+    warn_of(method, mu, scaling.sigma, matrix.names)
+    return scaling
+
+
+def _quantile(values: NDArray[Any], level: float) -> FloatArray:
+    """Quantile of each column, the minimum for a level below 0; NaN for columns without values."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All-NaN slice", RuntimeWarning)
+        return np.asarray(np.nanquantile(values.astype(np.float64), max(level, 0.0), axis=0))
+
+
+def _calibrated_sigma(scaling: ScoreScaling, scores: object, share: float, n_threads: int) -> FloatArray:
+    """The largest sigma of each detector at which the mean probability is at least `share`; 0 if there is none.
+
+    The mean probability falls as sigma grows. Bisection over the positive float64 numbers, in their order.
+    """
+    given = scaling.sigma
+    below, above = np.zeros(given.size, dtype=np.uint64), np.full(given.size, _rank_of(np.inf) ^ _SIGN)
+    defined = np.ones(given.size, dtype=bool)
+    for _ in range(63):
+        middle = below + (above - below) // np.uint64(2)
+        scaling.sigma = np.maximum(middle, np.uint64(1)).view(np.float64)
+        p = as_matrix(scaling.probability(scores, n_threads=n_threads)).values
+        with np.errstate(invalid="ignore"):
+            mean = np.nansum(p, axis=0, dtype=np.float64) / np.count_nonzero(~np.isnan(p), axis=0)
+        defined = ~np.isnan(mean)
+        below, above = np.where(mean >= share, middle, below), np.where(mean >= share, above, middle)
+    return np.where(defined, below.view(np.float64), given)
 
 
 # --- floating-point numbers as they are ordered ----------------------------------------------------------
@@ -400,7 +455,7 @@ _SIGN = np.uint64(1 << 63)
 
 
 def _float_of(rank: NDArray[np.uint64]) -> FloatArray:
-    """Floating-point numbers by their rank."""
+    """The floating-point numbers of these ranks."""
     return np.where(rank >= _SIGN, rank ^ _SIGN, ~rank).view(np.float64)
 
 
@@ -409,7 +464,7 @@ def _rank_of(number: float) -> np.uint64:
     return np.uint64(~bits if bits >= _SIGN else bits ^ _SIGN)
 
 
-#: That of the smallest number, and one beyond that of the largest.
+#: Rank of the smallest number, and of infinity.
 _RANKS = (_rank_of(-np.finfo(np.float64).max), _rank_of(np.inf))
 
 
@@ -433,114 +488,3 @@ def without_infinite(scores: object) -> tuple[Any, Matrix]:
         return scores, matrix
     kept = values[:, 0] if matrix.was_vector else values
     return frames.restored(scores, scores, kept), Matrix(values, matrix.names, matrix.was_vector)
-
-
-# --- center and scale ------------------------------------------------------------------------------------
-
-
-class Rule(NamedTuple):
-    """Center, a word or numbers, and scale; the fraction of the scores that some of them leave out."""
-
-    center: str | FloatArray
-    scale: str
-    trim: float
-
-    def through(self, power: PowerFit) -> Rule:
-        """The rule for transformed scores."""
-        if isinstance(self.center, str):
-            return self
-        return self._replace(center=power.transform(self.center[None, :])[0])
-
-
-def center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
-    """A center, checked: a word, or a number for each of p detectors."""
-    if isinstance(center, str):
-        return as_choice("center", center, _CENTERS)
-    given = np.asarray(center)
-    if given.dtype.kind not in "iuf" or given.shape not in ((), (p,)) or not np.isfinite(given).all():
-        words = ", ".join(map(repr, _CENTERS))
-        raise ValueError(f"center must be one of {words}, a finite number or one for each detector, got {center!r}")
-    return np.full(p, given, dtype=np.float64)
-
-
-def trim_of(trim: object) -> float:
-    """A fraction to trim, checked."""
-    if not is_real(trim) or not 0.0 <= trim < 1.0:
-        raise ValueError(f"trim must be a fraction, at least 0 and below 1, got {trim!r}")
-    return float(trim)
-
-
-def by_rule(
-    locate: Callable[..., LocationScale], rule: Rule, trimmed_moments: Callable[[float], LocationScale]
-) -> tuple[FloatArray, FloatArray]:
-    """Location and scale by two words, or about a given center; `locate` is `location_scale` of the scores."""
-    given = not isinstance(rule.center, str)
-    center = "mean" if given else rule.center
-    constants: dict[str, Any] = {"fraction": rule.trim} if center == "trimmed" else {}
-    mu, sigma = locate(f"{center}-{SCALES[rule.scale]}", **constants)
-    mean = mu
-    if rule.scale == "trimmed-sd":
-        mean, sigma = trimmed_moments(rule.trim)
-    if not given:
-        return mu, sigma
-    known = ~np.isnan(mu)
-    fixed = np.where(known, rule.center, np.nan)
-    return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
-
-
-def _trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
-    """Mean and standard deviation of each column without its largest scores."""
-    values = np.array(as_matrix(scores).values, dtype=np.float64)
-    order = np.argsort(values, axis=0)  # NaN last
-    n = np.count_nonzero(~np.isnan(values), axis=0)
-    kept = n - np.floor(trim * n + 1e-9).astype(np.int64)
-    rank = np.arange(values.shape[0])[:, None]
-    np.put_along_axis(values, order, np.where(rank < kept, np.take_along_axis(values, order, 0), np.nan), 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns without scores the caller has been told
-        return location_scale(values, "mean-sd", n_threads=n_threads)
-
-
-def proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatArray, FloatArray]:
-    """Huber's proposal 2, started from median and nMAD, which must not be 0."""
-    name, constants = PROPOSALS[method]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the other call says the same
-        start, spread = locate("median-mad")
-    mu, sigma = locate(name, **constants)
-    return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
-
-
-def _range(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-    """Minimum of each column, and how far the maximum is from it."""
-
-    def ends(block: FloatArray, group: slice) -> FloatArray:
-        low = np.fmin.reduce(block, axis=1)
-        with np.errstate(over="ignore"):
-            return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
-
-    mu, sigma = column_figures(ends, values, 2, n_threads).T
-    return mu, sigma
-
-
-def refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
-    """Refuse scores whose range is infinite."""
-    if np.isinf(ranges).any():
-        j = int(np.argmax(np.isinf(ranges)))
-        raise ValueError(
-            f"{column_label(j, names)}: the range of the scores is beyond the range of float64; divide them by 4"
-        )
-
-
-def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
-    """One warning of the detectors whose probabilities are not what they should be."""
-    flat = "0 throughout" if method == "linear" else "1 above the location and 0 elsewhere"
-    troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]
-    if method == "linear":  # the others have been told by location_scale
-        troubles.append((np.isnan(mu), "no scores"))
-    if method.endswith("gamma"):
-        troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))
-        troubles.append((np.isnan(sigma) & ~np.isnan(mu), "the gamma rule needs two scores: probabilities are NaN"))
-    parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]
-    if parts:
-        warn("; ".join(parts))

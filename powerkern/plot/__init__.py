@@ -11,8 +11,8 @@ from powerkern.plot._lambdas import objective_plot, profile_plot, sensitivity_pl
 from powerkern.plot._outliers import outlier_map
 from powerkern.plot._qq import qq_plot, residual_plot
 from powerkern.plot._ranks import elbow_plot
-from powerkern.plot._rules import rank_plot, score_plot, skill_plot
-from powerkern.plot._scores import lambda_map, reliability_plot, search_plot
+from powerkern.plot._scores import reliability_plot, score_plot
+from powerkern.plot._searches import lambda_map, search_plot
 
 __all__ = [
     "before_after_plot",
@@ -25,11 +25,9 @@ __all__ = [
     "outlier_map",
     "profile_plot",
     "qq_plot",
-    "rank_plot",
     "reliability_plot",
     "residual_plot",
     "score_plot",
     "search_plot",
     "sensitivity_plot",
-    "skill_plot",
 ]

@@ -31,10 +31,10 @@ def cell_map(
     max_shape: tuple[int, int] = (200, 100),
     ax: Axes | None = None,
 ) -> Axes:
-    """Map of the cells of a matrix: outlying ones are colored.
+    """Map of the cells of a matrix, with outlying cells in color.
 
-    What is drawn of a cell is its transformed, standardized value, or its residual from what the other cells of its row
-    predict (`powerkern.cellwise.ddc`; a mark on the right is then beside each row that deviates as a whole).
+    Colors show transformed, standardized values, or residuals from the predictions of `powerkern.cellwise.ddc`, with a
+    mark to the right of each row that deviates as a whole.
 
     A cell is yellow up to the cutoff, then red (high) or blue (low), the darker the further out. Missing cells are
     blank, and columns that could not be fitted hatched. Of a large matrix each block of cells has the color of the one
@@ -100,7 +100,7 @@ def cell_map(
 
 
 class _Drawn(NamedTuple):
-    """Standardized values with their cutoff, names of columns, those not fitted, and rows that deviate as a whole."""
+    """Standardized values with their cutoff, column names, columns not fitted, and rows that deviate as a whole."""
 
     values: FloatArray
     cutoff: float
@@ -151,7 +151,7 @@ def draw_cells(ax: Axes, z: FloatArray, shape: tuple[int, ...], cutoff: float, d
 
 
 def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, float, float]) -> None:
-    """Squares on the blocks of the darkest color, which may be smaller than what eyes or screens resolve."""
+    """Squares on the darkest blocks, which may be too small to see."""
     left, right, bottom, top = extent
     rows, columns = np.nonzero(np.abs(excess) == 1.0)
     x = left + (columns + 0.5) * (right - left) / excess.shape[1]
@@ -161,13 +161,13 @@ def _enlarge_darkest(ax: Axes, excess: FloatArray, extent: tuple[float, float, f
 
 
 def _cutoff_of_blocks(cutoff: float, n_cells: int) -> float:
-    """What the furthest of so many normal values exceeds as rarely as a single one exceeds the cutoff."""
+    """Cutoff for the most extreme of n normal values with the tail probability of a single one."""
     within = np.log1p(-2.0 * ndtr(-cutoff)) / n_cells
     return float(-ndtri(-0.5 * np.expm1(within))) if within else float(cutoff)  # 0: it is rarer than float64 can say
 
 
 def furthest_out(values: FloatArray, rows: int, columns: int) -> FloatArray:
-    """Of each block of cells the value that is largest in size, NaN left out; the last blocks may be smaller."""
+    """The value of largest magnitude in each block of cells, NaN aside; the last blocks may be smaller."""
     row_starts, column_starts = np.arange(0, values.shape[0], rows), np.arange(0, values.shape[1], columns)
 
     def extreme(of: Any) -> FloatArray:
@@ -179,7 +179,7 @@ def furthest_out(values: FloatArray, rows: int, columns: int) -> FloatArray:
 
 
 def _mark_failed(ax: Axes, failed: BoolArray) -> None:
-    """Hatch the columns without a scale, and say what hatching means."""
+    """Hatch the columns without a scale, with a legend."""
     if not failed.any():
         return
     style = {"facecolor": "none", "edgecolor": ink(ax), "alpha": 0.5, "hatch": "///", "linewidth": 0.0}

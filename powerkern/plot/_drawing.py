@@ -1,4 +1,4 @@
-"""Where pictures are drawn: axes and their titles, and the columns of a fit."""
+"""Axes, titles and the columns of a fit, shared by all plots."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHORTEST = 8
 
 
 def pyplot() -> Any:
-    """matplotlib.pyplot, or what to install."""
+    """matplotlib.pyplot, or an ImportError that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError:
@@ -42,7 +42,7 @@ def ink(ax: Axes) -> Any:
 
 
 def faint(ax: Axes) -> tuple[float, ...]:
-    """A grey between the color of text and that of the background, for what is shown for comparison."""
+    """A grey between the colors of text and background, for comparisons."""
     from matplotlib.colors import to_rgb
 
     share = 0.4
@@ -76,15 +76,15 @@ def shortened(label: str, length: int) -> str:
 
 
 class Column(NamedTuple):
-    """The values of one column that are not missing, before and after its transform."""
+    """The observed values of one column, before and after its transform."""
 
     label: str
     lmbda: float
     #: Less their mean and divided by their standard deviation.
     before: FloatArray
-    #: As the fit standardizes them; likewise where it does not.
+    #: Standardized by the fit, or like `before` if it does not standardize.
     after: FloatArray
-    #: Which ones the fit kept.
+    #: The values that the fit kept.
     kept: BoolArray
 
     @property
@@ -112,7 +112,7 @@ def column_of(matrix: Matrix, fit: PowerFit, j: int) -> Column:
 
 
 def title_label(j: int, names: Sequence[str] | None) -> str:
-    """What titles call a column."""
+    """Name of a column in titles."""
     return f"column {j}" if names is None else names[j]
 
 
@@ -138,7 +138,7 @@ def matrix_of(X: object, fit: PowerFit) -> Matrix:
 
 
 def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
-    """Where a column stands."""
+    """Position of a column."""
     if isinstance(column, str):
         names = (matrix.names if matrix is not None else None) or fit.column_names or []
         if column not in names:
@@ -153,12 +153,12 @@ def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
 
 
 def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:
-    """Where columns stand; all of them without a choice."""
+    """Positions of columns; all by default."""
     if columns is None:
         return list(range(fit.n_features))
     if isinstance(columns, str) or not isinstance(columns, Iterable):
         raise TypeError(f"columns must be a sequence of positions or names, got {columns!r}")
     chosen = [position(column, matrix, fit) for column in columns]
     if not chosen:
-        raise ValueError("columns names no column; leave it out to have all of them")
+        raise ValueError("columns is empty; leave it out to draw all of them")
     return chosen

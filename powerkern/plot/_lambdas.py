@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: How far on both sides of lambda an objective is drawn, in units of the spread of the logs.
+#: Range of lambda on both sides of the optimum, in units of the inverse spread of the logs.
 _REACH = 2.5
 
 
@@ -108,10 +108,10 @@ def objective_plot(
     lmbdas: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """What an estimator minimises over lambda, for one column: its minima, where the fit started and where it ended.
+    """Objective of the estimator over lambda for one column, with its minima and the start and end of the fit.
 
-    The objective of a robust fit often has several minima (`PowerFit.objective_curve` says what it is). The picture
-    shows whether the one that was taken stands out.
+    The objective of a robust fit (see `PowerFit.objective_curve`) often has several minima. The picture shows whether
+    the one taken stands out.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def sensitivity_plot(
     estimators: Sequence[Estimator | str] | Mapping[str, Estimator | str] = ("mle", "rewml"),
     ax: Axes | None = None,
 ) -> Axes:
-    """Sensitivity curves of lambda: what one more value does, depending on where it lies.
+    """Sensitivity curves of lambda: the effect of one additional value z on the estimate.
 
     ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, unbounded
     for maximum likelihood.
@@ -244,7 +244,7 @@ def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
 
 
 class _Likelihood(NamedTuple):
-    """The functions of a fit that a picture of its likelihood needs."""
+    """Interval and profile functions of a fit."""
 
     confint: Callable[[float], tuple[FloatArray, FloatArray]]
     profile: Callable[[FloatArray], FloatArray]

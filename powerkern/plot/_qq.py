@@ -193,20 +193,20 @@ def _draw_band(ax: Axes, n: int, level: float) -> None:
 
 
 def _draw_points(ax: Axes, values: FloatArray, chosen: BoolArray, **style: object) -> None:
-    """Those sorted values that are chosen, without those that nobody would see."""
+    """The chosen sorted values, without those that others hide."""
     scores = normal_scores(np.arange(1, values.size + 1), values.size)[chosen]
     seen = _seen(scores, values[chosen])
     ax.plot(scores[seen], values[chosen][seen], ".", markersize=7, markeredgewidth=0.0, **style)
 
 
 def _seen(scores: FloatArray, values: FloatArray) -> BoolArray:
-    """The first of all points in the same cell of a fine grid, and the last of all points; both arrays are sorted."""
+    """The first point in each cell of a fine grid, and the last point; both arrays are sorted."""
     moved = _moves(scores) | _moves(values)
     moved[-1:] = True
     return moved
 
 
 def _moves(values: FloatArray) -> BoolArray:
-    """Where sorted values enter a new cell."""
+    """Sorted values that enter a new cell."""
     cells: IntArray = np.floor(np.arcsinh(values) / _STEP).astype(np.int64)
     return np.concatenate(([True], cells[1:] != cells[:-1]))

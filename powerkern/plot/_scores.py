@@ -1,26 +1,110 @@
-"""Pictures of scores: reliability of probabilities, history of a search, map of the scores of two lambdas."""
+"""Pictures of outlier scores and probabilities: densities that rules assume, reliability diagrams."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._typing import FloatArray
-from powerkern.outliers import reliability_diagram
+from powerkern.outliers import fit_scaling, reliability_diagram
 from powerkern.outliers.measures import Strategy
 from powerkern.plot._drawing import axes_of, faint, ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
+#: Default rules of `score_plot`: the classical one and a robust one.
+_RULES: Mapping[str, Mapping[str, Any]] = {"mean + sd": {"scale": "sd"}, "mean + nMAD": {}}
+#: Points at which a density is drawn.
+_POINTS = 400
 #: Area of all markers of a reliability diagram together, in square points.
 _MARKERS = 600.0
-#: Of pairs of lambdas on a map of scores, one after the other.
-_MARKS = "*oDsX^v"
+
+
+def score_plot(
+    scores: ArrayLike,
+    rules: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    bins: Any = "auto",
+    ax: Axes | None = None,
+) -> Axes:
+    """Histogram of outlier scores with the densities fitted by rules, and the residuals below.
+
+    A rule suits if its density follows the histogram on the side of the inliers and leaves the outliers, to the right,
+    as residuals. Outliers enlarge a standard deviation, so that the density is too wide for the inliers [1]_.
+
+    Parameters
+    ----------
+    scores : (n,) array-like
+        Scores of one detector, the larger the more outlying. NaN and infinite ones are left out.
+    rules : dict, optional
+        Arguments of `powerkern.outliers.fit_scaling` for each rule, by the name that the legend shows. By default mean
+        with standard deviation, and mean with nMAD.
+    bins : int, sequence or str, default "auto"
+        As in `numpy.histogram_bin_edges`.
+    ax : matplotlib Axes, optional
+        A subplot, the room of which is divided; default: a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        One line a rule, its density. The last axes of the figure have one line a rule of residuals: in each bin,
+        density of the histogram minus mean density by the rule.
+
+    Raises
+    ------
+    ValueError
+        Scores of more than one detector, no finite scores, axes placed by hand, or as `powerkern.outliers.fit_scaling`.
+
+    References
+    ----------
+    .. [1] P. Röchner, H. O. Marques, R. J. G. B. Campello, A. Zimek, F. Rothlauf, "Robust statistical scaling of
+       outlier scores: improving the quality of outlier probabilities for outliers", SISAP 2024, figure 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from powerkern.plot import score_plot
+    >>> rng = np.random.default_rng(0)
+    >>> ax = score_plot(np.append(rng.normal(size=190), rng.normal(8.0, 1.0, size=10)))
+    >>> [one.get_ylabel() for one in ax.figure.axes]
+    ['density', 'residual']
+    """
+    values = np.asarray(scores, dtype=np.float64)
+    if values.ndim != 1:
+        raise ValueError(f"scores must be those of one detector, one-dimensional, got shape {values.shape}")
+    values = values[np.isfinite(values)]
+    if not values.size:
+        raise ValueError("scores has no finite values; there is nothing to draw")
+    edges = np.histogram_bin_edges(values, bins)
+    share = np.histogram(values, edges)[0] / values.size
+    ax = axes_of(ax)
+    below = _axes_below(ax)
+    ax.stairs(share / np.diff(edges), edges, fill=True, color=faint(ax), alpha=0.5)
+    fine = np.linspace(edges[0], edges[-1], _POINTS)
+    for name, rule in (_RULES if rules is None else rules).items():
+        scaling = fit_scaling(values, **rule)
+        line = ax.plot((fine[1:] + fine[:-1]) / 2.0, np.diff(scaling.cdf(fine)) / np.diff(fine), label=name)[0]
+        residual = (share - np.diff(scaling.cdf(edges))) / np.diff(edges)
+        below.plot((edges[1:] + edges[:-1]) / 2.0, residual, ".-", color=line.get_color(), linewidth=0.8)
+    below.axhline(0.0, color=ink(ax), linewidth=0.8)
+    ax.set(ylabel="density")
+    below.set(xlabel="score", ylabel="residual")
+    ax.legend()
+    return ax
+
+
+def _axes_below(ax: Axes) -> Axes:
+    """New axes in the lower part of the room of `ax`, which shrinks."""
+    spec = ax.get_subplotspec()
+    if spec is None:
+        raise ValueError("ax must be a subplot, whose room is divided; it was placed by hand")
+    upper, lower = spec.subgridspec(2, 1, height_ratios=[3.0, 1.0])
+    ax.set_subplotspec(upper)
+    ax.tick_params(labelbottom=False)
+    return ax.figure.add_subplot(lower, sharex=ax)
 
 
 def reliability_plot(
@@ -62,119 +146,3 @@ def reliability_plot(
     ax.scatter(x, y, s=_MARKERS * diagram.n_scores[full] / diagram.n_scores.sum(), color=line.get_color())
     ax.set(xlabel="mean probability", ylabel="fraction of outliers")
     return ax
-
-
-def search_plot(scores: ArrayLike, *, ax: Axes | None = None) -> Axes:
-    """History of a search: the score of every trial, and the best one so far.
-
-    Parameters
-    ----------
-    scores : (k,) array-like
-        Scores in the order of the trials, greater being better; NaN for trials that failed.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        Its first two lines are the trials and the best so far.
-
-    Examples
-    --------
-    >>> from powerkern.plot import search_plot
-    >>> search_plot([0.7, 0.6, 0.9, 0.8]).lines[1].get_ydata().tolist()
-    [0.7, 0.7, 0.9, 0.9]
-    """
-    history = np.asarray(scores, dtype=np.float64)
-    if history.ndim != 1 or history.size == 0:
-        raise ValueError(f"scores must be a one-dimensional array of at least one score, got shape {history.shape}")
-    trials = np.arange(1, history.size + 1)
-    ax = axes_of(ax)
-    ax.plot(trials, history, ".", color=faint(ax), label="trial")
-    ax.plot(trials, np.fmax.accumulate(history), color="C0", drawstyle="steps-post", label="best so far")
-    ax.set(xlabel="trial", ylabel="score")
-    ax.legend()
-    return ax
-
-
-def lambda_map(
-    scores: ArrayLike,
-    lmbdas: Sequence[ArrayLike],
-    *,
-    marks: Mapping[str, ArrayLike] | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Heat map of what pairs of lambdas score, with the optima of searches that see only part of it.
-
-    Marked are the full optimum, the best of all pairs; the spherical optimum, the best pair of equal lambdas; and the
-    diagonal optimum, which has for each column the best lambda with the other column at 1 (or at the lambda of the map
-    that is closest to 1).
-
-    Parameters
-    ----------
-    scores : (m, k) array-like
-        Scores, greater being better; the first lambda changes from row to row: `grid_scores_` of a
-        `powerkern.supervised.SupervisedPowerTransformer`. NaN for pairs that have none.
-    lmbdas : pair of (m,) and (k,) array-like
-        Increasing lambdas: `grid_lambdas_`. There is no spherical optimum where none is in both.
-    marks : dict of str to (2,) array-like, optional
-        Further pairs to mark, by name.
-    ax : matplotlib Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib Axes
-        The labels of the marks say what they score; a further mark has the score of the closest pair.
-
-    Raises
-    ------
-    ValueError
-        If the scores are not a table of the lambdas, or none is a number.
-
-    References
-    ----------
-    .. [1] L. Blum, M. Elgendi, C. Menon, "Impact of Box-Cox transformation on machine-learning algorithms", Frontiers
-       in Artificial Intelligence 5, 2022, 877569, Fig. 3.
-
-    Examples
-    --------
-    >>> from powerkern.plot import lambda_map
-    >>> ax = lambda_map([[0.7, 0.6], [0.9, 0.8]], [[0.0, 1.0], [0.0, 1.0]])
-    >>> [line.get_label() for line in ax.lines]
-    ['full: 0.9', 'spherical: 0.8', 'diagonal: 0.8']
-    """
-    table = np.asarray(scores, dtype=np.float64)
-    axes = [np.asarray(axis, dtype=np.float64) for axis in lmbdas]
-    if [axis.ndim for axis in axes] != [1, 1] or table.shape != tuple(axis.size for axis in axes):
-        raise ValueError(f"scores must be a table of two lists of lambdas, got shape {table.shape}")
-    if np.isnan(table).all():
-        raise ValueError("no pair of lambdas has a score")
-    ax = axes_of(ax)
-    mesh = ax.pcolormesh(*axes, table.T, shading="nearest")
-    ax.figure.colorbar(mesh, ax=ax, label="score")
-    points = {**_optima(table, axes), **{name: np.asarray(at, dtype=np.float64) for name, at in (marks or {}).items()}}
-    for (name, (first, second)), marker in zip(points.items(), _MARKS * len(points), strict=False):
-        score = table[_closest(axes[0], first), _closest(axes[1], second)]
-        style = {"markeredgecolor": "black", "markerfacecolor": "white", "markersize": 9, "clip_on": False}
-        ax.plot(first, second, marker, label=f"{name}: {score:.4g}", linestyle="", zorder=3, **style)
-    ax.set(xlabel="lambda of the first column", ylabel="lambda of the second column")
-    ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.15), ncols=2, frameon=False)
-    return ax
-
-
-def _optima(table: FloatArray, axes: list[FloatArray]) -> dict[str, FloatArray]:
-    """The pairs of lambdas that searches would find, by name."""
-    i, j = np.unravel_index(int(np.nanargmax(table)), table.shape)
-    found = {"full": np.array([axes[0][i], axes[1][j]])}
-    equal, first, second = np.intersect1d(axes[0], axes[1], return_indices=True)
-    if equal.size and not np.isnan(along := table[first, second]).all():
-        found["spherical"] = np.repeat(equal[np.nanargmax(along)], 2)
-    column, row = table[:, _closest(axes[1], 1.0)], table[_closest(axes[0], 1.0)]
-    if not (np.isnan(column).all() or np.isnan(row).all()):
-        found["diagonal"] = np.array([axes[0][np.nanargmax(column)], axes[1][np.nanargmax(row)]])
-    return found
-
-
-def _closest(axis: FloatArray, lmbda: float) -> int:
-    return int(np.argmin(abs(axis - lmbda)))

@@ -73,7 +73,7 @@ def fit_chunks(
     -------
     PowerFit
         Equal to that of `powerkern.fit` to about 1e-13 in lambda. `profile` and `confint` need no data. Columns that
-        their grid does not resolve (rare: see `finish`) are read again, up to three times, on finer ones;
+        their grid does not resolve (rare, see `finish`) are read again, up to three times, on finer ones;
         `Status.UNRESOLVED` marks those where that did not suffice.
 
     Raises
@@ -88,16 +88,15 @@ def fit_chunks(
 
     Notes
     -----
-    Robust estimators read the data five times: for ranges and a sample of 2048 values; for exact counts between sampled
-    values; for finer counts where medians, median distances and cut-offs lie; and twice for the power sums of what is
-    kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight=None`` and "mtl" read on until
-    what is kept settles; "carroll" reads four times. Columns of at most 2048 values, or of few different ones, come out
-    as in memory.
+    Robust estimators read the data six times: for ranges and a sample of 2048 values; for exact counts between sampled
+    values; twice for finer counts, where medians, median distances and cut-offs lie and in the tails; and twice for the
+    power sums of what is kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight=None`` and
+    "mtl" read on until what is kept settles; "carroll" reads five times. Columns of at most 2048 values come out as in
+    memory.
 
-    Otherwise the order of values within a bin is not known, and the start differs a little from that in memory. At a
-    million rows lambda was within 2e-4 of the fit in memory (where its standard error is 1e-3). ``fit.lmbda_error``
-    bounds the difference from what each bin leaves open, generously: 1e-11 to 0.1 is usual; inf, where bins leave the
-    start open, says nothing. The status of such columns is `Status.BRACKETED`, unless there is more to say.
+    Otherwise the order of values within a bin is not known, and the start differs a little from the start in memory.
+    ``fit.lmbda_error`` bounds what that does to lambda: nothing where no row is as close to a cut-off as that, which is
+    the rule. The status is `Status.BRACKETED` where the bound exceeds 0.01 standard errors.
 
     ``family="best"`` fits both families, one after the other: Box-Cox those columns whose values are all positive. By
     maximum likelihood that takes four passes. Two more compare robust fits by what both keep; two to four more count

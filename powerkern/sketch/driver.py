@@ -66,7 +66,7 @@ def fit_with(
         As for `powerkern.fit`. ``family="best"`` fits both families, one after the other, and compares them; see Notes
         of `fit_chunks`.
     estimator : Estimator or str, default "mle"
-        As for `powerkern.fit`, except "ks" and "ppcc". Robust estimators take five passes, or some more, see Notes of
+        As for `powerkern.fit`, except "ks" and "ppcc". Robust estimators take six passes, or some more, see Notes of
         `fit_chunks`.
     sample_weight : str, optional
         The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: those

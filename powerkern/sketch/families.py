@@ -95,7 +95,17 @@ def box_cox_is_better(
     for code, fit in ((BOX_COX, box_cox[both]), (YEO_JOHNSON, yeo_johnson[both])):
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
         weight = float(ranges.n_obs[own].max())
-        kept = kept_sums(passed, intervals, own, ranges, names[code], weight, options)
+        kept = kept_sums(
+            passed,
+            intervals,
+            np.full((len(fit), 2, 3), np.nan),
+            np.zeros(len(fit), np.int64),
+            own,
+            ranges,
+            names[code],
+            weight,
+            options,
+        )
         rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
         figures.append(_DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows)))
     better[both] = figures[0] < figures[1]

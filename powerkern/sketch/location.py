@@ -24,6 +24,7 @@ from powerkern.sketch.order import (
     Sample,
     counted,
     divided,
+    even_parts,
     first_edges,
     moment_points,
     narrower_edges,
@@ -200,7 +201,7 @@ class _Column:
         for each in self._where(estimate):
             matters |= each
         self._critical = matters & ~self._cells.is_one_value
-        return narrower_edges(self._cells, self._critical)
+        return narrower_edges(self._cells, even_parts(self._critical))
 
     def _where(self, asked: _Estimate) -> Iterator[BoolArray]:
         """The cells that what is asked lies in."""

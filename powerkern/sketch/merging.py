@@ -160,12 +160,12 @@ def sketch_of(matrix: Matrix, grid: Grid, sample_weight: ArrayLike | None, n_thr
 
 
 def merge(a: Mergeable, b: Mergeable) -> Mergeable:
-    """What `range_of` or `sketch` would give for the rows of both, in any order.
+    """The range, or the sketch, of the rows of both.
 
-    Sketches on one grid are sums of whole numbers: the result has the same bits in whatever order and grouping chunks
-    are merged; and so do ranges, so that the grid, and with it the fit, does not depend on their order. Sketches of
-    streams are first brought to a common grid (see `extend`), which any two streams of one column have; the order of
-    merging then matters at the level of 1e-13.
+    Sketches on one grid are sums of whole numbers, and so are ranges: the same chunks give the same bits in whatever
+    order and grouping they are merged. Rows divided into other chunks give another grid, and lambda to about 1e-14.
+    Sketches of streams are first brought to a common grid (see `extend`), which any two streams of one column have; the
+    order of merging then matters at the level of 1e-13.
 
     Parameters
     ----------

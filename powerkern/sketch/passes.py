@@ -237,21 +237,23 @@ class BinsPass(ChosenPass[Bins]):
 
 
 class Kept(Additive):
-    """Power sums of the values inside an interval, the smallest and the largest of them, and the weight of all."""
+    """Power sums of the values inside an interval, the smallest and the largest of them, and some weights."""
 
-    def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray) -> None:
+    def __init__(self, sketch: Sketch, ends: FloatArray, weight: FloatArray, near: IntArray) -> None:
         self.sketch = sketch
         self.ends = ends  #: (2, p)
         self.weight = weight  #: of all values, kept or not
+        #: (4, p): below and above either end, of the values that may be on its other side, in quanta
+        self.near = near
 
     def merged(self, other: Self) -> Self:
         """The sums of the rows of both."""
         ends = np.stack([np.minimum(self.ends[0], other.ends[0]), np.maximum(self.ends[1], other.ends[1])])
-        return type(self)(merge(self.sketch, other.sketch), ends, self.weight + other.weight)
+        return type(self)(merge(self.sketch, other.sketch), ends, self.weight + other.weight, self.near + other.near)
 
     def part(self, k: int) -> Self:
         """Of one column."""
-        return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]])
+        return type(self)(self.sketch.part([k]), self.ends[:, [k]], self.weight[[k]], self.near[:, [k]])
 
     @classmethod
     def side_by_side(cls, parts: Sequence[Self]) -> Self:
@@ -260,6 +262,7 @@ class Kept(Additive):
             beside([part.sketch for part in parts]),
             np.concatenate([part.ends for part in parts], axis=1),
             np.concatenate([part.weight for part in parts]),
+            np.concatenate([part.near for part in parts], axis=1),
         )
 
 
@@ -273,12 +276,16 @@ class KeptPass(ChosenPass[Kept]):
         Of ``(x + shift - center)/divisor``, without a shift of its own.
     interval : (n_chosen, 5) ndarray
         Smallest and largest value kept, center, divisor, and a value that is left out, or NaN; all of x + shift.
-    shift : (n_chosen,) ndarray
-        Of the chosen columns.
+    zones : (n_chosen, 2, 3) ndarray
+        Either end of the interval, between the bounds of where it may be.
+    quantum, shift : (n_chosen,) ndarray
+        Exponents of the quanta of weights, and shifts.
     """
 
     grid: Grid
     interval: FloatArray
+    zones: FloatArray
+    quantum: IntArray
     shift: FloatArray
 
     def summary(self, chunk: Any, weight: ArrayLike | None) -> Kept:
@@ -288,22 +295,32 @@ class KeptPass(ChosenPass[Kept]):
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
         weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
-        x[~((low <= x) & (x <= high)) | (x == tied)] = np.nan
+        x[x == tied] = np.nan
+        near = np.zeros((4, low.size), np.int64)
+        for k in range(4):  # below and above the lower end, below and above the upper one
+            start, stop = self.zones[:, k // 2, k % 2], self.zones[:, k // 2, k % 2 + 1]
+            row, j = np.nonzero((start <= x) & (x < stop))
+            weight_of = weights[row] if weights.size else np.ones(row.size)
+            np.add.at(near[k], j, np.rint(np.ldexp(weight_of, -self.quantum[j])).astype(np.int64))
+        x[~((low <= x) & (x <= high))] = np.nan
         if weights.size:
             x[weights == 0.0] = np.nan
         ends = np.stack([np.fmin.reduce(x, axis=0, initial=np.inf), np.fmax.reduce(x, axis=0, initial=-np.inf)])
         x -= center
         x /= divisor
         own = sketch(x, self.grid, sample_weight=weights if weights.size else None, n_threads=self.n_threads)
-        return Kept(own, ends, weight_of_all)
+        return Kept(own, ends, weight_of_all, near)
 
     def _of(self, own: IntArray) -> dict[str, Any]:
-        return {"grid": self.grid.part(own), "interval": self.interval[own], "shift": self.shift[own]}
+        each = {name: getattr(self, name)[own] for name in ("interval", "zones", "quantum", "shift")}
+        return {"grid": self.grid.part(own), **each}
 
 
 def kept_sums(
     passed: Passed,
     intervals: FloatArray,
+    zones: FloatArray,
+    quantum: IntArray,
     chosen: BoolArray,
     ranges: Range,
     family: str,
@@ -317,12 +334,20 @@ def kept_sums(
     def read(grid: Grid, some: BoolArray) -> Sketch:
         own = np.zeros_like(chosen)
         own[at[some]] = True
-        asked = KeptPass(grid=grid.part(some), interval=intervals[some], shift=ranges.shift[own], chosen=own, **options)
+        asked = KeptPass(
+            grid=grid.part(some),
+            interval=intervals[some],
+            zones=zones[some],
+            quantum=quantum[some],
+            shift=ranges.shift[own],
+            chosen=own,
+            **options,
+        )
         first.append(passed(asked))
         return first[-1].sketch
 
     total = resolved(_grid_of(intervals, family, weight), read)
-    return Kept(total, first[0].ends, first[0].weight)
+    return Kept(total, first[0].ends, first[0].weight, first[0].near)
 
 
 def _grid_of(intervals: FloatArray, family: str, weight: float) -> Grid:

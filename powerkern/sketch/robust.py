@@ -22,7 +22,7 @@ from powerkern._estimators.robust import Robust
 from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
-from powerkern.sketch.certificate import TOLERANCE, start_error, step_error
+from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
 from powerkern.sketch.order import (
     Bins,
     Cells,
@@ -31,6 +31,9 @@ from powerkern.sketch.order import (
 )
 from powerkern.sketch.passes import BinsPass, Kept, Passed, kept_sums
 from powerkern.sketch.robust_column import Column
+
+#: How often cells are divided.
+_N_DIVISIONS = 2
 
 
 def fit_robust(
@@ -51,14 +54,14 @@ def fit_robust(
     reader = Reader(passed, first, options)
     binned = [column for column in columns if column.is_binned]
     reader.divide(binned, [first_edges(first, column.j) for column in binned])
-    inexact = [column for column in columns if not column.is_exact]
-    for column in binned:
-        column.error = TOLERANCE  # of the search, where values are known but not row by row
+    inexact = [column for column in columns if not column.is_whole]
     _each(Column.start, inexact, n_threads)
-    inexact = [column for column in inexact if column.is_fitted]
-    reader.divide(inexact, [column.narrow() for column in inexact])
-    _each(Column.start, inexact, n_threads)
-    _reweight(reader, [column for column in inexact if column.is_fitted], n_threads)
+    for _ in range(_N_DIVISIONS):
+        inexact = [column for column in inexact if column.is_fitted]
+        reader.divide(inexact, [column.narrow() for column in inexact])
+        _each(Column.start, inexact, n_threads)
+    inexact = [column for column in inexact if column.is_fitted and not column.is_whole]
+    _reweight(reader, inexact, n_threads)
     results = np.empty((p, N_RESULTS))
 
     def finish(column: Column) -> None:
@@ -114,7 +117,8 @@ class Reader(NamedTuple):
         intervals = np.array([column.interval for column in columns])
         weight = max(column.weight for column in columns)
         ranges = self.first.range
-        return kept_sums(self.passed, intervals, chosen, ranges, ranges.family, weight, self.options)
+        zones, quantum = np.array([column.zones for column in columns]), self.first.quantum[chosen]
+        return kept_sums(self.passed, intervals, zones, quantum, chosen, ranges, ranges.family, weight, self.options)
 
     def _chosen(self, at: IntArray) -> BoolArray:
         chosen = np.zeros(self.first.range.n_features, dtype=bool)
@@ -129,17 +133,28 @@ def _each(job: Callable[[Column], object], columns: Sequence[Column], n_threads:
 
 def _reweight(reader: Reader, columns: list[Column], n_threads: int) -> None:
     """Fit what each column keeps, as often as its estimator asks; columns that have settled are not read again."""
+
+    def begin(column: Column) -> None:
+        column.compare()
+        column.searched = search_error(column)
+        column.error = start_error(column)
+
+    _each(begin, columns, n_threads)
     turn, going = 0, columns
 
+    def look(k: int) -> None:
+        going[k].zones = open_zones(going[k], turn)
+
     def take(k: int) -> None:
-        column = going[k]
+        column, near = going[k], total.near[:, k].astype(np.float64)
         column.take(total.part(k), turn)
-        if turn == 0:
-            column.error = start_error(column)
-        if not (column.is_given or column.settled):
-            column.error = step_error(column, column.rule, column.error)
+        if column.open_ends.any():
+            column.error = start_error(column) + end_error(column)
+        if column.has_cut_off and not column.is_given:
+            column.error = step_error(column, np.ldexp(near, int(reader.first.quantum[column.j])))
 
     while going := [column for column in going if column.chooses(turn)]:
+        for_each(look, len(going), SERIAL_VALUES, n_threads)
         total = reader.kept(going)
         for_each(take, len(going), SERIAL_VALUES, n_threads)
         turn += 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from powerkern._estimators.robust import Robust
@@ -13,6 +15,7 @@ from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import (
     CENTER,
+    CURVATURE,
     DIVISOR,
     KEPT_HIGH,
     KEPT_LOW,
@@ -42,12 +45,15 @@ from powerkern.kernels.robust.fit import (
     CUT_TAIL,
     N_CUT,
     cut_column,
+    fit_sorted_columns,
     fit_weighted_columns,
     scale_correction,
 )
 from powerkern.kernels.robust.search import (
     CARROLL,
+    GLOBAL,
     HUBER_K,
+    MAD,
     QQ,
     TRIMMED,
     UNTIL_SETTLED,
@@ -55,6 +61,7 @@ from powerkern.kernels.robust.search import (
     new_robust_work,
     with_rule,
 )
+from powerkern.kernels.transforms.family import BOX_COX
 from powerkern.kernels.transforms.rectified import BOTH, NOT_RECTIFIED, QUARTILES
 from powerkern.sketch.merging import sketch
 from powerkern.sketch.order import (
@@ -64,15 +71,48 @@ from powerkern.sketch.order import (
     counted,
     divided,
     equal_points,
+    moment_points,
     narrower_edges,
+    parts_of,
     rows_as_cells,
     weighted_median,
 )
 from powerkern.sketch.passes import Kept
 from powerkern.sketch.summaries import Sketch
 
-#: Reweighting steps until the values kept settle, as in memory.
-_MOST_TURNS = 50
+#: Reweighting steps until the values kept settle, as in memory; sets of points drawn at random.
+_MOST_TURNS, _N_DRAWN = 50, 6
+#: Quantiles that are searched without weights, and how far about their minimum that of all points is sought.
+_N_QUANTILES, _REACH = 2048, 0.1
+#: Rows that are fitted as in memory, at most, where their few values are known.
+_MOST_ROWS = 65_536
+#: Bounds of the error of lambda up to so many standard errors change nothing that the status says.
+_NEGLIGIBLE = 0.01
+
+
+class OtherPoints(NamedTuple):
+    """Other points for the cells of a column, and the robust fit of these."""
+
+    column: Column
+    x: FloatArray
+    w: FloatArray
+    row: FloatArray
+
+    @property
+    def lmbda(self) -> float:
+        """The start of this fit."""
+        return float(self.row[LMBDA0])
+
+    def cut(self, lmbda: float, rule: int) -> FloatArray:
+        """What is kept at a lambda."""
+        options = self.column.estimator.options
+        return self.column.cut_of(self.x, self.w, _options_of(options, self.row), lmbda, rule)[0]
+
+
+def _options_of(options: Options, row: FloatArray) -> Options:
+    """Options with the rule by which a fit started."""
+    both = row[ROUTE] == Route.REFIT_BOTH_SIDES
+    return with_rule(options, QUARTILES) if options.rule == BOTH and not both else options
 
 
 class Column:
@@ -92,19 +132,31 @@ class Column:
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
         self.n_eval, self.settled = 0.0, False
-        self.error = 0.0
+        self.error, self.is_given, self.others = 0.0, False, list[OtherPoints]()
+        self.searched = 0.0  # how far from the minimum a search may end
+        self.zones = np.full((2, 3), np.nan)
+        _, total, squares = first.weights[j]
+        #: effective number of rows over their number
+        self.share = total * total / (squares * self.n_rows) if squares > 0.0 else 1.0
 
     # --- what is known of it ---------------------------------------------------------------------------
 
     @property
-    def is_exact(self) -> bool:
-        """Whether nothing is left to ask."""
-        return bool(self.cells.is_one_value.all())
+    def is_whole(self) -> bool:
+        """Whether the rows are known: all were drawn, or their few values have been counted."""
+        if not self.is_binned:
+            return True
+        return bool(self.cells.is_one_value.all()) and not self.weighted and self.n_rows <= _MOST_ROWS
 
     @property
     def is_fitted(self) -> bool:
         """Whether there is a start to go on from."""
         return not is_identity(self.begun)
+
+    @property
+    def has_cut_off(self) -> bool:
+        """Whether rows are kept by their distance from the center."""
+        return self.options.criterion == QQ
 
     @property
     def weight(self) -> float:
@@ -113,8 +165,9 @@ class Column:
 
     def narrow(self) -> FloatArray:
         """Edges between which values are to be counted again."""
-        self.critical = self._critical()
-        return narrower_edges(self.cells, self.critical)
+        parts = parts_of(self.cells, self._critical())
+        self.critical = parts > 1
+        return narrower_edges(self.cells, parts)
 
     def divide(self, finer: Cells) -> None:
         """Take in what was counted."""
@@ -123,21 +176,36 @@ class Column:
         else:
             self.cells = counted(self.first, self.j, finer)
 
+    @property
+    def standard_error(self) -> float:
+        """Of lambda, by the likelihood of the values kept."""
+        information = self.row[CURVATURE] * self.row[N_OBS] / self.unit
+        return float(1.0 / np.sqrt(information)) if information > 0.0 else np.inf
+
     # --- the start -------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """The start: that of points for the cells; without the value that more than half of the others are equal to."""
         self._fit_points()
-        options = self.estimator.options
-        if self.begun[STATUS] == Status.NO_SPREAD and not options.cellwise and np.isnan(self.tie):
+        if self.begun[STATUS] == Status.NO_SPREAD and not self.estimator.options.cellwise and np.isnan(self.tie):
             whole = self.begun
             self.tie = float(self.x[np.searchsorted(np.cumsum(self.w), 0.5 * self.w.sum())])
             self._fit_points()
             if not self.is_fitted:
                 self.begun = whole
-        both = self.begun[ROUTE] == Route.REFIT_BOTH_SIDES
-        self.options = with_rule(options, QUARTILES) if options.rule == BOTH and not both else options
+        self.options = _options_of(self.estimator.options, self.begun)
         self.lmbda = float(self.begun[LMBDA0])
+
+    def compare(self) -> None:
+        """Fit other points for the cells: those with their moments, and some drawn at random, from a fixed seed."""
+        cells, rng = self.cells.part(self.cells.mean != self.tie), np.random.default_rng(0)
+        sets = [moment_points(cells), *(equal_points(cells, rng, self.share) for _ in range(_N_DRAWN))]
+        self.others = []
+        for x, w, _ in sets:
+            w /= self.unit
+            row = self.fitted_points(self.search, x, w)
+            if not is_identity(row):
+                self.others.append(OtherPoints(self, x, w, row))
 
     def _fit_points(self) -> None:
         others = self.cells.part(self.cells.mean != self.tie)
@@ -146,7 +214,43 @@ class Column:
         self.w /= self.unit
         self.is_wide = ~others.is_one_value
         self.work = new_robust_work(self.x.size, weighted=True)
-        self.begun = self.fitted_points(self.estimator.options, self.x, self.w)
+        self.search = self.estimator.options
+        self.begun = self.fitted_points(self.search, self.x, self.w)
+        if not self.weighted and self.is_fitted and self.search.search == GLOBAL and self.has_cut_off:
+            self._search_where_lower()
+
+    def _search_where_lower(self) -> None:
+        """Begin with another minimum if the search without weights, which sees more of them, has found a lower one."""
+        total = self.w.sum()
+        m = int(min(total, _N_QUANTILES))
+        x = self.x[np.searchsorted(np.cumsum(self.w), (np.arange(m) + 0.5) * total / m)]
+        found = np.empty((1, N_RESULTS))
+        fit_sorted_columns(x[None], self.family, self.search, new_robust_work(m), found)
+        at = float(found[0, LMBDA0])
+        if is_identity(found[0]) or abs(at - self.begun[LMBDA0]) * self.power < _REACH:
+            return
+        narrow = self.search._replace(low=at * self.power - _REACH, high=at * self.power + _REACH)
+        begun = self.fitted_points(narrow, self.x, self.w)
+        if not is_identity(begun) and begun[OBJECTIVE] < self.begun[OBJECTIVE]:
+            self.search, self.begun = narrow, begun
+            self.begun[STATUS] = found[0, STATUS]
+
+    def objective(self, lmbdas: FloatArray) -> FloatArray:
+        """What the estimator minimises, of the points."""
+        found: FloatArray = self.estimator.objective(
+            self.x[:, None], self.family, lmbdas, self.w, 1, self.begun[[ROUTE]]
+        )[0]
+        return found
+
+    @property
+    def power(self) -> float:
+        """What lambda is multiplied by when the column is prestandardised."""
+        if self.family != BOX_COX or self.options.prestandardize != MAD:
+            return 1.0
+        logs = np.log(self.x)
+        distance = np.abs(logs - weighted_median(logs, self.w))
+        order = np.argsort(distance)
+        return 1.4826 * weighted_median(distance[order], self.w[order])
 
     def fitted_points(self, options: Options, x: FloatArray, w: FloatArray) -> FloatArray:
         """The fit of points, no more of them than those of the column."""
@@ -157,8 +261,14 @@ class Column:
 
     def cut(self, lmbda: float, rule: int) -> tuple[FloatArray, FloatArray]:
         """What is kept at a lambda (see `kernels.robust.cut_column`), and the transform of the points."""
-        figures, y = np.empty(N_CUT), np.empty(self.x.size)
-        cut_column(self.x, self.w, self.family, self.options, lmbda, rule, self.work, y, figures)
+        return self.cut_of(self.x, self.w, self.options, lmbda, rule)
+
+    def cut_of(
+        self, x: FloatArray, w: FloatArray, options: Options, lmbda: float, rule: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """`cut` of other points."""
+        figures, y = np.empty(N_CUT), np.empty(x.size)
+        cut_column(x, w, self.family, options, lmbda, rule, self.work, y, figures)
         return figures, y
 
     def _critical(self) -> BoolArray:
@@ -212,10 +322,10 @@ class Column:
         self.rule = self.options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
         figures, _ = self.cut(self.lmbda, self.rule)
         low, high = figures[CUT_LOW], figures[CUT_HIGH]
-        self.cut_off = np.zeros(2)
+        self.cut_off, self.open_ends = np.zeros(2), np.zeros(2)
         if self.options.criterion == TRIMMED:
-            low, self.cut_off[0] = self._end_at(figures[CUT_BEFORE], 1.0)
-            high, self.cut_off[1] = self._end_at(figures[CUT_AFTER], -1.0)
+            low, self.cut_off[0], self.open_ends[0] = self._end_at(figures[CUT_BEFORE], 1.0)
+            high, self.cut_off[1], self.open_ends[1] = self._end_at(figures[CUT_AFTER], -1.0)
         if self.options.criterion == CARROLL:
             low, high = self.ends
         within = np.clip([low, high], *self.ends)
@@ -224,8 +334,11 @@ class Column:
         self.interval, self.limits = interval, (low, high)
         return not self.settled and within[0] < within[1]
 
-    def _end_at(self, outside: float, side: float) -> tuple[float, float]:
-        """The value below (side 1) or above (-1) which there is a weight, and what is left out of the weight there."""
+    def _end_at(self, outside: float, side: float) -> tuple[float, float, float]:
+        """The value below (side 1) or above (-1) which there is a weight, and what is left out of the weight there.
+
+        And the weight that may be on either side, of a cell of several values.
+        """
         step = int(side)
         others = self.cells.part(self.cells.mean != self.tie)
         weight = others.weight[::step] / self.unit
@@ -234,8 +347,8 @@ class Column:
         near, far = (others.low, others.high)[::step]
         share = (outside - before[c]) / weight[c]
         if near[::step][c] == far[::step][c]:
-            return float(near[::step][c]), max(share, 0.0) * weight[c] * self.unit
-        return float(near[::step][c] + share * (far[::step][c] - near[::step][c])), 0.0
+            return float(near[::step][c]), max(share, 0.0) * weight[c] * self.unit, 0.0
+        return float(near[::step][c] + share * (far[::step][c] - near[::step][c])), 0.0, weight[c] * self.unit
 
     def take(self, kept: Kept, turn: int) -> None:
         """Fit what is kept."""
@@ -282,7 +395,7 @@ class Column:
         return row
 
     def _found(self) -> FloatArray:
-        if self.is_exact or not self.is_binned:
+        if self.is_whole:
             self.whole = self._whole_fit()
             return self.whole
         if not (self.is_fitted and self.row.size) or is_identity(self.row):
@@ -307,32 +420,28 @@ class Column:
             return int(Status.NOT_SETTLED)
         if self.begun[STATUS] == Status.MULTIMODAL:
             return int(Status.MULTIMODAL)
-        return int(Status.BRACKETED if self.error > 0.0 else Status.SCANNED)
+        return int(Status.BRACKETED if self.error > _NEGLIGIBLE * self.standard_error else Status.SCANNED)
 
     def moved(self, lmbda: float) -> FloatArray:
         """The row at a bound of lambda, of the same values."""
         given = np.array([lmbda])
-        if self.is_exact or not self.is_binned:
-            x, weight, _ = self._rows()
+        if self.is_whole:
+            x, weight = self._rows()
             row: FloatArray = moved_to(given, x[:, None], self.family, self.estimator, self.whole[None], weight, 1)[0]
             return row
         return self._finished(self.sums.fit(given, 1)[0][0])
 
-    def _rows(self) -> tuple[FloatArray, FloatArray, float]:
-        """Values, their weights if there are any, and the unit these are in."""
+    def _rows(self) -> tuple[FloatArray, FloatArray]:
+        """Values, and their weights if there are any."""
         x, w = self.cells.mean, self.cells.weight
         if not x.size:
-            return np.array([np.nan]), NO_WEIGHTS, 1.0
-        if not self.weighted and (w == 1.0).all():
-            return x, NO_WEIGHTS, 1.0
-        unit = self.unit if self.is_binned else 1.0
-        return x, w / unit, unit
+            return np.array([np.nan]), NO_WEIGHTS
+        return (x, w) if self.weighted else (np.repeat(x, w.astype(np.int64)), NO_WEIGHTS)
 
     def _whole_fit(self) -> FloatArray:
         """The fit in memory, of a column whose values are all known."""
-        x, weight, unit = self._rows()
+        x, weight = self._rows()
         row: FloatArray = self.estimator.fit(x[:, None], self.family, weight, 1)[0]
-        row[[N_OBS, N_KEPT]] *= unit
         return row
 
     def _finished(self, row: FloatArray) -> FloatArray:

@@ -29,7 +29,7 @@ class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     ----------
     b, c : float, default 1.5 and 4
         Where psi leaves the identity, and where it vanishes.
-    method : str, default "mcd"
+    method : str, default "wrapping"
         Location and scale of the columns, as in `powerkern.cellwise.wrap`.
     missing : {"keep", "center"}, default "keep"
         Whether missing values stay, or become the location of their column.
@@ -58,7 +58,7 @@ class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "b": [Interval(Real, 0, 40, closed="neither")],
         "c": [Interval(Real, 0, 40, closed="neither")],
-        "method": [StrOptions({"mcd", *METHODS})],
+        "method": [StrOptions({"wrapping", "mcd", *METHODS})],
         "missing": [StrOptions({"keep", "center"})],
         "n_threads": _THREADS,
     }
@@ -68,7 +68,7 @@ class Wrapper(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: i
         *,
         b: float = 1.5,
         c: float = 4.0,
-        method: str = "mcd",
+        method: str = "wrapping",
         missing: str = "keep",
         n_threads: int | None = None,
     ) -> None:

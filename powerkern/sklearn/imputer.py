@@ -1,4 +1,4 @@
-"""Missing values filled in by decompositions and neighbors, as a scikit-learn estimator."""
+"""UVImputer: missing values filled in by decompositions and neighbors."""
 
 from __future__ import annotations
 
@@ -28,12 +28,11 @@ _SHRINKAGE = 0.2
 
 
 class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sklearn is untyped
-    """Replace missing values by what a decomposition, and the rows nearest to theirs, predict for them.
+    """Replace missing values by the predictions of a decomposition and of the nearest rows.
 
-    By default everything is chosen by the error on entries that are held out: rank and shrinkage of the
-    decomposition, and how much rows with similar values count beside it. With a `rank` it is the decomposition of
-    that rank alone, `powerkern.completion.uv_decompose`, and rows to transform, those fitted to or new ones, are fitted
-    to their own values with V held fixed.
+    By default everything is chosen by the error on held-out entries: rank and shrinkage of the decomposition, and the
+    weight of rows with similar values. With a `rank` it is the decomposition of that rank alone,
+    `powerkern.completion.uv_decompose`; rows to transform, old or new, are fitted to their own values, V held fixed.
 
     Parameters
     ----------
@@ -44,13 +43,13 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
         value of a (n, p) matrix of standard normal noise. Without it, rows with few values make wild predictions.
         Default: 0.2 where the rank is given, otherwise chosen.
     normalize : {"zscores", "columns", "rows", "both", None}, default "zscores"
-        What is taken out first, as in `powerkern.completion.uv_decompose`.
+        Offsets and scales, as in `powerkern.completion.uv_decompose`.
     n_neighbors : int, default 10
-        With ``rank="auto"``: how many rows may be borrowed from where a value is missing; 0: none.
+        With ``rank="auto"``: number of nearest rows that fill a gap; 0: none.
     budget : float, default 10.0
-        With ``rank="auto"``: how much work the choice of rank and shrinkage may take, in billions of multiplications,
-        each of which takes about a second on one thread. It is reckoned, not measured, so that results are the same on
-        any machine. Where it would not do, fewer rows or fewer ranks are looked at.
+        With ``rank="auto"``: work allowed for the choice of rank and shrinkage, in billions of multiplications; a
+        billion takes about a second on one thread. It is counted, not timed, so that results are the same on any
+        machine. A choice that would need more looks at fewer rows or fewer ranks.
     max_deviation : float or None, default 40.0
         Values farther than this from the median of their column are not believed: they count as missing, in `fit` and
         where the rest of their row is completed, and come out of `transform` as they are. The unit is 1.4826 times the
@@ -68,26 +67,26 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     max_epochs : int, default 200
         With a rank: maximum number of epochs.
     random_state : int, RandomState or None, default None
-        Seed of what is held out and of random starts.
+        Seed of held-out entries and of random starts.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
     missing_values : int, float, NaN or pandas.NA, default NaN
-        What stands for a missing value. Where it is a number, NaN is refused.
+        The marker of a missing value. If it is a number, NaN is refused.
     add_indicator : bool, default False
-        Append a column for each one that had missing values in training: 1 where its value is missing, 0 where it is
-        there. It is named ``missingindicator_`` and the name of the column.
+        Append an indicator for each column that had missing values in training: 1 where its value is missing, else 0.
+        Its name is ``missingindicator_`` and the name of the column.
 
     Attributes
     ----------
     rank_ : int
-        The rank: p where rows are taken for draws from a normal distribution.
+        The rank: p for a normal distribution of rows.
     shrinkage_ : float
         The shrinkage.
     weights_ : (3,) ndarray
-        With ``rank="auto"``: what counts for how much: the decomposition, the mean of the neighbors, and the
-        decomposition plus its mean error at the neighbors. They sum to 1.
+        With ``rank="auto"``: weights of the decomposition, of the mean of the neighbors, and of the decomposition plus
+        its mean error at the neighbors. They sum to 1.
     validation_rmse_ : float
-        With ``rank="auto"``: RMSE on the entries held out, on which the choice was made, in units of `scale_`.
+        With ``rank="auto"``: RMSE on the held-out entries, on which the choice was made, in units of `scale_`.
     decomposition_ : UVDecomposition
         With a rank: of the training data.
     scale_ : (p,) ndarray
@@ -111,17 +110,17 @@ class UVImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type:
     one before, until the error on a tenth of the entries, held out, no longer falls:
 
     * Rows are draws from a normal distribution with covariance ``V.T @ V + shrinkage * I``, and gaps become conditional
-      means [1]_: a decomposition of rank p that heeds how well a row determines its coefficients. This is done where at
-      least ``p (p + 1)/2`` entries are there, which is the number of its parameters, and `budget` allows it.
-    * Otherwise rows are a bias and a combination of few components, for ranks 1, 2, 3 and so on until two of them bring
-      nothing. Biases are drawn towards 0, the more the less they differ.
+      means [1]_: a decomposition of rank p that accounts for how well a row determines its coefficients. It is used
+      where at least ``p (p + 1)/2`` entries, the number of its parameters, are observed and `budget` allows it.
+    * Otherwise rows are a bias and a combination of few components, for ranks 1, 2, 3 and so on until two in succession
+      gain nothing. Biases are shrunk towards 0, the more the less they differ.
 
-    Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the values of the row
-    in question, to rows as completed by the decomposition; closer rows count more. Weights are those that make
-    the error on the entries held out smallest, and rows are kept for that only if neighbors count.
+    Either is blended with the `n_neighbors` nearest rows that have the value. Distances are over the observed values of
+    the row, to rows as completed by the decomposition; closer rows weigh more. The weights minimize the error on the
+    held-out entries.
 
-    A column without a value in training is filled with 0 (with 0 as mean of its z-scores), and one that was constant
-    with its value. A row without values becomes the columns' means, as the decomposition has them.
+    A column without values in training is filled with 0, a constant column with its value. A row without values becomes
+    the decomposition's means of the columns.
 
     References
     ----------

@@ -1,11 +1,13 @@
-"""A detector of scikit-learn or PyOD that gives probabilities: the one module here that needs scikit-learn."""
+"""Outlier probabilities from detectors of scikit-learn or PyOD."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 from sklearn.base import BaseEstimator, OutlierMixin, clone, is_outlier_detector
 from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import Pipeline
@@ -15,13 +17,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import as_choice, is_real
 from powerkern._typing import FloatArray
+from powerkern.location import location_scale
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
 from powerkern.outliers.scaling import fit_scaling
 
-#: Probability above which rows are outliers where nothing says how many there are: some three standard deviations.
+#: Probability above which rows are outliers if the detector has no share of its own: three standard deviations.
 _CAUTIOUS = 0.997
-#: Confidence beyond which a label does not change with the training data, for all practical purposes: 1 - exp(-32).
-_STABLE = 1.0 - np.exp(-32.0)
 #: Scores beyond this are as good as infinite; differences do not overflow.
 _HUGE = np.finfo(np.float64).max / 2.0
 
@@ -29,13 +30,13 @@ _HUGE = np.finfo(np.float64).max / 2.0
 class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Outlier probabilities from detectors of scikit-learn or PyOD.
 
-    Fits the detector, and then the map of `powerkern.outliers.outlier_probability` to its scores of the training data.
+    Fits the detector, then the map of `powerkern.outliers.outlier_probability` to its scores of the training data.
 
     Parameters
     ----------
     detector : estimator or list of estimators, optional
         Detector of scikit-learn (with ``score_samples`` or ``decision_function``) or PyOD (with ``decision_function``),
-        or a pipeline that ends in one; it is cloned. The probabilities of several, of either library, are combined.
+        or a pipeline that ends in one; it is cloned. Several, of either library, are combined.
         Default: `sklearn.ensemble.IsolationForest`.
     center, scale, method, trim, estimator
         As in `powerkern.outliers.outlier_probability`.
@@ -45,19 +46,18 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Which rows `predict` calls outliers.
 
         "auto"
-            Those that the detector itself does, by its own ``contamination`` or ``nu``. Where it has none, but a
-            constant (``contamination="auto"`` in scikit-learn), those of these that have a probability above 0.997 too;
-            where it has no decision of its own, all with such a probability. Several detectors: as many rows of the
-            training data as they call outliers in this way on average, those with the highest probabilities.
+            Those beyond the detector's own limit, set by its ``contamination`` or ``nu``. If it has none but a constant
+            (``contamination="auto"`` in scikit-learn), the probability must exceed 0.997 too; if it has no limit at
+            all, a probability above 0.997 is enough.
         float
-            This fraction of the training data, above 0 and at most 1/2, those with the highest scores; of new data,
-            those with scores above these; fewer where scores are tied. ``1 - q`` for outliers above the quantile q.
+            This fraction of the training data, above 0 and at most 1/2, with the highest scores, and new rows with
+            higher scores; fewer if scores are tied. Probabilities are calibrated to it, as in `outlier_probability`.
     threshold : float, optional
         In place of `contamination`: outliers are rows with a probability above this one. Of normal scores without
         outliers, the Gaussian rule gives a quarter a probability above 0.5, 2.5 % above 0.95, 0.13 % above 0.997.
     greater_is_outlier : bool, optional
-        Whether high scores are outliers. By default as is the custom of the detector's library: low ones in
-        scikit-learn, high ones in PyOD (known by ``decision_scores_``). Of a pipeline, its last step decides.
+        Whether high scores are outliers. Default: the convention of the detector's library, low in scikit-learn, high
+        in PyOD (recognized by ``decision_scores_``). Of a pipeline, the last step decides.
     n_threads : int, optional
         Threads for the map; default: all CPUs of this process.
 
@@ -80,17 +80,19 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     Notes
     -----
-    A detector that keeps the scores of its training data (PyOD's ``decision_scores_``, the
-    ``negative_outlier_factor_`` of `sklearn.neighbors.LocalOutlierFactor`), in a pipeline too, is taken at its word:
-    scored anew, a row would be a neighbor of itself.
+    Scores of the training data that a detector keeps (PyOD's ``decision_scores_``, the ``negative_outlier_factor_`` of
+    `sklearn.neighbors.LocalOutlierFactor`) are used as they are, in a pipeline too: scored anew, a row would be its own
+    neighbor.
 
-    Where probabilities reach 1, scores still tell one outlier from another. So `predict`, `score_samples` and
-    `decision_function` go by scores; by probabilities for several detectors, which are then the combined ones, for a
-    detector without a decision of its own, and with `threshold`. Of several detectors, all rows with a combined
-    probability of 1 are outliers, even if they are more than `contamination` says.
+    `predict`, `score_samples` and `decision_function` use the scores of a detector, which still rank rows whose
+    probability is 1; with `threshold`, they use probabilities. For several detectors they combine
+    ``Phi((s - l)/sigma)``, with the limit l of each detector (for a given `contamination` the quantile of its training
+    scores) and the nMAD sigma of its training scores. A row is an outlier if the combination exceeds 1/2 (always if
+    every detector calls it one, never if none does), or, for a given `contamination`, the quantile of the training
+    data.
 
-    A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` give NaN for
-    it, and what has to decide, `predict` and `fit_predict`, raises a ValueError that names the row.
+    A row whose score is NaN has no probability: `predict_proba`, `score_samples` and `decision_function` give NaN,
+    and `predict` and `fit_predict` raise a ValueError that names the row.
 
     Examples
     --------
@@ -159,6 +161,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             self.center,
             self.scale,
             self.method,
+            contamination=None if self.contamination == "auto" else float(self.contamination),
             trim=self.trim,
             estimator=self.estimator,
             n_threads=self.n_threads,
@@ -184,99 +187,35 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return np.column_stack([1.0 - p, p])
 
     def score_samples(self, X: Any) -> FloatArray:
-        """Minus what `predict` goes by, score or probability: in scikit-learn, low is outlying."""
+        """Minus the score, probability or combination that `predict` uses: low is outlying, as in scikit-learn."""
         return -self._outlyingness(self._scores(X))
 
     def decision_function(self, X: Any) -> FloatArray:
         """``score_samples(X) - offset_``: negative for outliers."""
         return self.score_samples(X) - self.offset_
 
-    def predict(self, X: Any, return_confidence: bool = False) -> NDArray[np.int64] | tuple[Any, ...]:
+    def predict(self, X: Any) -> NDArray[np.int64]:
         """-1 for outliers, 1 for inliers, as `contamination` or `threshold` says.
 
         Parameters
         ----------
         X : (n, n_features) array-like
             Data.
-        return_confidence : bool, default False
-            Whether to return `predict_confidence` too.
 
         Returns
         -------
-        (n,) ndarray, or two of them
+        (n,) ndarray
 
         Raises
         ------
         ValueError
             A row has no score.
         """
-        score = self._outlyingness(self._scores(X))
-        labels = self._labels(score)
-        return (labels, self._confidence(score, labels)) if return_confidence else labels
+        return self._labels(self._outlyingness(self._scores(X)))
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int64]:
         """Fit, and judge the training data by the scores of `probability_`; ValueError for a row without a score."""
         return self._labels(self.fit(X, y)._training)
-
-    def predict_confidence(self, X: Any) -> FloatArray:
-        """How sure each label of `predict` is: the probability that another sample of training data would give it.
-
-        With n training rows, of which m have a score of at most s and k are called outliers, a row with the score s
-        would be an outlier with probability ``P(Bin(n, (1 + m)/(2 + n)) > n - k)`` [1]_.
-
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Data.
-
-        Returns
-        -------
-        (n,) ndarray
-            Between 0 and 1; near 1/2 at the limit between outliers and inliers.
-
-        Raises
-        ------
-        ValueError
-            A row has no score.
-
-        References
-        ----------
-        .. [1] L. Perini, V. Vercruyssen, J. Davis, "Quantifying the confidence of anomaly detectors in their
-           example-wise predictions", ECML PKDD 2020, equation 4.
-        """
-        score = self._outlyingness(self._scores(X))
-        return self._confidence(score, self._labels(score))
-
-    def predict_with_rejection(self, X: Any, confidence: float | None = None) -> NDArray[np.int64]:
-        """As `predict`, but 0, undecided, for rows whose label is not sure.
-
-        Parameters
-        ----------
-        X : (n, n_features) array-like
-            Data.
-        confidence : float, optional
-            Rows are decided where `predict_confidence` is above this, from 1/2 to below 1. By default ``1 - exp(-32)``,
-            beyond which a label is stable for certain [1]_, as in PyOD.
-
-        Returns
-        -------
-        (n,) ndarray
-            -1, 0 or 1; PyOD has 1, -2 and 0.
-
-        Raises
-        ------
-        ValueError
-            A row has no score, or a confidence out of range.
-
-        References
-        ----------
-        .. [1] L. Perini, J. Davis, "Unsupervised anomaly detection with rejection", NeurIPS 2023.
-        """
-        limit = _STABLE if confidence is None else confidence
-        if not is_real(limit) or not 0.5 <= limit < 1.0:
-            raise ValueError(f"confidence must be at least 0.5 and below 1, got {confidence!r}")
-        labels, sure = self.predict(X, return_confidence=True)
-        return np.where(sure > limit, labels, 0)
 
     # --- decisions --------------------------------------------------------------------------------------------
 
@@ -294,47 +233,38 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise ValueError(f"threshold={limit!r} and contamination={share!r} both say what an outlier is; give one")
 
     def _decide(self, scores: FloatArray) -> None:
-        """Where outliers begin, from the scores of the training data by each detector."""
-        own = [self._own_limit(detector, j) for j, detector in enumerate(self._detectors)]
-        given, named = self.contamination != "auto", self.threshold is not None
-        self._by_probability = self._is_several or named or not (given or own[0] is not None)
-        self._training = self._outlyingness(scores)
-        if named:
-            limit = float(self.threshold)  # type: ignore[arg-type]
-        elif given:
-            limit = self._upper_quantile(float(self.contamination))
-        elif self._is_several:
-            limit = self._upper_quantile(self._own_share(own, scores))
+        """Set the limits beyond which rows are outliers, from the scores of the training data by each detector."""
+        given, self._by_probability = self.contamination != "auto", self.threshold is not None
+        if given:
+            self._limits = np.array([_upper_quantile(column, float(self.contamination)) for column in scores.T])
         else:
-            limit = _CAUTIOUS if own[0] is None else own[0]
+            self._limits = np.array([self._own_limit(detector, j) for j, detector in enumerate(self._detectors)])
+        self._units = np.maximum(_nmad(scores), np.finfo(np.float64).tiny)
+        self._training = self._outlyingness(scores)
+        if self._by_probability:
+            limit = float(self.threshold)  # type: ignore[arg-type]
+        elif not self._is_several:
+            limit = float(self._limits[0])
+        elif given:  # a value of 1 is an outlier, however many there are
+            limit = min(_upper_quantile(self._training, float(self.contamination)), float(np.nextafter(1.0, 0.0)))
+        else:
+            limit = 0.5
         self.offset_ = -limit
         known = self._training[~np.isnan(self._training)]
         self.contamination_ = float(self.contamination) if given else float((known > limit).sum() / max(known.size, 1))
 
-    def _own_limit(self, detector: Any, j: int) -> float | None:
-        """The score above which detector j says outlier, with caution; None where it has no say."""
+    def _own_limit(self, detector: Any, j: int) -> float:
+        """The score above which detector j calls a row an outlier; a constant one is raised to a cautious score."""
         step = _last_step(detector)
         own = getattr(step, "threshold_" if hasattr(step, "decision_scores_") else "offset_", None)
-        if own is None or np.size(own) != 1:  # some of scikit-learn have an array of one
-            return 0.0 if is_outlier_detector(step) else None
-        limit = float(self._ascending(step, own).item())
-        constant = getattr(step, "contamination", None) == "auto"
-        return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j])) if constant else limit
-
-    def _own_share(self, own: list[float | None], scores: FloatArray) -> float:
-        """The fraction of the training data that detectors call outliers, on average."""
-        p = self.scaling_.probability(scores, n_threads=self.n_threads)
-        flagged = [p[:, j] > _CAUTIOUS if limit is None else scores[:, j] > limit for j, limit in enumerate(own)]
-        return float(np.mean(flagged))
-
-    def _upper_quantile(self, share: float) -> float:
-        """What this share of the training data is above, as scikit-learn and PyOD have it."""
-        known = self._training[~np.isnan(self._training)]
-        if not known.size:
-            return np.nan
-        limit = -float(np.percentile(-np.clip(known, -_HUGE, _HUGE), 100.0 * share))
-        # probabilities of 1 are those of outliers, however many there are
-        return min(limit, float(np.nextafter(1.0, 0.0))) if self._by_probability else limit
+        limit = -np.inf
+        if own is not None and np.size(own) == 1:  # some of scikit-learn have an array of one
+            limit = float(self._ascending(step, own).item())
+        elif is_outlier_detector(step):
+            return 0.0
+        if limit > -np.inf and getattr(step, "contamination", None) != "auto":
+            return limit
+        return max(limit, float(self.scaling_.score_at(_CAUTIOUS)[j]))
 
     def _labels(self, score: FloatArray) -> NDArray[np.int64]:
         unknown = np.isnan(score)
@@ -346,18 +276,6 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
             )
         return np.where(score > -self.offset_, -1, 1)
 
-    def _confidence(self, score: FloatArray, labels: NDArray[np.int64]) -> FloatArray:
-        from scipy.special import betainc  # costs a third of the time to import powerkern
-
-        known = np.sort(self._training[~np.isnan(self._training)])
-        n = known.size
-        k = int(n * self.contamination_ + 1e-9)  # rounding aside
-        p = (1.0 + np.searchsorted(known, score, side="right")) / (2.0 + n)
-        if k == 0:
-            return np.where(labels < 0, 0.0, 1.0)
-        sure: FloatArray = np.where(labels < 0, betainc(n - k + 1.0, k, p), betainc(k, n - k + 1.0, 1.0 - p))
-        return sure
-
     # --- scores: here, the higher the more outlying ------------------------------------------------------------
 
     def _combined(self, scores: FloatArray) -> FloatArray:
@@ -367,11 +285,17 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return p[:, 0]
 
     def _outlyingness(self, scores: FloatArray) -> FloatArray:
-        """What decides."""
-        return self._combined(scores) if self._by_probability else scores[:, 0]
+        """The number that decides: a probability, a score, or the combined margins of several detectors."""
+        if self._by_probability:
+            return self._combined(scores)
+        if not self._is_several:
+            return scores[:, 0]
+        with np.errstate(over="ignore"):
+            margins = (scores - self._limits) / self._units
+        return combine_probabilities(ndtr(margins), self.combination)
 
     def _training_scores(self, detector: Any, X: Any) -> FloatArray:
-        """What the detector keeps, if it does: a neighbor of itself would be judged too kindly."""
+        """Scores that the detector kept, or new ones: a row that is its own neighbor is judged too kindly."""
         step = _last_step(detector)
         for name in ("decision_scores_", "negative_outlier_factor_"):
             kept = getattr(step, name, None)
@@ -439,3 +363,17 @@ def _last_step(detector: Any) -> Any:
     while isinstance(detector, Pipeline):
         detector = detector.steps[-1][1]
     return detector
+
+
+def _upper_quantile(values: FloatArray, share: float) -> float:
+    """The value that this share of the known values exceeds, as scikit-learn and PyOD define it."""
+    known = values[~np.isnan(values)]
+    return -float(np.percentile(-np.clip(known, -_HUGE, _HUGE), 100.0 * share)) if known.size else np.nan
+
+
+def _nmad(scores: FloatArray) -> FloatArray:
+    """nMAD of the finite scores of each detector."""
+    finite = np.where(np.isinf(scores), np.nan, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the fit of the map has warned of detectors without scores
+        return location_scale(finite, "median-mad").scale

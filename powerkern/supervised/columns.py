@@ -1,4 +1,4 @@
-"""Columns as a search transforms them: scaled, transformed and standardised for each lambda, kept once computed."""
+"""Scaled columns, transformed and standardized for each lambda of a search, kept once computed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from powerkern._fit import fit as fitting
 from powerkern._typing import FloatArray
 
-#: Bytes of transformed columns, and of their moments by class, that are kept for the next time.
+#: Bytes of transformed columns, and of their moments by class, kept.
 _CACHE = 2**28
-#: New values count as no further than this many ranges beyond the training data: Box-Cox of data scaled to [1, 2]
-#: needs positive values, and large powers of large values overflow what estimators can use.
+#: New values are moved to at most this many ranges beyond the training data: Box-Cox of data scaled to [1, 2] needs
+#: positive values, and large powers of large values overflow in estimators.
 _BEYOND = 0.99
 
 
@@ -65,7 +65,7 @@ class Columns:
 
 
 class Scaling(NamedTuple):
-    """x -> (x - offset)/size + base, brought within [lowest, highest]."""
+    """x -> (x - offset)/size + base, clipped to [lowest, highest]."""
 
     offset: FloatArray
     size: FloatArray
@@ -76,18 +76,18 @@ class Scaling(NamedTuple):
 
     def forwards(self, X: FloatArray) -> FloatArray:
         """Data, scaled."""
-        with np.errstate(over="ignore"):  # infinite, and so the end
+        with np.errstate(over="ignore"):  # clipped
             scaled = np.asfortranarray((X - self.offset) / self.size)
         scaled += self.base
         return np.clip(scaled, self.lowest, self.highest, out=scaled)
 
     def backwards(self, scaled: FloatArray) -> FloatArray:
-        """Scaled data in the units that they came in."""
+        """Scaled data in their original units."""
         return (scaled - self.base) * self.size + self.offset
 
 
 def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
-    """To [1, 2] for Box-Cox, to mean 0 and standard deviation 1 for Yeo-Johnson; rows of no weight do not count."""
+    """Scaling to [1, 2] for Box-Cox, to mean 0 and sd 1 for Yeo-Johnson, by rows of positive weight."""
     if weight is not None:
         X, weight = X[weight > 0.0], weight[weight > 0.0]
     low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
@@ -107,7 +107,7 @@ def scaling(X: FloatArray, family: str, weight: FloatArray | None) -> Scaling:
 
 
 def _moments(unit: FloatArray, weight: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation of each column, of what is not missing."""
+    """Mean and standard deviation of each column; NaN is left out."""
     if weight is None:
         return np.nanmean(unit, axis=0), np.nanstd(unit, axis=0)
     seen = np.where(np.isnan(unit), 0.0, weight[:, np.newaxis])

@@ -239,8 +239,8 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         y : (n,) array-like
             Targets.
         sample_weight : (n,) array-like, optional
-            Non-negative weights; integer weights act as if rows were repeated. They weigh in the scaling, the lambdas
-            of maximum likelihood, the fits of `estimator`, and the scores.
+            Non-negative weights; integer weights act as repeated rows, in the scaling, the lambdas of maximum
+            likelihood, the fits of `estimator`, and the scores.
         **params
             ``groups`` goes to the splitter, all else to the estimator's ``fit``. With scikit-learn's metadata routing
             each object gets what it requests.
@@ -275,7 +275,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return back if self.variables is None else table.holding(back)
 
     def get_metadata_routing(self) -> Any:
-        """What the estimator, the scorer and the splitter request (see scikit-learn's guide to metadata routing)."""
+        """Metadata requested by the estimator, the scorer and the splitter (see scikit-learn's guide)."""
         mapping = MethodMapping().add
         return (
             MetadataRouter(owner=self)
@@ -286,7 +286,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         )
 
     def _tuned(self, X: Any, y: Any, sample_weight: ArrayLike | None, params: dict[str, Any]) -> Task:
-        """The search; and what it was about."""
+        """Run the search; returns its task."""
         table, (values, y) = self._read(X, y=y, ensure_min_samples=2)
         self._chosen = table.chosen
         weight = None if sample_weight is None else as_weights(sample_weight, len(y))
@@ -312,7 +312,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return task
 
     def _read(self, X: Any, reset: bool = True, **options: Any) -> tuple[Table, Any]:
-        """The table, and what scikit-learn reads in those columns of it that are transformed."""
+        """The table, and the checked values of its transformed columns."""
         if self.variables is None:
             got = read(self, X, reset=reset, **options)
             values = got[0] if isinstance(got, tuple) else got
@@ -335,7 +335,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return out
 
     def _routed(self, weight: FloatArray | None, params: dict[str, Any]) -> _Routed:
-        """What goes to the estimator, the splitter and the scorer."""
+        """Arguments for the estimator, the splitter and the scorer."""
         weights = {} if weight is None else {"sample_weight": weight}
         if routing_enabled():
             to = process_routing(self, "fit", **params, **weights)
@@ -371,7 +371,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return Refitted(task, columns, varied, self.n_jobs)
 
     def _by_accuracy(self, task: Task, values: Any, varied: NDArray[np.intp]) -> bool:
-        """Whether naive Bayes is scored by accuracy of these columns alone, and the shortcut saves something."""
+        """Whether the shortcut for naive Bayes applies: accuracy, of more than one column, of these columns alone."""
         if self.scoring not in (None, "accuracy") or task.fit_params or not task.table.takes_all:
             return False
         classes = clone(self.estimator).fit(values, task.y).classes_  # refuses parameters and targets it cannot take
@@ -381,7 +381,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
 
     def _searched(self, objective: Objective, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Found:
         """The search, until it ends or is out of time."""
-        for earlier in ("start_scores_", "grid_scores_", "grid_lambdas_"):  # of another search
+        for earlier in ("start_scores_", "grid_scores_", "grid_lambdas_"):  # left by an earlier search
             self.__dict__.pop(earlier, None)
         record = Record()
         with progress_bar(self._most_trials(space), " trials", self.progress) as bar:
@@ -439,7 +439,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return [self.starts] if one else list(self.starts)
 
     def _starts(self, scaled: FloatArray, space: Space, weight: FloatArray | None) -> Iterator[FloatArray]:
-        """One lambda for each column that varies."""
+        """Vectors of lambdas, one for each column that varies."""
         varied = self._chosen[self._scaling.varies]
         for start in self._each_start():
             if isinstance(start, str):
@@ -476,6 +476,6 @@ def _weighs(scorer: Any) -> bool:
 
 
 def takes_missing(estimator: Any) -> bool:
-    """Whether missing values are the estimator's affair: it takes them, or has parts, which know what they take."""
+    """Whether missing values are passed on: the estimator takes them, or has parts that may."""
     has_parts = any(hasattr(part, "fit") for part in estimator.get_params().values())
     return has_parts or bool(get_tags(estimator).input_tags.allow_nan)

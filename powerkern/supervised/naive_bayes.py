@@ -1,4 +1,4 @@
-"""What lambdas score with Gaussian naive Bayes, without fitting it."""
+"""Scores of Gaussian naive Bayes without fitting it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from powerkern.supervised.objective import Objective, Split, Task
 
 
 class NaiveBayes(Objective):
-    """Accuracy of Gaussian naive Bayes, with the predictions of `GaussianNB` and without fitting it.
+    """Accuracy of Gaussian naive Bayes: the predictions of `GaussianNB` without fitting it.
 
-    Its log-likelihood is a sum over columns, in which a trial replaces one term. What couples the columns is the
-    smoothing, `var_smoothing` times the largest variance of all of them: the other terms are summed anew where a
-    trial changes it. The order of summation is not that of `GaussianNB`, so where rounding could decide between two
-    classes the classifier itself is fitted.
+    The log-likelihood is a sum over columns, of which a trial replaces one term. Columns are coupled by the smoothing,
+    `var_smoothing` times the largest of their variances: the other terms are summed anew where a trial changes it. The
+    order of summation differs from `GaussianNB`, so where rounding could decide between two classes the classifier
+    itself is fitted.
     """
 
     def __init__(self, task: Task, columns: Columns):
@@ -44,7 +44,7 @@ class NaiveBayes(Objective):
         return np.asarray(np.mean(accuracies, axis=0))
 
     def _moments(self, which: NDArray[np.intp], lmbdas: FloatArray) -> FloatArray:
-        """See `_Part.moments`: (columns, splits, 1 + 2 classes)."""
+        """Moments of columns in all splits, (columns, splits, 1 + 2 classes): see `_Part.moments`."""
         columns = self._columns.get(which, lmbdas)
         return np.stack([part.moments(columns) for part in self._parts], axis=1)
 
@@ -70,7 +70,7 @@ class _Part:
             self._log_priors = np.log(priors)
 
     def moments(self, columns: FloatArray) -> FloatArray:
-        """Of each row: its variance over the training data, then its means and then its variances in each class."""
+        """Moments of each row: variance over the training data, means in each class, variances in each class."""
         whole = _variance(columns[:, self.split[0]])[:, np.newaxis]
         seen = [columns[:, rows] for rows in self._members]
         means = [_mean(part) if part.size else np.zeros(len(columns)) for part in seen]
@@ -80,7 +80,7 @@ class _Part:
     def predictions(
         self, fixed: FloatArray, of_fixed: FloatArray, trials: FloatArray, of_trials: FloatArray
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which of the tested rows each trial predicts rightly, and which trials leave that to rounding."""
+        """Whether each trial predicts each tested row correctly, and which trials rounding could decide."""
         test = self.split[1]
         fixed, trials = fixed[:, test], trials[:, test]
         smoothing = self._smoothing * np.maximum(of_fixed[:, 0].max(), of_trials[:, 0])
@@ -96,7 +96,7 @@ class _Part:
         return right, unsure
 
     def _sums(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """The terms of all columns and the prior, (classes, tested rows), and the sizes of the terms' constants."""
+        """Sums of all columns' terms and the prior, (classes, tested rows), and sizes of the constants in the terms."""
         total = np.empty((self._log_priors.size, columns.shape[1]))
         sizes = np.zeros(len(columns))
         for c, log_prior in enumerate(self._log_priors):
@@ -106,7 +106,7 @@ class _Part:
         return total, sizes
 
     def _terms(self, columns: FloatArray, moments: FloatArray, epsilon: float) -> tuple[FloatArray, FloatArray]:
-        """The terms of each column, (columns, classes, tested rows), and the sizes of their constants."""
+        """Terms of each column, (columns, classes, tested rows), and sizes of their constants."""
         each = [self._of_class(c, columns, moments, epsilon) for c in range(self._log_priors.size)]
         sizes = np.max([abs(constant) for _, constant in each], axis=0)
         return np.stack([terms for terms, _ in each], axis=1), sizes
@@ -114,7 +114,7 @@ class _Part:
     def _of_class(
         self, c: int, columns: FloatArray, moments: FloatArray, epsilon: float
     ) -> tuple[FloatArray, FloatArray]:
-        """Log-densities of each column in a class, and the part of them that is the same for all rows."""
+        """Log-densities of each column in a class, and their part that is constant over rows."""
         n_classes = self._log_priors.size
         mean, variance = moments[:, 1 + c], moments[:, 1 + n_classes + c] + epsilon
         with np.errstate(divide="ignore", invalid="ignore"):  # no column varies here: NaN, as in GaussianNB
@@ -129,10 +129,10 @@ class _Part:
 def _beats_all(
     log_likelihoods: FloatArray, truth: NDArray[np.intp], sizes: FloatArray, bound: float
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Where the true class is the likeliest, (trials, rows); and trials with a row in which rounding may decide that.
+    """Whether the true class is the likeliest, (trials, rows); and trials with a row that rounding may decide.
 
     Overwrites the log-likelihoods, (trials, classes, rows). `bound` is their rounding error, relative to their size
-    and that of the constants in them.
+    and the size of the constants in them.
     """
     rows = np.arange(truth.size)
     own = log_likelihoods[:, truth, rows]

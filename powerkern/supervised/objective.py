@@ -1,4 +1,4 @@
-"""What a vector of lambdas scores, with an estimator that is fitted anew for every trial."""
+"""Scores of vectors of lambdas, with an estimator fitted anew for every trial."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 class Objective:
-    """What a vector of lambdas scores."""
+    """Scores of vectors of lambdas."""
 
     def score(self, lmbdas: FloatArray) -> float:
         """The score of one vector."""
@@ -32,22 +32,22 @@ class Objective:
 
 
 class Task(NamedTuple):
-    """What an estimator is fitted to, and how it is scored."""
+    """An estimator, its data, and its scoring."""
 
     estimator: Any
     scorer: Any
     table: Table
     y: Any
     splits: Sequence[Split]
-    #: Rows to which estimators are fitted: those that have weight.
+    #: Rows of positive weight, to which estimators are fitted.
     kept: NDArray[np.intp]
-    #: Further arguments of the estimator's `fit` and of the scorer; those with an entry for each row are split.
+    #: Further arguments of the estimator's `fit` and of the scorer; arguments with one entry a row are split.
     fit_params: dict[str, Any]
     score_params: dict[str, Any]
 
 
 class Refitted(Objective):
-    """The estimator is fitted anew for every trial."""
+    """Scores by fitting the estimator anew for every trial."""
 
     def __init__(self, task: Task, columns: Columns, varied: NDArray[np.intp], n_jobs: Any):
         self._task = task
@@ -87,18 +87,18 @@ def _scores_of_split(task: Task, Z: FloatArray, j: int, columns: FloatArray, spl
 
 
 def threads_capped(capped: bool) -> Any:
-    """One thread for BLAS and OpenMP, where folds already run side by side."""
+    """One thread for BLAS and OpenMP where splits run in parallel."""
     from threadpoolctl import threadpool_limits
 
     return threadpool_limits(limits=1 if capped else None)
 
 
 class OutOfTime(Exception):
-    """A search has used up its time."""
+    """The time of a search is up."""
 
 
 class Watched(Objective):
-    """An objective that keeps its best point, moves a progress bar, and raises `OutOfTime` where there is none left."""
+    """An objective that keeps its best point, moves a progress bar, and raises `OutOfTime` when its time is up."""
 
     def __init__(self, objective: Objective, seconds: float | None, bar: Any) -> None:
         self._objective = objective

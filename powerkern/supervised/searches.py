@@ -1,4 +1,4 @@
-"""Searches over lambdas, from scored points only."""
+"""Searches for the lambdas with the best score."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.supervised.objective import Objective
 
-#: Most evaluations of a full grid: it is for two or three columns.
+#: Maximum number of trials of a full grid, which is for two or three columns.
 _MOST_EVALUATIONS = 100_000
-#: Scores closer than this, relative to them, are equal: rounding, which depends on the CPU, does not choose lambdas.
+#: Scores that differ by less than this fraction are equal, so that rounding, which depends on the CPU, decides nothing.
 _ROUNDING = 1e-13
-#: Without bounds, columns are moved to these lambdas and their negatives: nearly all values of a column then become
-#: nearly equal, at one end of it or the other, so that what is left is whether a value is at the other end.
+#: Without bounds, blocks move columns to this lambda or its negative: all values but those near one end of the range
+#: then become nearly equal.
 _REACH = 20.0
-#: Blocks of columns: the first has one in so many, and what they grow and shrink by.
+#: The first block has one column in so many; factors by which blocks grow and shrink.
 _FIRST_BLOCK = 5
 _GROWTH, _DECAY = 1.5, 0.75
 
@@ -25,11 +25,11 @@ _GROWTH, _DECAY = 1.5, 0.75
 class SearchHistory(NamedTuple):
     """All trials of a search in order, one entry each."""
 
-    #: Epoch, from 0; -1 for what was scored before the first.
+    #: Epoch, from 0; -1 before the first.
     epoch: NDArray[np.int64]
-    #: Column of X that was varied; -1 where several were.
+    #: Column of X that was varied; -1 if several were.
     column: NDArray[np.int64]
-    #: Its lambda; NaN where columns had different ones.
+    #: Its lambda; NaN if columns had different ones.
     lmbda: FloatArray
     #: The score.
     score: FloatArray
@@ -55,7 +55,7 @@ class Record:
         self._trials.append((epoch, -1, lmbda, score, accepted))
 
     def block(self, columns: NDArray[np.intp], lmbdas: FloatArray, score: float, accepted: bool) -> None:
-        """A trial of some columns, which is one of a column where there is but one."""
+        """A trial of a block of columns."""
         if columns.size == 1:
             self._trials.append((0, int(columns[0]), float(lmbdas[0]), score, accepted))
         else:
@@ -71,13 +71,13 @@ class Record:
         return [score for *_, score, _ in self._trials]
 
     def history(self, varied: NDArray[np.intp]) -> SearchHistory:
-        """All of it, for columns at these positions in X."""
+        """The history, for columns at these positions in X."""
         epoch, column, lmbda, score, accepted = (np.array(part) for part in zip(*self._trials, strict=True))
         return SearchHistory(epoch, np.append(varied, -1)[column], lmbda, score, accepted)
 
 
 class Space(NamedTuple):
-    """Where lambdas are looked for."""
+    """The space of lambdas searched."""
 
     grid: FloatArray
     #: The smallest and the largest lambda of each column, (2, p).
@@ -90,7 +90,7 @@ class Space(NamedTuple):
 
     @property
     def ends(self) -> FloatArray:
-        """The bounds, and what stands for those that are infinite, (2, p)."""
+        """The bounds, infinite ones replaced, (2, p)."""
         return np.clip(self.bounds, -_REACH, _REACH)
 
     def within(self, lmbdas: FloatArray) -> FloatArray:
@@ -103,7 +103,7 @@ class Space(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """How an iterative search goes on; a period is in epochs, None for never."""
+    """Options of an iterative search; periods are in epochs, None is never."""
 
     max_epochs: int
     restart_every: int | None
@@ -120,7 +120,7 @@ def _due(epoch: int, period: int | None) -> bool:
 def iterative(
     objective: Objective, space: Space, start: Found, schedule: Schedule, record: Record, random: Any
 ) -> Found:
-    """Column after column, the best lambda with all others fixed: a coordinate ascent, from scored points only."""
+    """Coordinate ascent: column after column, the best lambda with all others fixed."""
     best = current = start
     grid = space.grid
     order = np.arange(space.n_columns)
@@ -141,7 +141,7 @@ def iterative(
             for j in map(int, order):
                 around = np.append(current.lmbdas[j] + 0.5**halvings * offsets, 1.0) if halvings else grid
                 current = _step(objective, current, j, space.line(j, around), epoch, record)
-            # what no single change improves stays until there is a new point or grid
+            # a point that no single change improves is final until there is a new point or grid
             settled = current.score - before <= schedule.tol
         unimproved = 0 if current.score > best.score + schedule.tol else unimproved + 1
         best = max(best, current, key=lambda found: found.score)
@@ -155,13 +155,13 @@ def _is_better(score: float, than: float) -> bool:
 
 
 def first_best(scores: FloatArray) -> int:
-    """The first of the scores that are the greatest but for rounding; NaN where there is one."""
+    """Index of the first of the greatest scores up to rounding, or of the first NaN."""
     most = scores.max()
     return int(np.argmax(scores >= most - _ROUNDING * abs(most))) if np.isfinite(most) else int(np.argmax(scores))
 
 
 def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, epoch: int, record: Record) -> Found:
-    """The best of the candidates for column j, if it is better than what there is."""
+    """The best of the candidates for column j, if it is better than the current lambda."""
     candidates = candidates[candidates != current.lmbdas[j]]
     if candidates.size == 0:
         return current
@@ -179,9 +179,9 @@ def _step(objective: Objective, current: Found, j: int, candidates: FloatArray, 
 def blocks(
     objective: Objective, space: Space, start: Found, max_trials: int, patience: int | None, record: Record, random: Any
 ) -> Found:
-    """Random blocks of columns, moved to the ends of their ranges and, if that is no better, to the opposite ends.
+    """Random blocks of columns, moved to the ends of their ranges and, if that is not better, to the opposite ends.
 
-    Blocks are dealt until every column has been in one; they grow where a move was better, and shrink where none was.
+    Blocks are dealt until every column has been in one; they grow after a better move, and shrink after none.
     """
     current, p = start, space.n_columns
     size, dealt, stale = p / _FIRST_BLOCK, np.empty(0, dtype=np.intp), 0
@@ -208,13 +208,13 @@ def blocks(
 
 
 def spherical(objective: Objective, space: Space, record: Record) -> Found:
-    """One lambda for all columns but those that score better without a transform."""
+    """One lambda for all columns except those that score better without a transform."""
     points = [(np.full(space.n_columns, lmbda), float(lmbda)) for lmbda in space.grid]
     return _left_alone(objective, space, best_of(objective, points, space, 0, record), record)
 
 
 def _left_alone(objective: Objective, space: Space, current: Found, record: Record) -> Found:
-    """Column after column without a transform, where that is better."""
+    """Each column in turn without a transform, where that is better."""
     for j in range(space.n_columns):
         current = _step(objective, current, j, space.line(j, np.ones(1)), 0, record)
     return current
@@ -223,7 +223,7 @@ def _left_alone(objective: Objective, space: Space, current: Found, record: Reco
 def best_of(
     objective: Objective, points: list[tuple[FloatArray, float]], space: Space, epoch: int, record: Record
 ) -> Found:
-    """The first of the best of these points, each with the one lambda that it has, or NaN."""
+    """The first of the best of these points; each has one lambda for all columns, or NaN."""
     best = None
     for lmbdas, lmbda in points:
         tried = Found(space.within(lmbdas), objective.score(space.within(lmbdas)))
@@ -248,7 +248,7 @@ def diagonal(objective: Objective, space: Space, record: Record) -> Found:
 
 
 def full_grid(objective: Objective, space: Space, record: Record) -> tuple[Found, FloatArray, list[FloatArray]]:
-    """Every combination; also all scores, one axis per column, and the lambdas along these."""
+    """Every combination; also all scores, one axis a column, and the lambdas along the axes."""
     axes = [space.line(j, space.grid) for j in range(space.n_columns)]
     shape = tuple(axis.size for axis in axes)
     if np.prod(shape, dtype=np.float64) > _MOST_EVALUATIONS:

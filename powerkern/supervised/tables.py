@@ -1,4 +1,4 @@
-"""Tables of which some columns are transformed: which, and how estimators get them."""
+"""Tables of which some columns are transformed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from powerkern._input.frames import restored, taken
 
 
 def is_frame(X: Any) -> bool:
-    """Whether it is a data frame, of pandas or polars."""
+    """Whether X is a data frame of pandas or polars."""
     return frame_library(X) != "" and hasattr(X, "columns")
 
 
@@ -44,7 +44,7 @@ class Table(NamedTuple):
         return Table(taken(self.whole, at, columns) if is_frame(self.whole) else self.whole[at], self.chosen)
 
     def holding(self, values: NDArray[Any]) -> Any:
-        """The table with `values` in the chosen columns, of the kind that it is."""
+        """The table, of its own kind, with `values` in the chosen columns."""
         if is_frame(self.whole):
             part = self.whole if self.takes_all else self.part
             return restored(self.whole, part, values)
@@ -56,7 +56,7 @@ class Table(NamedTuple):
 
 
 def positions(variables: Sequence[Any] | None, names: Sequence[str] | None, p: int) -> NDArray[np.intp]:
-    """Positions of the columns that `variables` names or counts; of all p columns for None."""
+    """Positions of the columns given by name, position or mask; None: of all p columns."""
     if variables is None:
         return np.arange(p)
     given = np.asarray(variables)

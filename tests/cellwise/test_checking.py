@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
-from powerkern.cellwise import check_data
+from powerkern.cellwise import check_data, ddc
 
 RNG = np.random.default_rng(0)
 
@@ -109,6 +110,17 @@ def test_frames():
     other = check_data(pl.DataFrame(frame.reset_index(drop=True)))
     assert other.part.columns == ["a", "b", "c"]
     assert other.messages == check.messages
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "pyarrow"])
+def test_a_frame_of_which_no_column_is_kept(frame):
+    table = frame({"a": [1.0] * 5, "b": [2.0] * 5})
+    check = check_data(table)
+    assert check.columns.size == check.values.size == check.part.shape[1] == 0
+    assert list(check.dropped_columns) == [0, 1]
+    assert type(check.part) is type(table)
+    with pytest.raises(ValueError, match=r"leaves no column, or no row, of X: column 0 \('a'\) has 1 distinct value"):
+        ddc(table)
 
 
 def test_one_column():

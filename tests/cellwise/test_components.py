@@ -50,7 +50,7 @@ def test_cutoffs():
     x = low_rank(4000)
     fit = wrapped_pca(x, 2, standardize=False, quantile=0.95)
     assert fit.score_cutoff == pytest.approx(np.sqrt(stats.chi2.ppf(0.95, 2)))
-    cube = wrap(fit.orthogonal_distances ** (2.0 / 3.0))
+    cube = wrap(fit.orthogonal_distances ** (2.0 / 3.0), method="mcd")
     expected = (cube.loc[0] + cube.scale[0] * stats.norm.ppf(0.95)) ** 1.5
     assert fit.orthogonal_cutoff == pytest.approx(expected)
     for distances, cutoff in (

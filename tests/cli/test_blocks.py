@@ -27,6 +27,7 @@ def long_table(path, n=200):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -97,6 +98,7 @@ def not_whole(in_blocks, monkeypatch):
     monkeypatch.setattr("powerkern.fit", refused)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["rewml", "mtl", "carroll"])
 def test_robust_fits_in_blocks(run, tmp_path, request, estimator):
     small, long = long_table(tmp_path / "small.csv"), long_table(tmp_path / "long.csv", 6000)

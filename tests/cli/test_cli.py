@@ -742,6 +742,7 @@ def test_a_reader_that_leaves_is_no_error(table, tmp_path):
     assert process.wait(60) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", ["warm", "cold"])
 def test_ctrl_c(tmp_path, cache):
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}

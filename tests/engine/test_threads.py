@@ -569,6 +569,7 @@ def test_an_exception_ends_what_is_shared(error, by_caller, n_threads):
     assert len(done) <= 2 * n_threads
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c_in_a_transform(n_threads):
@@ -586,6 +587,7 @@ def test_ctrl_c_in_a_transform(n_threads):
     _interrupt(code)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="SIGINT cannot be sent to another process")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_ctrl_c(n_threads):

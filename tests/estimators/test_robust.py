@@ -184,6 +184,7 @@ def test_reweighting_that_goes_to_and_fro():
         assert fit.lmbda[j] == pytest.approx(pk.fit(x, "box-cox").lmbda[0], abs=1e-10)
 
 
+@pytest.mark.slow
 @families
 @pytest.mark.parametrize("name", ["rewml, one side", "rewml-nr", "rewml as R", "rewml, own choices"])
 def test_start_is_the_global_minimum(family, name):

@@ -139,6 +139,7 @@ def test_weights_of_long_columns():
     assert_optimum("yeo-johnson", *once, fit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
 @pytest.mark.parametrize("decades", [1.0, 3.0, 8.0, 24.0])
 def test_long_columns_with_weights_over_decades(family, decades):

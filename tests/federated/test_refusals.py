@@ -225,7 +225,7 @@ def moments_request(place: tuple[int, ...], value: float) -> Callable[[Message],
 
 
 BAD_REQUESTS: dict[str, tuple[Callable[[Message], dict[str, Any]], str]] = {
-    "family": (lambda m: {"details": {**m.details, "family": "log"}}, "malformed: there is no family 'log'"),
+    "family": (lambda m: {"details": {**m.details, "family": "log"}}, "malformed: unknown family 'log'"),
     "strangers": (lambda m: {"details": {**m.details, "clients": ["x"]}}, r"it is not among the clients of this fit"),
     "columns": (lambda m: {"details": {**m.details, "n_columns": 3}}, "it has 2 columns, the fit has 3"),
     "shift": (lambda m: {"details": {**m.details, "shift": "x"}}, "malformed: shift must be"),
@@ -279,7 +279,7 @@ JUNK: list[Any] = [None, True, 0, -1, 10**30, 0.5, "", "a", "server", [], [1], [
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1e18, 1e308, -1e308, 5e-324, 2.0**53, 0.5, np.nan, np.inf, -np.inf]
 MODES: list[dict[str, Any]] = [
     {},
-    {"family": "box-cox", "search": "brent", "grid": 3},
+    {"family": "box-cox", "search": "brent"},
     {"quantum": 2.0**-40, "ymax": 1e6},
     {"quantum": 2.0**-16, "data_bounds": ([0.0, 0.0], [64.0, 64.0])},
 ]

@@ -95,6 +95,7 @@ def test_all_columns_are_fitted_but_constant_ones(name: str, family: str) -> Non
         assert fit.n_obs[j] == seen(X[:, j]).size
 
 
+@pytest.mark.slow
 @every_case
 def test_lambda_is_where_the_score_changes_sign(name: str, family: str) -> None:
     """To 1e-12, or to ten times what half an ulp in the data does to lambda."""

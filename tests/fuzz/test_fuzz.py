@@ -13,6 +13,8 @@ pytest.importorskip("flint", reason="the oracle of the fuzz is python-flint's ba
 import powerkern as pk
 from fuzz import checks, columns, oracle, partitions, run
 
+pytestmark = pytest.mark.slow
+
 SEED, OTHER_SEED, COLUMNS, LONGEST = 101, 104, 160, 300
 
 

@@ -9,6 +9,8 @@ import pytest
 import powerkern as pk
 from fuzz import starts
 
+pytestmark = pytest.mark.slow
+
 #: Seed and number of columns of the short run, and how much higher than brute force the others may be.
 SEED, COLUMNS, CLOSE = 11, 70, 1e-3
 #: What is said of an optimum that was looked for, not proved to be the lowest.

@@ -216,6 +216,7 @@ print((peak() - before) / 1024)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the system does not say how much memory was used")
 @pytest.mark.parametrize("kind", ["data set", "file"])
 def test_memory_is_that_of_some_groups_of_rows(kind, tmp_path):

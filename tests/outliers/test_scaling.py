@@ -10,10 +10,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 import powerkern as pk
-from powerkern.outliers import fit_scaling, ks_distance, outlier_probability, zscore, zscore_labels
+from powerkern.outliers import brier_score, fit_scaling, ks_distance, outlier_probability, zscore
 
 RULES = {
     "linear": {"method": "linear"},
@@ -445,6 +445,72 @@ def test_zscores_of_one_value():
     assert zscore([1.0, 3.0]) == pytest.approx([-math.sqrt(0.5), math.sqrt(0.5)])
 
 
+@pytest.mark.parametrize("function", [zscore, outlier_probability])
+def test_an_index_gives_an_array(function):
+    found = function(pd.Index(SCORES[:, 0]))
+    assert type(found) is np.ndarray
+    assert np.array_equal(found, function(SCORES[:, 0]))
+
+
+# --- a known share of outliers -------------------------------------------------------------------------
+
+METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5])
+def test_mean_probabilities_are_the_contamination(method, share):
+    found = outlier_probability(SCORES, method=method, contamination=share)
+    assert found.mean(axis=0) == pytest.approx(np.full(5, share), rel=1e-7)
+    plain = fit_scaling(SCORES, method=method)
+    scaling = fit_scaling(SCORES, method=method, contamination=share)
+    values = SCORES if plain.power is None else plain.power.transform(SCORES)
+    assert np.array_equal(scaling.mu, np.minimum(plain.mu, np.quantile(values, max(1.0 - 3.0 * share, 0.0), axis=0)))
+    assert np.array_equal(scaling.probability(SCORES), found)
+    assert f"contamination={share}" in repr(scaling)
+
+
+def test_contamination_sets_sigma_of_the_gaussian_rule():
+    x = SCORES[:, 0]
+    scaling = fit_scaling(x, contamination=0.05)
+
+    def excess(sigma):
+        return np.maximum(0.0, special.erf((x - x.mean()) / (sigma * math.sqrt(2.0)))).mean() - 0.05
+
+    assert scaling.sigma[0] == pytest.approx(optimize.brentq(excess, 1e-3, 1e3, xtol=1e-13), rel=1e-9)
+
+
+def test_calibrated_probabilities_have_smaller_brier_scores():
+    draws = np.random.default_rng(1)
+    for law in (draws.normal, draws.gamma, draws.lognormal):
+        for shift in (1.0, 3.0, 6.0):
+            scores = law(1.0, size=2000)
+            y = np.repeat([0, 1], [1900, 100])
+            scores = scores + shift * scores.std() * y
+            plain, given = outlier_probability(scores), outlier_probability(scores, contamination=0.05)
+            assert brier_score(y, given) < brier_score(y, plain)
+            assert brier_score(y, given) < (1.3 if shift == 1.0 else 1.0) * 0.05 * 0.95  # of the base rate
+
+
+def test_contamination_of_missing_infinite_and_few_scores():
+    scores = np.append(SCORES[:, 0], [math.nan, math.inf, -math.inf])
+    assert np.nanmean(outlier_probability(scores, contamination=0.1)) == pytest.approx(0.1, rel=1e-7)
+    with pytest.warns(UserWarning, match="scale 0: probabilities are 1 above the location"):
+        found = outlier_probability([0.0] * 9 + [1.0], contamination=0.3)  # one is above the others, not three
+    assert found.tolist() == [0.0] * 9 + [1.0]
+    with pytest.warns(UserWarning, match="no values"):
+        assert np.isnan(outlier_probability([math.nan, math.nan], contamination=0.3)).all()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6, -0.1, math.nan, "auto", True])
+def test_contamination_is_a_share(share):
+    with pytest.raises(ValueError, match=r"contamination must be a fraction above 0, at most 0\.5"):
+        outlier_probability(SCORES, contamination=share)
+
+
+# --- z-scores ------------------------------------------------------------------------------------------
+
+
 def test_zscores_without_scale():
     with pytest.warns(UserWarning, match="column 1: the scale is 0"):
         found = zscore(np.column_stack([SCORES[:, 0], np.ones(300)]))
@@ -455,38 +521,6 @@ def test_zscores_without_scale():
 def test_zscores_refuse_infinite_values():
     with pytest.raises(ValueError, match="row 1: the value is inf"):
         zscore([1.0, math.inf])
-
-
-@pytest.mark.parametrize("method", ["mean-sd", "median-mad"])
-def test_labels_count_the_cutoffs(method):
-    size = abs(zscore(SCORES, method))
-    expected = sum((size > cutoff).astype(int) for cutoff in (2.5, 3.0, 3.5))
-    assert set(expected.ravel()) == {0, 1, 2, 3}
-    assert np.array_equal(zscore_labels(SCORES, method=method), expected)
-    assert np.array_equal(zscore_labels(SCORES, [3.5, 2.5, 3.0], method), expected)
-    assert np.array_equal(zscore_labels(SCORES[:, 0], 2.5, method), size[:, 0] > 2.5)
-
-
-def test_labels_of_frames_and_missing_values():
-    frame = pd.DataFrame(SCORES[:, :2], columns=["a", "b"], index=np.arange(300) + 7)
-    frame.iloc[3, 1] = math.nan
-    labels = zscore_labels(frame)
-    assert labels.index.equals(frame.index)
-    assert labels["a"].to_list() == zscore_labels(SCORES[:, 0]).tolist()
-    assert labels.iloc[3, 1] == 0
-    with pytest.warns(UserWarning, match="scale is 0"):
-        assert zscore_labels([1.0, 1.0, 1.0]).tolist() == [0, 0, 0]
-
-
-def test_a_score_at_the_cutoff_is_not_beyond():
-    size = abs(zscore(SCORES))
-    assert np.array_equal(zscore_labels(SCORES, size[0, 0]), size > size[0, 0])
-
-
-@pytest.mark.parametrize("cutoffs", [[], 0.0, [1.0, -2.0], math.nan])
-def test_cutoffs_are_positive(cutoffs):
-    with pytest.raises(ValueError, match="cutoffs must be positive"):
-        zscore_labels(SCORES, cutoffs)
 
 
 def test_a_range_that_overflows_is_refused():

@@ -98,6 +98,7 @@ def test_best_of_the_families():
         )
 
 
+@pytest.mark.slow
 @families
 @estimators
 def test_errors_are_as_large_as_the_spread_over_samples(family, estimator):

@@ -558,6 +558,7 @@ class CountsThreads(PowerTransformer):
         return self
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_workers_of_joblib_share_the_cpus(monkeypatch):
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
@@ -581,6 +582,7 @@ def test_large_fits_survive_joblibs_memory_maps(tmp_path):
     assert np.array_equal(joblib.load(tmp_path / "fit", mmap_mode="r").transform(X), transformer.transform(X))
 
 
+@pytest.mark.slow
 def test_cross_validation_is_the_same_for_any_number_of_jobs():
     X, y = load_breast_cancer(return_X_y=True)
     pipeline = make_pipeline(PowerTransformer(), LinearDiscriminantAnalysis())

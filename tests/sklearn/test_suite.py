@@ -25,6 +25,7 @@ MODULE = "sklearn.preprocessing.tests.test_data"
 SELECTION, EXPECTED = "power or yeo or box_cox", 53
 
 
+@pytest.mark.slow
 def test_sklearns_own_tests_pass() -> None:
     if importlib.util.find_spec(MODULE) is None:
         pytest.skip("this scikit-learn is installed without its tests")

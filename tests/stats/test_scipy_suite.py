@@ -29,6 +29,7 @@ SUITES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", SUITES)
 def test_scipys_own_tests_pass(suite: str) -> None:
     module, _, expected = SUITES[suite]

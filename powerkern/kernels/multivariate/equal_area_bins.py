@@ -10,10 +10,11 @@ from powerkern._typing import FloatArray, IntArray
 def _fitting_bins(
     values: FloatArray, through: IntArray, area: float, n_bins: int, first: IntArray, edges: FloatArray
 ) -> int:
-    """Bins [edge, next edge) of count times width at most `area`, each as wide as it can be; n_bins + 1 for too many.
+    """Number of bins [edge, next edge), each as wide as count times width <= `area` allows; n_bins + 1 if too many.
 
-    A value on an edge belongs to the bin on its right, but for 1, which the last bin has if its area allows. `first`
-    gets the index of each bin's first distinct value.
+    A value on an edge belongs to the bin on its right, except 1, which the last bin holds if its area allows. An edge
+    that rounding would put on the last value of its bin moves up by one float64. `first` receives the index of each
+    bin's first distinct value.
     """
     n = values.size
     left, start, k = 0.0, 0, 0
@@ -37,7 +38,7 @@ def _fitting_bins(
                 return k
             left = end
         else:
-            left = min(end, left + area / inside)
+            left = min(end, max(left + area / inside, float_of(bits_of(abs(values[stop - 1])) + 1)))
         start = stop
     return n_bins + 1
 
@@ -61,7 +62,7 @@ def equal_area_bins(values: FloatArray, through: IntArray, n_bins: int, first: I
     -----
     The number of bins falls as the area grows, so the smallest area is found by bisection of the float64 numbers, to
     the last. Where there are no more distinct values and gaps than bins, that is the smallest float64 of all, and
-    values have bins of width 0 to themselves.
+    each value has a bin one float64 wide.
     """
     too_small, enough = 0, bits_of(1.0 * through[through.size - 1])
     while enough - too_small > 1:

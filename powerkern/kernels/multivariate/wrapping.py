@@ -1,4 +1,4 @@
-"""Wrapping of columns, and the univariate minimum covariance determinant that it starts from."""
+"""Wrapping of columns, the univariate minimum covariance determinant, and one M-step from there."""
 
 from __future__ import annotations
 
@@ -151,6 +151,42 @@ def psi(z: float, b: float, c: float, q1: float, q2: float) -> float:
     e = expm1(-2.0 * q2 * (c - min(max(size, b), c)))
     falling = math.copysign(-q1 * e / (2.0 + e), z)
     return z if not size >= b else (falling if size < c else 0.0)
+
+
+@entry((ROWS, COLUMN, COLUMN, ROWS))
+def step_columns(columns: FloatArray, constants: FloatArray, factors: FloatArray, out: FloatArray) -> None:
+    """Replace the location and scale of each column in `out`, (p, 4), by one M-step with the wrapping function.
+
+    columns: sorted, NaN last; constants: b, c, q1, q2; factors: consistency factors of the scale of n values. Columns
+    without a positive scale keep what they have.
+    """
+    for j in range(columns.shape[0]):
+        y = columns[j]
+        n = y.size
+        while n > 0 and math.isnan(y[n - 1]):
+            n -= 1
+        loc, scale = out[j, 0], out[j, 1]
+        if scale > 0.0:
+            total, first, second = _weighted_sums(y[:n], loc, scale, constants)
+            shift = first / total
+            out[j, 0] = loc + scale * shift
+            out[j, 1] = factors[n] * scale * math.sqrt(second / total - shift * shift)
+
+
+@reduction
+def _weighted_sums(y: FloatArray, loc: float, scale: float, constants: FloatArray) -> tuple[float, float, float]:
+    """Sums of w, w z and w z**2, with z = (y - loc)/scale and w = psi(z)/z."""
+    widest_vectors()
+    b, c, q1, q2 = constants[0], constants[1], constants[2], constants[3]
+    total = first = second = 0.0
+    for i in range(y.size):
+        z = (y[i] - loc) / scale
+        wrapped = psi(z, b, c, q1, q2)
+        near = abs(z) < b
+        total += 1.0 if near else wrapped / z
+        first += wrapped
+        second += wrapped * min(max(z, -c), c)
+    return total, first, second
 
 
 @entry((ROWS, COLUMN, COLUMN, COLUMN, COLUMN, COLUMN))

@@ -113,6 +113,7 @@ def assert_same_fits(rows, expected):
 # --- accuracy -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [10, 61])
 @pytest.mark.parametrize("family", [BOX_COX, YEO_JOHNSON])
 def test_against_many_digits(family, n):

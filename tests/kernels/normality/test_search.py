@@ -111,6 +111,7 @@ def test_far_start_finds_the_way(which):
         assert found(x, BOX_COX, which, start)[0] == pytest.approx(lmbda, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 12, 50, 300])
 def test_no_kink_is_lower(n):
     """Neither beside lambda nor in any other part of the scan, whose points are close enough to see every kink."""

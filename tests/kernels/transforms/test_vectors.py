@@ -64,12 +64,14 @@ def vectorised(entry, width):
     return sum(operations(block, width) >= FEWEST for block in straight_loops(ir))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family,direction", matrix.APPLY)
 def test_loops_of_float64(family, direction, width):
     expected = CONSTANTS + TRANSFORM * (2 if direction == gather.INVERSE else 1)
     assert vectorised(matrix.APPLY[family, direction], width) >= expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family,direction", matrix.APPLY_SINGLE)
 def test_loops_of_float32(family, direction, width):
     """They compute in float64."""

@@ -1,0 +1,116 @@
+"""Constants of the wrapping function psi, and its moments under the normal distribution."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import gammainc
+
+from powerkern._input.arrays import is_real
+from powerkern._typing import FloatArray
+
+
+@dataclass(frozen=True)
+class WrapConstants:
+    """Constants of the wrapping function; see `wrap_constants`.
+
+    Attributes
+    ----------
+    b : float
+        psi is the identity up to b.
+    c : float
+        psi is 0 beyond c.
+    q1, q2 : float
+        Between b and c, psi is ``q1 tanh(q2 (c - |z|)) sign(z)``.
+    """
+
+    b: float
+    c: float
+    q1: float
+    q2: float
+
+    @property
+    def array(self) -> FloatArray:
+        """b, c, q1, q2 as an array, for the kernels."""
+        return np.array([self.b, self.c, self.q1, self.q2])
+
+
+def wrap_constants(b: float = 1.5, c: float = 4.0) -> WrapConstants:
+    """The constants q1 and q2 of the wrapping function for given b and c.
+
+    ``psi(z) = z`` for ``|z| < b``, ``q1 tanh(q2 (c - |z|)) sign(z)`` for ``b <= |z| <= c``, and 0 beyond [1]_.
+    q1 makes psi continuous at b: ``q1 tanh(q2 (c - b)) = b``. q2 makes it the most efficient function of this form at
+    the normal distribution, given its bound k on the change-of-variance curve [2]_: ``q1 = sqrt(A (k - 1))`` and
+    ``q2 = sqrt((k - 1) B**2/A)/2`` with ``A = E psi(Z)**2`` and ``B = E Z psi(Z)`` for standard normal Z, that is,
+    ``q1 B = 2 q2 A``.
+
+    Parameters
+    ----------
+    b, c : float
+        ``0 < b < c``.
+
+    Returns
+    -------
+    WrapConstants
+
+    Raises
+    ------
+    ValueError
+        If not ``0 < b < c < 40``.
+
+    References
+    ----------
+    .. [1] J. Raymaekers, P. J. Rousseeuw, "Fast robust correlation for high-dimensional data", Technometrics 63, 2021,
+       184-198.
+    .. [2] F. R. Hampel, P. J. Rousseeuw, E. Ronchetti, "The change-of-variance curve and optimal redescending
+       M-estimators", J. Amer. Statist. Assoc. 76, 1981, 643-648.
+
+    Examples
+    --------
+    >>> from powerkern.cellwise import wrap_constants
+    >>> found = wrap_constants(1.5, 4.0)
+    >>> print(f"{found.q1:.6f} {found.q2:.7f}")
+    1.540793 0.8622731
+    """
+    for what, value in (("b", b), ("c", c)):
+        if not is_real(value):
+            raise TypeError(f"{what} must be a number, got {value!r}")
+    if not 0.0 < b < c < 40.0:
+        raise ValueError(f"b and c must be numbers with 0 < b < c < 40, got b={b} and c={c}")
+    return _optimal(float(b), float(c))
+
+
+@lru_cache(maxsize=64)
+def _optimal(b: float, c: float) -> WrapConstants:
+    """`wrap_constants` for valid numbers."""
+    from scipy.optimize import brentq
+
+    most = 30.0 / (c - b) + 2.0 * b + 2.0
+    q2 = float(brentq(_imbalance, 1e-100, most, args=(b, c), xtol=1e-15, maxiter=1000))
+    return WrapConstants(b, c, b / math.tanh(q2 * (c - b)), q2)
+
+
+#: Gauss-Legendre nodes and weights on [-1, 1].
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+def _imbalance(q2: float, b: float, c: float) -> float:
+    """``q1 B - 2 q2 A``, with the q1 that makes psi continuous."""
+    constants = WrapConstants(b, c, b / math.tanh(q2 * (c - b)), q2)
+    a, slope = moments(constants)[1:]
+    return float(constants.q1 * slope - 2.0 * q2 * a)
+
+
+def moments(constants: WrapConstants) -> tuple[float, float, float]:
+    """``E psi(Z)/Z``, ``E psi(Z)**2`` and ``E Z psi(Z)`` for standard normal Z."""
+    b, c, q1, q2 = constants.array
+    half = 0.5 * (c - b)
+    z = b + half * (_NODES + 1.0)
+    falling = q1 * np.tanh(q2 * (c - z))
+    weight = half * _WEIGHTS * np.exp(-0.5 * z * z) * math.sqrt(2.0 / math.pi)
+    inside, squares = gammainc(0.5, 0.5 * b * b), gammainc(1.5, 0.5 * b * b)
+    sums = (inside + weight @ (falling / z), squares + weight @ falling**2, squares + weight @ (falling * z))
+    return float(sums[0]), float(sums[1]), float(sums[2])

@@ -1,0 +1,144 @@
+"""Correlated columns, pair by pair or from products of wrapped columns, and the slopes on them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import chdtri
+
+from powerkern._engine import products
+from powerkern._engine.by_column import for_each_group
+from powerkern._engine.threads import progress_bar, work_off
+from powerkern._typing import FloatArray, IntArray
+from powerkern.cellwise.constants import wrap_constants
+from powerkern.kernels.multivariate.cells import neighbor_slopes, pair_correlations
+from powerkern.kernels.multivariate.wrapping import wrap_columns
+
+#: Columns that a thread takes at once.
+_PART = 4
+#: The same for products with all other columns.
+_PANEL = 64
+
+
+class Neighbors(NamedTuple):
+    """Columns that predict one column, the most correlated first."""
+
+    #: Positions among the columns kept.
+    columns: IntArray
+    #: Robust correlations with them.
+    correlations: FloatArray
+    #: Slopes on them, between standardized columns.
+    slopes: FloatArray
+
+
+class Relations(NamedTuple):
+    """Neighbors of all columns, concatenated: column j has ``first[j]:first[j + 1]``."""
+
+    first: IntArray
+    neighbors: IntArray
+    correlations: FloatArray
+    slopes: FloatArray
+
+
+def in_parts(
+    job: Callable[[slice], None], shape: tuple[int, int], n_threads: int, step: int = _PART, progress: bool = False
+) -> None:
+    """Call `job` for a few of (p, n) columns at a time, from the last; the cost of each is proportional to p."""
+    p, n = shape
+    parts = [(slice(start, min(start + step, p)),) for start in range(0, p, step)][::-1]
+    with progress_bar(p, " columns", progress) as bar:
+        work_off(job, parts, (n, p * p), n_threads, bar)
+
+
+def by_pairs(u: FloatArray, quantile: float, least: float, own: bool, n_threads: int, progress: bool) -> Relations:
+    """The columns correlated with each column, and the slopes on them, pair by pair."""
+    p, n = u.shape
+    correlation = np.zeros((p, p))
+    limit, cutoff = float(chdtri(2, 1.0 - quantile)), math.sqrt(chdtri(1, 1.0 - quantile))
+
+    def correlate(part: slice) -> None:
+        rows = np.zeros((part.stop - part.start, p))
+        pair_correlations(u, part.start, part.stop, limit, np.empty((3, n)), rows)
+        correlation[part] = rows
+
+    in_parts(correlate, u.shape, n_threads, progress=progress)
+    correlation += correlation.T
+    chosen = [_ordered(row, least) for row in correlation]
+    relations = _joined(chosen, [row[one] for row, one in zip(correlation, chosen, strict=True)], None, own)
+
+    def regress(part: slice) -> None:
+        first, others, _, slopes = relations
+        neighbor_slopes(u, part.start, part.stop, first, others, cutoff, np.empty((2, n)), slopes)
+
+    in_parts(regress, u.shape, n_threads)
+    if own:
+        relations.slopes[relations.first[:-1][np.diff(relations.first) > 0]] = 1.0
+    return relations
+
+
+def by_wrapping(z: FloatArray, least: float, most: int, own: bool, n_threads: int, progress: bool) -> Relations:
+    """The columns correlated with each column, and the slopes on them, from products of the wrapped columns."""
+    p = z.shape[0]
+    w, present = _wrapped_rows(z, n_threads)
+    squares = w * w
+    totals = squares.sum(axis=1)
+    chosen: list[Any] = [None] * p
+    correlations, slopes = list(chosen), list(chosen)
+
+    def correlate(part: slice) -> None:
+        product = products.cross_rows(w, part, w)
+        theirs = np.broadcast_to(totals, product.shape)
+        ours = np.broadcast_to(totals[part, None], product.shape)
+        if present is not None:  # over the rows where both have a value
+            theirs, ours = products.cross_rows(present, part, squares), products.cross_rows(squares, part, present)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            correlation = np.nan_to_num(product / np.sqrt(theirs * ours))
+            slope = product / theirs
+        for row, j in enumerate(range(part.start, part.stop)):
+            correlation[row, j] = 0.0
+            chosen[j] = _ordered(correlation[row], least)[:most]
+            correlations[j], slopes[j] = correlation[row, chosen[j]], slope[row, chosen[j]]
+
+    in_parts(correlate, z.shape, n_threads, _PANEL, progress)
+    return _joined(chosen, correlations, slopes, own)
+
+
+def _wrapped_rows(z: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray | None]:
+    """Centered psi of the standardized columns, 0 where missing, and an indicator of values if any is missing."""
+    w = z.copy()
+    constants = wrap_constants().array
+
+    def job(group: slice) -> None:
+        zeros, ones = np.zeros(w[group].shape[0]), np.ones(w[group].shape[0])
+        wrap_columns(w[group], zeros, ones, zeros, ones, constants)
+
+    for_each_group(job, (z.shape[1], z.shape[0]), n_threads)
+    missing = np.isnan(z)
+    w[missing] = 0.0
+    w -= w.sum(axis=1, keepdims=True) / np.maximum((~missing).sum(axis=1, keepdims=True), 1)
+    w[missing] = 0.0
+    return w, (~missing).astype(np.float64) if missing.any() else None
+
+
+def _ordered(correlation: FloatArray, least: float) -> IntArray:
+    """Positions of correlations of at least this size, the largest first."""
+    size = np.abs(correlation)
+    large = np.flatnonzero(size >= least)
+    return large[np.argsort(-size[large], kind="stable")]
+
+
+def _joined(chosen: list[Any], correlations: list[Any], slopes: list[Any] | None, own: bool) -> Relations:
+    """The lists of all columns joined; with `own`, the column itself comes first in each non-empty list."""
+    p = len(chosen)
+    if own:
+        chosen = [np.append(j, one) if len(one) else one for j, one in enumerate(chosen)]
+        correlations = [np.append(1.0, one) if len(one) else one for one in correlations]
+        slopes = None if slopes is None else [np.append(1.0, one) if len(one) else one for one in slopes]
+    first = np.zeros(p + 1, dtype=np.int64)
+    np.cumsum([len(one) for one in chosen], out=first[1:])
+    joined = np.concatenate(correlations)
+    known = np.empty(joined.size) if slopes is None else np.concatenate(slopes)
+    return Relations(first, np.concatenate(chosen).astype(np.int64), joined, known)

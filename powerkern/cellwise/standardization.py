@@ -1,0 +1,141 @@
+"""Robust location and scale of columns: univariate MCD, one wrapping M-step, or any method of `powerkern.location`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
+
+from powerkern._engine.by_column import column_figures
+from powerkern._input.arguments import refuse_infinite
+from powerkern._input.arrays import Matrix, as_choice, column_labels
+from powerkern._input.messages import warn
+from powerkern._status import LocationStatus
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.cellwise.constants import WrapConstants, moments
+from powerkern.kernels.multivariate.wrapping import KEPT, mcd_columns, step_columns
+from powerkern.kernels.robust.loc_scale import BAD_INFINITE
+from powerkern.location import METHODS, location_scale
+
+_N_RESULTS = 4
+
+
+@dataclass(frozen=True)
+class Standardization:
+    """Robust location, scale and status of each column."""
+
+    loc: FloatArray
+    scale: FloatArray
+    status: NDArray[np.int64]
+
+    @property
+    def usable(self) -> BoolArray:
+        """Columns whose scale is positive and finite."""
+        return is_usable(self.scale)
+
+
+def standardization(
+    matrix: Matrix, method: str, constants: WrapConstants, n_threads: int, progress: bool = False
+) -> Standardization:
+    """Location and scale by the named method; infinite values are refused."""
+    as_choice("method", method, ("wrapping", "mcd", *METHODS))
+    if method in METHODS:
+        values = matrix.values[:, 0] if matrix.was_vector else matrix.values
+        found = location_scale(values, method, n_threads=n_threads, progress=progress)
+        return Standardization(found.loc, found.scale, found.status)
+    results = mcd(matrix.values, n_threads, progress, step=constants if method == "wrapping" else None)
+    status = results[:, 3].astype(np.int64)
+    if (status == BAD_INFINITE).any():
+        refuse_infinite(matrix)
+    return Standardization(results[:, 0].copy(), results[:, 1].copy(), status)
+
+
+def given_standardization(loc: ArrayLike, scale: ArrayLike, p: int) -> Standardization:
+    """Location and scale of p columns as the caller gives them, checked."""
+    both = [np.asarray(value, dtype=np.float64) for value in (loc, scale)]
+    for what, value in zip(("loc", "scale"), both, strict=True):
+        if value.shape not in ((), (p,)) or not np.isfinite(value).all():
+            raise ValueError(f"{what} must be a finite number, or one for each of {p} columns, got shape {value.shape}")
+    if (both[1] <= 0.0).any():
+        raise ValueError("scale must be positive")
+    loc, scale = (np.full(p, value) for value in both)
+    return Standardization(loc, scale, np.full(p, int(LocationStatus.CONVERGED)))
+
+
+def is_usable(scale: FloatArray) -> BoolArray:
+    """Scales that are positive and finite."""
+    return (scale > 0.0) & (scale < np.inf)
+
+
+def warn_of_scales(scale: FloatArray, names: list[str] | None, consequence: str) -> None:
+    """Warn once, naming the columns without a positive, finite scale."""
+    bad = np.flatnonzero(~is_usable(scale))
+    if bad.size:
+        warn(f"{column_labels(bad, names)}: no positive, finite scale; {consequence}")
+
+
+def mcd(
+    values: NDArray[Any], n_threads: int = 1, progress: bool = False, *, step: WrapConstants | None = None
+) -> FloatArray:
+    """Location, scale, 0 and status of every column by the reweighted MCD, and one M-step if given its psi; (p, 4)."""
+    n = values.shape[0]
+    factors = np.array(_mcd_factors(n))
+    step_factors = None if step is None else np.array(_step_factors(step, n))
+
+    def measure(block: FloatArray, group: slice) -> FloatArray:
+        out = np.empty((block.shape[0], _N_RESULTS))
+        block.sort(axis=1)
+        mcd_columns(block, factors, np.empty((2, n)), out)
+        if step is not None and step_factors is not None:
+            step_columns(block, step.array, step_factors, out)
+        return out
+
+    return column_figures(measure, values, _N_RESULTS, n_threads, progress)
+
+
+# --- consistency factors ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=16)
+def _mcd_factors(n_max: int) -> FloatArray:
+    """Consistency factors of the raw and the final MCD scale of n = 0, ..., n_max normal values, (2, n_max + 1).
+
+    The final factor also removes the small-sample bias, by a curve through the means of 200,000 samples at each of 21
+    sizes.
+    """
+    n = np.maximum(np.arange(n_max + 1), 1)
+    share = np.minimum((n // 2 + 1) / n, 1.0)
+    final = _of_central(np.array([2.0 * ndtr(KEPT) - 1.0]))[0]
+    small = 1.0 + (2.0 + 0.5 * np.log(n) + np.where(n % 2, 8.5 / n, 0.0)) / n
+    return _read_only(np.vstack([_of_central(share), final * small]))
+
+
+@lru_cache(maxsize=16)
+def _step_factors(constants: WrapConstants, n_max: int) -> FloatArray:
+    """Consistency factor of the weighted standard deviation of n = 0, ..., n_max normal values, (n_max + 1,).
+
+    It also removes the small-sample bias for b = 1.5 and c = 4, by a curve through the means of 26,000 to 400,000
+    samples at each of 18 sizes.
+    """
+    n = np.maximum(np.arange(n_max + 1), 1)
+    weight, _, square = moments(constants)
+    small = np.minimum(0.8 + 9.0 / (n + 2), 1.83) + np.where(n % 2, 2.6 / n, 0.0)
+    return _read_only(math.sqrt(weight / square) * (1.0 + small / n))
+
+
+def _of_central(share: FloatArray) -> FloatArray:
+    """Ratio of a normal standard deviation to that of its central part with this probability."""
+    q = ndtri(0.5 * (1.0 + share))
+    with np.errstate(invalid="ignore"):
+        density = np.where(np.isinf(q), 0.0, q * np.exp(-0.5 * q * q) / math.sqrt(2.0 * math.pi))
+    return np.asarray(1.0 / np.sqrt(1.0 - 2.0 * density / share))
+
+
+def _read_only(factors: FloatArray) -> FloatArray:
+    factors.flags.writeable = False
+    return factors

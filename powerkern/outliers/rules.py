@@ -1,0 +1,144 @@
+"""Location and scale of outlier scores, by the rules of `powerkern.outliers.outlier_probability`."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._engine.by_column import column_figures
+from powerkern._fit.fit import PowerFit
+from powerkern._input.arrays import as_choice, as_matrix, column_label, column_labels, is_real
+from powerkern._input.messages import warn
+from powerkern._typing import FloatArray
+from powerkern.location import LocationScale, location_scale
+
+METHODS = ("gaussian", "huber", "tukey", "linear", "gamma", "robust-gamma", "yeo-johnson")
+#: Methods with a choice of center and scale.
+CHOOSING = ("gaussian", "robust-gamma", "yeo-johnson")
+_CENTERS = ("mean", "median", "trimmed")
+#: Names of the scales in `location_scale`; "trimmed-sd" is taken after trimming.
+SCALES = {"sd": "sd", "nmad": "mad", "niqr": "niqr", "trimmed-sd": "sd"}
+#: Names and constants of proposal 2 in `location_scale`, with Huber's T and with Tukey's biweight.
+PROPOSALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "huber": ("huber-proposal2", {"k": 1.5, "k_location": 1.345}),
+    "tukey": ("bisquare-proposal2", {"k": 1.5, "c": 4.685}),
+}
+
+
+class Rule(NamedTuple):
+    """Center (a word or numbers), scale, and the fraction of the scores that trimmed ones leave out."""
+
+    center: str | FloatArray
+    scale: str
+    trim: float
+
+    def through(self, power: PowerFit) -> Rule:
+        """The rule for transformed scores."""
+        if isinstance(self.center, str):
+            return self
+        return self._replace(center=power.transform(self.center[None, :])[0])
+
+
+def center_of(center: str | ArrayLike, p: int) -> str | FloatArray:
+    """The validated center: a word, or a number for each of p detectors."""
+    if isinstance(center, str):
+        return as_choice("center", center, _CENTERS)
+    given = np.asarray(center)
+    if given.dtype.kind not in "iuf" or given.shape not in ((), (p,)) or not np.isfinite(given).all():
+        words = ", ".join(map(repr, _CENTERS))
+        raise ValueError(f"center must be one of {words}, a finite number or one for each detector, got {center!r}")
+    return np.full(p, given, dtype=np.float64)
+
+
+def trim_of(trim: object) -> float:
+    """The validated fraction to trim."""
+    if not is_real(trim) or not 0.0 <= trim < 1.0:
+        raise ValueError(f"trim must be a fraction, at least 0 and below 1, got {trim!r}")
+    return float(trim)
+
+
+def contamination_of(contamination: object) -> float | None:
+    """The validated share of outliers."""
+    if contamination is not None and not (is_real(contamination) and 0.0 < contamination <= 0.5):
+        raise ValueError(f"contamination must be a fraction above 0, at most 0.5, or None, got {contamination!r}")
+    return None if contamination is None else float(contamination)
+
+
+def by_rule(
+    locate: Callable[..., LocationScale], rule: Rule, trimmed_moments: Callable[[float], LocationScale]
+) -> tuple[FloatArray, FloatArray]:
+    """Location and scale by a rule; `locate` is `location_scale` of the scores."""
+    given = not isinstance(rule.center, str)
+    center = "mean" if given else rule.center
+    constants: dict[str, Any] = {"fraction": rule.trim} if center == "trimmed" else {}
+    mu, sigma = locate(f"{center}-{SCALES[rule.scale]}", **constants)
+    mean = mu
+    if rule.scale == "trimmed-sd":
+        mean, sigma = trimmed_moments(rule.trim)
+    if not given:
+        return mu, sigma
+    known = ~np.isnan(mu)
+    fixed = np.where(known, rule.center, np.nan)
+    return fixed, np.hypot(sigma, mean - fixed) if rule.scale.endswith("sd") else sigma
+
+
+def trimmed_moments(scores: Any, n_threads: int, trim: float) -> LocationScale:
+    """Mean and standard deviation of each column without its largest scores."""
+    values = np.array(as_matrix(scores).values, dtype=np.float64)
+    order = np.argsort(values, axis=0)  # NaN last
+    n = np.count_nonzero(~np.isnan(values), axis=0)
+    kept = n - np.floor(trim * n + 1e-9).astype(np.int64)
+    rank = np.arange(values.shape[0])[:, None]
+    np.put_along_axis(values, order, np.where(rank < kept, np.take_along_axis(values, order, 0), np.nan), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the caller has warned of columns without scores
+        return location_scale(values, "mean-sd", n_threads=n_threads)
+
+
+def proposal2(locate: Callable[..., LocationScale], method: str) -> tuple[FloatArray, FloatArray]:
+    """Huber's proposal 2, started from median and nMAD; median and 0 where nMAD is 0."""
+    name, constants = PROPOSALS[method]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the other call says the same
+        start, spread = locate("median-mad")
+    mu, sigma = locate(name, **constants)
+    return np.where(spread == 0.0, start, mu), np.where(spread == 0.0, 0.0, sigma)
+
+
+def range_of(values: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
+    """Minimum and range of each column."""
+
+    def ends(block: FloatArray, group: slice) -> FloatArray:
+        low = np.fmin.reduce(block, axis=1)
+        with np.errstate(over="ignore"):
+            return np.column_stack([low, np.fmax.reduce(block, axis=1) - low])
+
+    mu, sigma = column_figures(ends, values, 2, n_threads).T
+    return mu, sigma
+
+
+def refuse_overflow(ranges: FloatArray, names: list[str] | None) -> None:
+    """Raise if the range of a column overflows."""
+    if np.isinf(ranges).any():
+        j = int(np.argmax(np.isinf(ranges)))
+        raise ValueError(
+            f"{column_label(j, names)}: the range of the scores is beyond the range of float64; divide them by 4"
+        )
+
+
+def warn_of(method: str, mu: FloatArray, sigma: FloatArray, names: list[str] | None) -> None:
+    """Warn once, naming the detectors whose probabilities are degenerate."""
+    flat = "0 throughout" if method == "linear" else "1 above the location and 0 elsewhere"
+    troubles = [(sigma == 0.0, f"the scores have scale 0: probabilities are {flat}")]
+    if method == "linear":  # location_scale has warned of the others
+        troubles.append((np.isnan(mu), "no scores"))
+    if method.endswith("gamma"):
+        troubles.append(((mu <= 0.0) & (sigma > 0.0), "the gamma rule needs a positive mean: probabilities are NaN"))
+        troubles.append((np.isnan(sigma) & ~np.isnan(mu), "the gamma rule needs two scores: probabilities are NaN"))
+    parts = [f"{column_labels(np.flatnonzero(has), names)}: {what}" for has, what in troubles if has.any()]
+    if parts:
+        warn("; ".join(parts))
