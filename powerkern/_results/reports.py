@@ -119,8 +119,8 @@ def summary(
     >>> summary = pk.fit(np.random.default_rng(0).lognormal(size=200), "box-cox").summary()
     >>> for line in str(summary).splitlines()[2:4]:
     ...     print(line)
-    column  family      lmbda  rounded        se        low    high    lr_0      p_0    lr_1         p_1
-    0       box-cox  0.076378        0  0.066698  -0.053375  0.2082  1.3231  0.25003  164.89  9.6708e-38
+    column  family      lmbda  rounded        se        low     high    lr_0      p_0    lr_1         p_1
+    0       box-cox  0.076378        0  0.066698  -0.053386  0.20824  1.3231  0.25003  164.89  9.6708e-38
     >>> sorted(summary.to_dict())[:5]
     ['column', 'family', 'high', 'kurtosis', 'kurtosis_after']
     """

@@ -396,7 +396,7 @@ def test_partial_fit_needs_the_likelihood_alone():
     bounded = PowerTransformer("box-cox", standardize=False, estimator=pk.ML(), ymax=0.5)
     in_parts = clone(bounded).partial_fit(X[:20]).partial_fit(X[20:])
     np.testing.assert_allclose(in_parts.lambdas_, bounded.fit(X).lambdas_, rtol=1e-9)
-    assert (bounded.power_fit_.status == Status.AT_BOUND).all()
+    assert (bounded.power_fit_.status == pk.Status.AT_BOUND).all()
     with pytest.raises(ValueError, match="features"):
         PowerTransformer().partial_fit(skewed()).partial_fit(skewed()[:, :2])
 
