@@ -32,7 +32,8 @@ ESTIMATORS: dict[str, Any] = {
     "MTL 90": pk.MTL(h=0.9),
     "RewMLnr": pk.RewMLNR(),
     "RewML": pk.RewML(),
-    "RewML, (16)": pk.RewML(first_weights="plain"),
+    "RewML, paper": pk.RewML(convention="paper"),
+    "RewML, fixed": pk.RewML(convention="paper", first_weights="rectified", rectify="both"),
     "RewML, R": pk.RewML(convention="cellwise"),
 }
 CASES = [("yeo-johnson", 0.5), ("yeo-johnson", 1.0), ("yeo-johnson", 1.5), ("box-cox", 0.0), ("box-cox", 1.0)]

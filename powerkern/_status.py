@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 
 class Status(IntEnum):
-    """The outcome of one column. Kernels hold plain ints; everything a person reads comes from `sentence`."""
+    """The outcome of one column. Kernels hold plain ints; everything a person reads comes from `sentence`.
+
+    A column has one status. Where several hold, it is the gravest: NOT_CERTIFIED or UNRESOLVED, then FEW_VALUES,
+    TAIL_KEPT, NOT_SETTLED, AT_BOUND, and last those that cast no doubt on lambda.
+    """
 
     #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich), and by
     #: convexity there is no other.
@@ -55,6 +59,8 @@ class Status(IntEnum):
     #: A fit from summaries of the rows (bins, rounded sums): ``lmbda_error``, which bounds the difference from a fit of
     #: the rows themselves, exceeds 0.01 standard errors.
     BRACKETED = 18
+    #: A robust fit of at most three values, among which none can be told to be an outlier.
+    FEW_VALUES = 19
 
     @property
     def sentence(self) -> str:
@@ -86,6 +92,7 @@ _SENTENCES = {
     Status.TAIL_KEPT: "all values on one side were kept though many are far out: lambda may be that of outliers",
     Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
     Status.BRACKETED: "optimum found from summaries of the rows: lambda is within lmbda_error of theirs",
+    Status.FEW_VALUES: "at most three values, too few to tell an outlier from the others: do not rely on lambda",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 

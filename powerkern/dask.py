@@ -22,8 +22,8 @@ from powerkern._input.arrays import as_names, as_weights, check_n_features, outp
 from powerkern._results.columns import ColumnResults
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._typing import Bounds, IntArray
-from powerkern.sketch import Pass, beside, fit_with, naming
-from powerkern.sketch.passes import S
+from powerkern.sketch import fit_with
+from powerkern.sketch.engine import Pass, S, beside, named, naming
 
 try:
     import dask
@@ -110,8 +110,7 @@ def fit(
     >>> transform(X, fitted)
     dask.array<...shape=(10000, 4), dtype=float64, chunksize=(1000, 2)...>
     """
-    weight_name = sample_weight if isinstance(sample_weight, str) else None
-    blocks = _blocks(X, None if weight_name is not None else sample_weight)
+    blocks = _blocks(X, sample_weight if named(sample_weight) is None else None)
     columns: list[IntArray | None] = [None]
     if len(blocks) > 1:
         edges = np.cumsum([0, *(block.width for block in blocks)])
@@ -138,7 +137,7 @@ def fit(
         family,
         estimator,
         standardize=standardize,
-        sample_weight=weight_name,
+        sample_weight=named(sample_weight),
         lmbda=lmbda,
         shift=shift,
         ymax=ymax,

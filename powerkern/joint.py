@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import warnings
 from collections.abc import Sequence
@@ -31,6 +30,7 @@ from powerkern._models.joint_likelihood import (
     profile_ends,
     start_of,
 )
+from powerkern._results import json
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,
@@ -41,7 +41,6 @@ from powerkern._results.inference import (
     ratio_test,
     rounded,
 )
-from powerkern._results.json_records import count_in, covariance_in, damaged, loaded, numbers_in
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus, Status, is_failed
 from powerkern._typing import FloatArray, IntArray
@@ -51,7 +50,6 @@ from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
 
-_MAKER, _VERSION = "JointFit", 1
 #: Seed of the starts beyond the first; they are normal about it, in half units of 1/sqrt(curvature).
 _SEED, _SPREAD = 20260601, 0.5
 #: Curvatures below this underflow in products.
@@ -545,30 +543,34 @@ class JointFit:
         """
         found = self._found
         record = {
-            "format": f"powerkern.{_MAKER}",
-            "version": _VERSION,
-            "columns": json.loads(found.columns.to_json()),
-            "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov.tolist(),
+            "columns": found.columns.to_record(),
+            "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov,
             "llf": found.llf,
-            "coef": found.coef.tolist(),
-            "cov": found.cov.tolist(),
+            "coef": found.coef,
+            "cov": found.cov,
             "covariates": found.covariates.to_record(),
-            "kept": found.kept.tolist(),
+            "kept": found.kept,
             "n_iter": found.n_iter,
             "status": int(found.status),
         }
-        return json.dumps(record, allow_nan=False)
+        return json.write("JointFit", record)
 
     @classmethod
-    def from_json(cls, text: str) -> JointFit:
+    def from_json(cls, text: str, *, check: bool = True) -> JointFit:
         """Read the text that `to_json` wrote.
+
+        Parameters
+        ----------
+        text, check
+            As for `powerkern.PowerFit.from_json`.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not a joint fit, of a later version, or holds figures that no fit can produce.
+            The text is not JSON, not a joint fit, of another version, was changed, or holds figures that no fit can
+            produce.
         """
-        return cls(_read(text))
+        return cls(_read(json.read("JointFit", text, check)))
 
 
 class _Likelihood(NamedTuple):
@@ -599,28 +601,24 @@ class _Likelihood(NamedTuple):
 # --- reading JSON ---------------------------------------------------------------------------------------
 
 
-def _read(text: str) -> _Found:
-    record = loaded(text, "joint fit", _MAKER, _VERSION)
-    columns = PowerFit.from_json(json.dumps(record.get("columns")))
+def _read(record: dict[str, Any]) -> _Found:
+    columns = PowerFit.from_record(record.get("columns"))
     p = columns.n_features
-    try:
-        covariates = Covariates.from_record(record["covariates"])
-    except (KeyError, TypeError) as error:
-        raise damaged(f"covariates: {error}") from None
+    covariates = Covariates.from_record(record.get("covariates"))
     kept = record.get("kept")
     if not (isinstance(kept, list) and kept and all(k in range(len(covariates.names)) for k in kept)):
-        raise damaged("kept does not say which of the covariates")
-    unknown = record.get("lmbda_cov") is None
+        raise json.damaged("kept does not say which of the covariates")
+    unknown = json.entry(record, "lmbda_cov") is None
     return _Found(
         columns,
-        np.full((p, p), np.nan) if unknown else covariance_in(record, "lmbda_cov", p),
-        float(numbers_in(record, "llf", ())),
-        numbers_in(record, "coef", (len(kept), p)),
-        covariance_in(record, "cov", p),
+        np.full((p, p), np.nan) if unknown else json.covariance_in(record, "lmbda_cov", p),
+        float(json.finite_in(record, "llf", ())),
+        json.finite_in(record, "coef", (len(kept), p)),
+        json.covariance_in(record, "cov", p),
         covariates,
         np.array(kept, dtype=np.int64),
-        count_in(record, "n_iter"),
-        JointStatus(count_in(record, "status", len(JointStatus) - 1)),
+        json.whole_in(record, "n_iter"),
+        JointStatus(json.whole_in(record, "status", len(JointStatus) - 1)),
     )
 
 

@@ -115,7 +115,7 @@ def _order(center: str, spread: str) -> _Method:
             raise ValueError(f"fraction must be at least 0 and below {limit} with sides={sides!r}, got {fraction!r}")
         return [*codes, share if both else 0.0, share]
 
-    return _Method(order_columns, {"fraction": 0.1, "sides": "upper"}, options)
+    return _Method(order_columns, {"fraction": 0.1, "sides": "both"}, options)
 
 
 def _huber_scale_options(k: object, center: object, ddof: object) -> list[float]:
@@ -207,8 +207,9 @@ def location_scale(
     1.3489795, SD the standard deviation with 1/n. The factors make each scale consistent for normal data.
 
     "mean-sd", "median-mad", "trimmed-niqr" and all pairs of mean, median, trimmed with sd, mad (nMAD), niqr (nIQR)
-        "trimmed" is the mean without the floor(``fraction`` n) largest values (``fraction=0.1``); ``sides="both"``
-        drops as many of the smallest. nMAD is about the median whatever the center. "trimmed" alone is "trimmed-mad".
+        "trimmed" is the mean without the floor(``fraction`` n) smallest and as many of the largest values
+        (``fraction=0.1``); ``sides="upper"`` drops the largest only. nMAD is about the median whatever the center.
+        "trimmed" alone is "trimmed-mad".
     "huber"
         sum psi((x - mu)/nMAD) = 0 with ``k=1.5`` [1]_; the scale is nMAD.
     "huber-scale"

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit.fit import fit
-from powerkern._input.arguments import as_reals
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray
 
 __all__ = ["sensitivity_curve"]

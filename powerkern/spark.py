@@ -17,7 +17,8 @@ import numpy as np
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import check_n_features, naming
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
-from powerkern.sketch import Column, MapReduce, Outcome, Pass, columns_to_read, fit_with, merged_outcome, outcome_of
+from powerkern.sketch import fit_with
+from powerkern.sketch.engine import Column, MapReduce, Outcome, Pass, columns_to_read, merged_outcome, outcome_of
 
 try:
     import pandas

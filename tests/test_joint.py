@@ -553,17 +553,16 @@ DAMAGE: dict[str, Any] = {
 @pytest.mark.parametrize("key", DAMAGE)
 def test_damaged_json_is_refused(key: str) -> None:
     record = json.loads(fit_joint(correlated(30, 2), family="box-cox").to_json())
-    with pytest.raises(ValueError, match=r"^(not a joint fit|the joint fit has version|not a fit)"):
-        JointFit.from_json(json.dumps(record | {key: DAMAGE[key]}))
+    with pytest.raises(ValueError, match=r"^(the fit has version|not a fit)"):
+        JointFit.from_json(json.dumps(record | {key: DAMAGE[key]}), check=False)
     del record[key]
-    if key != "lmbda_cov":
-        with pytest.raises(ValueError, match=r"^(not a joint fit|the joint fit has version|not a fit)"):
-            JointFit.from_json(json.dumps(record))
+    with pytest.raises(ValueError, match=r"^(the fit has version|not a fit)"):
+        JointFit.from_json(json.dumps(record), check=False)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
 def test_text_that_is_no_fit(text: str) -> None:
-    with pytest.raises(ValueError, match="not a joint fit"):
+    with pytest.raises(ValueError, match="not a fit"):
         JointFit.from_json(text)
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import pickle
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -78,7 +79,7 @@ def test_trimmed_means_of_large_values_with_large_weights(spread, largest):
     rng = np.random.default_rng(0)
     x = 1e300 * rng.standard_cauchy(40)
     w = largest * rng.random(40)
-    found = location_scale(x, f"trimmed-{spread}", sample_weight=w)
+    found = location_scale(x, f"trimmed-{spread}", sample_weight=w, sides="upper")
     order = np.argsort(x)
     weights, values = [Fraction(v) for v in w[order]], [Fraction(v) for v in x[order]]
     left = sum(weights) - Fraction(math.floor(sum(weights) / 10)) if largest < 1e15 else sum(weights) * 9 / 10
@@ -94,7 +95,34 @@ def test_trimmed_means_of_large_values_with_large_weights(spread, largest):
 def test_trimmed_means_do_not_see_what_is_trimmed():
     x = [1.0, 2.0, 3.5, 1e20, 1e20, 1e20, 1e308]
     for w in (None, np.ones(7)):
-        assert location_scale(x, "trimmed", fraction=0.6, sample_weight=w).loc[0] == pytest.approx(6.5 / 3.0, rel=1e-15)
+        assert location_scale(x, "trimmed", fraction=0.6, sides="upper", sample_weight=w).loc[0] == pytest.approx(
+            6.5 / 3.0, rel=1e-15
+        )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_weights_and_values_over_hundreds_of_decades(method):
+    """One value has nearly all of the weight: it is the location, and the scale is 0 or finite."""
+    x = [5.0060962283254685e236, 2.189131805958055e-211, 1.1160364130934942e-227, -8.950792081301045e-255, -7.8e18]
+    w = [23552137.18109192, 0.0009785146262961844, 0.22745490846835234, 1.5728206997789287e-07, 0.0003481362672128941]
+    found = location_scale(x, method, sample_weight=w)
+    assert found.loc[0] == pytest.approx(x[0], rel=1e-3 if method.startswith("mean") else 1e-6)
+    assert 0.0 <= found.scale[0] < 1e-3 * x[0]
+    assert found.status[0] in (LocationStatus.CONVERGED, LocationStatus.ZERO_SCALE)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_that_is_not_finite_is_called_converged(method):
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(8, 150)) * 10.0 ** rng.uniform(-300, 300, (8, 150))
+    for power in (0.0, 15.0, 250.0):
+        w = 10.0 ** rng.uniform(-power, power, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            loc, scale = found = location_scale(x, method, sample_weight=w)
+        settled = np.isin(found.status, [LocationStatus.CONVERGED, LocationStatus.ZERO_SCALE])
+        assert np.isfinite(loc[settled]).all()
+        assert np.isfinite(scale[settled]).all()
 
 
 @pytest.mark.parametrize("method", ["median-mad", "huber", "bisquare"])
@@ -115,7 +143,7 @@ def test_centers_and_spreads(center, spread):
     loc, scale = location_scale(x, f"{center}-{spread}")
     for j in range(x.shape[1]):
         column = np.sort(x[~np.isnan(x[:, j]), j])
-        kept = column[: column.size - column.size // 10]
+        kept = column[column.size // 10 : column.size - column.size // 10]
         centers = {"mean": column.mean(), "median": np.median(column), "trimmed": kept.mean()}
         spreads = {
             "sd": column.std(),
@@ -128,11 +156,13 @@ def test_centers_and_spreads(center, spread):
 
 def test_trimming_both_sides():
     x = matrix(50)
-    loc, _ = location_scale(x, "trimmed-sd", fraction=0.2, sides="both")
+    loc, _ = location_scale(x, "trimmed-sd", fraction=0.2)
     np.testing.assert_allclose(loc, scipy.stats.trim_mean(x, 0.2), rtol=1e-14)
+    loc, _ = location_scale(x, "trimmed-sd", fraction=0.2, sides="upper")
+    np.testing.assert_allclose(loc, np.sort(x, axis=0)[:40].mean(axis=0), rtol=1e-14)
     loc, _ = location_scale(x, "trimmed", fraction=0.0)
     np.testing.assert_allclose(loc, x.mean(axis=0), rtol=1e-14)
-    loc, _ = location_scale(x, "trimmed", fraction=0.58)  # floor(29), although 0.58 * 50 is below 29
+    loc, _ = location_scale(x, "trimmed", fraction=0.58, sides="upper")  # floor(29), although 0.58 * 50 is below 29
     np.testing.assert_allclose(loc, np.sort(x, axis=0)[:21].mean(axis=0), rtol=1e-14)
 
 
@@ -341,7 +371,7 @@ FRAME = pd.DataFrame({"price": [1.0, 2.0, 4.0], "size": [1.0, -np.inf, 2.0]})
         (lambda: location_scale([1.0, 2.0], "huber", k=None), TypeError, "k must be a number"),
         (lambda: location_scale([1.0, 2.0], "huber", k=[1.0]), TypeError, "k must be a number"),
         (
-            lambda: location_scale([1.0, 2.0], "trimmed", fraction=1.0),
+            lambda: location_scale([1.0, 2.0], "trimmed", fraction=1.0, sides="upper"),
             ValueError,
             "fraction must be at least 0 and below",
         ),

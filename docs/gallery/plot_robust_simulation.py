@@ -114,7 +114,7 @@ figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center
 # - RewML stays near the truth for outliers far out. Its weak spot is where outliers are hard to tell from a tail: at k
 #   = 4 to 6. Change points at the quartiles, as the paper has them, cut the error there by up to half against those of
 #   R's code.
-# - Without outliers it pays with 1.6 to 2.3 times the error of maximum likelihood (in 3,000 replicates).
+# - Without outliers it pays with 1.2 to 1.6 times the error of maximum likelihood.
 # - Without rectification (RewMLnr) it breaks down earlier: outliers hide where the transform flattens them.
 # - The trimmed likelihood (MTL) fails where more than its share are outliers, and trims clean samples, too: under
 #   Box-Cox the upper tail of them, so that lambda is biased without outliers.

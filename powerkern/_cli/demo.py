@@ -18,6 +18,7 @@ from powerkern._cli.arguments import FAMILIES, Commands, add_common, positive
 from powerkern._cli.output import print_json, print_table, write_text
 from powerkern._engine.threads import default_threads
 from powerkern._input.tables import sentences
+from powerkern._input.writing import replacing
 
 _EXAMPLES = """\
 powerkern demo
@@ -134,8 +135,9 @@ def _demo(family: str, args: argparse.Namespace) -> _Figures:
     inverse_seconds, back = _best(lambda: fit.inverse_transform(z, n_threads=args.n_threads))
     error = (fit.lmbda - truth) * np.sqrt(fit.information)
     if args.save:
-        with sentences("write", args.save / f"{family}.npy"):
-            np.save(args.save / f"{family}.npy", x)
+        path = args.save / f"{family}.npy"
+        with sentences("write", path), replacing(path) as part:
+            np.save(part, x)
         write_text(args.save / f"{family}.json", fit.to_json() + "\n")
     per_value = 1e9 / x.size
     return _Figures(

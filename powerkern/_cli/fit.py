@@ -19,9 +19,8 @@ from powerkern._cli.reading import blamed, by_name, called
 from powerkern._input import tables
 from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
 from powerkern._typing import FloatArray
-from powerkern.sketch import Pass, fit_with
-from powerkern.sketch.chunks import in_turn
-from powerkern.sketch.passes import S
+from powerkern.sketch import fit_with
+from powerkern.sketch.engine import Pass, S, in_turn
 
 #: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
 LARGE, _MOST_COLUMNS = 64_000_000, 500

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from powerkern._input import tables
+from powerkern._input.writing import replacing
 
 
 def complain(message: str) -> None:
@@ -27,8 +28,8 @@ def abandon(stream: TextIO) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    with tables.sentences("write", path):
-        path.write_text(text, encoding="utf-8")
+    with tables.sentences("write", path), replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 def print_json(value: object) -> None:

@@ -12,6 +12,7 @@ from powerkern._cli.fit import fitted
 from powerkern._cli.reading import blamed
 from powerkern._input import tables
 from powerkern._input.tables import BadInput, Table
+from powerkern._input.writing import replacing
 
 #: Resolution of pictures in pixels an inch.
 _DPI = 150
@@ -45,8 +46,8 @@ def run(args: argparse.Namespace) -> None:
     try:
         with plt.style.context(args.style), blamed(args.data, table.layout, table.block):
             figure = _KINDS[args.kind](fit, table)
-            with tables.sentences("write", args.output):
-                figure.savefig(args.output, dpi=_DPI)
+            with tables.sentences("write", args.output), replacing(args.output) as part:
+                figure.savefig(part, dpi=_DPI)
         plt.close(figure)
     finally:
         if previous is not None:

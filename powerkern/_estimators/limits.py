@@ -18,8 +18,8 @@ from powerkern.kernels.transforms.family import is_mirrored
 
 _FLOAT64 = np.dtype(np.float64)
 #: Columns whose lambda was looked for and is not what it was meant to be; and those that have one.
-_DOUBTFUL = (Status.NOT_CERTIFIED, Status.NOT_SETTLED, Status.UNRESOLVED)
-_FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TAIL_KEPT, Status.TIED, Status.BRACKETED, *_DOUBTFUL)
+_DOUBTFUL = (Status.NOT_CERTIFIED, Status.UNRESOLVED, Status.FEW_VALUES, Status.TAIL_KEPT, Status.NOT_SETTLED)
+_FOUND = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.TIED, Status.BRACKETED, *_DOUBTFUL)
 
 
 class LambdaLimit(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from powerkern._input import special
 from powerkern._input.arrays import as_choice, is_real, is_whole
 from powerkern.kernels.robust.search import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
@@ -20,7 +21,12 @@ SEARCH_RANGE, CHANGE_POINTS = (-4.0, 6.0), (0.25, 0.75)
 #: Instead of a number of reweighting steps: until the values kept no longer change.
 SETTLED = "settled"
 
-CONVENTIONS = ("paper", "cellwise")
+#: Number of reweighting steps, first weights, rectification, and whether the cut-off adapts, by convention.
+CONVENTIONS = {
+    "adaptive": (3, "rectified", "both", True),
+    "paper": (2, "plain", "one", False),
+    "cellwise": (2, "rectified", "one", False),
+}
 SEARCHES = {"global": GLOBAL, "brent": BRENT}
 PRESTANDARDIZE = {"mad": MAD, "median": MEDIAN, "none": RAW}
 FIRST_WEIGHTS = ("rectified", "plain")
@@ -53,9 +59,7 @@ def checked_cutoff(name: str, value: object) -> float:
 
 def normal_quantile(cutoff: float) -> float:
     """Phi^-1(cutoff): standardised values further from 0 are outliers."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
-    return float(ndtri(cutoff))
+    return float(special.ndtri(cutoff))
 
 
 def _one_of(known: Collection[str]) -> Callable[[str, object], str]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from powerkern._estimators.options import (
     CHANGE_POINTS,
+    CONVENTIONS,
     CUTOFF,
     SEARCH_RANGE,
     SEARCHES,
@@ -33,16 +34,24 @@ class RewML:
        with the rectified transform :math:`\psi^r`, normal scores :math:`z_i = \Phi^{-1}((i - 1/3)/(n + 1/3))`, Huber's
        location and scale, and Tukey's bisquare :math:`\rho`.
     3. `n_reweight` times: lambda is the maximum likelihood estimate from the values with
-       :math:`|\psi(u) - \mu| \le \Phi^{-1}(\mathrm{cutoff})\, \sigma` (for the first step [1]_, eq. (16)).
+       :math:`|\psi(u) - \mu| \le k\, \sigma`, at first with :math:`k = k_0 = \Phi^{-1}(\mathrm{cutoff})`, then with the
+       :math:`k` among :math:`k_0, k_0 + 1/2, k_0 + 1, k_0 + 3/2` beyond which there are most clearly too many values,
+       or :math:`k_0 + 2` if there are not. Too many are m values, where a normal sample has
+       :math:`e = 2n (1 - \Phi(k))`, if :math:`m > e` and :math:`m \ln(m/e) - (m - e) > 2.3`.
+
+    On clean lognormal columns the mean squared error of lambda is 1.3, 1.3 and 1.1 times that of maximum likelihood at
+    n = 50, 100 and 400; with ``k = k_0`` throughout it is 2.1 to 2.7 times.
 
     Parameters
     ----------
-    convention : {"paper", "cellwise"}, default "paper"
-        "cellwise" fits as R's cellWise 2.5.3 does: other change points, Brent's method once, n - 1 in variances.
+    convention : {"adaptive", "paper", "cellwise"}, default "adaptive"
+        "paper": as printed in [1]_, with ``k = k_0`` in every step. "cellwise" fits as R's cellWise 2.5.3 does: ``k =
+        k_0``, other change points, Brent's method once, n - 1 in variances.
     cutoff : float, default 0.995
         Values beyond this quantile of the fitted normal distribution, on either side, are left out, and are outliers.
-    n_reweight : int or "settled", default 2
-        Reweighting steps; "settled": until the values kept no longer change, at most 50.
+    n_reweight : int or "settled", optional
+        Reweighting steps, 3 by default, 2 by the other conventions; "settled": until the values kept no longer change,
+        at most 50.
     prestandardize : {"mad", "median", "none"}, optional
         "mad" (default): Yeo-Johnson transforms ``(x - median)/MAD``; Box-Cox looks at the logs, less their median, over
         their MAD. "median" (default of "cellwise"): Box-Cox looks at ``x/median``. "none": both look at x. `lmbda` of
@@ -57,12 +66,13 @@ class RewML:
     change_points : (float, float), default (0.25, 0.75)
         Quantiles beyond which the transform is rectified.
     rectify : {"one", "both"}, optional
-        "both" (default): Box-Cox starts from the transform rectified on the side that lambda flattens, and from the one
-        rectified on both sides; the fit that leaves more values at the quantiles of a normal distribution is taken.
-        "one": from the first alone, as in [1]_ and by "cellwise". Yeo-Johnson is its own mirror image, and starts
-        from the first.
-    first_weights : {"rectified", "plain"}, default "rectified"
-        The first values left out are far off on the rectified transform, or on the plain one, as in [1]_, eq. (16).
+        "both" (default of "adaptive"): Box-Cox starts from the transform rectified on the side that lambda flattens,
+        and from the one rectified on both sides; the fit that leaves more values at the quantiles of a normal
+        distribution is taken. "one" (of the others): from the first alone. Yeo-Johnson is its own mirror image, and
+        starts from the first.
+    first_weights : {"rectified", "plain"}, optional
+        The first values left out are far off on the rectified transform (default), or on the plain one ("paper"; [1]_,
+        eq. (16)).
 
     Raises
     ------
@@ -83,16 +93,16 @@ class RewML:
     (RewML(cutoff=0.999), True)
     """
 
-    convention: str = "paper"
+    convention: str = "adaptive"
     cutoff: float = CUTOFF
-    n_reweight: int | str = 2
+    n_reweight: int | str | None = None
     prestandardize: str | None = None
     search: str | None = None
     search_range: Sequence[float] = SEARCH_RANGE
     c: float = C
     change_points: Sequence[float] = CHANGE_POINTS
     rectify: str | None = None
-    first_weights: str = "rectified"
+    first_weights: str | None = None
 
     name: ClassVar[str] = "rewml"
     keeps_all: ClassVar[bool] = False
@@ -101,18 +111,19 @@ class RewML:
         check_options(self)
         _check_range(self)
         if self.convention == "cellwise" and self.rectify == "both":
-            raise ValueError("convention='cellwise' rectifies on one side: rectify='both' is of convention='paper'")
+            raise ValueError("convention='cellwise' rectifies on one side: rectify='both' goes with the others")
 
     __repr__ = short_repr
 
     def solver(self) -> Robust:
         """The estimator as kernels run it."""
-        rule = QUARTILES if self.rectify == "one" else BOTH
+        _, first_weights, sides, _ = CONVENTIONS[self.convention]
+        rule = QUARTILES if (self.rectify or sides) == "one" else BOTH
         rule = CELLWISE if self.convention == "cellwise" else rule
         lower, upper = self.change_points
         options = _reweighting(self).options._replace(
             rule=rule,
-            first_rule=NOT_RECTIFIED if self.first_weights == "plain" else rule,
+            first_rule=NOT_RECTIFIED if (self.first_weights or first_weights) == "plain" else rule,
             lower_tail=lower,
             upper_tail=1.0 - upper,
         )
@@ -138,9 +149,9 @@ class RewMLNR:
     RewMLNR(n_reweight=1)
     """
 
-    convention: str = "paper"
+    convention: str = "adaptive"
     cutoff: float = CUTOFF
-    n_reweight: int | str = 2
+    n_reweight: int | str | None = None
     prestandardize: str | None = None
     search: str | None = None
     search_range: Sequence[float] = SEARCH_RANGE
@@ -169,6 +180,9 @@ def _check_range(estimator: RewML | RewMLNR) -> None:
 def _reweighting(estimator: RewML | RewMLNR) -> Robust:
     """The solver without rectification."""
     cellwise = estimator.convention == "cellwise"
+    n_reweight, _, _, adaptive = CONVENTIONS[estimator.convention]
+    if estimator.n_reweight is not None:
+        n_reweight = UNTIL_SETTLED if estimator.n_reweight == SETTLED else int(estimator.n_reweight)
     return robust(
         QQ,
         estimator.cutoff,
@@ -176,6 +190,7 @@ def _reweighting(estimator: RewML | RewMLNR) -> Robust:
         estimator.search_range,
         search=SEARCHES[estimator.search or ("brent" if cellwise else "global")],
         cellwise=cellwise,
-        n_reweight=UNTIL_SETTLED if estimator.n_reweight == SETTLED else estimator.n_reweight,
+        n_reweight=n_reweight,
+        adaptive=adaptive,
         c=estimator.c,
     )

@@ -13,6 +13,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.shifted import Columns
 from powerkern._estimators.options import CHANGE_POINTS, PRESTANDARDIZE, normal_quantile
 from powerkern._estimators.ties import fit_beyond_ties, sorted_with, without_ties
+from powerkern._input import special
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import N_RESULTS
 from powerkern.kernels.robust.fit import (
@@ -126,6 +127,7 @@ def robust(criterion: int, cutoff: float, prestandardize: str, search_range: Seq
         high=high,
         cutoff=normal_quantile(cutoff),
         n_reweight=0,
+        adaptive=False,
         fraction=1.0,
         c=C,
         lower_tail=CHANGE_POINTS[0],
@@ -140,9 +142,7 @@ def small_sample_cutoff(quantile: float, n: FloatArray) -> FloatArray:
 
     After reweighted maximum likelihood from n values, about ``2 (1 - quantile)`` of clean ones are.
     """
-    from scipy.special import stdtrit
-
-    return np.asarray(stdtrit(n / _VALUES_PER_DEGREE, quantile))
+    return np.asarray(special.stdtrit(n / _VALUES_PER_DEGREE, quantile))
 
 
 def weight_of_one(weight: FloatArray) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arguments import as_reals
+from powerkern._input.arrays import as_reals
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CENTER, KEPT_HIGH, KEPT_LOW, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored

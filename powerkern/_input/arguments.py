@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import Matrix, as_weights, domain_error, output_type
+from powerkern._input.arrays import Matrix, as_reals, as_weights, domain_error, numbers, output_type
 from powerkern._typing import FloatArray
 
 NO_WEIGHTS = np.empty(0)
@@ -54,7 +54,7 @@ def is_weightless(sample_weight: ArrayLike | None, n: int) -> bool:
     """Whether there are weights, and all of them are zero: some rows among others may have none."""
     if sample_weight is None:
         return False
-    weights = np.asarray(sample_weight)
+    weights = numbers(sample_weight, "sample_weight")
     return weights.shape == (n,) and not np.any(weights)
 
 
@@ -117,14 +117,3 @@ def output_limit(ymax: float | None, standardize: bool, dtype: np.dtype[Any] = _
     if limit.ndim > 0 or not limit > 0.0:
         raise ValueError(f"ymax must be positive, got {ymax!r}")
     return float(limit)
-
-
-def as_reals(what: str, value: object) -> FloatArray:
-    """An argument as an array of float64."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        array = np.asarray(None)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"{what} must be a real number or real numbers, got {value!r}")
-    return array.astype(np.float64)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn, TypeGuard
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from powerkern._input.foreign import library, refuse_foreign
+from powerkern._input.foreign import is_of, library, refuse_foreign
 from powerkern._input.messages import warn
 
 
@@ -82,18 +82,57 @@ def _read(X: object, what: str, column_names: Sequence[str] | None = None) -> tu
     return values, names
 
 
+def numbers(X: object, what: str = "X") -> NDArray[Any]:
+    """Anything array-like, of any number of dimensions, as a real array; masked and null entries are NaN.
+
+    Raises
+    ------
+    TypeError
+        If X does not hold real numbers: text, dates, categories, complex numbers, sparse or lazy arrays.
+    ValueError
+        If X is ragged, or holds integers beyond the range of float64.
+    """
+    return _contents(X, what, dimensions=None)[0]
+
+
+def refuse_non_numbers(X: object, what: str = "X") -> None:
+    """Raise as `numbers` does, without reading the numbers; columns of Python objects that are all numbers pass."""
+    table = _table(X)
+    if table is not None:
+        for j, dtype in enumerate(table.types):
+            kind = _kind(dtype)
+            if kind != "number" and not (kind == "object" and all(map(_is_real, table.objects(j)))):
+                _reject_column(table, j, what)
+        return
+    values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
+    if values.dtype == object and all(map(_is_real, values.flat)):
+        _as_floats(values, what)
+    elif _kind(values.dtype) != "number":
+        _reject_array(_kind(values.dtype), values.dtype, values, what, None)
+
+
+def as_reals(what: str, value: object) -> NDArray[np.float64]:
+    """An argument as an array of float64 of any number of dimensions; masked and null entries are NaN."""
+    try:
+        array = numbers(value, what)
+    except TypeError:
+        array = np.empty(0, dtype=object)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{what} must be a real number or real numbers, got {value!r}")
+    return array.astype(np.float64)
+
+
 def _contents(
-    X: object, what: str, column_names: Sequence[str] | None = None
+    X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
 ) -> tuple[NDArray[Any], list[str] | None, list[bool]]:
-    """The same, and whether columns, one by one or all, are of integers that float64 may round."""
+    """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
     refuse_foreign(X, what)
     table = _table(X)
     if table is not None:
         return _table_values(table, what), table.names, [_is_wide_integer(dtype) for dtype in table.types]
-    if isinstance(X, np.ma.MaskedArray):
-        X = filled(X)
+    X = filled(X)
     values = np.asarray(X) if hasattr(X, "__array__") else _from_sequence(X, what)
-    if values.ndim not in (1, 2):
+    if dimensions is not None and values.ndim not in dimensions:
         described = f"has {values.ndim} dimensions" if values.ndim else f"is a {type(X).__name__}"
         error = TypeError if values.ndim == 0 and _kind(values.dtype) != "number" else ValueError
         raise error(f"{what} {described}; pass a table of shape (n, p) or one column of shape (n,)")
@@ -143,24 +182,34 @@ def _from_sequence(X: Any, what: str) -> NDArray[Any]:
     """Lists and scalars as an array; None is missing, integers of any size are numbers."""
     try:
         values = np.asarray(X)
-        numbers = values.dtype == object and values.ndim > 0 and all(_is_real(cell) for cell in values.flat)
-        if not numbers:
-            return values
-        _warn_of_rounding(values.astype(np.float64), [any(isinstance(c, int) for c in values.flat)], None, what)
+    except ValueError:
+        raise _ragged(X, what) from None
+    if values.dtype != object or values.ndim == 0 or not all(map(_is_real, values.flat)):
+        return values
+    floats = _as_floats(values, what)
+    _warn_of_rounding(floats, [any(isinstance(cell, int) for cell in values.flat)], None, what)
+    return floats
+
+
+def _ragged(X: Any, what: str) -> ValueError:
+    lengths = [_length(row) for row in X]
+    for i, length in enumerate(lengths):
+        if length != lengths[0]:
+            return ValueError(
+                f"{what} is ragged: row 0 has {_count(lengths[0], 'value')}, row {i} has {_count(length, 'value')}; "
+                "all rows need the same number of values"
+            )
+    return ValueError(f"{what} is ragged below its rows; pass a table of shape (n, p) or one column of shape (n,)")
+
+
+def _as_floats(values: NDArray[Any], what: str) -> NDArray[np.float64]:
+    """An array of Python's numbers as float64; None is missing."""
+    try:
         return values.astype(np.float64)
     except OverflowError:
         raise ValueError(
             f"{what} has integers beyond the range of float64, 1.8e308; divide all of them by a constant first"
         ) from None
-    except ValueError:
-        lengths = [_length(row) for row in X]
-    for i, length in enumerate(lengths):
-        if length != lengths[0]:
-            raise ValueError(
-                f"{what} is ragged: row 0 has {_count(lengths[0], 'value')}, row {i} has {_count(length, 'value')}; "
-                "all rows need the same number of values"
-            )
-    raise ValueError(f"{what} is ragged below its rows; pass a table of shape (n, p) or one column of shape (n,)")
 
 
 def _length(row: Any) -> int | None:
@@ -171,14 +220,21 @@ def _length(row: Any) -> int | None:
         return None
 
 
-def filled(X: np.ma.MaskedArray[Any, Any]) -> NDArray[Any]:
-    """Masked entries as NaN."""
+def filled(X: Any) -> Any:
+    """A masked array as a plain one, with NaN for what is masked; anything else as it is."""
+    if not is_masked_array(X):
+        return X
     if not np.ma.is_masked(X) or _kind(X.dtype) != "number":
         return np.asarray(X.data)
     dtype = X.dtype if X.dtype.kind == "f" else np.dtype(np.float64)
     values = np.array(X.data, dtype=dtype)
     values[np.ma.getmaskarray(X)] = np.nan
     return values
+
+
+def is_masked_array(X: object) -> bool:
+    """Whether X is a masked array; NumPy imports `numpy.ma` at first use, which no fit should do: see `is_of`."""
+    return is_of(X, "numpy.ma", "MaskedArray")
 
 
 def is_numeric(dtype: Any) -> bool:
@@ -579,7 +635,7 @@ def as_out(out: object, shape: tuple[int, ...], dtype: DTypeLike, values: NDArra
     ValueError
         If it has another shape or dtype, is read-only, or overlaps the input without being the same array.
     """
-    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+    if not isinstance(out, np.ndarray) or is_masked_array(out):
         raise TypeError(f"out is a {type(out).__name__}; pass a plain NumPy array")
     if out.shape != shape:
         raise ValueError(f"out has shape {out.shape}, the result has {shape}; pass np.empty({shape})")

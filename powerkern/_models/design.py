@@ -19,6 +19,7 @@ from powerkern._input import frames
 from powerkern._input.arrays import Matrix, as_flag, as_matrix
 from powerkern._input.foreign import frame_library
 from powerkern._input.messages import warn
+from powerkern._results.json import damaged
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.regression import likelihood
 
@@ -108,14 +109,18 @@ class Covariates(NamedTuple):
         return record
 
     @classmethod
-    def from_record(cls, record: dict[str, Any]) -> Covariates:
-        """What `to_record` wrote; TypeError for what it cannot have written."""
+    def from_record(cls, record: Any) -> Covariates:
+        """The covariates of which JSON kept this; ValueError for what `to_record` cannot have written."""
+        if not isinstance(record, dict) or {*record, "spec"} != set(cls._fields) or "spec" in record:
+            raise damaged("covariates are missing")
         covariates = cls(**record, spec=None)
         names, columns, intercept = covariates.names, covariates.columns, covariates.intercept
+        if not isinstance(names, list) or not isinstance(columns, list | None):
+            raise damaged("covariates are not names")
         texts = [covariates.what, *names, *(columns or ()), covariates.formula or ""]
         are_as_many = columns is None or len(columns) == len(names) - intercept
         if not (all(isinstance(text, str) for text in texts) and isinstance(intercept, bool) and are_as_many):
-            raise TypeError("covariates are not names")
+            raise damaged("covariates are not names")
         return covariates
 
 

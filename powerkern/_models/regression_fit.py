@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -15,6 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import as_flag, as_matrix
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
+from powerkern._results import json
 from powerkern._results.back import Kind, back_transformed
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
@@ -28,7 +27,6 @@ from powerkern._results.inference import (
     rounded,
     standard_error_of,
 )
-from powerkern._results.json_records import loaded, written
 from powerkern._results.power_fit import PowerFit
 from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
@@ -38,9 +36,6 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork
 
 #: Statuses of a lambda at a minimum.
 _FOUND = (Status.SCANNED, Status.MULTIMODAL)
-_MAKER, _VERSION = "RegressionFit", 1
-#: Figures that JSON keeps besides the results.
-_FIGURES = ("scanned", "gamma", "rank", "one")
 
 
 class RegressionFit:
@@ -563,39 +558,35 @@ class RegressionFit:
         >>> bool((RegressionFit.from_json(fit.to_json()).coef == fit.coef).all())
         True
         """
-        head = {
-            "format": f"powerkern.{_MAKER}",
-            "version": _VERSION,
-            "covariates": self._covariates.to_record(),
-            "center": self._center.tolist(),
-        }
-        figures = {name: _written(getattr(self._figures, name)) for name in _FIGURES}
-        return json.dumps({**head, **figures, "power": json.loads(self.power_fit.to_json())}, allow_nan=False)
+        figures = {name: getattr(self._figures, name) for name in ("scanned", "gamma", "rank", "one")}
+        rest = {"covariates": self._covariates.to_record(), "center": self._center, "power": self.power_fit.to_record()}
+        return json.write("RegressionFit", {**figures, **rest})
 
     @classmethod
-    def from_json(cls, text: str) -> RegressionFit:
+    def from_json(cls, text: str, *, check: bool = True) -> RegressionFit:
         """Read the text that `to_json` wrote.
+
+        Parameters
+        ----------
+        text, check
+            As for `powerkern.PowerFit.from_json`.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not such a fit, of a later version, or damaged.
+            The text is not JSON, not such a fit, of another version, was changed, or is damaged.
         """
-        record = loaded(text, "fit", _MAKER, _VERSION)
-        try:
-            power = PowerFit.from_json(json.dumps(record["power"]))
-            covariates = Covariates.from_record(record["covariates"])
-            p, k = power.n_features, len(covariates.names)
-            scanned, gamma, one = (
-                _read(record[name], (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
-            )
-            rank = _read(record["rank"], (p,)).astype(np.int64)
-            center = _read(record["center"], (k,))
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"not a fit: the JSON text is damaged ({error})") from None
-        return cls(
-            power, covariates, Figures(power.columns.raw, scanned, gamma, rank, one, np.zeros(p, np.bool_)), center
+        record = json.read("RegressionFit", text, check)
+        power = PowerFit.from_record(record.get("power"))
+        covariates = Covariates.from_record(record.get("covariates"))
+        p, k = power.n_features, len(covariates.names)
+        scanned, gamma, one = (
+            json.numbers_in(record, name, (p, width)) for name, width in (("scanned", 2), ("gamma", k), ("one", k))
         )
+        rank = json.finite_in(record, "rank", (p,)).astype(np.int64)
+        center = json.numbers_in(record, "center", (k,))
+        figures = Figures(power.columns.raw, scanned, gamma, rank, one, np.zeros(p, np.bool_))
+        return cls(power, covariates, figures, center)
 
 
 class _Likelihood(NamedTuple):
@@ -620,20 +611,5 @@ class _Likelihood(NamedTuple):
     def _at(self, lmbdas: FloatArray) -> FloatArray:
         at = np.ascontiguousarray(lmbdas)
         g = self.fit._figures_at(kernel.profile_columns, at, at.shape[1], self.n_threads)
-        return g * self.fit.n_obs[:, np.newaxis]
-
-
-def _written(values: NDArray[Any]) -> Any:
-    """An array as nested lists."""
-    if values.ndim > 1:
-        return [_written(row) for row in values]
-    return [written(value) for value in values.tolist()]
-
-
-def _read(values: Any, shape: tuple[int, ...]) -> FloatArray:
-    """The array that `_written` wrote."""
-    numbers = np.array(values, dtype=object)
-    if numbers.shape != shape:
-        raise ValueError(f"not a fit: the JSON text is damaged (figures of shape {numbers.shape}, not {shape})")
-    found = [math.nan if value is None else float(value) for value in numbers.ravel().tolist()]
-    return np.array(found).reshape(shape)
+        g *= self.fit.n_obs[:, np.newaxis]
+        return g

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arguments import as_reals
-from powerkern._input.arrays import as_choice, is_real
+from powerkern._input import special
+from powerkern._input.arrays import as_choice, as_reals, is_real
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.transforms import gather
@@ -117,9 +117,7 @@ def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
     at = as_reals("quantile", quantile)
     if not ((at > 0.0) & (at < 1.0)).all():
         raise ValueError(f"quantile must be between 0 and 1, got {quantile!r}")
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
-    return np.asarray(ndtri(at))
+    return np.asarray(special.ndtri(at))
 
 
 # --- means --------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple, Protocol, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arguments import as_reals
-from powerkern._input.arrays import as_choice
+from powerkern._input import special
+from powerkern._input.arrays import as_choice, as_reals
 from powerkern._typing import FloatArray
 
 #: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
@@ -86,10 +86,8 @@ def confidence_interval(optimum: Optimum, level: float, method: str, likelihood:
     level = checked_level(level)
     if as_choice("method", method, get_args(Method)) == "wald":
         return wald_interval(optimum.lmbda, optimum.se, level)
-    from scipy.special import chdtri  # costs a third of the time to import powerkern
-
     with np.errstate(divide="ignore"):
-        drop = np.broadcast_to(0.5 * chdtri(1, 1.0 - level) / optimum.n_obs, optimum.lmbda.shape)
+        drop = np.broadcast_to(0.5 * special.chdtri(1, 1.0 - level) / optimum.n_obs, optimum.lmbda.shape)
     ends = likelihood().ends(drop)
     ends[drop == 0.0] = optimum.lmbda[drop == 0.0, None]  # a level that rounds to 0
     ends[np.isnan(np.broadcast_to(optimum.nll, drop.shape))] = np.nan
@@ -104,11 +102,9 @@ def ratio_test(optimum: Optimum, lmbda0: ArrayLike, likelihood: Callable[[], Lik
 
 def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
     """The test of lambdas with negative log-likelihood `nll0` against the best ones, with `nll` (of all rows both)."""
-    from scipy.special import chdtrc  # costs a third of the time to import powerkern
-
     with np.errstate(invalid="ignore"):
         statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
-    return LikelihoodRatio(np.asarray(statistic), df, np.asarray(chdtrc(df, statistic)))
+    return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))
 
 
 def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> FloatArray:
@@ -134,10 +130,8 @@ def standard_error_of(information: ArrayLike) -> FloatArray:
 
 def wald_interval(lmbda: ArrayLike, se: ArrayLike, level: float = 0.95) -> Interval:
     """``lmbda -+ Phi^-1((1 + level)/2) se``. R's car takes 1.96 for the quantile 1.959964 of level 0.95."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     # from the lower tail, whose probability is exact for levels close to 1
-    width = -ndtri(0.5 * (1.0 - checked_level(level))) * np.asarray(se, dtype=np.float64)
+    width = -special.ndtri(0.5 * (1.0 - checked_level(level))) * np.asarray(se, dtype=np.float64)
     return Interval(np.subtract(lmbda, width), np.add(lmbda, width))
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from powerkern._engine.by_column import column_figures
 from powerkern._estimators.nearest_normal import normal_quantiles_of, weighed_with
+from powerkern._input import special
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import (
     COUNT,
@@ -112,10 +113,8 @@ def pearson_normality(z: FloatArray, weight: FloatArray) -> float:
     k = int(np.ceil(2.0 * n**0.4))
     if k <= ESTIMATED or n < ESTIMATED or not np.ptp(z[w > 0.0]) > 0.0:
         return float("nan")
-    from scipy.special import ndtr  # costs a third of the time to import powerkern
-
     away = z - (w * z).sum() / n
-    classes = np.floor(k * ndtr(away / np.sqrt((w * away * away).sum() / (n - 1.0)))).astype(np.int64)
+    classes = np.floor(k * special.ndtr(away / np.sqrt((w * away * away).sum() / (n - 1.0)))).astype(np.int64)
     counts = np.bincount(np.minimum(classes, k - 1), weights=w, minlength=k)
     return float(((counts - n / k) ** 2).sum() / (n / k) / (k - ESTIMATED))
 

@@ -11,7 +11,7 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._input.arrays import column_labels
 from powerkern._input.messages import warn
-from powerkern._results import applying, inference, json, likelihood, outlying, reports
+from powerkern._results import applying, inference, json, likelihood, outlying, records, reports
 from powerkern._results.applying import OutOfRange, warn_overflow
 from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
 from powerkern._results.inference import Optimum
@@ -22,7 +22,7 @@ from powerkern.kernels.transforms.family import FAMILIES
 __all__ = ["BEST", "FIT_FAMILIES", "OutOfRange", "PowerFit", "as_power_fit", "finished"]
 
 #: The better of the two families, column by column.
-BEST = json.BEST
+BEST = records.BEST
 #: Families that a fit may have.
 FIT_FAMILIES = (*FAMILIES, BEST)
 
@@ -200,35 +200,35 @@ class PowerFit:
         >>> bool(pk.PowerFit.from_json(fit.to_json()).lmbda == fit.lmbda)
         True
         """
-        return json.write(
-            json.Record(
-                self.family,
-                self.columns.raw,
-                self.estimator,
-                self.columns.codes,
-                self.standardize,
-                self.column_names,
-                self.info.was_vector,
-                self.columns.unit_weights,
-                self.lmbda_error,
-            )
-        )
+        return json.write("PowerFit", self.to_record())
 
     @classmethod
-    def from_json(cls, text: str) -> PowerFit:
+    def from_json(cls, text: str, *, check: bool = True) -> PowerFit:
         """Read the text that `to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The text, in any layout.
+        check : bool, default True
+            Refuse a text whose figures were changed since it was written, by the digest in it. False reads a text that
+            was edited on purpose.
 
         Raises
         ------
         ValueError
-            The text is not JSON, not a fit, of a later version, or holds figures that no fit can produce.
+            The text is not JSON, not a fit, of another version, was changed, or holds figures that no fit can produce.
         """
-        record = json.read(text)
-        info = FitInfo(record.family, record.estimator, record.standardize, record.column_names, record.was_vector)
-        columns = ColumnResults(
-            record.results, record.families, unit_weights=record.unit_weights, lmbda_error=record.lmbda_error
-        )
-        return cls(info, columns)
+        return cls.from_record(json.read("PowerFit", text, check))
+
+    def to_record(self) -> dict[str, Any]:
+        """What JSON keeps."""
+        return records.record_of(self.info, self.columns)
+
+    @classmethod
+    def from_record(cls, record: Any) -> PowerFit:
+        """The fit of which JSON kept this."""
+        return cls(*records.fit_of(record))
 
 
 def finished(
@@ -260,8 +260,9 @@ _TOLD = (
     Status.AT_END,
     Status.NOT_CERTIFIED,
     Status.UNRESOLVED,
-    Status.NOT_SETTLED,
+    Status.FEW_VALUES,
     Status.TAIL_KEPT,
+    Status.NOT_SETTLED,
 )
 
 

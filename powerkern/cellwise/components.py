@@ -10,8 +10,8 @@ from scipy.special import chdtri, ndtri
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arguments import as_reals, refuse_infinite
-from powerkern._input.arrays import Matrix, as_flag, as_matrix, check_n_features, is_real, is_whole
+from powerkern._input.arguments import refuse_infinite
+from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals, check_n_features, is_real, is_whole
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import wrap_constants
 from powerkern.cellwise.standardization import is_usable, mcd, standardization, warn_of_scales

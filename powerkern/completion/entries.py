@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arrays import as_weights
+from powerkern._input.arrays import as_weights, is_masked_array, numbers
 from powerkern._typing import FloatArray
 
 
@@ -33,7 +33,7 @@ def read(ratings: Any, weight: ArrayLike | None) -> Entries:
     """Ratings in any form, checked, without those that are missing or have weight 0."""
     is_sparse = hasattr(ratings, "tocoo")
     row, column, values = _stored(ratings) if is_sparse else _three(ratings)
-    value = _numbers(values)
+    value = numbers(values, "ratings").astype(np.float64)
     weights = None if weight is None else weights_of(weight, value.size)
     kept = ~np.isnan(value) if weights is None else ~np.isnan(value) & (weights > 0.0)
     infinite = np.isinf(value) & kept
@@ -76,7 +76,9 @@ def _three(ratings: Any) -> list[NDArray[Any]]:
             f"ratings must be three arrays or columns (row, column, value), got {len(parts)}; "
             "of a list of triplets, pass tuple(zip(*triplets))"
         )
-    given = [np.asarray(one) for one in parts]
+    if any(is_masked_array(one) and np.ma.is_masked(one) for one in parts[:2]):
+        raise ValueError("labels of rows or columns are masked; leave out these ratings")
+    given = [*(np.asarray(one) for one in parts[:2]), numbers(parts[2], "ratings")]
     if len({one.shape for one in given}) != 1 or given[0].ndim != 1:
         raise ValueError(
             "ratings must be three arrays of one length (row, column, value), got shapes "
@@ -94,12 +96,6 @@ def _coded(labels: NDArray[Any], what: str) -> tuple[NDArray[Any], NDArray[np.in
     if missing.any():
         raise ValueError(f"labels of {what} are missing (NaN); leave out these ratings")
     return distinct, position
-
-
-def _numbers(values: NDArray[Any]) -> FloatArray:
-    if values.dtype.kind not in "biuf":
-        raise TypeError(f"ratings must be real numbers, got an array of {values.dtype}")
-    return values.astype(np.float64)
 
 
 def weights_of(weight: ArrayLike, n: int) -> FloatArray:

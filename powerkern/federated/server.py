@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._estimators.limits import lambda_limit
 from powerkern._estimators.shift import given_shift
-from powerkern._input.arguments import as_reals, given_lambdas
-from powerkern._input.arrays import as_choice, as_flag, as_names, column_label, column_labels
+from powerkern._input.arguments import given_lambdas
+from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels
 from powerkern._input.messages import warn
 from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.power_fit import PowerFit, finished
@@ -24,7 +24,8 @@ from powerkern.federated.protocol import MergeError, Outcome, Plan, Request, con
 from powerkern.federated.search import METHODS
 from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.sketch import Range, checked_bounds
+from powerkern.sketch import Range
+from powerkern.sketch.summaries import checked_bounds
 
 FloatArray = NDArray[np.float64]
 

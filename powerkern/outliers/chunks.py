@@ -27,9 +27,9 @@ from powerkern.outliers.rules import (
     warn_of,
 )
 from powerkern.outliers.scaling import ScoreScaling, without_infinite
-from powerkern.sketch import MapReduce, Pass, fit_with
+from powerkern.sketch import fit_with
 from powerkern.sketch.chunks import reading
-from powerkern.sketch.driver import passes_of
+from powerkern.sketch.engine import MapReduce, Pass, passes_of
 from powerkern.sketch.location import Located
 
 
@@ -159,7 +159,7 @@ def scaling_chunks(
     >>> scaling = scaling_chunks(chunks, method="huber")
     >>> probabilities = [scaling.probability(chunk) for chunk in chunks]
     """
-    with reading(chunks, None, non_numeric, progress) as (map_reduce, _):
+    with reading(chunks, None, non_numeric, progress) as map_reduce:
         return scaling_with(map_reduce, center, scale, method, trim=trim, estimator=estimator, task_threads=n_threads)
 
 

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import as_choice, as_matrix, column_label
+from powerkern._input.arrays import as_choice, as_matrix, as_reals, column_label
 from powerkern._typing import FloatArray
 
 COMBINATIONS = ("mean", "median", "maximum", "minimum")
@@ -70,7 +70,7 @@ def combine_probabilities(P: object, method: str = "mean", *, weights: ArrayLike
 
 
 def _weights(weights: ArrayLike, k: int) -> FloatArray:
-    given = np.asarray(weights, dtype=np.float64)
+    given = as_reals("weights", weights)
     if given.shape != (k,) or not np.isfinite(given).all() or (given < 0.0).any() or not given.any():
         raise ValueError(f"weights must be one number for each of {k} detectors, none negative and not all 0")
     return np.asarray(given / given.max())

@@ -14,7 +14,7 @@ from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import as_matrix, column_label, column_labels, is_whole
+from powerkern._input.arrays import as_matrix, as_reals, column_label, column_labels, is_whole
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.normality.criteria import ks_columns
@@ -187,7 +187,7 @@ def _moments(values: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _fitting(what: str, given: ArrayLike, shape: tuple[int, ...]) -> FloatArray:
-    array = np.asarray(given, dtype=np.float64)
+    array = as_reals(what, given)
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"{what} must be finite numbers of shape {shape}, got an array of shape {array.shape}")
     return array

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input import special
 from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
@@ -105,9 +106,7 @@ def sharpness_error(y_true: ArrayLike | None, y_prob: ArrayLike, *, stratum: Str
 
 
 def _entropy(p: FloatArray) -> FloatArray:
-    from scipy.special import xlog1py, xlogy  # costs a third of the time to import powerkern
-
-    return cast(FloatArray, -(xlogy(p, p) + xlog1py(1.0 - p, -p)) / np.log(2.0))
+    return cast(FloatArray, -(special.xlogy(p, p) + special.xlog1py(1.0 - p, -p)) / np.log(2.0))
 
 
 # --- means over bins ------------------------------------------------------------------------------------

@@ -74,7 +74,7 @@ def by_rule(
     """Location and scale by a rule; `locate` is `location_scale` of the scores."""
     given = not isinstance(rule.center, str)
     center = "mean" if given else rule.center
-    constants: dict[str, Any] = {"fraction": rule.trim} if center == "trimmed" else {}
+    constants: dict[str, Any] = {"fraction": rule.trim, "sides": "upper"} if center == "trimmed" else {}
     mu, sigma = locate(f"{center}-{SCALES[rule.scale]}", **constants)
     mean = mu
     if rule.scale == "trimmed-sd":

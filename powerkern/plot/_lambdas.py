@@ -11,7 +11,7 @@ from scipy.special import chdtri
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import column_label
+from powerkern._input.arrays import as_reals, column_label
 from powerkern._results.data import data_of
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
@@ -86,7 +86,7 @@ def profile_plot(
             label = column_label(j, fit.column_names)
             raise ValueError(f"{label} has no likelihood interval ({fit.status_text[j]}); pass lmbdas")
         lmbdas = np.linspace(low - 0.5 * (high - low), high + 0.5 * (high - low), 101)
-    points = np.asarray(lmbdas, dtype=np.float64)
+    points = as_reals("lmbdas", lmbdas)
     ax = axes_of(ax)
     ax.plot(points, -likelihood.profile(points)[j], color="C0")
     ax.axvline(fit.lmbda[j], color="C1", label=f"lambda = {fit.lmbda[j]:.3g}")
@@ -154,7 +154,7 @@ def objective_plot(
     if lmbdas is None:
         reach = _REACH / _spread_of_logs(fit, values, j)
         lmbdas = np.linspace(min(start, end) - reach, max(start, end) + reach, 600)
-    points = np.union1d(np.asarray(lmbdas, dtype=np.float64), [start])
+    points = np.union1d(as_reals("lmbdas", lmbdas), [start])
     curve = fit.objective_curve(points, values)[j]
     inner = curve[1:-1]
     lowest = 1 + np.flatnonzero((inner <= curve[:-2]) & (inner < curve[2:]))

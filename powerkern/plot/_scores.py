@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from powerkern._input.arrays import as_reals
 from powerkern.outliers import fit_scaling, reliability_diagram
 from powerkern.outliers.measures import Strategy
 from powerkern.plot._drawing import axes_of, faint, ink
@@ -72,7 +73,7 @@ def score_plot(
     >>> [one.get_ylabel() for one in ax.figure.axes]
     ['density', 'residual']
     """
-    values = np.asarray(scores, dtype=np.float64)
+    values = as_reals("scores", scores)
     if values.ndim != 1:
         raise ValueError(f"scores must be those of one detector, one-dimensional, got shape {values.shape}")
     values = values[np.isfinite(values)]

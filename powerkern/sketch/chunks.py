@@ -21,8 +21,8 @@ from powerkern._results.power_fit import PowerFit
 from powerkern._typing import Bounds
 from powerkern.location import LocationScale
 from powerkern.sketch.driver import fit_with
+from powerkern.sketch.engine import MapReduce, Pass, S, in_turn, named
 from powerkern.sketch.location import location_with
-from powerkern.sketch.passes import MapReduce, Pass, S
 
 #: In place of a chunk, or of its weights, where there are no more.
 _NONE_LEFT = object()
@@ -88,11 +88,11 @@ def fit_chunks(
 
     Notes
     -----
-    Robust estimators read the data six times: for ranges and a sample of 2048 values; for exact counts between sampled
-    values; twice for finer counts, where medians, median distances and cut-offs lie and in the tails; and twice for the
-    power sums of what is kept, an interval of values, to which lambda is then fitted exactly. ``n_reweight=None`` and
-    "mtl" read on until what is kept settles; "carroll" reads five times. Columns of at most 2048 values come out as in
-    memory.
+    Robust estimators read the data seven times: for ranges and a sample of 2048 values; for exact counts between
+    sampled values; twice for finer counts, where medians, median distances and cut-offs lie and in the tails; and three
+    times for the power sums of what is kept, an interval of values, to which lambda is then fitted exactly. With
+    ``n_reweight="settled"``, and for "mtl", reading goes on until what is kept settles; "carroll" reads five times.
+    Columns of at most 2048 values come out as in memory.
 
     Otherwise the order of values within a bin is not known, and the start differs a little from the start in memory.
     ``fit.lmbda_error`` bounds what that does to lambda: nothing where no row is as close to a cut-off as that, which is
@@ -113,13 +113,13 @@ def fit_chunks(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
-    with reading(chunks, sample_weight, non_numeric, progress) as (map_reduce, weight_name):
+    with reading(chunks, sample_weight, non_numeric, progress) as map_reduce:
         return fit_with(
             map_reduce,
             family,
             estimator,
             standardize=standardize,
-            sample_weight=weight_name,
+            sample_weight=named(sample_weight),
             lmbda=lmbda,
             shift=shift,
             ymax=ymax,
@@ -177,19 +177,16 @@ def location_chunks(
     >>> bool((found.loc == location_scale(X).loc).all())
     True
     """
-    with reading(chunks, sample_weight, non_numeric, progress) as (map_reduce, weight_name):
+    with reading(chunks, sample_weight, non_numeric, progress) as map_reduce:
         return location_with(
-            map_reduce, method, sample_weight=weight_name, task_threads=n_threads, **constants
+            map_reduce, method, sample_weight=named(sample_weight), task_threads=n_threads, **constants
         )  # fmt: skip
 
 
 @contextlib.contextmanager
-def reading(
-    chunks: Any, sample_weight: Any, non_numeric: _frames.NonNumeric, progress: bool
-) -> Iterator[tuple[MapReduce, str | None]]:
-    """The engine that reads chunks in this process, one after the other; and the name of the column of weights."""
-    weight_name = sample_weight if isinstance(sample_weight, str) else None
-    weights = None if weight_name is not None else sample_weight
+def reading(chunks: Any, sample_weight: Any, non_numeric: _frames.NonNumeric, progress: bool) -> Iterator[MapReduce]:
+    """The engine that reads chunks in this process, one after the other."""
+    weights = sample_weight if named(sample_weight) is None else None
     if batches_of(chunks) is None:
         _check_rereadable("chunks", chunks)
     elif weights is not None:
@@ -197,31 +194,14 @@ def reading(
     if weights is not None:
         _check_rereadable("sample_weight", weights)
     first = None if non_numeric == "raise" else _first(chunks)
-    columns = _frames.chosen_positions(first, non_numeric, weight_name)
+    columns = _frames.chosen_positions(first, non_numeric, named(sample_weight))
 
     def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
         each = enumerate(_pairs(chunks, weights, columns))
         return in_turn(function, merge, ((naming(f"chunk {i}"), pair) for i, pair in each), bar)
 
     with progress_bar(None, " chunks", progress) as bar:
-        yield map_reduce, weight_name
-
-
-def in_turn(
-    function: Callable[..., S],
-    merge: Callable[[S, S], S],
-    chunks: Iterable[tuple[contextlib.AbstractContextManager[Any], tuple[Any, ...]]],
-    bar: Any = None,
-) -> S | None:
-    """Map and reduce in this thread: chunks with their weights, each in a context that names it in errors."""
-    total: S | None = None
-    for context, chunk in chunks:
-        with context:
-            part = function(*chunk)
-            total = part if total is None else merge(total, part)
-        if bar is not None:
-            bar.update()
-    return total
+        yield map_reduce
 
 
 def _check_rereadable(name: str, chunks: object) -> None:

@@ -23,10 +23,11 @@ from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.sketch.engine import MapReduce, Passed, passes_of
 from powerkern.sketch.families import box_cox_is_better, on_columns
-from powerkern.sketch.merging import finish_results, merge
+from powerkern.sketch.merging import finish_results
 from powerkern.sketch.order import Sample, check_unchanged, has_changed
-from powerkern.sketch.passes import MapReduce, Pass, Passed, RangePass, S, SamplePass, SketchPass
+from powerkern.sketch.passes import RangePass, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
 from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
 
@@ -56,17 +57,16 @@ def fit_with(
     Parameters
     ----------
     map_reduce : function
-        The engine: ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, weight)`` where rows
-        have weights, for every chunk of rows, wherever it is, and returns the results merged by ``merge(a, b)``, two
-        at a time, in any order; None if there are no chunks. It is called once for each pass over the data. `function`
-        and what it returns, some 10 kB a column, can be pickled; chunks are anything that `powerkern.fit` takes, and
-        may have no rows. `function` has a method ``part(columns)``: what to ask of chunks that have only these columns
-        (indices), None if nothing; `beside` puts the results of such blocks of columns side by side.
+        The engine: ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, sample_weight)``
+        where rows have weights, for every chunk of rows, wherever it is, and returns the results merged by
+        ``merge(a, b)``, two at a time, in any order; None if there are no chunks. It is called once for each pass over
+        the data. `function` and what it returns, some 10 kB a column, can be pickled; chunks are anything that
+        `powerkern.fit` takes, and may have no rows. See `powerkern.sketch.engine` for chunks of some of the columns.
     family, standardize, lmbda, shift, ymax, bounds, criterion, column_names
         As for `powerkern.fit`. ``family="best"`` fits both families, one after the other, and compares them; see Notes
         of `fit_chunks`.
     estimator : Estimator or str, default "mle"
-        As for `powerkern.fit`, except "ks" and "ppcc". Robust estimators take six passes, or some more, see Notes of
+        As for `powerkern.fit`, except "ks" and "ppcc". Robust estimators take seven passes, or some more, see Notes of
         `fit_chunks`.
     sample_weight : str, optional
         The column that holds the weights of the rows, where chunks are data frames; it is not fitted. Default: those
@@ -123,7 +123,7 @@ def fit_with(
         )
     asked = _Asked(
         other,
-        {"weight_name": sample_weight, "n_threads": task_threads},
+        {"sample_weight": sample_weight, "n_threads": task_threads},
         as_flag("standardize", standardize),
         lmbda,
         ymax,
@@ -214,7 +214,7 @@ def _better(passed: Passed, ranges: RangePass, asked: _Asked, bounds: Bounds | N
     names = found.range.column_names or [str(j) for j in range(p)]
     limits = lambda_limit(None, bounds, p, asked.standardize).bounds[:, positive]
     logs = dataclasses.replace(
-        ranges, family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]), weight_name=None
+        ranges, family=_NAMES[BOX_COX], column_names=tuple(np.array(names, dtype=object)[positive]), sample_weight=None
     )
     other = asked.fit(on_columns(passed, positive, asked.options), logs, (limits[0], limits[1]))
     _check_unchanged(found.range, np.flatnonzero(positive), other.range.n_obs)
@@ -245,29 +245,8 @@ def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Fo
     return found._replace(sums=MixedSums([(to, total.part(own).power_sums()) for to, total, own in parts if to.size]))
 
 
-def passes_of(map_reduce: MapReduce, bar: Any = None) -> Passed:
-    """Passes over the data: sends one to all chunks, and returns what they answer, merged."""
-
-    def passed(function: Pass[S]) -> S:
-        total = map_reduce(function, _merged)
-        if total is None:
-            raise ValueError("there are no chunks: none were given, or they could be read only once")
-        if bar is not None:
-            bar.update()
-        return total
-
-    return passed
-
-
 def _check_unchanged(found: Range, at: IntArray, after: FloatArray) -> None:
     """Refuse what is of other rows, of the columns `at`, than those whose ranges were found."""
     before = found.n_obs[at]
     for k in np.flatnonzero(has_changed(before, after)):
         check_unchanged(column_label(int(at[k]), found.column_names), before[k], after[k])
-
-
-def _merged(a: S, b: S) -> S:
-    """`merge`, of summaries of any one kind."""
-    both: Any = (a, b)
-    whole: S = merge(*both)
-    return whole

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from powerkern._fit.best_family import LIKELIHOOD
+from powerkern._input import special
 from powerkern._results.normality import ESTIMATED, moments_matrix
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
@@ -32,8 +33,9 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.kernels.transforms.gather import APPLY, INVERSE_STANDARDIZED
+from powerkern.sketch.engine import Pass, Passed
 from powerkern.sketch.order import Bins, equal_points
-from powerkern.sketch.passes import BinsPass, OnColumns, Pass, Passed, kept_sums
+from powerkern.sketch.passes import BinsPass, OnColumns, kept_sums
 from powerkern.sketch.summaries import Range
 
 #: Between which standardised values the correlation with normal quantiles counts.
@@ -120,12 +122,11 @@ def _unlikely(of: _Compared) -> FloatArray:
 
 def _uneven(of: _Compared) -> FloatArray:
     """`powerkern._results.normality.pearson_normality`, from the counts between the ends of its classes."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     n = of.rows[:, N_OBS]
     classes = np.ceil(2.0 * n**0.4).astype(np.int64)
     ends = [
-        ndtri(np.arange(1, k) / k) * np.sqrt(each / max(each - 1.0, 1.0)) for k, each in zip(classes, n, strict=True)
+        special.ndtri(np.arange(1, k) / k) * np.sqrt(each / max(each - 1.0, 1.0))
+        for k, each in zip(classes, n, strict=True)
     ]
     found = np.full(n.size, np.nan)
     for j, counts in enumerate(_counted(of, ends).weights()):

@@ -18,7 +18,7 @@ from powerkern._engine.threads import progress_bar
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.location import METHODS, LocationScale, location_scale_of, points_estimator
-from powerkern.sketch.driver import passes_of
+from powerkern.sketch.engine import MapReduce, Passed, passes_of
 from powerkern.sketch.order import (
     Cells,
     Sample,
@@ -30,7 +30,7 @@ from powerkern.sketch.order import (
     narrower_edges,
     rows_as_cells,
 )
-from powerkern.sketch.passes import MapReduce, Passed, RangePass, SamplePass
+from powerkern.sketch.passes import RangePass, SamplePass
 from powerkern.sketch.robust import Reader
 
 #: How often bins are divided at most: a thousandfold each time where few matter.
@@ -105,7 +105,7 @@ def location_with(
     """
     estimate = _Estimate.of(method, constants)
     with progress_bar(None, " passes", progress) as bar:
-        options: dict[str, Any] = {"weight_name": sample_weight, "n_threads": task_threads}
+        options: dict[str, Any] = {"sample_weight": sample_weight, "n_threads": task_threads}
         return Located(passes_of(map_reduce, bar), options).by(estimate)
 
 

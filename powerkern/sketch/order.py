@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import for_each
+from powerkern._input import special
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums.fit import R_MAX, R_MIN
@@ -358,11 +359,11 @@ def parts_of(cells: Cells, critical: BoolArray) -> IntArray:
     A value may be anywhere in its cell, of weight w and d normal quantiles wide: to an objective that compares the two,
     that does something like w d**2. It is least in all where the number of parts goes with ``(w d**2)**0.4``.
     """
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     several = ~cells.is_one_value
     beyond = np.append(0.0, np.cumsum(cells.weight))
-    score = ndtri(np.clip(beyond / beyond[-1], 1.0 / (3.0 * cells.rows.sum()), 1.0 - 1.0 / (3.0 * cells.rows.sum())))
+    score = special.ndtri(
+        np.clip(beyond / beyond[-1], 1.0 / (3.0 * cells.rows.sum()), 1.0 - 1.0 / (3.0 * cells.rows.sum()))
+    )
     effect = np.where(several & ~critical, cells.weight * np.diff(score) ** 2, 0.0) ** 0.4
     even = max(2, EDGES // (4 * max(1, int(np.count_nonzero(critical)))))
     own = np.rint(3 * EDGES // 4 * effect / effect.sum()) if effect.any() else effect

@@ -1,74 +1,23 @@
-"""What is asked of every chunk in one pass over the data, and how an engine asks it.
-
-A pass is a function of a chunk that can be pickled, and whose results `merge` adds up in any order; an engine is a
-function that applies a pass to every chunk it has. Neither knows anything else of the other.
-"""
+"""The passes that fits make: functions that summarise a chunk."""
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
-from powerkern._input import frames
 from powerkern._input.arrays import as_rows, check_n_features
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.sketch.engine import Pass, Passed, S
 from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch, sketch_of
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
 from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside, resolved
-
-S = TypeVar("S")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pass(ABC, Generic[S]):
-    """What one pass asks of every chunk.
-
-    Attributes
-    ----------
-    weight_name : str or None
-        The column of a data frame that holds the weights of its rows.
-    n_threads : int or None
-        Threads of each call; None: all CPUs of the process.
-    """
-
-    weight_name: str | None = None
-    n_threads: int | None = 1
-
-    def __call__(self, chunk: Any, weight: Any = None) -> S:
-        """The summary of a chunk of rows, which may have none, and of their weights."""
-        if self.weight_name is not None:
-            chunk, weight = frames.without_weights(chunk, self.weight_name)
-        return self.summary(chunk, weight)
-
-    @abstractmethod
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> S:
-        """The summary of a chunk."""
-
-    @abstractmethod
-    def part(self, columns: ArrayLike) -> Self | None:
-        """What to ask of chunks that have only these columns (indices); None if nothing."""
-
-
-class MapReduce(Protocol):
-    """An engine: it calls a pass with every chunk, and merges what comes back, two by two, in any order.
-
-    ``map_reduce(function, merge)`` calls ``function(chunk)``, or ``function(chunk, weight)``, wherever the chunks are,
-    and returns ``merge(...)`` of all results, or None if there are no chunks.
-    """
-
-    def __call__(self, function: Pass[S], merge: Callable[[S, S], S], /) -> S | None:
-        """The summary of all chunks."""
-
-
-#: Passes over the data: sends one to all chunks, and returns what they answer, merged.
-Passed = Callable[[Pass[Any]], Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +28,12 @@ class RangePass(Pass[Range]):
     shift: ArrayLike = 0.0
     column_names: tuple[str, ...] | None = None
 
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> Range:
+    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Range:
         """Ranges of the columns of a chunk."""
         return range_of(
             chunk,
             self.family,
-            sample_weight=weight,
+            sample_weight=sample_weight,
             shift=self.shift,
             column_names=self.column_names,
             n_threads=self.n_threads,
@@ -141,9 +90,9 @@ class OnColumns(Pass[S]):
     inner: Pass[S]
     chosen: BoolArray
 
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> S:
+    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> S:
         """That of the chosen columns of a chunk."""
-        return self.inner.summary(as_rows(chunk, what="chunk").values[:, self.chosen], weight)
+        return self.inner.summary(as_rows(chunk, what="chunk").values[:, self.chosen], sample_weight)
 
     def part(self, columns: ArrayLike) -> Self | None:
         """The same of those of these columns that were chosen."""
@@ -164,13 +113,13 @@ class SketchPass(ChosenPass[Sketch]):
 
     grid: Grid
 
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> Sketch:
+    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Sketch:
         """Sums of the chosen columns of a chunk."""
         matrix = as_rows(chunk, what="chunk")  # whose names the first pass has checked, or replaced
         if not self.chosen.all():
             matrix = matrix._replace(values=matrix.values[:, self.chosen])
         check_n_features(matrix.values, self.grid.n_features, None, self.grid.column_names)
-        return sketch_of(matrix, self.grid, weight, self.n_threads)
+        return sketch_of(matrix, self.grid, sample_weight, self.n_threads)
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"grid": self.grid.part(own)}
@@ -191,13 +140,13 @@ class SamplePass(Pass[Sample]):
 
     ranges: RangePass
 
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> Sample:
+    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Sample:
         """The sample of a chunk."""
-        found = self.ranges.summary(chunk, weight)
+        found = self.ranges.summary(chunk, sample_weight)
         matrix = as_rows(chunk, what="chunk")
         every = np.ones(found.n_features, dtype=bool)
         moved = _moved(chunk, every, found.shift)
-        return sample_of(moved, chunk_weights(weight, matrix), found, thread_count(self.n_threads))
+        return sample_of(moved, chunk_weights(sample_weight, matrix), found, thread_count(self.n_threads))
 
     def part(self, columns: ArrayLike) -> Self | None:
         """The sample of these columns."""
@@ -226,9 +175,9 @@ class BinsPass(ChosenPass[Bins]):
     quantum: IntArray
     shift: FloatArray
 
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> Bins:
+    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Bins:
         """Counts of a chunk."""
-        weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
+        weights = chunk_weights(sample_weight, as_rows(chunk, what="chunk"))
         moved = _moved(chunk, self.chosen, self.shift)
         return bins_of(moved, weights, self.edges, self.quantum, thread_count(self.n_threads))
 
@@ -288,10 +237,10 @@ class KeptPass(ChosenPass[Kept]):
     quantum: IntArray
     shift: FloatArray
 
-    def summary(self, chunk: Any, weight: ArrayLike | None) -> Kept:
+    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Kept:
         """Sums of a chunk."""
         x = _moved(chunk, self.chosen, self.shift)
-        weights = chunk_weights(weight, as_rows(chunk, what="chunk"))
+        weights = chunk_weights(sample_weight, as_rows(chunk, what="chunk"))
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
         weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)

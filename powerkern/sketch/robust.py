@@ -23,13 +23,14 @@ from powerkern._estimators.shift import to_own_units
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import N_RESULTS
 from powerkern.sketch.certificate import end_error, open_zones, search_error, start_error, step_error
+from powerkern.sketch.engine import Passed
 from powerkern.sketch.order import (
     Bins,
     Cells,
     Sample,
     first_edges,
 )
-from powerkern.sketch.passes import BinsPass, Kept, Passed, kept_sums
+from powerkern.sketch.passes import BinsPass, Kept, kept_sums
 from powerkern.sketch.robust_column import Column
 
 #: How often cells are divided.

@@ -41,6 +41,7 @@ from powerkern.kernels.robust.fit import (
     CUT_HIGH,
     CUT_LOC,
     CUT_LOW,
+    CUT_OFF,
     CUT_SCALE,
     CUT_TAIL,
     N_CUT,
@@ -49,6 +50,7 @@ from powerkern.kernels.robust.fit import (
     fit_weighted_columns,
     scale_correction,
 )
+from powerkern.kernels.robust.reweighting import N_WIDER, WIDER
 from powerkern.kernels.robust.search import (
     CARROLL,
     GLOBAL,
@@ -132,6 +134,7 @@ class Column:
         self.lmbda, self.interval = np.nan, np.full(5, np.nan)
         self.row, self.kept_ends, self.status = np.empty(0), np.empty(0), int(Status.OK)  # of the last fit
         self.n_eval, self.settled = 0.0, False
+        self.adaptive, self.last_cutoff = 0, np.nan  # whether a turn chooses its cut-off, and what it has chosen
         self.error, self.is_given, self.others = 0.0, False, list[OtherPoints]()
         self.searched = 0.0  # how far from the minimum a search may end
         self.zones = np.full((2, 3), np.nan)
@@ -268,17 +271,18 @@ class Column:
     ) -> tuple[FloatArray, FloatArray]:
         """`cut` of other points."""
         figures, y = np.empty(N_CUT), np.empty(x.size)
-        cut_column(x, w, self.family, options, lmbda, rule, self.work, y, figures)
+        cut_column(x, w, self.family, options, lmbda, rule, self.adaptive, self.work, y, figures)
         return figures, y
 
     def _critical(self) -> BoolArray:
         """Cells that medians, median distances, quartiles and the ends of what is kept are in."""
         at = [self.near(self.x, _order_points(self.x, self.w))]
-        for lmbda, rule in self._cuts():
+        for turn, (lmbda, rule) in enumerate(self._cuts()):
+            self.adaptive = int(self.options.adaptive and turn > 0)
             figures, y = self.cut(lmbda, rule)
-            reach = self.options.cutoff * figures[CUT_SCALE]
-            clipped = HUBER_K * figures[CUT_SCALE]
-            ends = figures[CUT_LOC] + np.array([-reach, reach, -clipped, clipped])
+            cutoffs = self.options.cutoff + WIDER * np.arange(1 + self.adaptive * N_WIDER)
+            reaches = np.append(cutoffs, HUBER_K) * figures[CUT_SCALE]
+            ends = figures[CUT_LOC] + np.append(-reaches, reaches)
             shares = figures[CUT_BEFORE], self.w.sum() - figures[CUT_AFTER]
             ranks = np.interp(shares, np.cumsum(self.w), np.arange(self.w.size))
             at += [self.near(y, _order_points(y, self.w, figures[CUT_LOC])), self.near(y, ends), ranks.astype(int)]
@@ -320,7 +324,9 @@ class Column:
         if self.settled or turn >= (n_fits + 1 if self.options.cellwise or n_fits == 0 else n_fits):
             return False
         self.rule = self.options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
+        self.adaptive = int(self.options.adaptive and turn > 0)
         figures, _ = self.cut(self.lmbda, self.rule)
+        self.last_cutoff = float(figures[CUT_OFF])
         low, high = figures[CUT_LOW], figures[CUT_HIGH]
         self.cut_off, self.open_ends = np.zeros(2), np.zeros(2)
         if self.options.criterion == TRIMMED:
@@ -468,7 +474,7 @@ class Column:
     def _correction(self, row: FloatArray) -> FloatArray:
         """What makes the standard deviation of the values kept that of all where they are normal."""
         share = row[N_KEPT] / row[N_OBS]
-        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.options)])
+        return np.array([scale_correction(row[N_KEPT] / self.unit, share, self.last_cutoff, self.options)])
 
 
 def _order_points(x: FloatArray, w: FloatArray, about: float | None = None) -> FloatArray:

@@ -16,11 +16,12 @@ from powerkern._estimators.estimators import ESTIMATORS, Estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import given_shift
 from powerkern._fit import fit as fitting
+from powerkern._input.arrays import as_reals, filled
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.sklearn.exchange import arguments_of, as_sklearn, fit_of
 from powerkern.sklearn.private import StrOptions, fit_context
-from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, read
+from powerkern.sklearn.reading import FLOATS, N_THREADS, feature_names, numbers_only, read
 
 
 def _by_likelihood(transformer: PowerTransformer) -> bool:
@@ -255,7 +256,9 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             Values beyond the range of the transform, which have no inverse, became NaN (``out_of_range="nan"``).
         """
         check_is_fitted(self)
-        Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan", force_writeable=not self.copy)
+        X = filled(X)
+        with numbers_only(X):
+            Z = check_array(X, dtype=FLOATS, ensure_all_finite="allow-nan", force_writeable=not self.copy)
         if Z.shape[1] != self.power_fit_.n_features:
             raise ValueError(
                 f"X has {Z.shape[1]} features, but {type(self).__name__} is expecting "
@@ -278,8 +281,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     def lambdas_(self, lambdas: ArrayLike) -> None:
         if self.standardize:
             raise ValueError("lambdas_ may be assigned only with standardize=False: mean and scale belong to the fit")
-        lambdas = np.asarray(lambdas, dtype=np.float64)
-        shift = np.asarray(self.shift, dtype=np.float64)
+        lambdas, shift = as_reals("lambdas_", lambdas), as_reals("shift", self.shift)
         ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
         if hasattr(self, "power_fit_"):
             ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])

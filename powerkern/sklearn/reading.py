@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Integral
 from typing import Any
 
@@ -10,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from powerkern._input.arrays import as_matrix, column_label, domain_error, filled
+from powerkern._input.arrays import column_label, domain_error, filled, refuse_non_numbers
 from powerkern._input.foreign import frame_library, refuse_foreign
 from powerkern.sklearn.private import Interval
 
@@ -37,35 +39,43 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     refuse_foreign(X)
     if (repeated := _repeated_name(X)) is not None:  # before version 1.7 scikit-learn took them
         raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
-    if isinstance(X, np.ma.MaskedArray):
-        X = filled(X)
-    try:
+    X = filled(X)
+    with numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
+
+
+@contextmanager
+def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
+    """Refuse what `powerkern.fit` refuses, around a check of scikit-learn's, which takes dates, categories and text.
+
+    Where both refuse it, scikit-learn's words stand, but for data frames, of which ours name the column.
+    """
+    is_frame = frame_library(X) != "" and hasattr(X, "columns")
+    ours: Exception | None = None
+    if is_frame and len(X.columns) and hasattr(X, "sparse"):  # pandas' accessor, there where every column is
+        ours = TypeError(f"{what} is sparse; pass {what}.sparse.to_dense()")
+    else:
+        try:
+            refuse_non_numbers(X, what)
+        except (TypeError, ValueError) as error:
+            ours = error
+    try:
+        yield
+    except OverflowError as error:
+        raise ours or error from None
     except (TypeError, ValueError) as error:
-        clearer = _complaint(X)
-        if not clearer:
+        if ours is None or not is_frame:
             raise
         kind = ValueError if isinstance(error, ValueError) else TypeError  # as scikit-learn has it
-    raise kind(clearer)
+        raise kind(str(ours)) from None
+    if ours is not None:
+        raise ours
 
 
 def _repeated_name(X: Any) -> Any:
     """A name that more than one column of a data frame has; None where there is none."""
     names = X.columns if frame_library(X) and hasattr(X, "columns") else []
     return next((name for name, times in Counter(names).items() if times > 1), None)
-
-
-def _complaint(X: Any) -> str:
-    """What is wrong with a data frame, by column; "" where nothing is."""
-    if not frame_library(X) or not hasattr(X, "columns"):
-        return ""
-    if hasattr(X, "sparse"):  # pandas' accessor, there only where every column is
-        return "X is sparse; pass X.sparse.to_dense()"
-    try:
-        as_matrix(X)
-    except (TypeError, ValueError) as error:
-        return str(error)
-    return ""
 
 
 def feature_names(estimator: Any) -> list[str] | None:

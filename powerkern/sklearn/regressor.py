@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from powerkern._engine.threads import thread_count
+from powerkern._input.arrays import filled
 from powerkern._input.messages import warn
 from powerkern._results.back import back_transformed
 from powerkern._typing import FloatArray
@@ -33,6 +34,7 @@ from powerkern.sklearn.private import (
     check_sample_weight,
     fit_context,
 )
+from powerkern.sklearn.reading import numbers_only
 
 
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -232,7 +234,9 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
         validate_data(self, X, skip_check_array=True)  # sets the number and the names of the features
         if self.covariates is not None:
             X = clone(self.covariates).fit_transform(X)
-        design: FloatArray = check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X", estimator=self)
+        X = filled(X)
+        with numbers_only(X):
+            design: FloatArray = check_array(X, dtype=np.float64, ensure_min_samples=2, input_name="X", estimator=self)
         if len(design) != n:
             raise ValueError(f"X has {len(design)} rows, y has {n}; pass the same rows")
         if design.shape[1] + 1 < n:
@@ -269,7 +273,9 @@ def _responses(y: object) -> FloatArray:
     """The responses, (n,) or (n, p); none missing or infinite."""
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
+    y = filled(y)
+    with numbers_only(y, "y"):
+        return np.asarray(check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"))
 
 
 def _name_of_weights(regressor: Any) -> str:

@@ -10,6 +10,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.arrays import as_reals, filled, is_masked_array, numbers
+from powerkern._input.foreign import library, refuse_foreign
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.boxcox import boxcox_array, inv_boxcox_array
 from powerkern.kernels.transforms.elementwise import boxcox_each, inv_boxcox_each, inv_yeojohnson_each, yeojohnson_each
@@ -32,14 +34,15 @@ class _Elementwise(NamedTuple):
 def transformed(
     kernel: _Elementwise, x: NDArray[Any], lmbda: ArrayLike, out: NDArray[np.floating] | None = None
 ) -> Any:
-    """Apply a transform with NumPy's broadcasting and type promotion."""
-    values = as_float64(np.asarray(x))
-    if isinstance(lmbda, int | float | np.number):
+    """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN."""
+    x = filled(x)
+    values = as_float64(x)
+    if isinstance(lmbda, int | float | np.integer | np.floating):
         dtype, shape = float_dtype(x.dtype, lmbda), x.shape
         result = np.empty(values.size)
         kernel.by_one(values.reshape(-1), float(lmbda), result)
     else:
-        lambdas = np.asarray(lmbda)
+        lambdas = numbers(lmbda, "lmbda")
         dtype, shape = float_dtype(x.dtype, lambdas), np.broadcast_shapes(x.shape, lambdas.shape)
         result = np.empty(math.prod(shape))
         # a scalar is a vector of one element to as_float64
@@ -57,6 +60,12 @@ BOXCOX = _Elementwise(boxcox_array, boxcox_each)
 INV_BOXCOX = _Elementwise(inv_boxcox_array, inv_boxcox_each)
 YEOJOHNSON = _Elementwise(yeojohnson_array, yeojohnson_each)
 INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
+
+
+def data_of(x: Any) -> NDArray[Any]:
+    """The data as an array, or masked array; numbers only where they come from a data frame or series."""
+    refuse_foreign(x, "x")
+    return numbers(x, "x") if library(x) else np.asanyarray(x)
 
 
 def float_dtype(*operands: Any) -> np.dtype[Any]:
@@ -79,7 +88,7 @@ def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
         raise ValueError(_NOT_1D)
     if x.size == 0:
         raise ValueError("Data must not be empty.")
-    if np.ma.is_masked(x):
+    if is_masked_array(x) and np.ma.is_masked(x):
         raise ValueError("Data must not be masked: leave the masked elements out with `.compressed()`.")
     column = as_float64(x)
     return column, np.minimum.reduce(column), np.maximum.reduce(column)
@@ -87,7 +96,7 @@ def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
 
 def as_scalar(lmbda: Any) -> float:
     """Lambda as a float; optimizers for several variables pass arrays of length one."""
-    return float(lmbda.item() if isinstance(lmbda, np.ndarray) else lmbda)
+    return lmbda if isinstance(lmbda, float) else float(as_reals("lmbda", lmbda).item())
 
 
 def reject_complex(x: NDArray[Any]) -> None:

@@ -17,6 +17,7 @@ from powerkern.stats._arrays import (
     NAN_POLICY,
     column_of,
     contains_nan,
+    data_of,
     float_dtype,
     nan_of,
     transformed,
@@ -111,7 +112,7 @@ def boxcox(
     >>> np.allclose(inv_boxcox(y, lmbda), x)
     True
     """
-    x = np.asanyarray(x)
+    x = data_of(x)
     if lmbda is not None:
         contains_nan(x, nan_policy)  # which may be an error
         return transformed(BOXCOX, x, lmbda)
@@ -219,7 +220,7 @@ def boxcox_normmax(
     >>> boxcox_normmax(x, method="all").round(6)
     array([-0.03479 , -0.031211])
     """
-    x = np.asanyarray(x)
+    x = data_of(x)
     if contains_nan(x, nan_policy):
         if nan_policy == "propagate":
             return np.asarray([nan_of(x)] * 2) if method == "all" else nan_of(x)
@@ -353,4 +354,4 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     array([[1. , 1. ],
            [2.5, 2. ]])
     """
-    return transformed(INV_BOXCOX, np.asarray(y), lmbda, out)
+    return transformed(INV_BOXCOX, data_of(y), lmbda, out)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arrays import is_real, is_whole
+from powerkern._input.arrays import is_real, is_whole, numbers
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.stats._arrays import as_float64
 
@@ -77,7 +77,7 @@ def boxcox_guerrero(
     >>> bool(abs(boxcox_guerrero(x, 12)) < 1e-9)  # spread proportional to level: logs
     True
     """
-    given = np.asarray(x)
+    given = numbers(x, "x")
     columns = _columns(given, axis)
     low, high = _ends(bounds)
     if not is_whole(season_length) or season_length < 2:

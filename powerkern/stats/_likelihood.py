@@ -9,10 +9,11 @@ import numpy as np
 from numpy.exceptions import AxisError
 from numpy.typing import ArrayLike, NDArray
 
+from powerkern._input.arrays import is_masked_array
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.family import lowest
-from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, float_dtype
+from powerkern.stats._arrays import as_float64, as_scalar, check_nan_policy, data_of, float_dtype
 from powerkern.stats._optima import negative_llf
 
 
@@ -26,11 +27,12 @@ def log_likelihood(
 ) -> Any:
     """The log-likelihood of every slice of `data` along `axis`."""
     check_nan_policy(nan_policy)
-    data = np.atleast_1d(np.asanyarray(data))
+    data = np.atleast_1d(data_of(data))
     values = as_float64(np.asarray(data))
     axes = _reduced_axes(axis, data.ndim)
     rows, shape = _rows(values, axes)
-    ignored = _rows(np.ma.getmaskarray(data), axes)[0]
+    masked = np.ma.getmaskarray(data) if is_masked_array(data) else np.zeros(data.shape, dtype=np.bool_)
+    ignored = _rows(masked, axes)[0]
     missing = np.isnan(rows) & ~ignored
     if nan_policy == "raise" and missing.any():
         raise ValueError("The input contains nan values")

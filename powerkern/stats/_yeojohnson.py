@@ -17,6 +17,7 @@ from powerkern.stats._arrays import (
     YEOJOHNSON,
     column_of,
     contains_nan,
+    data_of,
     float_dtype,
     nan_of,
     reject_complex,
@@ -85,7 +86,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     >>> np.allclose(inv_yeojohnson(y, lmbda), darwin)
     True
     """
-    x = np.asanyarray(x)
+    x = data_of(x)
     if x.size == 0:
         return np.asarray(x)
     reject_complex(x)
@@ -159,7 +160,7 @@ def yeojohnson_normmax(
     >>> round(float(yeojohnson_normmax([-1.2, 0.0, 0.4, 1.3, 3.0, 8.1])), 6)
     0.31308
     """
-    x = np.asanyarray(x)
+    x = data_of(x)
     reject_complex(x)
     if contains_nan(x, nan_policy):
         if nan_policy == "propagate":
@@ -293,4 +294,4 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     array([[-1.        , -1.71828183],
            [ 1.5       ,  1.        ]])
     """
-    return transformed(INV_YEOJOHNSON, np.asarray(y), lmbda, out)
+    return transformed(INV_YEOJOHNSON, data_of(y), lmbda, out)

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from powerkern._engine.threads import progress_bar
 from powerkern._fit import fit as fitting
 from powerkern._input.arguments import given_bounds
-from powerkern._input.arrays import as_choice, as_weights, check_n_features
+from powerkern._input.arrays import as_choice, as_reals, as_weights, check_n_features
 from powerkern._typing import Bounds, FloatArray
 from powerkern.sklearn.private import HasMethods, Interval, StrOptions, fit_context, routing_enabled
 from powerkern.sklearn.reading import read, refuse_values
@@ -353,7 +353,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
         return check_scoring(self.estimator, self.scoring)
 
     def _candidates(self) -> FloatArray:
-        grid = _GRID if self.lmbdas is None else np.asarray(self.lmbdas, dtype=np.float64)
+        grid = _GRID if self.lmbdas is None else as_reals("lmbdas", self.lmbdas)
         if grid.ndim != 1 or grid.size < 2 or not np.isfinite(grid).all() or (np.diff(grid) <= 0.0).any():
             raise ValueError(f"lmbdas must be two or more increasing numbers, got {self.lmbdas!r}")
         return np.union1d(grid, 1.0)  # no transform is always a candidate
@@ -448,7 +448,7 @@ class SupervisedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEst
                 else:
                     yield fitting.fit(scaled, self.family, sample_weight=weight, n_threads=self.n_threads).lmbda
             else:
-                lmbdas = np.asarray(start, dtype=np.float64)
+                lmbdas = as_reals("a start", start)
                 if lmbdas.shape != (self.n_features_in_,) or not np.isfinite(lmbdas[varied]).all():
                     raise ValueError(
                         f"a start must be {self.n_features_in_} finite numbers, 'mle' or 'ones', got {start!r}"

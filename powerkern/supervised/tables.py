@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from powerkern._input.arrays import filled
 from powerkern._input.foreign import frame_library
 from powerkern._input.frames import restored, taken
 
@@ -18,7 +19,8 @@ def is_frame(X: Any) -> bool:
 
 
 def as_table(X: Any) -> Any:
-    """A data frame as it is, anything else as an array."""
+    """A data frame as it is, anything else as an array, with NaN for what is masked."""
+    X = filled(X)
     return X if is_frame(X) else np.asarray(X)
 
 

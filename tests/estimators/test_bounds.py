@@ -303,7 +303,7 @@ def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
 def test_columns_with_ties_that_keep_a_far_tail_are_fitted_to_the_other_values_at_a_bound() -> None:
     z = np.random.default_rng(1).normal(size=100)
     z[:20] = -12.0
-    options = {"family": "box-cox", "estimator": "rewml", "rectify": "one"}
+    options = {"family": "box-cox", "estimator": pk.RewML(convention="paper", first_weights="rectified")}
     with pytest.warns(UserWarning, match="all values on one side were kept"):
         assert pk.fit(np.append(np.exp(z), np.full(120, 5.0)), **options).status[0] == Status.TAIL_KEPT
     fit, alone = (pk.fit(x, bounds=(1, 2), **options) for x in (np.append(np.exp(z), np.full(120, 5.0)), np.exp(z)))

@@ -440,12 +440,14 @@ def record():
     return json.loads(pk.fit(matrix(p=3), column_names=list("abc")).to_json())
 
 
-@pytest.mark.parametrize("key", ["family", "estimator", "standardize", "columns", "column_names", "vector"])
+@pytest.mark.parametrize(
+    "key", ["family", "estimator", "standardize", "columns", "column_names", "vector", "quantile", "families"]
+)
 def test_json_without_a_key(key):
     damaged = record()
     del damaged[key]
     with pytest.raises(ValueError, match="damaged"):
-        PowerFit.from_json(json.dumps(damaged))
+        PowerFit.from_json(json.dumps(damaged), check=False)
 
 
 @pytest.mark.parametrize("key", ["lmbda", "status", "x_max", "intercept"])
@@ -457,7 +459,7 @@ def test_json_with_a_damaged_column(key, damage):
     if damage != "missing":
         damaged["columns"][key] = replacements[damage]
     with pytest.raises(ValueError, match="damaged"):
-        PowerFit.from_json(json.dumps(damaged))
+        PowerFit.from_json(json.dumps(damaged), check=False)
 
 
 @pytest.mark.parametrize(
@@ -466,6 +468,7 @@ def test_json_with_a_damaged_column(key, damage):
         ({"format": "other"}, "not written by PowerFit"),
         ({"version": 99}, "version 99"),
         ({"version": None}, "version None"),
+        ({"version": "1"}, "version '1'"),
         ({"family": "logit"}, "damaged"),
         ({"family": ["box-cox"]}, "damaged"),
         ({"column_names": ["a"]}, "damaged"),
@@ -475,29 +478,7 @@ def test_json_with_a_damaged_column(key, damage):
 )
 def test_json_of_something_else(changes, message):
     with pytest.raises(ValueError, match=message):
-        PowerFit.from_json(json.dumps({**record(), **changes}))
-
-
-def test_json_that_spells_center_as_it_was():
-    x = np.append(np.random.default_rng(0).normal(5.0, 2.0, 50), 90.0)
-    fit = pk.fit(x, estimator="rewml")
-    assert fit.center[0] != 0.0
-    now = json.loads(fit.to_json())
-    assert "centre" not in now["columns"]
-    former = {**now, "columns": {"centre" if name == "center" else name: v for name, v in now["columns"].items()}}
-    np.testing.assert_array_equal(PowerFit.from_json(json.dumps(former)).columns.raw, fit.columns.raw)
-    del former["columns"]["centre"]
-    with pytest.raises(ValueError, match="damaged"):
-        PowerFit.from_json(json.dumps(former))
-
-
-def test_json_of_version_1():
-    """Written before there were robust fits."""
-    old = {**record(), "version": 1}
-    for name in ("lmbda0", "n_kept", "kept_low", "kept_high", "center", "divisor"):
-        del old["columns"][name]
-    now = PowerFit.from_json(json.dumps(record()))
-    np.testing.assert_array_equal(PowerFit.from_json(json.dumps(old)).columns.raw, now.columns.raw)
+        PowerFit.from_json(json.dumps({**record(), **changes}), check=False)
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "3", '"text"', "{}", "lmbda\n1.0"])

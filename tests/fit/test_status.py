@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 import powerkern as pk
@@ -32,6 +33,7 @@ def test_codes_are_those_of_stored_fits():
         "NOT_SETTLED": 16,
         "TIED": 17,
         "BRACKETED": 18,
+        "FEW_VALUES": 19,
     }
 
 
@@ -56,3 +58,26 @@ def test_status_is_a_number():
     assert Status.CONSTANT == 3
     assert pickle.loads(pickle.dumps(Status.EMPTY)) is Status.EMPTY
     assert pk.Status is Status
+
+
+@pytest.mark.parametrize("estimator", ["rewml", "rewml-nr", "carroll", "mtl"])
+def test_robust_fits_of_three_values_warn(estimator):
+    x = [0.5, 2.0, 9.0]
+    for some, weight in ((x, None), (x[:2], None), (x[:2], [1.5, 1.5])):
+        with pytest.warns(UserWarning, match="at most three values, too few to tell an outlier"):
+            fit = pk.fit(some, "box-cox", estimator, sample_weight=weight)
+        assert fit.status[0] == Status.FEW_VALUES
+    assert pk.fit([*x, 4.0], "box-cox", estimator).status[0] != Status.FEW_VALUES
+
+
+def test_a_bound_does_not_hide_that_a_tail_was_kept():
+    """The graver of two statuses is told: a bound was asked for, a doubt was not."""
+    z = np.random.default_rng(3).normal(size=400)
+    z[:60] = -12.0
+    asked = {"family": "box-cox", "estimator": pk.RewML(convention="paper", first_weights="rectified")}
+    with pytest.warns(UserWarning, match="all values on one side were kept"):
+        free = pk.fit(np.exp(z), **asked)
+    with pytest.warns(UserWarning, match="all values on one side were kept"):
+        bounded = pk.fit(np.exp(z), **asked, bounds=(None, 0.5 * free.lmbda[0]))
+    assert bounded.status[0] == free.status[0] == Status.TAIL_KEPT
+    assert bounded.lmbda[0] == 0.5 * free.lmbda[0]

@@ -200,7 +200,9 @@ def _check_output(one: Fitted) -> Check:
 def _check_monotone(one: Fitted, points: np.ndarray, z: np.ndarray) -> Check:
     falls = (z[:-1] - z[1:]) / np.spacing(np.maximum(np.abs(z[:-1]), np.abs(z[1:])))
     worst = int(np.argmax(falls))
-    if falls[worst] > MONOTONE:
+    exponent = max(abs(one.lmbda), abs(2.0 - one.lmbda))
+    of_largest = 2.0 * (1.0 + exponent * (1.0 + float(np.max(_logs(points))))) * np.spacing(np.abs(z).max())
+    if falls[worst] > MONOTONE and z[worst] - z[worst + 1] > of_largest:
         x, images = points[worst : worst + 2].tolist(), z[worst : worst + 2].tolist()
         at = f"x {x[0]!r}, {x[1]!r}, images {images[0]!r}, {images[1]!r}"
         yield "monotone", f"falls by {falls[worst]:g} ulp at {at}, lambda {one.lmbda!r}"

@@ -702,7 +702,7 @@ def _damaged() -> Iterator[tuple[str, str]]:
     yield text[: len(text) // 2], "not JSON"
     yield "[1, 2]", "not a fit"
     yield '{"lmbda": [1.0]}', "not a fit"
-    yield text.replace('"version": 2', '"version": 99'), "version 99"
+    yield text.replace('"version": 1', '"version": 99'), "version 99"
     yield text.replace("yeo-johnson", "box-muller"), "damaged"
     yield text.replace('"columns": {', '"columns": {}, "x": {'), "damaged"
     yield text.replace('"lmbda": [', '"lmbda": ["abc", '), "damaged"
@@ -713,4 +713,4 @@ def _damaged() -> Iterator[tuple[str, str]]:
 def test_damaged_json(k: int) -> None:
     text, message = list(_damaged())[k]
     with pytest.raises(ValueError, match=message):
-        PowerFit.from_json(text)
+        PowerFit.from_json(text, check=False)

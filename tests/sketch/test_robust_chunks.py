@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-import json
 import pickle
 import threading
 
@@ -141,15 +140,6 @@ def test_the_bound_of_the_error_stays_with_the_fit():
     for columns in (slice(1, 2), np.array([1, 0])):
         np.testing.assert_array_equal(fit.part(columns).lmbda_error, fit.lmbda_error[columns])
     assert pk.fit(X[:2000], estimator="rewml").lmbda_error.tolist() == [0.0, 0.0]
-
-
-def test_texts_of_earlier_releases_have_no_bound():
-    fit = fit_chunks(np.array_split(contaminated(10_000, "yeo-johnson"), 3), estimator="rewml")
-    record = json.loads(fit.to_json())
-    del record["lmbda_error"]
-    read = pk.PowerFit.from_json(json.dumps(record))
-    assert fit.status[0] == Status.BRACKETED
-    assert np.isnan(read.lmbda_error[0])
 
 
 def read_as(first, later, readings):

@@ -808,34 +808,46 @@ def reweighted(
     u: np.ndarray,
     lmbda0: float,
     rule: str,
-    n_reweight: int = 2,
+    n_reweight: int = 3,
     cutoff: float = CUTOFF,
     ddof: int = 0,
     points: tuple[float, float] = (0.25, 0.75),
+    adaptive: bool = True,
 ) -> RobustFit:
     """Reweighted maximum likelihood of a prestandardised column from lambda0 (Raymaekers and Rousseeuw 2021).
 
     `rule` is that of the first weights. R chooses once more what it keeps, at the lambda found; else that is what the
-    last fit was to.
+    last fit was to. After the first step the cut-off is, if adaptive, where there are most clearly more values beyond
+    than a normal sample has: by the log-likelihood ratio of a Poisson count, which is to exceed 2.3.
     """
+    used = cutoff
 
-    def within(y: np.ndarray) -> np.ndarray:
+    def within(y: np.ndarray, adapt: bool) -> np.ndarray:
+        nonlocal used
         loc, scale = huber_one_step(y, HUBER_K, HUBER_BETA)
-        return abs(y - loc) <= cutoff * scale
+        distance = abs(y - loc) / scale
+        excess = {cutoff + 2.0: 2.3}
+        for trial in cutoff + np.array([0.0, 0.5, 1.0, 1.5]):
+            outside, expected = np.count_nonzero(distance > trial), y.size * 2.0 * stats.norm.sf(trial)
+            if outside > expected:
+                excess[trial] = outside * math.log(outside / expected) - (outside - expected)
+        used = max(excess, key=excess.__getitem__) if adapt else cutoff
+        return distance <= used
 
     kept, lmbdas = [], [lmbda0]
     for step in range(n_reweight):
-        kept.append(within(rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none", points)))
+        y = rectified_by_rule(family, u, lmbdas[-1], rule if step == 0 else "none", points)
+        kept.append(within(y, adaptive and step > 0))
         lmbdas.append(likeliest_lambda(family, u[kept[-1]], lmbdas[-1]))
     y = power_transforms(family, u, lmbdas[-1])
     if rule == "cellwise" or n_reweight == 0:
-        kept.append(within(y))
+        kept.append(within(y, False))
     part = y[kept[-1]]
     return RobustFit(
         kept,
         lmbdas,
         float(part.mean()),
-        float(part.std(ddof=ddof)) / (1.0 if rule == "cellwise" else sd_within(cutoff)),
+        float(part.std(ddof=ddof)) / (1.0 if rule == "cellwise" else sd_within(used)),
         huber_one_step(y, HUBER_K, HUBER_BETA),
     )
 
@@ -846,7 +858,7 @@ def share_at_quantiles(family: str, u: np.ndarray, lmbda0: float, rule: str, c: 
     Values kept are standardised to the standard deviation of that distribution; each counts (1 - (d/c)^2)^3, d its
     distance from the quantile of its rank among them. A value left out counts 1/2.
     """
-    fit = reweighted(family, u, lmbda0, rule)
+    fit = reweighted(family, u, lmbda0, rule, adaptive=False)
     y = np.sort(power_transforms(family, u, fit.lmbdas[-1])[fit.kept[-1]]).astype(float)
     cut = stats.truncnorm(-CUTOFF, CUTOFF)
     z = cut.ppf((np.arange(1, y.size + 1) - 1 / 3) / (y.size + 1 / 3))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,6 +17,7 @@ from powerkern._input.tables.npy import NpyWriter, read_npy, stream_npy
 from powerkern._input.tables.parquet import ParquetWriter, pyarrow, read_parquet, stream_parquet, survey_parquet
 from powerkern._input.tables.table import Block, Choice, Layout, Survey, Table, TextFormat
 from powerkern._input.tables.text import TextSource, TextWriter, decoded, read_text, stream_text, survey_text
+from powerkern._input.writing import replacing
 
 #: The delimiter of a text table by its kind; None: found in its first lines.
 _DELIMITERS = {".csv": None, ".tsv": "\t", ".txt": None}
@@ -101,7 +100,7 @@ def write(path: Path | None, layout: Layout, text: TextFormat) -> Iterator[Write
             raise BadInput("standard output is closed: name a file with -o")
         yield TextWriter(sys.stdout, layout, text.delimiter or layout.delimiter, text)
         return
-    with sentences("write", path), _replaced(path) as part, ExitStack() as stack:
+    with sentences("write", path), replacing(path) as part, ExitStack() as stack:
         writer = _writer(stack, path, part, layout, text)
         yield writer
         writer.finish()
@@ -117,23 +116,6 @@ def _writer(stack: ExitStack, path: Path, part: Path, layout: Layout, text: Text
     delimiter = _DELIMITERS[kind] or text.delimiter or layout.delimiter
     file = stack.enter_context(io.TextIOWrapper(file, encoding="utf-8", newline=""))
     return TextWriter(file, layout, delimiter, text)
-
-
-@contextmanager
-def _replaced(path: Path) -> Iterator[Path]:
-    """A file beside this one that takes its place if all goes well; devices are written to themselves."""
-    path = path.resolve()
-    if path.exists() and not path.is_file():
-        yield path
-        return
-    part = path.with_name(f".{os.getpid()}-{path.name}")
-    try:
-        yield part
-        if path.exists():
-            shutil.copymode(path, part)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def check_output(path: Path | None) -> None:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from powerkern._input import special
 from powerkern._jit import (
     BLOCKS,
     COLUMN,
@@ -586,12 +587,10 @@ def _search(weighing: Weighing | None, task: _Task, start: float, out: FloatArra
 
 def normal_quantiles(n: int) -> FloatArray:
     """Normal quantiles at Filliben's (1975) medians of n uniform order statistics, as a vector of length 1."""
-    from scipy.special import ndtri  # costs a third of the time to import powerkern
-
     medians = (np.arange(1, n + 1) - 0.3175) / (n + 0.365)
     medians[-1] = 0.5 ** (1.0 / n)
     medians[0] = 1.0 - medians[-1]
-    q = ndtri(medians)
+    q = special.ndtri(medians)
     return np.asarray(q / np.sqrt(q @ q))
 
 

@@ -73,6 +73,7 @@ from powerkern.kernels.results import (
 )
 from powerkern.kernels.robust import reweighting as refits
 from powerkern.kernels.robust.huber import sd_within
+from powerkern.kernels.robust.loc_scale import LocScale
 from powerkern.kernels.robust.order_statistics import position_of
 from powerkern.kernels.robust.qq import (
     CLOSE,
@@ -120,6 +121,7 @@ from powerkern.kernels.robust.weights import (
     median_and_mad,
     outside_of,
     part_of,
+    total_of,
     unit_of,
 )
 from powerkern.kernels.transforms.family import is_mirrored, lowest
@@ -138,12 +140,14 @@ from powerkern.kernels.transforms.rectified import (
 _OK, _FIXED, _CONSTANT, _EMPTY = int(Status.OK), int(Status.FIXED), int(Status.CONSTANT), int(Status.EMPTY)
 _UNREPRESENTABLE, _NOT_CERTIFIED = int(Status.UNREPRESENTABLE), int(Status.NOT_CERTIFIED)
 _MULTIMODAL, _NO_SPREAD, _SCANNED = int(Status.MULTIMODAL), int(Status.NO_SPREAD), int(Status.SCANNED)
-_NOT_SETTLED, _TAIL_KEPT = int(Status.NOT_SETTLED), int(Status.TAIL_KEPT)
+_NOT_SETTLED, _TAIL_KEPT, _FEW_VALUES = int(Status.NOT_SETTLED), int(Status.TAIL_KEPT), int(Status.FEW_VALUES)
 
 _ONE_PASS, _REFIT, _REFIT_BOTH_SIDES = int(Route.ONE_PASS), int(Route.REFIT), int(Route.REFIT_BOTH_SIDES)
 
 #: The constant of R's mad(), which prestandardises.
 _MAD_FACTOR = 1.4826
+#: Among so many values none can be told to be an outlier (with allowance for the rounding of weights).
+_FEW = 3.0 + 1e-9
 #: Fits in ever wider intervals (convention "cellwise"), and reweighting steps until the values kept settle.
 _MAX_FITS, _MAX_TURNS = 20, 50
 #: By how much the share of values at their quantiles is to be larger for the start that rectifies both sides; and what
@@ -174,6 +178,7 @@ class Kept(NamedTuple):
     scale: float
     lmbda: float
     rule: int
+    cutoff: float
     below: float
     above: float
 
@@ -245,21 +250,44 @@ def _signed_logs(values: FloatArray, logs: FloatArray) -> None:
 
 
 @kernel
-def _kept(at: Sorted, lmbda: float, rule: int, options: Options) -> Kept:
+def _kept(at: Sorted, lmbda: float, rule: int, adaptive: bool, options: Options) -> Kept:
     """The best window, or the values with ``|psi - loc| <= cutoff scale``; psi of all values stays in `at.y`."""
     transform_sorted(at.column, lmbda, rule, at.y)
     y = at.y[: at.column.n]
     if options.criterion == TRIMMED:
         best = best_window(at.counts, at, lmbda, options.fraction)
-        return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, best.below, best.above)
+        return Kept(best.start, best.stop, math.nan, math.nan, lmbda, rule, math.nan, best.below, best.above)
     estimate = huber_of(y, at.counts, options.criterion)
-    reach = options.cutoff * estimate.scale
-    if not 0.0 < reach < math.inf:
-        return Kept(0, 0, estimate.loc, estimate.scale, lmbda, rule, 0.0, 0.0)
-    start = position_of(y, estimate.loc, -reach, 0)
+    cutoff = _adapted_cutoff(y, at.counts, estimate, options.cutoff) if adaptive else options.cutoff
+    reach, start, stop = cutoff * estimate.scale, 0, 0
+    if 0.0 < reach < math.inf:
+        start, stop = _within(y, estimate.loc, reach)
+    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule, cutoff, 0.0, 0.0)
+
+
+@kernel
+def _within(y: FloatArray, loc: float, reach: float) -> tuple[int, int]:
+    """Where the sorted values with ``|y - loc| <= reach`` begin and end."""
     # the smallest number above reach: those at the cut-off itself are kept
-    stop = position_of(y, estimate.loc, reach * (1.0 + EPS), y.size)
-    return Kept(start, stop, estimate.loc, estimate.scale, lmbda, rule, 0.0, 0.0)
+    return position_of(y, loc, -reach, 0), position_of(y, loc, reach * (1.0 + EPS), y.size)
+
+
+@kernel
+def _adapted_cutoff(y: FloatArray, counts: Counts | None, estimate: LocScale, cutoff: float) -> float:
+    """The cut-off, from `cutoff` up, beyond which there are most clearly more values than of a normal sample.
+
+    The widest, `refits.N_WIDER` steps of `refits.WIDER` further out, where there are not clearly more beyond any.
+    """
+    n = total_of(counts, y.size) / unit_of(counts)
+    chosen, most = cutoff + refits.N_WIDER * refits.WIDER, refits.EXCESS
+    for k in range(refits.N_WIDER):
+        trial = cutoff + k * refits.WIDER
+        start, stop = _within(y, estimate.loc, trial * estimate.scale)
+        below, above = outside_of(counts, start, stop, y.size)
+        excess = refits.excess_beyond(trial, (below + above) / unit_of(counts), n)
+        if excess > most:
+            chosen, most = trial, excess
+    return chosen
 
 
 @kernel
@@ -269,6 +297,7 @@ def _refitted(
     family: int,
     prescaling: _Prescaling,
     lmbda0: float,
+    adaptive: bool,
     options: Options,
     work: RobustWork,
     row: FloatArray,
@@ -290,7 +319,7 @@ def _refitted(
     kept = last
     for turn in range(n_turns):
         rule = options.first_rule if turn == 0 and n_fits > 0 else NOT_RECTIFIED
-        kept = _kept(at, lmbda, rule, options)
+        kept = _kept(at, lmbda, rule, adaptive and turn > 0, options)
         settled = _same_values(kept, last)
         if kept.stop - kept.start < 2 or settled:
             break
@@ -346,7 +375,7 @@ def _fit(weight: FloatArray, part: FloatArray, family: int, given: float, work: 
 
 @kernel
 def _nothing_kept() -> Kept:
-    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, 0.0, 0.0)
+    return Kept(0, 0, math.nan, math.nan, math.nan, NOT_RECTIFIED, math.nan, 0.0, 0.0)
 
 
 @kernel
@@ -449,7 +478,8 @@ def fit_sorted(
     if options.criterion == CARROLL:
         _likelihood_of_all(values, part_of(every.counts, 0, n), family, work, row)
     n_kept = _weight_kept(every.counts, kept)
-    correction = scale_correction(n_kept / _value_weight(every.counts), n_kept / _total_weight(weight, n), options)
+    share = n_kept / _total_weight(weight, n)
+    correction = scale_correction(n_kept / _value_weight(every.counts), share, kept.cutoff, options)
     _finish(x, weight, every.counts, every.column.below, prescaling, found, kept, tail_kept, correction, chosen, row)
     if options.criterion == CARROLL:
         part = part_of(every.counts, kept.start, kept.stop)
@@ -475,7 +505,7 @@ def _fitted(
         found, chosen = _started(every, low, high, family, options, work)
         if aside:
             return found, chosen, kept
-        kept = _refitted(every, values, family, prescaling, found.lmbda, chosen, work, row)
+        kept = _refitted(every, values, family, prescaling, found.lmbda, options.adaptive, chosen, work, row)
         n_eval += found.n_eval + row[N_EVAL]
         low, high, widened = _widened(low, high, row[LMBDA] * prescaling.power)
         if _is_unfitted(row, kept) or not (options.cellwise and widened):
@@ -541,7 +571,7 @@ def _share_at_quantiles(
     """
     n, row = at.column.n, work.trial
     values, none = at.column.x[:n], _Prescaling(0.0, 1.0, 1.0, _OK)
-    kept = _refitted(at, values, family, none, lmbda0, options, work, row)
+    kept = _refitted(at, values, family, none, lmbda0, False, options, work, row)
     if _is_unfitted(row, kept):
         return 0.0, 0.0
     transform_sorted(at.column, row[LMBDA], NOT_RECTIFIED, at.y)
@@ -678,30 +708,33 @@ def _finish(
     row[DIVISOR] = _divisor(below, prescaling)
     if row[STATUS] == _OK:
         row[STATUS] = _MULTIMODAL if found.n_rivals > 0 else _SCANNED
+    is_short = row[N_OBS] <= _FEW * _value_weight(counts)
+    if is_short and row[STATUS] != _NOT_CERTIFIED:
+        row[STATUS] = _FEW_VALUES
     if options.criterion == CARROLL:
         return
     row[ROUTE] = _REFIT_BOTH_SIDES if options.rule == BOTH else _REFIT
     row[N_KEPT] = _weight_kept(counts, kept)
     row[KEPT_LOW], row[KEPT_HIGH] = x[kept.start], x[kept.stop - 1]
-    if tail_kept and row[STATUS] != _NOT_CERTIFIED:
+    if tail_kept and not is_short and row[STATUS] != _NOT_CERTIFIED:
         row[STATUS] = _TAIL_KEPT
     row[SCALE] *= correction
     row[INTERCEPT] /= correction
     row[SLOPE] /= correction
     if options.criterion == QQ and kept.rule == NOT_RECTIFIED:
-        reach = options.cutoff * kept.scale
+        reach = kept.cutoff * kept.scale
         low = _original(kept.loc - reach, kept.lmbda, below, prescaling)
         high = _original(kept.loc + reach, kept.lmbda, below, prescaling)
         row[KEPT_LOW], row[KEPT_HIGH] = _limit(x, kept.start, low, -1.0), _limit(x, kept.stop - 1, high, 1.0)
 
 
 @kernel
-def scale_correction(n_kept: float, share: float, options: Options) -> float:
+def scale_correction(n_kept: float, share: float, cutoff: float, options: Options) -> float:
     """What makes the standard deviation of the values kept that of all where they are normal; R divides by n - 1."""
     if options.cellwise:
         return math.sqrt(n_kept / (n_kept - 1.0))
     if options.criterion == QQ:
-        return 1.0 / sd_within(options.cutoff)
+        return 1.0 / sd_within(cutoff)
     return 1.0 / sd_within(-normal_quantile(0.5 - 0.5 * share)) if share < 1.0 else 1.0
 
 
@@ -858,18 +891,16 @@ def _fit_aside(
         options.cutoff,
         n_turns,
         rectified,
+        options.adaptive,
     )
-    correction = 1.0 / sd_within(options.cutoff)
     for lane in range(n_aside):
         j = int(eight.fields[refits.ROW, lane])
         if eight.fields[refits.FITTED, lane] > 0.0:
-            _write_lane(columns[j, :n], eight.fields[:, lane], below, correction, options, out[j])
+            _write_lane(columns[j, :n], eight.fields[:, lane], below, options, out[j])
 
 
 @kernel
-def _write_lane(
-    x: FloatArray, fields: FloatArray, below: float, correction: float, options: Options, row: FloatArray
-) -> None:
+def _write_lane(x: FloatArray, fields: FloatArray, below: float, options: Options, row: FloatArray) -> None:
     """The row of a column from the fields of its lane; its status is LEFT where these are beyond float64."""
     prescaling = _Prescaling(fields[refits.CENTER], fields[refits.DIVISOR], fields[refits.POWER], _OK)
     start = Start(
@@ -881,7 +912,8 @@ def _write_lane(
     )
     rule, units = QUARTILES if fields[refits.CUT_RECTIFIED] > 0.0 else NOT_RECTIFIED, _units(below, prescaling)
     first, last = int(fields[refits.FIRST]), int(fields[refits.LAST])
-    kept = Kept(first, last, fields[refits.CUT_LOC], fields[refits.CUT_SCALE], fields[refits.CUT_AT], rule, 0.0, 0.0)
+    loc, scale, lmbda, cutoff = refits.CUT_LOC, refits.CUT_SCALE, refits.CUT_AT, refits.CUT_OFF
+    kept = Kept(first, last, fields[loc], fields[scale], fields[lmbda], rule, fields[cutoff], 0.0, 0.0)
     exponent, n_eval = fields[refits.EXPONENT] / units.unit, int(fields[refits.N_SEARCHED] + fields[refits.N_REFIT])
     mean, variance, curvature = fields[refits.MEAN], fields[refits.VARIANCE], fields[refits.CURVATURE]
     best = optimum_in(units, exponent, mean, variance, curvature, fields[refits.JACOBIAN], n_eval, _OK)
@@ -894,6 +926,7 @@ def _write_lane(
     elif not start.inside:
         row[STATUS] = _NOT_CERTIFIED
     chosen = options if fields[refits.BOTH_SIDES] > 0.0 or options.rule != BOTH else with_rule(options, QUARTILES)
+    correction = 1.0 / sd_within(kept.cutoff)
     _finish(x, None, None, below, prescaling, start, kept, fields[refits.TAIL] > 0.0, correction, chosen, row)
 
 
@@ -1002,12 +1035,12 @@ def weighted_objective_columns(
 
 
 #: What `cut_column` finds: the interval of values kept, weights before and after it, location and scale of the
-#: transform, prestandardisation, and whether a tail that is far out was kept.
-N_CUT = 9
-CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
+#: transform, the cut-off, prestandardisation, and whether a tail that is far out was kept.
+N_CUT = 10
+CUT_LOW, CUT_HIGH, CUT_BEFORE, CUT_AFTER, CUT_LOC, CUT_SCALE, CUT_OFF, CUT_CENTER, CUT_DIVISOR, CUT_TAIL = range(N_CUT)
 
 
-@entry((COLUMN, COLUMN, INTEGER, numbers_of(Options), REAL, INTEGER, _ROBUST_WORK, COLUMN, COLUMN))
+@entry((COLUMN, COLUMN, INTEGER, numbers_of(Options), REAL, INTEGER, INTEGER, _ROBUST_WORK, COLUMN, COLUMN))
 def cut_column(
     x: FloatArray,
     weight: FloatArray,
@@ -1015,23 +1048,27 @@ def cut_column(
     options: Options,
     lmbda: float,
     rule: int,
+    adaptive: int,
     work: RobustWork,
     y: FloatArray,
     out: FloatArray,
 ) -> None:
-    """What of a sorted column with weights is kept at a lambda of the data, and its transform, rectified by `rule`."""
+    """What of a sorted column with weights is kept at a lambda of the data, and its transform, rectified by `rule`.
+
+    `adaptive`: 1 for a cut-off that is, 0 for that of the options.
+    """
     each, x, weight = _borrowed(work), borrowed(x), borrowed(weight)
     prescaling, every = _prepared(x, weight, family, options, each)
     at = lmbda * prescaling.power
-    kept = _kept(every, at, rule, options)
+    kept = _kept(every, at, rule, adaptive > 0, options)
     copy(every.y[: x.size], y)
-    reach = options.cutoff * kept.scale
+    reach = kept.cutoff * kept.scale
     column = every.column
     out[CUT_LOW] = _value_of(rectified_log_at(kept.loc - reach, column, at, rule), column.below, prescaling)
     out[CUT_HIGH] = _value_of(rectified_log_at(kept.loc + reach, column, at, rule), column.below, prescaling)
     before, after = outside_of(every.counts, kept.start, kept.stop, x.size)
     factor = unit_of(every.counts) / _value_weight(every.counts)
     out[CUT_BEFORE], out[CUT_AFTER] = (before + kept.below) / factor, (after + kept.above) / factor
-    out[CUT_LOC], out[CUT_SCALE] = kept.loc, kept.scale
+    out[CUT_LOC], out[CUT_SCALE], out[CUT_OFF] = kept.loc, kept.scale, kept.cutoff
     out[CUT_CENTER], out[CUT_DIVISOR] = prescaling.center, _divisor(column.below, prescaling)
     out[CUT_TAIL] = _keeps_far_tail(every, at, kept, options)

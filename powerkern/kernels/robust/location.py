@@ -14,7 +14,17 @@ from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, compiled_as, entry, kern
 from powerkern.kernels.moments import moments_of, weighted_moments_of
 from powerkern.kernels.robust.biweight import bisquare_of, bisquare_proposal2_of, biweight_of
 from powerkern.kernels.robust.huber import beta_of, huber, huber_location_of, huber_one_step, huber_scale_of
-from powerkern.kernels.robust.loc_scale import BAD_INFINITE, EMPTY, IQR_DIVISOR, MAD_FACTOR, OVERFLOW, LocScale, outcome
+from powerkern.kernels.robust.loc_scale import (
+    BAD_INFINITE,
+    CONVERGED,
+    EMPTY,
+    IQR_DIVISOR,
+    MAD_FACTOR,
+    OVERFLOW,
+    ZERO_SCALE,
+    LocScale,
+    outcome,
+)
 from powerkern.kernels.robust.order_statistics import HUGE, iqr_of, mad_about, table_width, trimmed_mean, without_sums
 from powerkern.kernels.robust.proposal2 import huber_proposal2_of
 
@@ -66,8 +76,27 @@ def _for_squares(column: Opened) -> Opened:
     y, n = column.y, column.y.size
     if n == 0 or column.infinite:
         return column
-    inner = y[(3 * n) // 4] - y[n // 4]
+    inner = _inner_half(y, column.w)
     return _in_units(column, _unit_of(inner if inner > 0.0 else y[n - 1] - y[0]))
+
+
+@kernel
+def _inner_half(y: np.ndarray, w: np.ndarray) -> float:
+    """The range of the inner half of the values, or of the inner half of their weight."""
+    first, last = y.size // 4, (3 * y.size) // 4
+    if w.size > 0:
+        total, below = 0.0, 0.0
+        for i in range(w.size):
+            total += w[i]
+        first, last = -1, w.size - 1
+        for i in range(w.size):
+            below += w[i]
+            if first < 0 and below > 0.25 * total:
+                first = i
+            if below >= 0.75 * total:
+                last = i
+                break
+    return float(y[last] - y[max(first, 0)])
 
 
 @kernel
@@ -90,10 +119,11 @@ def _multiply(y: np.ndarray, factor: float) -> None:
 
 @kernel
 def _restored(column: Opened, result: LocScale) -> LocScale:
-    """A result in the units of the data."""
-    loc, scale = result.loc / column.unit, result.scale / column.unit
-    overflows = math.isinf(loc) or math.isinf(scale)
-    return LocScale(loc, scale, result.n_iter, OVERFLOW if overflows else result.status)
+    """A result in the units of the data; OVERFLOW where it is not finite, though the estimator settled."""
+    loc, scale, status = result.loc / column.unit, result.scale / column.unit, result.status
+    settled = status in (CONVERGED, ZERO_SCALE)
+    is_lost = math.isinf(loc) or math.isinf(scale) or (settled and (math.isnan(loc) or math.isnan(scale)))
+    return LocScale(loc, scale, result.n_iter, OVERFLOW if is_lost else status)
 
 
 @kernel

@@ -35,7 +35,7 @@ from powerkern._jit import (
 )
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.constants import EPS
-from powerkern.kernels.elementary.exp_log import exp_lanes, expm1_lanes, greater, lesser
+from powerkern.kernels.elementary.exp_log import exp_lanes, expm1_lanes, greater, lesser, log
 from powerkern.kernels.likelihood.lockstep import LaneLogs, LaneWalk, walk
 from powerkern.kernels.likelihood.one_pass import ONE_PASS_REACH, ONE_PASS_SD, ONE_PASS_SPREAD
 from powerkern.kernels.likelihood.one_pass_sums import moments_at
@@ -57,7 +57,14 @@ ROW, START, VALUE, N_SEARCHED, N_RIVALS, INSIDE, CENTER, DIVISOR, POWER, BOTH_SI
 # what is found: whether there is a fit, whether the values kept have settled, the optimum, number of evaluations; the
 # values kept, what set the cut-off, and of which transform (1: rectified); whether a far tail was kept
 FITTED, SETTLED, EXPONENT, MEAN, VARIANCE, CURVATURE, JACOBIAN, N_REFIT = range(10, 18)
-FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, TAIL, N_FIELDS = range(18, 26)
+FIRST, LAST, CUT_LOC, CUT_SCALE, CUT_AT, CUT_RECTIFIED, CUT_OFF, TAIL = range(18, 26)
+# numbers of values beyond the cut-offs that one is chosen from
+BEYOND = 26
+
+#: Steps in which the cut-off is widened, how many, and how clearly (see `excess_beyond`) there are to be more values
+#: beyond it for wider ones not to be taken.
+WIDER, N_WIDER, EXCESS = 0.5, 4, 2.3
+N_FIELDS = BEYOND + N_WIDER
 
 
 class Eight(NamedTuple):
@@ -131,6 +138,42 @@ def _tangents(eight: Eight, k: int, first: int, stop: int, lmbda: Lanes, flatten
     for i in range(first, stop):
         distance = select(by_logs, load(eight.logs, (i, 0)), load(eight.x, (i, 0))) - from_k
         store(y, (LANES * i,), select(flattened, at + distance * slope, values_at(y, i)))
+
+
+# --- the cut-off ----------------------------------------------------------------------------------------
+
+
+@kernel
+def excess_beyond(cutoff: float, outside: float, n: float) -> float:
+    """How clearly more than a normal sample of n has are `outside` a cut-off: twice it is about chi-square, 0 if fewer.
+
+    The log-likelihood ratio of a Poisson count.
+    """
+    expected = n * math.erfc(cutoff / math.sqrt(2.0))
+    return outside * log(outside / expected) - (outside - expected) if outside > expected else 0.0
+
+
+@kernel
+def _adapted_cutoffs(eight: Eight, shape: Shape, loc: Lanes, scale: Lanes, cutoff: float) -> Lanes:
+    """The cut-off of each lane: see `powerkern.kernels.robust.fit`."""
+    widest_vectors()
+    y, fields, zero = eight.y[0], eight.fields, in_all_lanes(0.0)
+    for k in range(N_WIDER):
+        reach, inside = (cutoff + k * WIDER) * scale, zero
+        beyond = reach * (1.0 + EPS)
+        for i in range(shape.n):
+            d = values_at(y, i) - loc
+            inside = inside + select(d < beyond, select(d < -reach, 0.0, 1.0), 0.0)
+        store(fields, (BEYOND + k, 0), float(shape.n) - inside)
+    for lane in range(LANES):
+        chosen, most = cutoff + N_WIDER * WIDER, EXCESS
+        for k in range(N_WIDER):
+            trial = cutoff + k * WIDER
+            excess = excess_beyond(trial, fields[BEYOND + k, lane], float(shape.n))
+            if excess > most:
+                chosen, most = trial, excess
+        fields[BEYOND, lane] = chosen
+    return load(fields, (BEYOND, 0))
 
 
 # --- what is kept ---------------------------------------------------------------------------------------
@@ -211,11 +254,13 @@ def refit(
     cutoff: float,
     n_turns: int,
     rectified: bool,
+    adaptive: bool,
 ) -> None:
     """Fit the columns put aside, from their starts, `n_turns` times unless the values kept settle before.
 
-    `k` is Huber's constant, `c` that of the bisquare. The first values kept are those within the cut-off of the
-    `rectified` transform, which is what the search has looked at: the objective at the start is that of its residuals.
+    If `adaptive`, the cut-off is `cutoff` the first time only. `k` is Huber's constant, `c` that of the bisquare. The
+    first values kept are those within the cut-off of the `rectified` transform, which is what the search has looked
+    at: the objective at the start is that of its residuals.
     """
     widest_vectors()
     fields, y, none, zero = eight.fields, eight.y[0], in_all_lanes(math.nan), in_all_lanes(0.0)
@@ -232,7 +277,11 @@ def refit(
         loc, scale = _huber(y, shape.n, k)
         if at_end:
             break
-        new_first, new_last, logs, usable = _cut(eight, shape, loc, cutoff * scale)
+        at_cutoff = in_all_lanes(cutoff)
+        if adaptive and turn > 0:
+            at_cutoff = _adapted_cutoffs(eight, shape, loc, scale, cutoff)
+        new_first, new_last, logs, usable = _cut(eight, shape, loc, at_cutoff * scale)
+        _keep(fields, CUT_OFF, open_, at_cutoff)
         _keep(fields, CUT_LOC, open_, loc)
         _keep(fields, CUT_SCALE, open_, scale)
         _keep(fields, CUT_AT, open_, lmbda)

@@ -20,7 +20,7 @@ from powerkern._jit import (
     widest_vectors,
 )
 from powerkern._typing import FloatArray
-from powerkern.kernels.elementary.exp_log import log
+from powerkern.kernels.elementary.exp_log import exp, log
 from powerkern.kernels.likelihood.scratch import Work, new_work
 from powerkern.kernels.optimize.minimize import RUNNING, brent_start, brent_step
 from powerkern.kernels.results import N_RESULTS
@@ -37,8 +37,10 @@ from powerkern.kernels.robust.weights import (
     Nodes,
     counts_of,
     new_counts_work,
+    part_of,
     position_at,
     position_from_above,
+    total_of,
 )
 from powerkern.kernels.transforms.rectified import (
     CELLWISE,
@@ -76,6 +78,8 @@ _WIDE = 0.13
 _PARTS = (-0.5, -0.18, -0.07, -0.025, 0.025, 0.07, 0.18, 0.5)
 _CLOSER = (-0.4, -0.1, -0.03, -0.002, 0.002, 0.03, 0.1, 0.4)
 _EVENLY = 2.0 / (LANES + 1.0)
+#: Cells of Carroll's search as narrow as this are not divided; and what is taken for the most that they may hide.
+_NARROW, _HIDDEN = 0.03, 0.01
 #: It may end where the minima of two cubics differ by no more than this, in lambda and the objective, and curvatures
 #: beside each other by no more than that share of them.
 _OFF, _SURE, _STEADY = 5e-6, 3e-10, 0.15
@@ -115,6 +119,7 @@ class Options(NamedTuple):
     high: float
     cutoff: float  #: values further from the center are left out
     n_reweight: int
+    adaptive: bool  #: steps after the first cut off where there are more values than of a normal sample, or far out
     fraction: float  #: of the values that the trimmed likelihood keeps
     c: float  #: constant of the bisquare distance
     lower_tail: float  #: shares of the values beyond the change points
@@ -132,7 +137,9 @@ class RobustWork(NamedTuple):
     scores: FloatArray
     scores_of: npt.NDArray[np.int64]  #: the length of the column that the scores are for
     sample: FloatArray  #: (5, SAMPLE + ROOM): values, logs, scores, y, ones
-    grid: FloatArray  #: (3, MOST_POINTS): points of the scan, values there, and what they are likely near them at least
+    #: (5, MOST_POINTS): points of the scan, values there, and what they are likely near them at least; Carroll's
+    #: search: location and scale there
+    grid: FloatArray
     cells: FloatArray  #: (_MAX_CELLS, 8): where local minima are, see LOW ...
     lanes: FloatArray  #: LANES * ALL: transforms of a short column at LANES lambdas
     trial: FloatArray  #: N_RESULTS: a fit beside that of the column
@@ -188,7 +195,7 @@ def new_robust_work(n: int, weighted: bool = False) -> RobustWork:
     values, logs, y, scores = (np.ones(n + ROOM) for _ in range(4))
     sample, grid, cells = (
         np.ones((5, SAMPLE + ROOM)),
-        np.empty((3, MOST_POINTS)),
+        np.empty((5, MOST_POINTS)),
         np.empty((_MAX_CELLS, 8)),
     )
     counts, sample_counts = new_counts_work(n if weighted else 0), new_counts_work(SAMPLE if weighted else 0)
@@ -203,8 +210,8 @@ def with_rule(o: Options, rule: int) -> Options:
     """The same with other change points."""
     first_rule = o.first_rule if o.first_rule == NOT_RECTIFIED else rule
     return Options(
-        o.criterion, rule, o.prestandardize, o.search, o.cellwise, o.low, o.high, o.cutoff, o.n_reweight, o.fraction,
-        o.c, o.lower_tail, o.upper_tail, first_rule,
+        o.criterion, rule, o.prestandardize, o.search, o.cellwise, o.low, o.high, o.cutoff, o.n_reweight, o.adaptive,
+        o.fraction, o.c, o.lower_tail, o.upper_tail, first_rule,
     )  # fmt: skip
 
 
@@ -252,11 +259,16 @@ def objective(at: Sorted, lmbda: float, options: Options) -> float:
     if options.criterion == TRIMMED:
         return best_window(at.counts, at, lmbda, options.fraction).value
     estimate = huber_of(y, at.counts, options.criterion)
+    if options.criterion == CARROLL:
+        return _carroll_value(at, lmbda, estimate.scale)
     if not estimate.scale > 0.0:
         return math.nan
-    if options.criterion == CARROLL:
-        return log(estimate.scale) - (lmbda - 1.0) * at.jacobian
     return _distance(at.counts, y, at.scores, estimate, options.c)
+
+
+@kernel
+def _carroll_value(at: Sorted, lmbda: float, scale: float) -> float:
+    return log(scale) - (lmbda - 1.0) * at.jacobian if scale > 0.0 else math.nan
 
 
 @kernel
@@ -462,9 +474,11 @@ def _scan(at: Sorted, low: float, high: float, options: Options, work: RobustWor
     That is finer, about the lowest point (where cells are divided there is no need of it); or it goes on outwards from
     the end of the interval where the lowest point is, in doubling steps: R's conventions take the interval as it is.
     """
-    side_by_side = by_lanes(at, options)
+    side_by_side, divided = by_lanes(at, options), options.criterion == CARROLL
     if side_by_side:
         n_points = _scan_points(at.counts, at.scores, at, low, high, options, work)
+    elif divided:
+        n_points = _divided_points(at, low, high, options, work)
     else:
         n_points = _on_grid(at, low, high, 1, options, work)
     points, values, floors = work.grid[0, :n_points], work.grid[1, :n_points], work.grid[2, :n_points]
@@ -472,7 +486,7 @@ def _scan(at: Sorted, low: float, high: float, options: Options, work: RobustWor
     n_cells = _add_minima(points, values, floors, options.cellwise, work.cells, 1)
     lowest, origin = values[best], points[best]
     outwards = not options.cellwise and best in (0, n_points - 1)
-    if side_by_side and not outwards:
+    if (side_by_side or divided) and not outwards:
         return GridScan(n_cells, n_points, True)
     step = (high - low) / _n_steps(low, high) * (1.0 if best > 0 else -1.0)
     n_second = _OUTWARD_LANES if side_by_side else _N_SECOND
@@ -529,6 +543,82 @@ def _scan_points(
 ) -> int:
     """Points, in `work.grid`, and how many: wherever the objective may be lowest; of even steps if there are counts."""
     return _on_grid(at, low, high, _WEIGHTED_PARTS, options, work)
+
+
+@kernel
+def _divided_points(at: Sorted, low: float, high: float, options: Options, work: RobustWork) -> int:
+    """Points of even steps, and halfway between any two where Carroll's objective may be lowest; returns how many."""
+    points, values, floors = work.grid[0], work.grid[1], work.grid[2]
+    last, lowest = _n_steps(low, high), math.inf
+    n = last + 1
+    for k in range(n):
+        points[k], floors[k] = low + (high - low) / last * k, -math.inf
+        lowest = min(lowest, _write_carroll(at, k, options, work))
+    n_before = 0
+    while n_before < n:
+        n_before, k = n, 0
+        while k < n - 1 and n < MOST_POINTS:
+            if floors[k] < math.inf and points[k + 1] - points[k] > _NARROW and _may_be_lower(at, k, lowest, work):
+                for row in range(work.grid.shape[0]):
+                    for i in range(n, k + 1, -1):
+                        work.grid[row, i] = work.grid[row, i - 1]
+                n += 1
+                points[k + 1], floors[k + 1] = 0.5 * (points[k] + points[k + 2]), -math.inf
+                lowest = min(lowest, _write_carroll(at, k + 1, options, work))
+                k += 2
+            else:
+                floors[k] = math.inf  # it need not be looked at again
+                k += 1
+    for k in range(n):
+        floors[k] = values[k] - _HIDDEN
+    return n
+
+
+@kernel
+def _write_carroll(at: Sorted, k: int, options: Options, work: RobustWork) -> float:
+    """Carroll's objective, location and scale at a point of `work.grid`; the objective is infinite if undefined."""
+    grid = work.grid
+    transform_sorted(at.column, grid[0, k], options.rule, at.y)
+    estimate = huber_of(at.y[: at.column.n], at.counts, CARROLL)
+    value = _carroll_value(at, grid[0, k], estimate.scale)
+    grid[1, k] = value if value == value else math.inf
+    grid[3, k], grid[4, k] = estimate.loc, estimate.scale
+    return float(grid[1, k])
+
+
+@kernel
+def _may_be_lower(at: Sorted, k: int, lowest: float, work: RobustWork) -> bool:
+    """Whether Carroll's objective may be lower than that between point k of `work.grid` and the next.
+
+    In units of exp((lambda - 1) mean J), in which log(scale) is the objective, the distance of a value from the
+    location is taken to lie between its distances at both ends. The scale is then at least that of the shorter ones.
+    """
+    grid, n = work.grid, at.column.n
+    if not (grid[1, k] < math.inf and grid[1, k + 1] < math.inf):
+        return True
+    y, z = at.y, at.lanes[: at.column.x.size]
+    transform_sorted(at.column, grid[0, k], NOT_RECTIFIED, y)
+    transform_sorted(at.column, grid[0, k + 1], NOT_RECTIFIED, z)
+    unit_y, unit_z = exp(grid[1, k] - lowest) / grid[4, k], exp(grid[1, k + 1] - lowest) / grid[4, k + 1]
+    total = _pull_of_nearest(y[:n], z[:n], part_of(at.counts, 0, n), grid[3, k], grid[3, k + 1], unit_y, unit_z)
+    return total <= total_of(at.counts, n) * math.erf(HUBER_K / math.sqrt(2.0))
+
+
+@reduction
+def _pull_of_nearest(
+    y: FloatArray, z: FloatArray, w: FloatArray | None, center_y: float, center_z: float, unit_y: float, unit_z: float
+) -> float:
+    """Sum of u psi(u), u the distance closest to 0 between those of y and of z from their centers, in their units."""
+    widest_vectors()
+    total = 0.0
+    for i in range(y.size):
+        u, v = (y[i] - center_y) * unit_y, (z[i] - center_z) * unit_z
+        nearest = max(min(u, v), -max(u, v), 0.0)
+        if w is None:
+            total += nearest * min(nearest, HUBER_K)
+        else:
+            total += w[i] * nearest * min(nearest, HUBER_K)
+    return total
 
 
 @kernel
@@ -599,9 +689,10 @@ def find_start(every: Sorted, low: float, high: float, options: Options, work: R
     scan, xtol, limit, widest = GridScan(1, 0, True), CELLWISE_XTOL, math.inf, 0.0
     if options.search == GLOBAL:
         xtol = _FINE_XTOL
-        sample = every if n <= SAMPLE or by_lanes(every, options) else sampled(every, options, work)
+        divided = by_lanes(every, options) or (options.criterion == CARROLL and n <= ALL)
+        sample = every if n <= SAMPLE or divided else sampled(every, options, work)
         scan = _scan(sample, low, high, options, work)
-        first = int(scan.n_cells > 1 and by_lanes(sample, options))
+        first = int(scan.n_cells > 1 and (by_lanes(sample, options) or options.criterion == CARROLL))
         for k in range(1, scan.n_cells):
             limit = min(limit, cells[k, VALUE])
         if n > ALL:

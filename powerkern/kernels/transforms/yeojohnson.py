@@ -464,8 +464,9 @@ def yeojohnson_standardized(
     Psi(x) = +-b_m(ln((1 + |x|)/(1 + |ref|))), whose logarithm is log1p((|x| - |ref|)/(1 + |ref|)) where that is
     small: nothing cancels in a tight cluster. Take the largest |x| as ref for m > 0 and the smallest for m < 0.
 
-    Error: a few eps of max(|z|, |b|, a |Psi|); with ref = 0, eps*|S| of it. An S below -700 counts as -700: for x of
-    the sign other than that of ref, Psi then stays within the range of float64, at the price of its scale.
+    Error: eps (2 + |m| + |m d|) of max(|z|, |b|, a |Psi|), d the logarithm; with ref = 0, eps*|S| of it. An S below
+    -700 counts as -700: for x of the sign other than that of ref, Psi then stays within the range of float64, at the
+    price of its scale.
     """
     e, e_lower = exponent_pair(lmbda)
     upper, lower = _sides(lmbda, ref, a, b, log_factor, e, e_lower)

@@ -111,3 +111,21 @@ def test_mcd_of_any_magnitude(unit):
 )
 def test_degenerate_columns(x, loc, scale, status):
     np.testing.assert_array_equal(mcd(x), [loc, scale, 0.0, status])
+
+
+def test_the_m_step_beside_many_digits():
+    y = np.sort(np.r_[np.random.default_rng(0).normal(size=30), 2.0, 3.9, 4.1, 1e300])
+    columns, out = (
+        np.array([np.r_[y, np.nan], np.r_[y, np.nan]]),
+        np.array([[0.1, 0.9, 0.0, 0.0], [0.1, 0.0, 0.0, 1.0]]),
+    )
+    factors = np.full(y.size + 2, 1.25)
+    wrapping.step_columns(columns, CONSTANTS, factors, out)
+    with mp.workdps(40):
+        z = [(mp.mpf(v) - mp.mpf(0.1)) / mp.mpf(0.9) for v in y]
+        w = [mp.mpf(1) if abs(t) < 1.5 else mp.mpf(Q1) * mp.tanh(mp.mpf(Q2) * max(4 - abs(t), 0)) / abs(t) for t in z]
+        mean = mp.fsum(a * t for a, t in zip(w, z, strict=True)) / mp.fsum(w)
+        variance = mp.fsum(a * (t - mean) ** 2 for a, t in zip(w, z, strict=True)) / mp.fsum(w)
+        expected = [float(mp.mpf(0.1) + mp.mpf(0.9) * mean), float(mp.mpf(1.25) * mp.mpf(0.9) * mp.sqrt(variance))]
+    assert out[0, :2] == pytest.approx(expected, rel=1e-14)
+    assert out[1].tolist() == [0.1, 0.0, 0.0, 1.0]  # without a scale, nothing changes

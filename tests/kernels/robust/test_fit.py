@@ -59,10 +59,12 @@ def sample(family, n=40, seed=0):
 def test_reweighting_is_as_defined(family, estimator, options):
     x = np.sort(sample(family))
     row = fitted(x, family, estimator, **options)
-    rule = "none" if estimator == "rewml-nr" else options.get("convention", "paper")
+    as_r = options.get("convention") == "cellwise"
+    rule = "none" if estimator == "rewml-nr" else "cellwise" if as_r else "paper"
     how = "median" if rule == "cellwise" and family == "box-cox" else "mad"
     u, _, _, power = oracles.prestandardized(family, x, how)
-    expected = oracles.reweighted(family, u, row[LMBDA0] * power, rule, ddof=int(rule == "cellwise"))
+    steps = 2 if as_r else 3
+    expected = oracles.reweighted(family, u, row[LMBDA0] * power, rule, steps, ddof=int(as_r), adaptive=not as_r)
     kept = (row[KEPT_LOW] <= x) & (x <= row[KEPT_HIGH])
     np.testing.assert_array_equal(kept, expected.kept[-1])
     assert row[LMBDA] * power == pytest.approx(expected.lmbdas[-1], abs=1e-9)

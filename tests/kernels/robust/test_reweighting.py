@@ -19,8 +19,9 @@ OPTIONS = [
     {},
     {"n_reweight": 1},
     {"n_reweight": "settled"},
+    {"convention": "paper", "first_weights": "rectified"},
     {"rectify": "one"},
-    {"n_reweight": 3},
+    {"n_reweight": 5},
     {"estimator": "rewml-nr"},
     {"prestandardize": "median", "cutoff": 0.9},
 ]
@@ -87,7 +88,7 @@ def refitted(columns, lmbda0, family=YEO_JOHNSON):
         robust._put_aside(every.column, robust._Prescaling(0.0, 1.0, 1.0, 0), found, options, lane, work.eight)
     lower, upper = search.change_ranks(None, n, options)
     shape, scores = reweighting.Shape(n, lower, upper, 2.0), work.scores[:n]
-    reweighting.refit(work.eight, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True)
+    reweighting.refit(work.eight, len(columns), shape, scores, 1.5, options.c, options.cutoff, 2, True, False)
     return work.eight.fields[reweighting.FITTED] > 0.0
 
 

@@ -1,0 +1,23 @@
+"""Functions of `scipy.special`, which is imported when the first is called: that takes a third as long as powerkern.
+
+A fork waits while a thread imports it. Otherwise its child would inherit the lock of an import that nobody finishes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+_importing = threading.RLock()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release
+    )
+
+
+def __getattr__(name: str) -> Any:
+    with _importing:
+        import scipy.special
+    return getattr(scipy.special, name)

@@ -1,0 +1,30 @@
+"""Files that are replaced only when they are complete."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A file to write beside `path`, which takes its place when the block ends without an error.
+
+    Until then, and after an error (a full disk, Ctrl-C), what was there stays. Permissions are kept. Anything but a
+    regular file, a device or a pipe, is written to itself.
+    """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    part = path.with_name(f".{os.getpid()}-{path.name}")  # the suffix stays: libraries go by it
+    try:
+        yield part
+        if path.exists():
+            shutil.copymode(path, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

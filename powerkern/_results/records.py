@@ -1,0 +1,165 @@
+"""`PowerFit` as a record for JSON, and back: nothing is accepted that no fit can produce.
+
+The kernels rely on a positive slope, a reference inside the data and finite constants, and return NaN or infinity
+without a word where they are not.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
+from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.json import damaged, entry, names_in, numbers_in, one_of
+from powerkern._status import Route, Status
+from powerkern._typing import FloatArray
+from powerkern.kernels.results import FIELDS
+from powerkern.kernels.transforms.family import FAMILIES
+
+#: The family of a fit whose columns have families of their own.
+BEST = "best"
+
+#: Figures that are finite in every fit, even for a column that could not be fitted.
+_FINITE = (
+    *("lmbda", "loc", "scale", "log_factor", "ref", "slope", "intercept"),
+    *("n_obs", "n_eval", "lmbda0", "n_kept", "center", "divisor"),
+)
+#: What rounding may do to a reference that is rescaled as the data are.
+_ROUNDING = 1e-9
+
+
+def record_of(info: FitInfo, columns: ColumnResults) -> dict[str, Any]:
+    """What JSON keeps of a fit."""
+    return {
+        "family": info.family,
+        "estimator": {"name": info.estimator.name, **options_of(info.estimator)},
+        "standardize": info.standardize,
+        "column_names": info.column_names,
+        "vector": info.was_vector,
+        "families": columns.families if info.family == BEST else None,
+        "unit_weights": columns.unit_weights,
+        "lmbda_error": columns.lmbda_error if columns.lmbda_error.any() else None,
+        "columns": dict(zip(FIELDS, columns.raw.T, strict=True)),
+    }
+
+
+def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
+    """The fit that `record_of` made a record of; ValueError where its figures do not belong together."""
+    if not isinstance(record, dict):
+        raise damaged("there is no fit of columns")
+    results = _results(record)
+    n_features = len(results)
+    info = FitInfo(
+        family=one_of(record, "family", (*FAMILIES, BEST)),
+        estimator=_estimator(record),
+        standardize=one_of(record, "standardize", (True, False)),
+        column_names=names_in(record, "column_names", n_features),
+        was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
+    )
+    codes = _families(record, n_features)
+    units, error = _unit_weights(record, n_features), _lmbda_error(record, n_features)
+    _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
+    return info, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
+
+
+def _results(record: dict[str, Any]) -> FloatArray:
+    """The figures, a row for each column of the data."""
+    table = entry(record, "columns")
+    if not isinstance(table, dict) or not isinstance(table.get(FIELDS[0]), list) or not table[FIELDS[0]]:
+        raise damaged(f"columns is not a table, or {FIELDS[0]} is missing")
+    shape = (len(table[FIELDS[0]]),)
+    return np.ascontiguousarray(np.stack([numbers_in(table, name, shape) for name in FIELDS], axis=1))
+
+
+def _estimator(record: dict[str, Any]) -> Estimator:
+    """The estimator from its name and options, whole numbers as such."""
+    options = entry(record, "estimator")
+    if not isinstance(options, dict):
+        raise damaged("estimator is not a table")
+    name = one_of(options, "name", tuple(ESTIMATORS))
+    try:
+        return with_options(name, {key: _whole(value) for key, value in options.items() if key != "name"})
+    except (TypeError, ValueError) as error:
+        raise damaged(str(error)) from None
+
+
+def _whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _unit_weights(record: dict[str, Any], n_features: int) -> FloatArray | None:
+    if entry(record, "unit_weights") is None:
+        return None
+    units = numbers_in(record, "unit_weights", (n_features,))
+    if not ((units > 0.0) & (units <= 1.0)).all():
+        raise damaged("unit_weights are not all positive and at most 1")
+    return units
+
+
+def _lmbda_error(record: dict[str, Any], n_features: int) -> FloatArray | None:
+    """Bounds of the error of lambda, which are written of robust fits from chunks only."""
+    if entry(record, "lmbda_error") is None:
+        return None
+    error = numbers_in(record, "lmbda_error", (n_features,))
+    if (error < 0.0).any():
+        raise damaged("lmbda_error is negative")
+    return error
+
+
+def _families(record: dict[str, Any], n_features: int) -> NDArray[np.int64]:
+    """The code of each column's transform; they are spelled out where the family is "best"."""
+    family, families = entry(record, "family"), entry(record, "families")
+    if family != BEST:
+        if families is not None:
+            raise damaged("families go with the family 'best' only")
+        families = [one_of(record, "family", tuple(FAMILIES))] * n_features
+    if not isinstance(families, list) or len(families) != n_features:
+        raise damaged(f"families is not a list of {n_features} families")
+    if not all(isinstance(name, str) and name in FAMILIES for name in families):
+        raise damaged(f"families are not all one of {', '.join(map(repr, FAMILIES))}")
+    return np.array([FAMILIES[name] for name in families])
+
+
+def _check_figures(figures: dict[str, FloatArray], is_box_cox: NDArray[np.bool_]) -> None:
+    """Refuse figures that do not belong together."""
+    status = figures["status"]
+    _require(np.isin(status, list(Status)), "status is unknown")
+    _require(np.isin(figures["route"], list(Route)), "route is unknown")
+    for name in _FINITE:
+        _require(np.isfinite(figures[name]), f"{name} is not finite")
+    fitted = ~np.isin(status, [code for code in Status if code.failed])
+    for name in ("slope", "divisor"):
+        _require(figures[name] > 0.0, f"{name} is not positive")
+    for name in ("scale", "n_obs", "n_eval", "n_kept"):
+        _require(figures[name] >= 0.0, f"{name} is negative")
+    _require(figures["n_eval"] < 2.0**53, "n_eval is no number of evaluations")
+    _require(figures["n_kept"] <= figures["n_obs"], "n_kept is greater than n_obs")
+    has_values = status != Status.EMPTY
+    x_min, x_max = figures["x_min"], figures["x_max"]
+    _require((np.isfinite(x_min) & np.isfinite(x_max) & (x_min <= x_max)) | ~has_values, "x_min and x_max are no range")
+    _require((figures["kept_low"] <= figures["kept_high"]) | ~has_values, "kept_low and kept_high are no range")
+    logs = fitted & is_box_cox
+    _require((x_min > figures["center"]) | ~logs, "x_min is not above -shift under Box-Cox")
+    _require((figures["divisor"] == 1.0) | ~logs, "Box-Cox does not rescale the data")
+    _require((figures["ref"] > 0.0) | ~logs, "ref is not inside the data")
+    inside = _in_range(figures["ref"], x_min, x_max, figures["center"], figures["divisor"])
+    _require(inside | ((figures["ref"] == 0.0) & ~is_box_cox) | ~fitted, "ref is not inside the data")
+
+
+def _in_range(
+    ref: FloatArray, x_min: FloatArray, x_max: FloatArray, center: FloatArray, divisor: FloatArray
+) -> NDArray[np.bool_]:
+    """Whether the reference lies inside the data, which are rescaled first; to the rounding of that."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        low, high = (x_min - center) / divisor, (x_max - center) / divisor
+        as_it_is = (divisor == 1.0) & (center == 0.0)
+        slack = np.where(as_it_is, 0.0, _ROUNDING * np.maximum(np.abs(low), np.abs(high)))
+        return np.asarray((low - slack <= ref) & (ref <= high + slack))
+
+
+def _require(holds: NDArray[np.bool_], otherwise: str) -> None:
+    if not holds.all():
+        raise damaged(f"column {int(np.argmin(holds))}: {otherwise}")

@@ -1,0 +1,60 @@
+"""Robust fits of clean data, of data with outliers, and of data with one value that moves."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+import powerkern as pk
+from powerkern.sensitivity import sensitivity_curve
+
+#: The same cut-off in every step, and two steps; otherwise the default.
+FIXED = pk.RewML(convention="paper", first_weights="rectified", rectify="both")
+
+
+def lognormal(n: int, share: float, distance: float, replicates: int = 600) -> np.ndarray:
+    """Columns of exp(normal), a share of which is the exponential of a distance."""
+    y = np.random.default_rng(99).normal(size=(n, replicates))
+    y[: round(share * n)] = distance
+    return np.exp(y)
+
+
+def mean_squared_error(x: np.ndarray, estimator: object) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return float(np.mean(pk.fit(x, "box-cox", estimator).lmbda ** 2))
+
+
+@pytest.mark.parametrize("n", [50, 100, 400])
+def test_clean_columns_cost_at_most_half_as_much_again_as_maximum_likelihood(n):
+    x = lognormal(n, 0.0, 0.0)
+    least = mean_squared_error(x, "mle")
+    assert mean_squared_error(x, "rewml") < 1.5 * least
+    assert mean_squared_error(x, FIXED) > 1.7 * least
+
+
+def test_the_bias_of_clean_columns_vanishes():
+    x = lognormal(2000, 0.0, 0.0, 150)
+    assert abs(pk.fit(x, "box-cox", "rewml").lmbda.mean()) < 0.01
+    assert pk.fit(x, "box-cox", FIXED).lmbda.mean() > 0.03
+
+
+@pytest.mark.parametrize(
+    ("share", "distance"), [(0.05, -6.0), (0.1, -6.0), (0.05, 4.0), (0.1, 4.0), (0.1, 10.0), (0.15, 6.0)]
+)
+def test_outliers_do_no_more_harm_than_to_fixed_cutoffs(share, distance):
+    x = lognormal(100, share, distance)
+    assert mean_squared_error(x, "rewml") < mean_squared_error(x, FIXED)
+
+
+@pytest.mark.parametrize("family", ["box-cox", "yeo-johnson"])
+@pytest.mark.parametrize("prestandardize", ["none", "mad"])
+def test_far_values_change_nothing(family, prestandardize):
+    """The sensitivity curve returns to 0 on both sides (by the paper's rule, from rectified weights, to -3.5)."""
+    base, far = ndtri(np.arange(1, 100) / 100), np.array([-15.0, -10.0, -6.0, -5.0, 4.0, 5.0, 6.0, 10.0, 15.0])
+    x, z = (np.exp(base), np.exp(far)) if family == "box-cox" else (base, far)
+    curve = sensitivity_curve(x, z, family, pk.RewML(prestandardize=prestandardize))
+    assert abs(curve).max() < 0.05

@@ -1,0 +1,66 @@
+"""A child that is forked while another thread makes the first fit fits, too: nothing is first imported in a fit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from powerkern._input import special
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+FORKED_WHILE_FITTING = """
+import os, signal, sys, threading, time
+import numpy as np
+import powerkern as pk
+
+x = np.random.default_rng(0).lognormal(size=(50, 2))
+fit = lambda: pk.fit(x, estimator=sys.argv[2])
+thread = threading.Thread(target=fit)
+thread.start()
+time.sleep(float(sys.argv[1]))
+child = os.fork()
+if child == 0:
+    signal.alarm(100)  # ends it if it hangs
+    fit()
+    os._exit(0)
+thread.join()
+sys.exit(os.waitpid(child, 0)[1])
+"""
+
+READING_ALONE = """
+import sys
+import numpy as np
+from powerkern._input.arrays import as_matrix, as_weights
+
+before = set(sys.modules)
+as_matrix(np.ones((3, 2))), as_matrix([[1.0, 2.0]]), as_weights([1.0, 2.0], 2)
+print(*(set(sys.modules) - before))
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("estimator", ["mle", "rewml"])
+@pytest.mark.parametrize("delay", [0.0, 0.0002, 0.001, 0.003, 0.01, 0.05])
+def test_fork_while_another_thread_fits(delay, estimator):
+    code = ["-W", "ignore", "-c", FORKED_WHILE_FITTING, str(delay), estimator]
+    assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0
+
+
+def test_reading_imports_nothing():
+    """`np.ma` is imported when it is first named."""
+    command = [sys.executable, "-c", READING_ALONE]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True)
+    assert found.stdout.split() == []
+
+
+def test_a_fork_waits_for_the_import():
+    """The parent holds the lock for as long as it imports; the child can take it."""
+    assert special.ndtri(0.5) == 0.0
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if special._importing.acquire(timeout=1.0) else 1)
+    assert os.waitpid(child, 0)[1] == 0
