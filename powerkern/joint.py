@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
@@ -17,10 +17,9 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
 from powerkern._input import frames
-from powerkern._input.arguments import domain_error_in, weights_of
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
 from powerkern._input.messages import warn
-from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.design import Basis, Covariates
 from powerkern._models.joint_likelihood import (
     JointLikelihood,
     Minimum,
@@ -30,6 +29,7 @@ from powerkern._models.joint_likelihood import (
     profile_ends,
     start_of,
 )
+from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._results import json
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
@@ -45,7 +45,7 @@ from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus, Status, is_failed
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
@@ -54,22 +54,6 @@ __all__ = ["JointFit", "JointStatus", "fit_joint"]
 _SEED, _SPREAD = 20260601, 0.5
 #: Curvatures below this underflow in products.
 _FLAT = 1e-250
-
-
-class _Rows(NamedTuple):
-    """The rows that count: complete, and of positive weight."""
-
-    #: (n, p) and (n, k), any real dtype and float64; the intercept is among the covariates.
-    values: NDArray[Any]
-    covariates: FloatArray
-    #: Empty: all one.
-    weight: FloatArray
-    names: list[str] | None
-
-    @property
-    def n_obs(self) -> float:
-        """Rows, or their weight."""
-        return float(self.weight.sum()) if self.weight.size else float(len(self.values))
 
 
 class _Found(NamedTuple):
@@ -187,12 +171,12 @@ def fit_joint(
         raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
     matrix = as_matrix(X, column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
-    terms, given = _read_covariates(covariates, formula, len(matrix.values))
-    rows = _rows_of(matrix, given, sample_weight, family, shifts)
-    design = _basis_of(rows, terms)
+    terms, given = covariates_of(covariates, formula, len(matrix.values))
+    rows = rows_of(matrix, given, sample_weight, family, shifts)
+    design = design_of(rows, terms)
     terms.warn_dropped(design.used)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
-    likelihood = _likelihood_of(rows, design, FAMILIES[family], shifts, threads)
+    likelihood = joint_likelihood(rows, design, FAMILIES[family], shifts, threads)
     singles = singles[likelihood.order]
     try:
         start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
@@ -243,7 +227,7 @@ class JointFit:
         How the search ended; its `sentence` says it in words.
     """
 
-    def __init__(self, found: _Found, rows: _Rows | None = None) -> None:
+    def __init__(self, found: _Found, rows: Rows | None = None) -> None:
         self.columns = found.columns
         self.lmbda_cov, self.llf = found.lmbda_cov, found.llf
         self.coef, self.cov = found.coef, found.cov
@@ -507,11 +491,11 @@ class JointFit:
         with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
-        design = _basis_of(rows, self._found.covariates)
-        likelihood = _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+        design = design_of(rows, self._found.covariates)
+        likelihood = joint_likelihood(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
         return _Likelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
-    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> _Rows:
+    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> Rows:
         if X is None:
             if covariates is not None or sample_weight is not None:
                 raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
@@ -520,7 +504,7 @@ class JointFit:
             return self._rows
         matrix = self._matrix(X)
         given = self._found.covariates.matrix(covariates, len(matrix.values))
-        rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift)
+        rows = rows_of(matrix, given, sample_weight, self.family, self.columns.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
                 f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
@@ -630,70 +614,7 @@ def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _read_covariates(covariates: object, formula: str | None, n_rows: int) -> tuple[Covariates, FloatArray]:
-    """Covariates, and their values; the intercept alone where there are none."""
-    if covariates is None and formula is None:
-        return intercept_alone(n_rows, "covariates")
-    return read_covariates(covariates, formula, True, n_rows, "covariates")
-
-
-def _basis_of(rows: _Rows, covariates: Covariates) -> Basis:
-    """The basis of the design, refused if it has no constant, or too few rows."""
-    basis = basis_of(rows.covariates, covariates.intercept, rows.weight)
-    if not basis.design.constant:
-        raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
-    _refuse_few(rows, basis)
-    return basis
-
-
-def _rows_of(
-    matrix: Matrix,
-    given: FloatArray,
-    sample_weight: ArrayLike | None,
-    family: str,
-    shift: FloatArray,
-) -> _Rows:
-    """The rows that count, with the covariates given, and with all their values inside the domain."""
-    values = matrix.values
-    weight = weights_of(sample_weight, len(values))
-    complete = ~np.isnan(values).any(axis=1)
-    n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
-    if n_left_out:
-        warn(f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows")
-    counts = complete & (weight > 0.0) if weight.size else complete
-    if not counts.any():
-        raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
-    outside = _outside(values[counts], shift, family)
-    if outside.size:
-        effective = np.where(counts, weight if weight.size else 1.0, 0.0)
-        raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
-    if counts.all():
-        return _Rows(values, given, weight, matrix.names)
-    kept = weight[counts] if weight.size else weight
-    return _Rows(values[counts], given[counts], kept, matrix.names)
-
-
-def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
-    """The columns with values outside the domain."""
-    with np.errstate(over="ignore"):
-        moved = values.astype(np.float64, copy=False) + shift
-    outside = np.isinf(moved)
-    if not is_mirrored(FAMILIES[family]):
-        outside |= moved <= 0.0
-    return np.flatnonzero(outside.any(axis=0))
-
-
-def _refuse_few(rows: _Rows, design: Basis) -> None:
-    n, p = rows.values.shape
-    if n < p + design.rank:
-        means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
-        raise ValueError(
-            f"X has {n} complete rows for {p} columns and {means}: their covariance is singular; pass at least "
-            f"{p + design.rank} rows, or fewer columns"
-        )
-
-
-def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
+def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
     """Results of every column by itself, (p, N_RESULTS)."""
     given = np.full(rows.values.shape[1], np.nan)
     results = maximum_likelihood(shifted(rows.values, shift), family, given, rows.weight, n_threads=n_threads)
@@ -711,21 +632,13 @@ def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) ->
     return results
 
 
-def _likelihood_of(rows: _Rows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
-    columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
-    if shift.any():
-        columns = columns + shift[:, np.newaxis]
-    basis = design.design.basis if design.rank > 1 else design.design.basis[:0]  # columns come about their means
-    return JointLikelihood(columns, family, rows.weight, basis, n_threads)
-
-
 def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
     """The start, and others about it."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
-def _singular(error: Singular, rows: _Rows, design: Basis) -> ValueError:
+def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:
@@ -739,7 +652,7 @@ def _found(
     columns: PowerFit,
     likelihood: JointLikelihood,
     best: Minimum,
-    rows: _Rows,
+    rows: Rows,
     covariates: Covariates,
     design: Basis,
     n_threads: int,

@@ -485,7 +485,7 @@ def test_collinear_covariates_are_left_out_by_name():
     pandas = pytest.importorskip("pandas")
     y, X = simulated(23)
     frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "sum": X.sum(axis=1), "one": 3.0})
-    with pytest.warns(UserWarning, match="X: 'sum', 'one' left out"):
+    with pytest.warns(UserWarning, match="covariates: 'sum', 'one' left out"):
         fit = fit_regression(y, frame)
     assert fit.covariate_names == ["Intercept", "a", "b", "sum", "one"]
     assert np.isnan(fit.coef[3:]).all()
@@ -562,7 +562,7 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
         ((GOOD - 1.0, GOOD), {}, r"row 0: the value is 0.0, and the Box-Cox"),
         ((np.column_stack([GOOD, GOOD - 3.0]), GOOD), {}, r"column 1, row 0: the value is -2.0"),
         ((np.append(GOOD[1:], np.inf), GOOD), {}, r"row 7: the value is inf; replace infinite"),
-        ((GOOD[:5], GOOD), {}, r"X has 8 rows, the data have 5; pass the same rows"),
+        ((GOOD[:5], GOOD), {}, r"covariates has 8 rows, the data have 5; pass the same rows"),
         ((GOOD[:2], GOOD[:2]), {}, r"2 rows \(of positive weight\) and 2 coefficients"),
         (
             (GOOD, np.random.default_rng(0).normal(size=(8, 12))),
@@ -605,7 +605,7 @@ def test_bad_formulas(formula, message):
 def test_missing_covariates_in_a_formula_name_the_row():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("formulaic")
-    with pytest.raises(ValueError, match="X, 'weight', row 3: the value is missing"):
+    with pytest.raises(ValueError, match="covariates, 'weight', row 3: the value is missing"):
         fit_regression(GOOD, pandas.DataFrame({"weight": NAN_AT_3}), formula="~ weight")
 
 
@@ -613,7 +613,7 @@ def test_bad_calls_of_a_fit():
     y, X = simulated(26)
     fit = fit_regression(y, X)
     for call, message in (
-        (lambda: fit.predict(X[:, :1]), "X has 1 columns, the fit has 2; pass those of the fit"),
+        (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass those of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
         (lambda: fit.residuals(y), "Y and X go together"),

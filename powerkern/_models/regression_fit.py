@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import as_flag, as_matrix
+from powerkern._models import regression_applying
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results import json
-from powerkern._results.back import Kind, back_transformed
 from powerkern._results.columns import Of
 from powerkern._results.inference import (
     Interval,
@@ -190,167 +189,23 @@ class RegressionFit:
 
     # --- applying ---------------------------------------------------------------------------------------
 
-    def transform(self, Y: object, *, n_threads: int | None = None) -> Any:
-        """``psi(lambda, y)`` of every response.
-
-        Parameters
-        ----------
-        Y : (n, p) array-like, or (n,) where the fit was to one response
-            NaN stays NaN.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process.
-
-        Returns
-        -------
-        ndarray, or a data frame or series where `Y` is one of pandas or polars
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0), lmbda=0.0)
-        >>> bool(np.allclose(fit.transform(np.array([np.e])), 1.0))
-        True
-        """
-        return self._raw.transform(Y, n_threads=n_threads)
-
-    def inverse_transform(self, Z: object, *, n_threads: int | None = None) -> Any:
-        """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> y = np.array([1.0, 2.0, 4.0, 9.0])
-        >>> fit = fit_regression(y, np.arange(4.0))
-        >>> bool(np.allclose(fit.inverse_transform(fit.transform(y)), y))
-        True
-        """
-        return self._raw.inverse_transform(Z, n_threads=n_threads)
+    transform = regression_applying.transform
+    inverse_transform = regression_applying.inverse_transform
+    fitted_values = regression_applying.fitted_values
+    residuals = regression_applying.residuals
+    predict = regression_applying.predict
 
     @property
     def _raw(self) -> PowerFit:
         """The transform without the residual scale."""
         return PowerFit(replace(self.power_fit.info, standardize=False), self.power_fit.columns)
 
-    def fitted_values(self, X: object = None) -> FloatArray:
-        """Fitted means of ``psi(lambda, y)``, ``X coef``: (n, p), or (n,) where the fit was to one response.
-
-        Parameters
-        ----------
-        X : array-like, optional
-            Covariates as in `fit_regression`; default: those of the fit, rows of weight zero left out, while it has
-            them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(20.0)
-        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
-        >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
-        True
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            fitted = self._linear(X) * self.scale + np.where(self._figures.one.any(axis=1), self._location, 0.0)
-        return self._shaped(fitted)
-
-    def residuals(self, Y: object = None, X: object = None, *, standardized: bool = False) -> FloatArray:
-        """``psi(lambda, y) - X coef``: (n, p), or (n,) where the fit was to one response.
-
-        Parameters
-        ----------
-        Y, X : array-like, optional
-            Responses and covariates of the same rows; default: those of the fit, rows of weight zero left out, while it
-            has them.
-        standardized : bool, default False
-            Divide by `scale`. The quotient is finite even where psi overflows or underflows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(20.0)
-        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
-        >>> bool(np.allclose(np.mean(fit.residuals(standardized=True) ** 2), 1.0))
-        True
-        """
-        standardized = as_flag("standardized", standardized)
-        if (Y is None) != (X is None):
-            raise ValueError("Y and X go together: pass both, or neither to use the data of the fit")
-        if Y is None:
-            problem = self._remembered()
-            values = problem.values
-            matrix = values if isinstance(values, np.ndarray) else values.values
-        else:
-            matrix = as_matrix(Y, what="Y").values
-        linear = self._linear(X)
-        if matrix.shape != linear.shape:
-            raise ValueError(f"Y has shape {matrix.shape}, the fit and X ask for {linear.shape}; pass matching rows")
-        z = np.asarray(self.power_fit.transform(matrix.astype(np.float64).reshape(linear.shape)))
-        rest = z - linear
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._shaped(rest if standardized else rest * self.scale)
-
-    def predict(
-        self,
-        X: object,
-        kind: Kind = "median",
-        *,
-        quantile: float = 0.5,
-        n_threads: int | None = None,
-    ) -> FloatArray:
-        """Predict responses on their own scale.
-
-        Parameters
-        ----------
-        X : (m, k) array-like
-            Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
-        kind : {"median", "mean", "quantile"}, default "median"
-            "median" is ``psi^-1(eta)``, eta = X coef; "quantile" is ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is
-            the integral of ``psi^-1(eta + scale z) phi(z)``, see `PowerFit.inverse_mean`.
-        quantile : float, default 0.5
-            Between 0 and 1, for ``kind="quantile"``.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process.
-
-        Returns
-        -------
-        (m, p) ndarray, or (m,) where the fit was to one response
-            NaN for responses that could not be fitted.
-
-        Notes
-        -----
-        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
-        puts some probability beyond it. A median or quantile there is the end of the domain: -shift
-        (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are those of the part inside the
-        range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
-        integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
-        none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
-
-        Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=2000)
-        >>> fit = fit_regression(np.exp(1.0 + x + 0.5 * rng.normal(size=2000)), x, lmbda=0.0)
-        >>> bool(np.allclose(fit.predict([0.0]), np.exp(fit.coef[0])))
-        True
-        >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
-        True
-        """
-        found = back_transformed(self.power_fit, self._linear(X), 1.0, kind, quantile, thread_count(n_threads))
-        return self._shaped(found)
-
-    def _linear(self, X: object) -> FloatArray:
+    def _linear(self, covariates: object) -> FloatArray:
         """The linear model, as many residual scales above the reference: (m, p)."""
-        covariates = self._remembered().covariates if X is None else self._covariates.matrix(X)
+        rows = self._remembered().covariates if covariates is None else self._covariates.matrix(covariates)
         gamma = np.nan_to_num(self._figures.gamma)
         gamma[is_failed(self.status)] = np.nan
-        return sum_of_products(covariates - self._center, gamma)
+        return sum_of_products(rows - self._center, gamma)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
         return values[:, 0] if self.power_fit.info.was_vector else values
