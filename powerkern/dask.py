@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
+from powerkern._fit.best_family import LIKELIHOOD
 from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
 from powerkern._results.columns import ColumnResults
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
@@ -59,6 +60,7 @@ def fit(
     shift: ArrayLike = 0.0,
     ymax: float | None = None,
     bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
     column_names: Sequence[str] | None = None,
     progress: bool = False,
 ) -> PowerFit:
@@ -75,7 +77,7 @@ def fit(
     X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
         Numbers of any real dtype; NaN is missing. Chunk sizes need not be known. Delayed chunks are blocks of rows,
         each anything that `powerkern.fit` takes.
-    family, estimator, standardize, lmbda, shift, ymax, bounds, column_names
+    family, estimator, standardize, lmbda, shift, ymax, bounds, criterion, column_names
         As for `powerkern.sketch.fit_with`.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
         Non-negative weights of the rows. Of a data frame whose partitions have unknown lengths: a dask series or array
@@ -142,6 +144,7 @@ def fit(
         shift=shift,
         ymax=ymax,
         bounds=bounds,
+        criterion=criterion,
         column_names=column_names,
         progress=progress,
     )

@@ -32,18 +32,43 @@ def best_family(
 ) -> tuple[FloatArray, IntArray]:
     """Results of the family that is better by the criterion, and which one that is, for every column."""
     results, other = fitted_as(YEO_JOHNSON), fitted_as(BOX_COX)
-    at = np.flatnonzero((other[:, STATUS] >= 0) & ~is_failed(other[:, STATUS]))
-    if criterion != LIKELIHOOD:
-        better = _nearer_normal(values, weight, at, other[at], results[at], CRITERIA[criterion], n_threads)
-    elif not robust:
-        better = other[at, NLL] < results[at, NLL]
-    else:
-        better = _likelier(values, weight, at, other[at], results[at], n_threads)
-    better |= is_failed(results[at, STATUS])
+
+    def compared(at: BoolArray) -> BoolArray:
+        columns = np.flatnonzero(at)
+        if criterion == LIKELIHOOD:
+            return _likelier(values, weight, columns, other[at], results[at], n_threads)
+        return _nearer_normal(values, weight, columns, other[at], results[at], CRITERIA[criterion], n_threads)
+
+    better = box_cox_is_better(other, results, compared if robust or criterion != LIKELIHOOD else None)
     families = np.full(len(results), YEO_JOHNSON)
-    families[at[better]] = BOX_COX
-    results[at[better]] = other[at[better]]
+    families[better] = BOX_COX
+    results[better] = other[better]
     return results, families
+
+
+def box_cox_is_better(
+    box_cox: FloatArray, yeo_johnson: FloatArray, compared: Callable[[BoolArray], BoolArray] | None
+) -> BoolArray:
+    """Whether Box-Cox is the better family, column by column: where it alone has a fit, or compares better.
+
+    ``compared(at)`` decides the columns of a mask, which both families fit; None: the larger likelihood.
+    """
+    found = (box_cox[:, STATUS] >= 0) & ~is_failed(box_cox[:, STATUS])
+    better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
+    both = found & ~better
+    if compared is None:
+        return better | both & (box_cox[:, NLL] < yeo_johnson[:, NLL])
+    if both.any():
+        better[both] = compared(both)
+    return better
+
+
+def kept_by_both(box_cox: FloatArray, yeo_johnson: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The smallest and the largest value that both fits keep, by which they are compared."""
+    low, high = (
+        pick(box_cox[:, end], yeo_johnson[:, end]) for pick, end in ((np.maximum, KEPT_LOW), (np.minimum, KEPT_HIGH))
+    )
+    return low, high
 
 
 def _likelier(
@@ -56,7 +81,7 @@ def _likelier(
 ) -> BoolArray:
     """Whether Box-Cox gives the values that both fits keep a larger likelihood, each with its lambda."""
     better = np.zeros(at.size, dtype=np.bool_)
-    for part, x in _kept_by_both(values, at, box_cox, yeo_johnson):
+    for part, x in _both_kept(values, at, box_cox, yeo_johnson):
         nll = []
         for code, fit in ((BOX_COX, box_cox[part]), (YEO_JOHNSON, yeo_johnson[part])):
             scaled = (x - fit[:, CENTER]) / fit[:, DIVISOR]
@@ -78,18 +103,17 @@ def _nearer_normal(
 ) -> BoolArray:
     """Whether Box-Cox brings the values that both fits keep nearer to normal."""
     better = np.zeros(at.size, dtype=np.bool_)
-    for part, x in _kept_by_both(values, at, box_cox, yeo_johnson):
+    for part, x in _both_kept(values, at, box_cox, yeo_johnson):
         by_box_cox = distance(x, BOX_COX, box_cox[part], weight, n_threads)
         better[part] = by_box_cox < distance(x, YEO_JOHNSON, yeo_johnson[part], weight, n_threads)
     return better
 
 
-def _kept_by_both(
+def _both_kept(
     values: NDArray[Any], at: NDArray[np.intp], box_cox: FloatArray, yeo_johnson: FloatArray
 ) -> Iterator[tuple[slice, FloatArray]]:
     """The columns, some at a time, with NaN for what one of two fits leaves out."""
-    low = np.maximum(box_cox[:, KEPT_LOW], yeo_johnson[:, KEPT_LOW])
-    high = np.minimum(box_cox[:, KEPT_HIGH], yeo_johnson[:, KEPT_HIGH])
+    low, high = kept_by_both(box_cox, yeo_johnson)
     for start in range(0, at.size, _COMPARED):
         part = slice(start, start + _COMPARED)
         x = values[:, at[part]].astype(np.float64)

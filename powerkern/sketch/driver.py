@@ -23,13 +23,14 @@ from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
+from powerkern.sketch.columns import resolved
 from powerkern.sketch.engine import MapReduce, Passed, passes_of
 from powerkern.sketch.families import box_cox_is_better, on_columns
 from powerkern.sketch.merging import finish_results
 from powerkern.sketch.order import Sample, check_unchanged, has_changed
 from powerkern.sketch.passes import RangePass, SamplePass, SketchPass
 from powerkern.sketch.robust import fit_robust
-from powerkern.sketch.summaries import Grid, Range, Sketch, resolved
+from powerkern.sketch.summaries import Grid, Range, Sketch
 
 #: Families by their codes.
 _NAMES = {code: name for name, code in FAMILIES.items()}

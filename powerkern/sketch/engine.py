@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike
 
 from powerkern._input import frames
 from powerkern._input.arrays import naming
+from powerkern.sketch.columns import beside
 from powerkern.sketch.merging import merge
-from powerkern.sketch.summaries import beside
 
 __all__ = [
     "Column",

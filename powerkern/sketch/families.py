@@ -12,21 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from powerkern._fit.best_family import LIKELIHOOD
+from powerkern._fit.best_family import LIKELIHOOD, kept_by_both
+from powerkern._fit.best_family import box_cox_is_better as better_of_two
 from powerkern._input import special
 from powerkern._results.normality import ESTIMATED, moments_matrix
-from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.normality.criteria import PPCC
 from powerkern.kernels.results import (
     CENTER,
     DIVISOR,
-    KEPT_HIGH,
-    KEPT_LOW,
     LMBDA,
     N_OBS,
     NLL,
-    STATUS,
     X_MAX,
     X_MIN,
     is_identity,
@@ -80,38 +77,30 @@ def box_cox_is_better(
     n_threads: int,
 ) -> BoolArray:
     """Whether Box-Cox is better by the criterion, for each of the chosen columns, whose results by both are given."""
-    found = ~is_failed(box_cox[:, STATUS])
-    better: BoolArray = found & is_failed(yeo_johnson[:, STATUS])
-    both = found & ~better
-    if criterion == LIKELIHOOD and keeps_all:
-        return np.asarray(better | both & (box_cox[:, NLL] < yeo_johnson[:, NLL]))
-    low = np.maximum.reduce([box_cox[:, KEPT_LOW], yeo_johnson[:, KEPT_LOW], box_cox[:, X_MIN]])
-    high = np.minimum.reduce([box_cox[:, KEPT_HIGH], yeo_johnson[:, KEPT_HIGH], box_cox[:, X_MAX]])
-    both &= low < high
-    if not both.any():
-        return better
-    own = np.zeros_like(chosen)
-    own[np.flatnonzero(chosen)[both]] = True
+    low, high = kept_by_both(box_cox, yeo_johnson)
+    low, high = np.maximum(low, box_cox[:, X_MIN]), np.minimum(high, box_cox[:, X_MAX])
+
     names = {code: name for name, code in FAMILIES.items()}
-    figures = []
-    for code, fit in ((BOX_COX, box_cox[both]), (YEO_JOHNSON, yeo_johnson[both])):
+    families = ((BOX_COX, box_cox), (YEO_JOHNSON, yeo_johnson))
+
+    def compared(asked: BoolArray) -> BoolArray:
+        better, both = np.zeros_like(asked), asked & (low < high)
+        if both.any():
+            own = np.zeros_like(chosen)
+            own[np.flatnonzero(chosen)[both]] = True
+            better[both] = np.less(*(distance(code, fit[both], both, own) for code, fit in families))
+        return better[asked]
+
+    def distance(code: int, fit: FloatArray, both: BoolArray, own: BoolArray) -> FloatArray:
         intervals = np.column_stack([low[both], high[both], fit[:, [CENTER, DIVISOR]], np.full(len(fit), np.nan)])
-        weight = float(ranges.n_obs[own].max())
+        weight, none = float(ranges.n_obs[own].max()), np.full((len(fit), 2, 3), np.nan)
         kept = kept_sums(
-            passed,
-            intervals,
-            np.full((len(fit), 2, 3), np.nan),
-            np.zeros(len(fit), np.int64),
-            own,
-            ranges,
-            names[code],
-            weight,
-            options,
+            passed, intervals, none, np.zeros(len(fit), np.int64), own, ranges, names[code], weight, options
         )
         rows = kept.sketch.power_sums().fit(fit[:, LMBDA].copy(), n_threads)[0]
-        figures.append(_DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows)))
-    better[both] = figures[0] < figures[1]
-    return better
+        return _DISTANCES[criterion](_Compared(passed, options, ranges, own, intervals, code, rows))
+
+    return better_of_two(box_cox, yeo_johnson, None if criterion == LIKELIHOOD and keeps_all else compared)
 
 
 def _unlikely(of: _Compared) -> FloatArray:

@@ -20,17 +20,9 @@ from powerkern._results.power_fit import PowerFit, finished
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.transforms.family import FAMILIES
-from powerkern.sketch.summaries import (
-    Additive,
-    Grid,
-    Mergeable,
-    Range,
-    Sketch,
-    added,
-    grown_grid,
-    regridded,
-    stream_grid,
-)
+from powerkern.sketch.columns import Additive, Mergeable
+from powerkern.sketch.streams import added, grown_grid, regridded, stream_grid
+from powerkern.sketch.summaries import Grid, Range, Sketch
 
 
 def range_of(

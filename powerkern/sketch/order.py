@@ -20,8 +20,9 @@ from powerkern._input import special
 from powerkern._input.arrays import column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums.fit import R_MAX, R_MIN
+from powerkern.sketch.columns import Additive, beside
 from powerkern.sketch.merging import merge
-from powerkern.sketch.summaries import Additive, Range, beside
+from powerkern.sketch.summaries import Range
 
 #: Values of the sample of a column, and edges of bins at most: some 50 kB either.
 SAMPLE, EDGES = 2048, 2048

@@ -14,10 +14,11 @@ from numpy.typing import ArrayLike
 from powerkern._engine.threads import thread_count
 from powerkern._input.arrays import as_rows, check_n_features
 from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.sketch.columns import Additive, beside, resolved
 from powerkern.sketch.engine import Pass, Passed, S
 from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch, sketch_of
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
-from powerkern.sketch.summaries import Additive, Grid, Range, Sketch, beside, resolved
+from powerkern.sketch.summaries import Grid, Range, Sketch
 
 
 @dataclass(frozen=True, kw_only=True)

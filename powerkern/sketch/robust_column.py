@@ -139,8 +139,8 @@ class Column:
         self.searched = 0.0  # how far from the minimum a search may end
         self.zones = np.full((2, 3), np.nan)
         _, total, squares = first.weights[j]
-        #: effective number of rows over their number
-        self.share = total * total / (squares * self.n_rows) if squares > 0.0 else 1.0
+        #: effective number of rows over their number, to 24 bits: the same in any order
+        self.share = float(np.float32(total * total / (squares * self.n_rows))) if squares > 0.0 else 1.0
 
     # --- what is known of it ---------------------------------------------------------------------------
 

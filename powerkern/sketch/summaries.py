@@ -1,33 +1,24 @@
-"""Summaries of some rows: their range, a grid for it, and power sums on that grid; how these merge, and their bytes."""
+"""Summaries of some rows: their range, a grid for it, and power sums on that grid."""
 
 from __future__ import annotations
 
-import json
 import math
-import struct
-import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._engine.threads import thread_count
 from powerkern._estimators.power_sums import (
     N_ROUNDINGS,
     ROOM,
     PowerSums,
     grids_for,
     in_digits,
-    quanta_for,
     signed_logs,
     starts_of,
     weight_of,
 )
-from powerkern._estimators.shift import given_shift
-from powerkern._input.arrays import as_choice, as_names, column_label
-from powerkern._status import Status
+from powerkern._input.arrays import as_choice, column_label
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
@@ -38,24 +29,13 @@ from powerkern.kernels.power_sums.fit import (
     G_MIN,
     G_QUANTUM,
     G_REF,
-    G_SIGN,
     N_POWERS,
 )
-from powerkern.kernels.results import STATUS
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored, lowest
+from powerkern.kernels.transforms.family import FAMILIES, lowest
+from powerkern.sketch.serial import array_of, damaged, pack, shift_of, unpack
 
-#: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
-BYTES_VERSION = 2
-
-#: Bins per column of a stream, whose grid is as fine as they allow.
-_STREAM_BINS = 1024
 #: A refined grid has bins narrower by this power of two.
 _REFINEMENT = 3
-#: How often columns that their grid does not resolve are read again, on a finer one.
-_REREADINGS = 3
-_MAGIC = b"PKSK"
-_HEAD = struct.Struct("<4sHBI")
-_CHECK = struct.Struct("<I")
 #: No logarithm of a float64 is larger.
 _LARGEST_LOG = 800.0
 #: Whole numbers up to this one are added exactly; and levels of digits of weights are up to this one.
@@ -64,22 +44,9 @@ _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 EMPTY_RANGE = np.zeros(kernels.N_RANGE)
 EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
 #: Relative error of references that are powers of e.
-_LADDER_ERROR = 2.0**-49
+_REFERENCE_ERROR = 2.0**-49
 #: Exponents of quanta: those of the smallest and of the largest weight.
 _QUANTA = (-1030, 970)
-
-
-class Additive(ABC):
-    """A summary of other figures than ranges and power sums: `merge` and `beside` ask it."""
-
-    @abstractmethod
-    def merged(self, other: Self) -> Self:
-        """The summary of the rows of both."""
-
-    @classmethod
-    @abstractmethod
-    def side_by_side(cls, parts: Sequence[Self]) -> Self:
-        """Summaries of different columns of the same rows as one."""
 
 
 class _Summary:
@@ -257,14 +224,14 @@ class Range(_Summary):
 
     def to_bytes(self) -> bytes:
         """Write the range as bytes that `from_bytes` reads back."""
-        return _pack(1, self._describe(), self._table)
+        return pack(1, self._describe(), self._table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Range:
         """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
-        head, payload = _unpack(data, 1, "a range")
-        table = _array(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
-        found = cls(head["family"], table, head["column_names"], head["vector"], _shift_of(head))
+        head, payload = unpack(data, 1, "a range")
+        table = array_of(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
+        found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head))
         if (wrong := ~found._possible()).any():
             label = column_label(int(np.argmax(wrong)), found.column_names)
             raise ValueError(f"not a range: {label} has a range that is not finite or cannot be")
@@ -380,20 +347,20 @@ class Grid(_Summary):
 
     def to_bytes(self) -> bytes:
         """Write the grid as bytes that `from_bytes` reads back."""
-        return _pack(2, self._describe(), self._table)
+        return pack(2, self._describe(), self._table)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Grid:
         """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
-        head, payload = _unpack(data, 2, "a grid")
+        head, payload = unpack(data, 2, "a grid")
         return cls._read(head, payload, "a grid")
 
     @classmethod
     def _read(cls, head: dict[str, Any], payload: bytes, what: str) -> Grid:
-        cells = _array(payload, (head["columns"], kernels.N_GRID), "<f8", what)
-        grid = cls(head["family"], cells, head["column_names"], head["vector"], _shift_of(head))
+        cells = array_of(payload, (head["columns"], kernels.N_GRID), "<f8", what)
+        grid = cls(head["family"], cells, head["column_names"], head["vector"], shift_of(head))
         if not (np.isfinite(cells).all() and grid._is_possible()):
-            raise _damaged(what)
+            raise damaged(what)
         return grid
 
     def _is_possible(self) -> bool:
@@ -405,7 +372,7 @@ class Grid(_Summary):
         inside = np.where(sign == 0.0, reference == 0.0, (nearest <= reference) & (reference <= farthest))
         if self.family == "box-cox":
             ordered = (low > 0.0) & (low <= high)
-            inside[ordered] |= _is_on_ladder(used[ordered])
+            inside[ordered] |= is_on_reference_grid(used[ordered])
         smallest = np.nextafter(0.0, 1.0) if self.family == "box-cox" else 0.0
         signs = (1.0,) if self.family == "box-cox" else (-1.0, 0.0, 1.0)
         if not (
@@ -494,19 +461,19 @@ class Sketch:
 
     def to_bytes(self) -> bytes:
         """Write the sketch as bytes that `from_bytes` reads back: 64 bytes per bin, and 88 per column."""
-        return _pack(3, self.grid._describe(), self.grid._table, self.sums, self.roundings)
+        return pack(3, self.grid._describe(), self.grid._table, self.sums, self.roundings)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
         """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
-        head, payload = _unpack(data, 3, "a sketch")
+        head, payload = unpack(data, 3, "a sketch")
         border = 8 * head["columns"] * kernels.N_GRID
         grid = Grid._read(head, payload[:border], "a sketch")
         end = len(payload) - 8 * head["columns"] * N_ROUNDINGS
-        sums = _array(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
-        found = cls(grid, sums, _array(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", "a sketch"))
+        sums = array_of(payload[border:end], (int(grid.n_bins.sum()), N_POWERS), "<i8", "a sketch")
+        found = cls(grid, sums, array_of(payload[end:], (head["columns"], N_ROUNDINGS), "<i8", "a sketch"))
         if not found.is_sound():
-            raise _damaged("a sketch")
+            raise damaged("a sketch")
         return found
 
     def is_sound(self) -> bool:
@@ -520,301 +487,15 @@ class Sketch:
         )
 
 
-Mergeable = TypeVar("Mergeable", Range, Sketch, Additive)
-
-
-# --- columns side by side -----------------------------------------------------------------------------
-
-
-def beside(parts: Sequence[Mergeable], column_names: Sequence[str] | None = None) -> Mergeable:
-    """Ranges, or sketches, of different columns of the same rows, as one of all columns.
-
-    Parameters
-    ----------
-    parts : sequence of Range or of Sketch
-        From left to right.
-    column_names : sequence of str, optional
-        Names of all columns; default: those of the parts, if all have some.
-
-    Returns
-    -------
-    Range or Sketch
-    """
-    first = parts[0]
-    if isinstance(first, Additive):
-        return first.side_by_side(parts)
-    described = [part.grid if isinstance(part, Sketch) else part for part in parts]
-    table = np.concatenate([one._table for one in described])
-    names = None if column_names is None else as_names(column_names, len(table))
-    if names is None and all(one.column_names is not None for one in described):
-        names = [name for one in described for name in one.column_names or ()]
-    shift = np.concatenate([one.shift for one in described])
-    was_vector = len(parts) == 1 and described[0].was_vector
-    if isinstance(first, Range):
-        return Range(first.family, table, names, was_vector, shift)
-    sums, roundings = (
-        np.concatenate([getattr(part, name) for part in parts if isinstance(part, Sketch)])
-        for name in ("sums", "roundings")
-    )
-    return Sketch(Grid(first.grid.family, table, names, was_vector, shift), sums, roundings)
-
-
-def unresolved(total: Sketch) -> BoolArray:
-    """Mask of the columns whose optimum the grid does not resolve: those that `finish` would warn of."""
-    nothing_given = np.full(total.grid.n_features, np.nan)
-    status = total.power_sums().fit(nothing_given, thread_count(None))[0][:, STATUS]
-    mask: BoolArray = status == Status.UNRESOLVED
-    return mask
-
-
-def replaced(total: Sketch, part: Sketch, columns: BoolArray) -> Sketch:
-    """`total` with the columns of a mask taken from `part`, which has only those."""
-    position = np.cumsum(columns) - 1
-    each = [part.part([position[j]]) if columns[j] else total.part([j]) for j in range(total.grid.n_features)]
-    return beside(each, total.grid.column_names)
-
-
-def resolved(grid: Grid, read: Callable[[Grid, BoolArray], Sketch]) -> Sketch:
-    """The sketch of all data, columns that their grid does not resolve on finer ones.
-
-    Parameters
-    ----------
-    grid : Grid
-        For the range of the data.
-    read : function
-        ``read(grid, chosen)`` passes over the data and returns the sketch of the columns of the mask `chosen`; the
-        grid has all columns.
-
-    Returns
-    -------
-    Sketch
-    """
-    total = read(grid, np.ones(grid.n_features, dtype=bool))
-    for _ in range(_REREADINGS):
-        coarse = unresolved(total)
-        if not coarse.any():
-            break
-        total = replaced(total, read(total.grid.refined(coarse), coarse), coarse)
-    return total
-
-
-# --- grids that grow ----------------------------------------------------------------------------------
-
-
-def stream_grid(found: Range) -> Grid:
-    """A grid for the first rows of a stream: as fine as it may be, and of a kind that all others can be brought to."""
-    grid = found._laid(stream=True)
-    return grid._relaid(np.full(grid.n_features, -np.inf), _STREAM_BINS)
-
-
-def _ladder(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
+def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
     rungs, references = np.empty(len(cells)), np.empty(len(cells))
     kernels.ladder_columns(np.array(cells), rungs, references)
     return rungs, references
 
 
-def _is_streamed(grid: Grid) -> BoolArray:
-    """Which columns of a grid lie as those of a stream do."""
-    if is_mirrored(grid._code):
-        streamed: BoolArray = grid._column(G_SIGN) == 0.0
-        return streamed
-    return _is_on_ladder(grid._table)
-
-
-def _is_on_ladder(cells: FloatArray) -> BoolArray:
+def is_on_reference_grid(cells: FloatArray) -> BoolArray:
     """Whether the references of these cells are those of Box-Cox streams."""
-    references = _ladder(cells)[1]
-    on: BoolArray = abs(cells[:, G_REF] - references) <= _LADDER_ERROR * references
+    references = on_reference_grid(cells)[1]
+    on: BoolArray = abs(cells[:, G_REF] - references) <= _REFERENCE_ERROR * references
     return on
-
-
-def _joined(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The cells of a, extended to the ranges of b; those of b where a has none."""
-    cells = np.where((a[:, G_BINS] > 0)[:, None], a, b)
-    both = (a[:, G_BINS] > 0) & (b[:, G_BINS] > 0)
-    cells[both, G_MIN] = np.minimum(a[both, G_MIN], b[both, G_MIN])
-    cells[both, G_MAX] = np.maximum(a[both, G_MAX], b[both, G_MAX])
-    return cells
-
-
-def _with_room(cells: FloatArray, weight: FloatArray) -> None:
-    """Let the quanta be such that sums of this total weight fit."""
-    used = cells[:, G_BINS] > 0
-    cells[used, G_QUANTUM] = np.maximum(cells[used, G_QUANTUM], quanta_for(weight[used]))
-
-
-def grown_grid(own: Grid, fresh: Grid, weight: FloatArray) -> Grid:
-    """The grid of a stream, extended to that of its next rows; `weight` is the total of all."""
-    cells = _joined(own._table, fresh._table)
-    _with_room(cells, weight)
-    _relate(cells, _is_streamed(own), own._code)
-    grid = Grid(own.family, cells, own.column_names, own.was_vector, own.shift)
-    return grid._relaid(grid._column(G_EXPONENT), _STREAM_BINS)
-
-
-def common_grid(a: Sketch, b: Sketch) -> Grid:
-    """A grid that both can be brought to, with room for the sum."""
-    cells, names = _joined(a.grid._table, b.grid._table), a.grid.column_names or b.grid.column_names
-    both = (a.grid.n_bins > 0) & (b.grid.n_bins > 0)
-    streamed = _is_streamed(a.grid) & _is_streamed(b.grid)
-    apart = np.any(a.grid._table[:, [G_SIGN, G_REF]] != b.grid._table[:, [G_SIGN, G_REF]], axis=1)
-    if (other := both & apart & ~streamed).any():
-        raise ValueError(
-            f"{column_label(int(np.argmax(other)), names)}: the sketches are on grids that have no common one; sketch "
-            "all chunks on one grid, made from their merged ranges"
-        )
-    for entry in (G_EXPONENT, G_QUANTUM):
-        cells[both, entry] = np.maximum(a.grid._table[both, entry], b.grid._table[both, entry])
-    _with_room(cells, a.n_obs + b.n_obs)
-    _relate(cells, streamed, a.grid._code)
-    limit = max(_STREAM_BINS, int(a.grid.n_bins.max()), int(b.grid.n_bins.max()))
-    return Grid(a.grid.family, cells, names, a.grid.was_vector, a.grid.shift)._relaid(cells[:, G_EXPONENT], limit)
-
-
-def _relate(cells: FloatArray, columns: BoolArray, code: int) -> None:
-    """Let columns of streams be relative to the reference for their extremes."""
-    if not is_mirrored(code):
-        cells[columns, G_REF] = _ladder(cells[columns])[1]
-
-
-def regridded(old: Sketch, grid: Grid) -> Sketch:
-    """The same rows on another grid, with bins as wide or wider by powers of two, that has their range."""
-    if old.grid == grid:
-        return old
-    sums, roundings = np.zeros((int(grid.n_bins.sum()), N_POWERS), dtype=np.int64), old.roundings.copy()
-    starts, old_starts = grid._starts, old.grid._starts
-    moved = (old.grid._column(G_REF) != grid._column(G_REF)) & (old.grid.n_bins > 0)
-    distance = np.zeros(grid.n_features)
-    distance[moved] = _ladder(old.grid._table[moved])[0] - _ladder(grid._table[moved])[0]
-    for j, (new, cell) in enumerate(zip(grid._table, old.grid._table, strict=True)):
-        if cell[G_BINS] == 0:
-            continue
-        own, first = old.sums[old_starts[j] : old_starts[j + 1]], int(cell[G_FIRST])
-        first += int(distance[j] * 2.0 ** -cell[G_EXPONENT])
-        own, first = _on_cell(own, first, cell, new)
-        begin = first - int(new[G_FIRST])
-        if not 0 <= begin <= new[G_BINS] - len(own):
-            raise ValueError(f"{column_label(j, grid.column_names)}: the bins of a sketch lie beyond its range")
-        sums[starts[j] + begin : starts[j] + begin + len(own)] = own
-        roundings[j, [0, 3]] += 1, moved[j]
-    return Sketch(grid, sums, roundings)
-
-
-def _on_cell(own: IntArray, first: int, cell: FloatArray, new: FloatArray) -> tuple[IntArray, int]:
-    """Sums of a column from bin `first` on, and where they are to be, in the quanta and bins of a new cell."""
-    levels = int(new[G_EXPONENT] - cell[G_EXPONENT])
-    begin = (first >> levels) - int(new[G_FIRST])
-    end = ((first + len(own) - 1) >> levels) + 1 - int(new[G_FIRST])
-    if levels == 0 and new[G_QUANTUM] == cell[G_QUANTUM] and begin >= 0 and end <= new[G_BINS]:
-        return own, first
-    scaled = np.ldexp(own.astype(np.float64), int(cell[G_QUANTUM] - new[G_QUANTUM]))
-    for _ in range(levels):
-        scaled, first = _paired(scaled, first)
-    if begin == -1 and len(scaled) > 1:
-        scaled, first = _folded(scaled), first + 1
-    if end == new[G_BINS] + 1 and len(scaled) > 1:
-        scaled = _folded(scaled[::-1] * _MIRROR)[::-1] * _MIRROR
-    return np.rint(scaled).astype(np.int64), first
-
-
-def _shift_matrix(side: float, divisor: float) -> FloatArray:
-    """What turns sums of t**k into sums of ((t + side)/divisor)**k, by the binomial theorem."""
-    return np.array(
-        [
-            [math.comb(k, i) * side ** (k - i) / divisor**k if i <= k else 0.0 for i in range(N_POWERS)]
-            for k in range(N_POWERS)
-        ]
-    )
-
-
-_FROM_LEFT, _FROM_RIGHT = _shift_matrix(-1.0, 2.0), _shift_matrix(1.0, 2.0)
-_FROM_BELOW = _shift_matrix(-2.0, 1.0)
-#: Signs of the sums of (-t)**k.
-_MIRROR = (-1.0) ** np.arange(N_POWERS)
-
-
-def _paired(sums: FloatArray, first: int) -> tuple[FloatArray, int]:
-    """Join bins 2j and 2j + 1, where the first one is bin number `first`."""
-    before, after = first % 2, (first + len(sums)) % 2
-    pairs = np.pad(sums, ((before, after), (0, 0))).reshape(-1, 2, N_POWERS)
-    return pairs[:, 0] @ _FROM_LEFT.T + pairs[:, 1] @ _FROM_RIGHT.T, first // 2
-
-
-def _folded(sums: FloatArray) -> FloatArray:
-    """Join the first bin, which has values at its upper border only, to the second."""
-    joined = sums[1:].copy()
-    joined[0] += _FROM_BELOW @ sums[0]
-    return joined
-
-
-def added(a: Sketch, b: Sketch) -> Sketch:
-    """The sum of two sketches, on a grid that has room for it."""
-    same = a.grid == b.grid and bool((a.n_obs + b.n_obs < a.grid._room).all())
-    grid = a.grid if same else common_grid(a, b)
-    a, b = regridded(a, grid), regridded(b, grid)
-    return Sketch(grid, a.sums + b.sums, a.roundings + b.roundings)
-
-
-# --- bytes --------------------------------------------------------------------------------------------
-
-
-def _pack(kind: int, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
-    """Magic, version, kind and length; a description as JSON; arrays, little-endian; a checksum of all that."""
-    text = json.dumps(description).encode()
-    parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
-    body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, kind, len(text)), text, *parts])
-    return body + _CHECK.pack(zlib.crc32(body))
-
-
-def _unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
-    """The description, checked, and the bytes of the arrays."""
-    data = bytes(data)
-    if len(data) < _HEAD.size + _CHECK.size or not data.startswith(_MAGIC):
-        raise ValueError(f"not {what}: the bytes were not written by to_bytes")
-    _, version, found, length = _HEAD.unpack_from(data)
-    if version != BYTES_VERSION:
-        raise ValueError(f"{what} in version {version}; this powerkern reads version {BYTES_VERSION}")
-    if zlib.crc32(data[: -_CHECK.size]) != _CHECK.unpack(data[-_CHECK.size :])[0]:
-        raise _damaged(what)
-    if found != kind:
-        raise ValueError(f"not {what}: the bytes hold {_KINDS.get(found, 'something else')}")
-    try:
-        head = json.loads(data[_HEAD.size : _HEAD.size + length])
-        names = head["column_names"]
-        sound = (
-            head["family"] in FAMILIES
-            and type(head["columns"]) is int  # True is no number of columns
-            and head["columns"] > 0
-            and isinstance(head["vector"], bool)
-            and _shift_of(head).shape == (head["columns"],)
-            and (names is None or _are_names(names, head["columns"]))
-        )
-    except (ValueError, KeyError, TypeError, RecursionError):
-        sound = False
-    if not sound:
-        raise _damaged(what)
-    return head, data[_HEAD.size + length : -_CHECK.size]
-
-
-def _are_names(names: object, n: int) -> bool:
-    return isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
-
-
-def _shift_of(head: dict[str, Any]) -> FloatArray:
-    """The shift that a description has, or none; ValueError where no fit can have it."""
-    p = head["columns"]
-    return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
-
-
-_KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}
-
-
-def _array(payload: bytes, shape: tuple[int, int], dtype: str, what: str) -> NDArray[Any]:
-    if len(payload) != 8 * shape[0] * shape[1]:
-        raise _damaged(what)
-    return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])
-
-
-def _damaged(what: str) -> ValueError:
-    return ValueError(f"not {what}: the bytes are damaged or truncated")

@@ -145,6 +145,7 @@ def test_large_weights_repeat_nothing(estimator):
         np.testing.assert_allclose(fit.lmbda, fits[0].lmbda, atol=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore:column 0. all values on one side were kept")
 @resistant
 def test_a_row_with_nearly_all_of_the_weight(estimator):
     x, weight = contaminated(50, 1), np.ones(50)

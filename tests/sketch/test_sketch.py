@@ -19,7 +19,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import powerkern as pk
 from powerkern import PowerFit, Status
 from powerkern.sketch import Grid, Range, Sketch, extend, finish, fit_chunks, merge, range_of, sketch
-from powerkern.sketch.summaries import _pack
+from powerkern.sketch.serial import pack
 
 FAMILIES = ("yeo-johnson", "box-cox")
 rng = np.random.default_rng(20240601)
@@ -510,7 +510,7 @@ def test_a_number_of_columns_that_is_none(columns):
     made = range_of(np.arange(5.0))
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="damaged or truncated"):
-        Range.from_bytes(_pack(1, described, made._table))
+        Range.from_bytes(pack(1, described, made._table))
 
 
 def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):

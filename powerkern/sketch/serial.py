@@ -1,0 +1,85 @@
+"""Ranges, grids and sketches as bytes: a description, arrays, and a checksum of both."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from powerkern._estimators.shift import given_shift
+from powerkern._typing import FloatArray
+from powerkern.kernels.transforms.family import FAMILIES
+
+#: Version of the bytes that `Range`, `Grid` and `Sketch` are written as.
+BYTES_VERSION = 2
+
+_MAGIC = b"PKSK"
+_HEAD = struct.Struct("<4sHBI")
+_CHECK = struct.Struct("<I")
+
+
+def pack(kind: int, description: dict[str, Any], *arrays: NDArray[Any]) -> bytes:
+    """Magic, version, kind and length; a description as JSON; arrays, little-endian; a checksum of all that."""
+    text = json.dumps(description).encode()
+    parts = [np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes() for array in arrays]
+    body = b"".join([_HEAD.pack(_MAGIC, BYTES_VERSION, kind, len(text)), text, *parts])
+    return body + _CHECK.pack(zlib.crc32(body))
+
+
+def unpack(data: bytes, kind: int, what: str) -> tuple[dict[str, Any], bytes]:
+    """The description, checked, and the bytes of the arrays."""
+    data = bytes(data)
+    if len(data) < _HEAD.size + _CHECK.size or not data.startswith(_MAGIC):
+        raise ValueError(f"not {what}: the bytes were not written by to_bytes")
+    _, version, found, length = _HEAD.unpack_from(data)
+    if version != BYTES_VERSION:
+        raise ValueError(f"{what} in version {version}; this powerkern reads version {BYTES_VERSION}")
+    if zlib.crc32(data[: -_CHECK.size]) != _CHECK.unpack(data[-_CHECK.size :])[0]:
+        raise damaged(what)
+    if found != kind:
+        raise ValueError(f"not {what}: the bytes hold {_KINDS.get(found, 'something else')}")
+    try:
+        head = json.loads(data[_HEAD.size : _HEAD.size + length])
+        names = head["column_names"]
+        sound = (
+            head["family"] in FAMILIES
+            and type(head["columns"]) is int  # True is no number of columns
+            and head["columns"] > 0
+            and isinstance(head["vector"], bool)
+            and shift_of(head).shape == (head["columns"],)
+            and (names is None or _are_names(names, head["columns"]))
+        )
+    except (ValueError, KeyError, TypeError, RecursionError):
+        sound = False
+    if not sound:
+        raise damaged(what)
+    return head, data[_HEAD.size + length : -_CHECK.size]
+
+
+def _are_names(names: object, n: int) -> bool:
+    return isinstance(names, list) and len(names) == n and all(isinstance(name, str) for name in names)
+
+
+def shift_of(head: dict[str, Any]) -> FloatArray:
+    """The shift that a description has, or none; ValueError where no fit can have it."""
+    p = head["columns"]
+    return given_shift(head["shift"], head["family"], p) if "shift" in head else np.zeros(p)
+
+
+_KINDS = {1: "a range", 2: "a grid", 3: "a sketch"}
+
+
+def array_of(payload: bytes, shape: tuple[int, int], dtype: str, what: str) -> NDArray[Any]:
+    """The array that some bytes hold; ValueError where they are too few or too many."""
+    if len(payload) != 8 * shape[0] * shape[1]:
+        raise damaged(what)
+    return np.frombuffer(payload, dtype).reshape(shape).astype(dtype[1:])
+
+
+def damaged(what: str) -> ValueError:
+    """The error of bytes that cannot be read."""
+    return ValueError(f"not {what}: the bytes are damaged or truncated")
