@@ -164,7 +164,7 @@ def test_summaries_are_merged_two_at_a_time_in_any_order():
     assert fits[0] == fits[1] == fit(D[:, :]).to_json()
 
 
-@pytest.mark.parametrize("estimator, options", [("rewml", {"quantile": 0.95}), ("mtl", {}), ("carroll", {})])
+@pytest.mark.parametrize("estimator, options", [(pk.RewML(cutoff=0.95), {}), ("mtl", {}), ("carroll", {})])
 def test_robust_fits_are_those_of_chunks(estimator, options):
     X = matrix("box-cox")
     X[::50] *= 20.0

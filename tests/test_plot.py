@@ -196,7 +196,7 @@ def test_many_columns_in_one_figure():
     [
         ({"columns": ["a", "z"]}, ValueError, "there is no column 'z'"),
         ({"columns": "a"}, TypeError, "columns must be a sequence"),
-        ({"columns": []}, ValueError, "names no column"),
+        ({"columns": []}, ValueError, "columns is empty; leave it out"),
         ({"kinds": "qq"}, ValueError, "kinds must be a sequence of 'histogram' and 'qq'"),
         ({"kinds": []}, ValueError, "kinds must be a sequence"),
         ({"kinds": ["box"]}, ValueError, "kinds must be a sequence"),

@@ -278,16 +278,6 @@ def test_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None
     assert "not two numbers with a comma between them" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [("bound", "bounds"), ("brack", "bounds"), ("method", "family"), ("lambdas_", "lmbda"), ("n_jobs", "n_threads")],
-)
-def test_near_misses_are_named(name: str, meant: str) -> None:
-    for estimator in ("mle", "rewml"):
-        with pytest.raises(TypeError, match=f"has no option '{name}'.*did you mean '{meant}'"):
-            pk.fit([1.0, 2.0, 4.0], estimator=estimator, **{name: 1})
-
-
 def test_columns_with_ties_are_fitted_to_the_other_values_at_a_bound() -> None:
     others = matrix(40)[:, 0]
     x = np.concatenate([np.full(60, 5.0), others])
