@@ -19,7 +19,6 @@ from numpy.typing import ArrayLike
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import LIKELIHOOD
-from powerkern._fit.best_family import LIKELIHOOD
 from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
 from powerkern._results.columns import ColumnResults
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
