@@ -1,7 +1,7 @@
-"""Power transforms of Dask arrays, data frames and delayed chunks, without gathering them in one place.
+"""Power transforms of Dask arrays, data frames and delayed chunks, without gathering them.
 
-`fit` passes over the data chunk by chunk: once for the ranges of the columns, once for the sketches (see
-`powerkern.sketch`) that add up to the fit. `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be
+`fit` makes two passes over the chunks: one for the ranges of the columns, one for the sketches (see
+`powerkern.sketch`). `transform` and `inverse_transform` are lazy, chunk by chunk. Chunks may be
 blocks of rows, of columns, or of both; nothing is rechunked.
 """
 
@@ -35,7 +35,7 @@ except ImportError:
 
 
 class _Chunk(NamedTuple):
-    """A block of the data, not yet computed, and the weights of its rows."""
+    """A block of the data, not yet computed, with its row weights and its name for error messages."""
 
     data: Any
     weight: Any
@@ -43,7 +43,7 @@ class _Chunk(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """A block of columns: how many (None: not known), and their chunks from top to bottom."""
+    """A block of columns: their number (None if unknown), and their chunks from top to bottom."""
 
     width: int | None
     chunks: list[_Chunk]
@@ -66,37 +66,37 @@ def fit(
 ) -> PowerFit:
     """Fit a power transform to every column of a Dask collection: `powerkern.fit` in two passes over its chunks.
 
-    Runs on the current scheduler (threads, processes, a `distributed.Client`), one thread a task. A chunk is released
-    once it is summarised, in some 10 kB per column, and summaries are merged two at a time as they come: about as many
-    are in memory as there are threads, plus the logarithm of the number of chunks. Where a worker dies, what it held is
-    made anew, and the result is the same, bit for bit. Robust estimators take more passes: see
+    Runs on the current scheduler (threads, processes, a `distributed.Client`), one thread per task. A chunk is reduced
+    to a summary of some 10 kB per column and released; summaries are merged in pairs as they arrive, so that about as
+    many are in memory as there are threads, plus the logarithm of the number of chunks. If a worker dies, Dask
+    recomputes what it held, and the result is the same, bit for bit. Robust estimators take more passes: see
     `powerkern.sketch.fit_chunks`.
 
     Parameters
     ----------
     X : dask array of shape (n, p) or (n,), dask data frame or series, or list of delayed chunks
-        Numbers of any real dtype; NaN is missing. Chunk sizes need not be known. Delayed chunks are blocks of rows,
-        each anything that `powerkern.fit` takes.
+        Any real dtype; NaN means missing. Chunk sizes may be unknown. Delayed chunks are blocks of rows in any form
+        that `powerkern.fit` accepts.
     family, estimator, standardize, lmbda, shift, ymax, bounds, criterion, column_names
         As for `powerkern.sketch.fit_with`.
     sample_weight : (n,) dask array or series, (n,) array-like, list, or str, optional
-        Non-negative weights of the rows. Of a data frame whose partitions have unknown lengths: a dask series or array
-        with the same partitions. Of delayed chunks: a list of the weights of each. Of a data frame, or of delayed ones:
-        the name of the column that holds the weights, and which is not fitted.
+        Non-negative row weights. For a data frame with partitions of unknown lengths: a Dask series or array with the
+        same partitions. For delayed chunks: a list with one array per chunk. For data frames, delayed or not, also
+        the name of the weight column, which is not fitted.
     progress : bool, default False
-        Show a bar (needs tqdm) that counts the passes over the data.
+        Show a progress bar (needs tqdm) that counts passes over the data.
 
     Returns
     -------
     PowerFit
-        Equal to that of `powerkern.fit` to about 1e-13 in lambda. `profile` and `confint` need no data. Columns that
+        Lambda agrees with `powerkern.fit` to about 1e-13. `profile` and `confint` need no data. Columns that
         the first grid does not resolve (rare: see `powerkern.sketch.finish`) are read again, up to three times, on
-        finer ones; `Status.UNRESOLVED` marks those where that did not suffice.
+        finer grids; `Status.UNRESOLVED` marks columns that remain unresolved.
 
     Raises
     ------
     TypeError
-        X is no Dask collection, or does not hold real numbers.
+        X is not a Dask collection, or is not numeric.
     ValueError
         As `powerkern.fit`; the message names the chunk.
 
@@ -156,14 +156,14 @@ def transform(X: Any, fit: PowerFit) -> Any:
     Parameters
     ----------
     X : dask array, data frame or series, or list of delayed chunks
-        As fitted; other chunks will do.
+        Data with the fitted columns; chunks may differ.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
 
     Returns
     -------
     dask array, data frame or series, or list of delayed chunks
-        Chunks as in `X`. Values outside the domain raise when it is computed.
+        Chunks as in `X`. Values outside the domain raise an error when the result is computed.
     """
     return _applied(X, fit, functools.partial(_transformed, method="transform"))
 
@@ -178,7 +178,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
     fit : PowerFit
         The fit that transformed them.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
-        What to do with values that have no inverse, see `PowerFit.inverse_transform`. Warnings appear where the chunk
+        Result for values without an inverse, see `PowerFit.inverse_transform`. Warnings appear where the chunk
         is computed.
 
     Returns
@@ -193,7 +193,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _on_chunk(function: Pass[S], data: Any, weight: Any, name: str) -> S | None:
-    """Call a pass with a chunk; None for one without rows. Errors name the chunk, from whose start they count."""
+    """Apply a pass to a chunk; None if it has no rows. Errors name the chunk and count rows from its start."""
     if len(data) == 0:
         return None
     with naming(name):
@@ -201,14 +201,14 @@ def _on_chunk(function: Pass[S], data: Any, weight: Any, name: str) -> S | None:
 
 
 def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
-    """Both, merged; None stands for no rows."""
+    """Merge two summaries, either of which may be None (no rows)."""
     if a is None or b is None:
         return b if a is None else a
     return merge(a, b)
 
 
 def _of_any_value(fit: PowerFit) -> PowerFit:
-    """A fit of the same columns that has no domain, for the made-up values that show the types of the results."""
+    """A fit of the same columns without a domain, for the dummy values from which Dask infers result types."""
     return fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))
 
 
@@ -228,7 +228,7 @@ def _summaries(function: Pass[S], chunks: list[_Chunk]) -> list[Any]:
 
 
 def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
-    """Merge delayed summaries, two neighbors at a time: few stand side by side, in whatever order they come."""
+    """Merge delayed summaries as a tree of neighbors, so that few are in memory at once."""
     join = dask.delayed(functools.partial(_merged, merge), pure=False, traverse=False)
     while len(parts) > 1:
         odd = parts[len(parts) // 2 * 2 :]
@@ -237,10 +237,10 @@ def _tree(parts: list[Any], merge: Callable[[S, S], S]) -> Any:
 
 
 def _fused(trees: list[Any]) -> Any:
-    """The same with every chunk made in the task that summarises it, so that none is kept between two tasks.
+    """Fuse the computation of each chunk with the task that summarises it, so that no chunk waits in memory.
 
-    Optimised here, because a distributed scheduler would not see the setting; only of arrays, because graphs of data
-    frames may hold tasks in the old notation, which this optimisation does not read.
+    Graphs are optimised here, because a distributed scheduler ignores the setting, and only for arrays, because graphs
+    of data frames may contain tasks in Dask's old notation, which this optimisation does not support.
     """
     with dask.config.set({"optimization.fuse.delayed": True}):
         return dask.optimize(*trees)
@@ -271,14 +271,14 @@ def _applied(X: Any, fit: PowerFit, function: Callable[..., Any]) -> Any:
 
 
 def _is_in_memory(X: Any) -> bool:
-    """Whether the chunks of a Dask array are there already, in this process."""
+    """Whether the chunks of a Dask array are already in the memory of this process."""
     first = next(dask.core.flatten(X.__dask_keys__()))
     return isinstance(X.__dask_graph__()[first], np.ndarray)
 
 
 def _is_frame(X: Any) -> bool:
     """Whether X is a Dask data frame or series."""
-    kind = type(X)  # a Delayed itself has attributes of any name
+    kind = type(X)  # an instance of Delayed has every attribute
     return dask.is_dask_collection(X) and hasattr(kind, "map_partitions") and hasattr(kind, "ndim")
 
 

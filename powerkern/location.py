@@ -1,4 +1,4 @@
-"""Location and scale of the columns of a matrix: classical, by order statistics, and by M-estimators."""
+"""Location and scale of columns: mean and standard deviation, order statistics, M-estimators."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _NO_WEIGHTS = np.empty(0)
 
 
 class _Pair(NamedTuple):
-    """What a `LocationScale` unpacks to."""
+    """The location and scale that a `LocationScale` unpacks to."""
 
     loc: FloatArray
     scale: FloatArray
@@ -53,9 +53,9 @@ class LocationScale(_Pair):
     loc, scale : ndarray, shape (p,)
         One entry per column; NaN for a column without values.
     n_iter : ndarray of int, shape (p,)
-        Iterations of the estimator; 0 where it needs none.
+        Iterations of the estimator; 0 for estimators without iteration.
     status : ndarray of int, shape (p,)
-        A `powerkern.location.LocationStatus` each; `status_text` has them in words.
+        A `powerkern.location.LocationStatus` per column; `status_text` has them in words.
     """
 
     n_iter: NDArray[np.int64]
@@ -78,7 +78,7 @@ class LocationScale(_Pair):
 
 
 class _Method(NamedTuple):
-    """How a method is computed: the compiled function, the defaults of its constants, and their order for it."""
+    """A method: its compiled function, the default constants, and a checker that puts them in the function's order."""
 
     function: Callable[..., None]
     defaults: Mapping[str, Any]
@@ -164,37 +164,37 @@ def location_scale(
     Parameters
     ----------
     X : array_like of shape (n, p) or (n,)
-        Array or data frame (pandas, polars, pyarrow). NaN are missing values, column by column.
+        Array or data frame (pandas, polars, pyarrow). NaN is missing, column by column.
     method : str, default "median-mad"
         See Notes.
     sample_weight : array_like of shape (n,), or str, optional
-        Weights of the rows, or the name of the column of a data frame that holds them: as if each row were repeated
-        that many times. The estimators that count values (quartiles, trimming, ``n - 1``) depend on the size of the
-        weights, not on their ratios only: weights that sum to 1 are one row, without a spread.
+        Weights of the rows, or the name of the weight column of a data frame; equivalent to repeating each row that
+        many times. Estimators that count values (quartiles, trimming, ``n - 1``) depend on the absolute weights, not
+        only on their ratios: weights that sum to 1 are equivalent to one row, which has no spread.
     n_threads : int, optional
-        By default one per CPU. Results do not depend on it.
+        Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
         Show a progress bar (needs tqdm).
     **constants
-        The constants of the method, as in the table of the Notes.
+        Tuning constants of the method; see Notes.
 
     Returns
     -------
     LocationScale
-        Unpacks as ``loc, scale``, arrays of one entry per column; ``n_iter`` and ``status`` beside.
+        Unpacks as ``loc, scale``, arrays with one entry per column; also has ``n_iter`` and ``status``.
 
     Raises
     ------
     TypeError
-        If X does not hold real numbers, or the method has no such constant.
+        If X is not numeric, or the method has no such constant.
     ValueError
-        If X has infinite values or a wrong shape, or there is no such `method`, or a constant is out of range.
+        If X has infinite values or a wrong shape, `method` is unknown, or a constant is out of range.
 
     Warns
     -----
     UserWarning
-        Once, for columns without values, those whose iteration reached its cap, and those whose scale is beyond the
-        range of float64. A scale of 0 is reported by the status only.
+        Once, for columns without values, without convergence, or with a scale beyond the range of float64. A scale of
+        0 is reported only by the status.
 
     See Also
     --------
@@ -202,34 +202,34 @@ def location_scale(
 
     Notes
     -----
-    psi(u) = max(-k, min(k, u)), beta(k) = E psi(Z)**2 for a standard normal Z, nMAD is 1.4826022 = 1/Phi^-1(3/4) times
-    the median of ``abs(x - median)``, nIQR the distance of the quartiles (interpolated, numpy's default) over
-    1.3489795, SD the standard deviation with 1/n. The factors make each scale consistent for normal data.
+    psi(u) = max(-k, min(k, u)); beta(k) = E psi(Z)**2 for a standard normal Z; nMAD is the median of
+    ``abs(x - median)`` times 1.4826022 = 1/Phi^-1(3/4); nIQR is the interquartile range (interpolated, numpy's default)
+    over 1.3489795; SD is the standard deviation with divisor n. The factors make each scale consistent for normal data.
 
     "mean-sd", "median-mad", "trimmed-niqr" and all pairs of mean, median, trimmed with sd, mad (nMAD), niqr (nIQR)
         "trimmed" is the mean without the floor(``fraction`` n) smallest and as many of the largest values
-        (``fraction=0.1``); ``sides="upper"`` drops the largest only. nMAD is about the median whatever the center.
+        (``fraction=0.1``); ``sides="upper"`` drops only the largest. nMAD is about the median for every center.
         "trimmed" alone is "trimmed-mad".
     "huber"
         sum psi((x - mu)/nMAD) = 0 with ``k=1.5`` [1]_; the scale is nMAD.
     "huber-scale"
-        sum min(((x - loc)/s)**2, k**2) = (n - ddof) beta(k), ``k=1.5``, ``ddof=0``, about ``center="median"``;
-        ``"huber"``: the location of method "huber"; ``"huber-one-step"``: location and scale after one reweighting
+        sum min(((x - loc)/s)**2, k**2) = (n - ddof) beta(k), ``k=1.5``, ``ddof=0``, about ``center="median"``, or
+        ``"huber"``, the location of method "huber", or ``"huber-one-step"``: location and scale after one reweighting
         step each, as in R's cellWise [4]_.
     "huber-proposal2"
-        sum psi((x - mu)/s) = 0 and sum psi((x - mu)/s)**2 = (n - 1) beta(k), ``k=1.5`` [2]_; ``k_location`` is another
-        constant for the first equation.
+        sum psi((x - mu)/s) = 0 and sum psi((x - mu)/s)**2 = (n - 1) beta(k), ``k=1.5`` [2]_; ``k_location`` is a
+        separate constant for the first equation.
     "bisquare"
-        sum u (1 - u**2)**2 = 0 over ``abs(u) < 1``, u = (x - mu)/(c nMAD), ``c=4.685``: the root that reweighting
-        reaches from the median; the scale is nMAD.
+        sum u (1 - u**2)**2 = 0 over ``abs(u) < 1``, u = (x - mu)/(c nMAD), ``c=4.685``: the root reached by
+        reweighting from the median; the scale is nMAD.
     "bisquare-proposal2"
-        The equation of "bisquare" with s for nMAD, and the second one of "huber-proposal2"; ``k=1.5``, ``c=4.685``.
+        The equation of "bisquare" with s in place of nMAD, and the second of "huber-proposal2"; ``k=1.5``, ``c=4.685``.
     "biweight"
         M + sum (x - M) v**2/sum v**2 and sqrt(n sum (x - M)**2 v**4)/abs(sum v (1 - 5 u**2)), M the median, v = 1 -
         u**2 where positive, u = (x - M)/(c MAD) with the raw MAD, ``c_location=6``, ``c_scale=9`` [3]_.
 
-    With MAD = 0 (more than half of the values equal) the location of "huber", "bisquare" and "biweight" is the median
-    and the scale 0; "huber-scale" and "huber-proposal2" have a positive scale as long as at most 65 % of the values
+    If MAD = 0 (more than half of the values equal), the location of "huber", "bisquare" and "biweight" is the median
+    and the scale 0; the scale of "huber-scale" and "huber-proposal2" is positive while at most 65 % of the values
     (for k = 1.5) are equal. Estimating equations hold to rounding: results agree with 40-digit solutions to 1e-14.
 
     References
@@ -267,14 +267,14 @@ def location_scale(
 
 
 def location_scale_of(results: FloatArray, names: list[str] | None) -> LocationScale:
-    """What is returned for results, one row a column, after a warning of those that have none."""
+    """The returned object from rows of results, one per column; warns of columns without a valid result."""
     status = results[:, 3].astype(np.int64)
     _warn(status, names)
     return LocationScale(results[:, 0].copy(), results[:, 1].copy(), results[:, 2].astype(np.int64), status)
 
 
 def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """The method for ascending values with weights: ``estimate(x, w)`` is a row of results."""
+    """The method as a function of ascending values and weights: ``estimate(x, w)`` returns a row of results."""
     function, options = compiled(method, constants)
 
     def estimate(x: FloatArray, w: FloatArray) -> FloatArray:
@@ -289,7 +289,7 @@ def points_estimator(method: str, constants: Mapping[str, Any]) -> Callable[[Flo
 
 
 def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., None], FloatArray]:
-    """The function of a method, checked, and its constants in the order that it takes them in."""
+    """The function of a method, and its checked constants in the function's order."""
     chosen = METHODS[as_choice("method", method, METHODS)]
     for name in constants:
         if name not in chosen.defaults:
@@ -301,14 +301,14 @@ def compiled(method: str, constants: Mapping[str, Any]) -> tuple[Callable[..., N
 def _estimator(
     function: Callable[..., None], options: FloatArray, weight: FloatArray
 ) -> Callable[[FloatArray, slice], FloatArray]:
-    """What `column_figures` calls with a block of columns."""
+    """The callback of `column_figures`: results for a block of columns."""
 
     def estimate(block: FloatArray, group: slice) -> FloatArray:
         out = np.empty((block.shape[0], _N_RESULTS))
         table = np.empty((6, table_width(block.shape[1])))
         weights = np.empty((block.shape[0], 0))
         if weight.size:
-            block[:, weight == 0.0] = np.nan  # counts for nothing
+            block[:, weight == 0.0] = np.nan  # as if missing
             order = np.argsort(block, axis=1)
             block, weights = np.take_along_axis(block, order, axis=1), weight[order]
         else:

@@ -1,13 +1,13 @@
-"""Transforms as ONNX graphs: for runtimes without Python, checked in onnxruntime.
+"""Transforms as ONNX graphs, for runtimes without Python; tested in onnxruntime.
 
-`to_onnx` writes a fit, or its inverse, as a model of its own. Importing this module registers a converter with
-skl2onnx, by which pipelines with a `powerkern.sklearn.PowerTransformer` convert as others do.
+`to_onnx` converts a fit, or its inverse, to a model. Importing this module also registers a converter with
+skl2onnx, so that pipelines with a `powerkern.sklearn.PowerTransformer` can be converted.
 
-A graph computes in float64, whatever it takes and gives, relative to the reference inside the data that fits have: it
-is as accurate as they are, to some 1e-13 of the standard deviation, also with a lambda of hundreds. What differs from
-`PowerFit.transform`: values outside the domain or the range become NaN or infinite instead of an error or a warning,
-and powers that overflow, of values far beyond the fitted data, become infinite. Raw output (``standardize=False``) with
-a lambda of hundreds has lost its digits, here as there: its inverse cannot bring them back.
+A graph computes in float64, whatever its input and output types, relative to the fit's reference inside the data: it
+is as accurate as the fit, to some 1e-13 of the standard deviation, even if lambda is in the hundreds. It differs from
+`PowerFit.transform` in two ways: values outside the domain or the range become NaN or infinite without an error or
+warning, and powers that overflow, of values far beyond the fitted data, become infinite. Raw output
+(``standardize=False``) with lambda in the hundreds has lost its digits, as in `PowerFit`, and cannot be inverted.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
     fit : PowerFit or fitted PowerTransformer
         Any family and estimator, with or without shift, standardised or raw.
     inverse : bool, default False
-        The inverse transform in place of the transform.
+        Convert the inverse transform.
     dtype : {"float32", "float64"}, default "float32"
         Type of input and output. The graph computes in float64.
 
     Returns
     -------
     onnx.ModelProto
-        With one input "X" and one output "Y", both (n, n_features). NaN stays NaN.
+        A model with one input "X" and one output "Y", both (n, n_features). NaN stays NaN.
 
     Raises
     ------
     TypeError
-        `fit` is neither of these, or `inverse` is no bool.
+        `fit` is neither of these, or `inverse` is not a bool.
     ValueError
         An unknown `dtype`.
     sklearn.exceptions.NotFittedError
@@ -66,8 +66,8 @@ def to_onnx(fit: PowerFit | PowerTransformer, *, inverse: bool = False, dtype: s
 
     Notes
     -----
-    The operators are those of opset 17: Log, Exp, Where and arithmetic. Differences of nearby logarithms and powers are
-    formed by Kahan's corrections, for ONNX has neither log1p nor expm1.
+    The graph uses operators of opset 17: Log, Exp, Where and arithmetic. Differences of nearby logarithms and powers
+    are computed with Kahan's corrections, since ONNX has neither log1p nor expm1.
 
     Examples
     --------
@@ -131,13 +131,13 @@ class _Graph:
 
 
 class _Builder:
-    """Expressions of arrays, in terms of what adds a node and what adds a constant."""
+    """Array expressions, built by functions that add a node or a constant."""
 
     def __init__(self, add: Callable[..., str], constant: Callable[[Any], str]) -> None:
         self._add, self._constant = add, constant
 
     def of(self, values: Any) -> str:
-        """A constant, one number or one a column; names stand for themselves."""
+        """Add a constant, one number or one per column; return names as they are."""
         if isinstance(values, str):
             return values
         array = np.asarray(values)
@@ -147,7 +147,7 @@ class _Builder:
         return lambda *inputs: self._add(operator, *(self.of(a) for a in inputs))
 
     def log(self, u: str, q: str) -> str:
-        """``ln u`` for u = 1 + q: Kahan's correction brings back what rounding took from q."""
+        """``ln u`` for u = 1 + q; Kahan's correction restores the digits of q lost to rounding."""
         rest = self.Sub(u, 1.0)
         near = self.Less(self.Abs(rest), 0.5)
         exact = self.Equal(rest, 0.0)
@@ -183,7 +183,7 @@ class _Builder:
 
 
 class _Constants:
-    """What the transforms of all columns are made of, each (n_features,).
+    """Constants of the transforms of all columns, each (n_features,).
 
     With x' = sign (x - center)/divisor and u = (offset + x')/(offset + a): for x' >= 0 (or Box-Cox) psi is
     ``growth b_m(ln u)``, for others ``zero - other_growth b_(2-m)(log1p(-x'))``, both relative to a >= 0 in the data.
@@ -255,7 +255,7 @@ def _inverse(b: _Builder, z: str, fit: PowerFit, constant: bool) -> str:
 
 
 def _shape(operator: Any) -> None:
-    """skl2onnx: the output has the type of the input, float32 where that is none of floats."""
+    """skl2onnx: the output has the type of the input, or float32 if the input is not floating-point."""
     if len(operator.inputs) != 1:
         raise ValueError("PowerTransformer converts with one input, a table; declare it so in initial_types")
     given = operator.inputs[0].type

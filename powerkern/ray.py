@@ -1,8 +1,7 @@
-"""Power transforms of data that Ray holds: of Ray Data, and of chunks that are objects or tasks of Ray.
+"""Power transforms of Ray datasets, and of chunks that are objects or tasks of Ray.
 
-`fit` reads the data twice: tasks turn blocks of rows into ranges of the columns, and then into sketches (see
-`powerkern.sketch`), which tasks merge two by two as they come. `transform` and `inverse_transform` are lazy steps of a
-dataset.
+`fit` makes two passes: tasks reduce blocks of rows to ranges of the columns, then to sketches (see `powerkern.sketch`),
+which tasks merge in pairs as they arrive. `transform` and `inverse_transform` are lazy steps of a dataset.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ try:
 except ImportError:
     raise ImportError("powerkern.ray needs Ray Data: pip install 'powerkern[ray]'") from None
 
-#: How many tasks a CPU of the cluster has waiting.
+#: Tasks in flight per CPU of the cluster.
 _AHEAD = 2
 
 
@@ -39,25 +38,24 @@ def fit(
     sample_weight: str | Sequence[Any] | None = None,
     **options: Any,
 ) -> PowerFit:
-    """Fit a power transform to every column of data that Ray holds: `powerkern.fit` in two passes over its blocks.
+    """Fit a power transform to every column of data in Ray: `powerkern.fit` in two passes over its blocks.
 
-    What a task returns is a summary of some 10 kB a column; only the last one comes to the driver. Of chunks, no more
-    than two for each CPU are on their way at any time.
+    A task returns a summary of some 10 kB per column; only the last one goes to the driver. At most two chunks per CPU
+    are in flight at any time.
 
     Parameters
     ----------
     X : ray.data.Dataset, or sequence of ObjectRef or of functions
-        A dataset, of which nulls and NaN are missing; or chunks of rows: each an object as `powerkern.fit` takes, or a
-        function without arguments that returns one and is called in a task, once for each pass.
-    family, estimator
+        A dataset, in which null and NaN mean missing; or chunks of rows, each an object that `powerkern.fit` accepts,
+        or a function without arguments that returns one and is called in a task once per pass.
         As for `powerkern.sketch.fit_with`.
     columns : sequence of str, optional
-        The columns of a dataset to fit, in this order; default: all that hold numbers or booleans, but the weights.
+        The columns of a dataset to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, or sequence of ObjectRef or of functions, optional
-        Non-negative weights of the rows: the column that holds them, or one object or function for each chunk.
+        Non-negative row weights: the name of their column, or one object or function per chunk.
     **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (of the driver), ``progress``, of
-        chunks also ``column_names``, as for `powerkern.sketch.fit_with`.
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (on the driver), ``progress``, and
+        for chunks ``column_names``, as for `powerkern.sketch.fit_with`.
 
     Returns
     -------
@@ -67,16 +65,16 @@ def fit(
     Raises
     ------
     TypeError
-        X is none of these, or a column holds no numbers.
+        X is none of these, or a column is not numeric.
     ValueError
-        As `powerkern.fit`; the message names the chunk, or the row of a block, from which rows are counted.
+        As `powerkern.fit`; the message names the chunk, or the row of a block from which rows are counted.
 
     Notes
     -----
-    Workers need powerkern. Each compiles what it runs unless it finds that on disk: run
-    ``python -m powerkern compile`` where their environment is made.
+    Workers need powerkern, and compile the kernels unless they find them on disk: run ``python -m powerkern compile``
+    when building their environment.
 
-    A dataset must be the same in every pass: what is random needs a seed, and what is expensive to make should be
+    A dataset must be the same in every pass: random data need a seed, and data that are expensive to compute should be
     materialized.
 
     Examples
@@ -106,20 +104,20 @@ def fit(
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
-    """Transform the fitted columns of a dataset, lazily; all others stay as they are.
+    """Transform the fitted columns of a dataset, lazily; other columns pass through.
 
     Parameters
     ----------
     X : ray.data.Dataset
-        With the columns that were fitted, by name, in any order; for a fit without names: with as many columns of
-        numbers.
+        Data with the fitted columns, by name, in any order; for a fit without names, with the same number of numeric
+        columns.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
 
     Returns
     -------
     ray.data.Dataset
-        The columns in the order of `X`. Values outside the domain raise when it is computed.
+        Columns in the order of `X`. Values outside the domain raise an error when the result is computed.
     """
     return _applied(X, fit, "transform")
 
@@ -130,12 +128,12 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
     Parameters
     ----------
     Z : ray.data.Dataset
-        With transformed columns.
+        Data with transformed columns.
     fit : PowerFit
         The fit that transformed them.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
-        What to do with values that have no inverse, see `PowerFit.inverse_transform`. Warnings appear in the logs of
-        the workers.
+        Result for values without an inverse, see `PowerFit.inverse_transform`. Warnings appear in the workers'
+        logs.
 
     Returns
     -------
@@ -149,7 +147,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _over_blocks(X: Any, names: list[str]) -> MapReduce:
-    """The engine of a dataset: each block becomes an outcome, in the task that makes the block where that can be."""
+    """The engine of a dataset: each block is reduced to an outcome, if possible in the task that produces the block."""
     table = X.select_columns(names)
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
@@ -166,7 +164,7 @@ def _over_blocks(X: Any, names: list[str]) -> MapReduce:
 
 
 def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
-    """The engine of chunks: each becomes an outcome in a task of its own."""
+    """The engine of chunks: a task reduces each chunk to an outcome."""
 
     def run(function: Pass[Any], merge: Callable[[Any, Any], Any]) -> Any:
         shared = ray.put(function)
@@ -177,7 +175,7 @@ def _over_chunks(chunks: list[tuple[Any, ...]]) -> MapReduce:
 
 
 def _settled(parts: Iterable[Any], merge: Callable[[Any, Any], Any]) -> Any:
-    """The summary of all: what is there first is merged first, and nothing new is begun while much is on its way."""
+    """Merge all parts in order of arrival, with a bounded number of tasks in flight, and return the summary."""
     most = max(2, _AHEAD * int(ray.cluster_resources().get("CPU", 1)))
     running: list[Any] = []
     single: list[Any] = []
@@ -208,14 +206,14 @@ def _no_rows() -> ValueError:
 
 
 def _summarised(function: Pass[Any], name: str, *given: Any) -> Outcome[Any]:
-    """The outcome of a chunk and its weights, which may be functions that make them."""
+    """The outcome of a chunk and its weights, each given as data or as a function that returns it."""
     return outcome_of(name, lambda: function(*(one() if callable(one) else one for one in given)))
 
 
 def _summarised_block(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], block: pyarrow.Table
 ) -> pyarrow.Table:
-    """The outcome of a block, which is read a few rows at a time."""
+    """The outcome of a block, read a few rows at a time."""
     total, rows = Outcome[Any](), 0
     for part in _parts(block.select(names)):
         total = merged_outcome(merge, total, outcome_of(_place(rows), function, part))
@@ -224,7 +222,7 @@ def _summarised_block(
 
 
 def _merged(merge: Callable[[Any, Any], Any], *parts: Any) -> Outcome[Any]:
-    """Outcomes, and blocks of outcomes, merged one by one."""
+    """Merge outcomes, and blocks of outcomes, one by one."""
     each = (outcome for part in parts for outcome in _outcomes(part))
     return functools.reduce(functools.partial(merged_outcome, merge), each, Outcome[Any]())
 
@@ -244,16 +242,14 @@ _SUMMARISED, _MERGED = ray.remote(_summarised), ray.remote(_merged)
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
     if not isinstance(X, ray.data.Dataset):
-        raise TypeError(
-            f"X is a {type(X).__name__}, not a dataset of Ray; in a task, call the method {method} of the fit"
-        )
+        raise TypeError(f"X is a {type(X).__name__}, not a Ray dataset; in a task, call the method {method} of the fit")
     as_power_fit(fit)
     function = functools.partial(_transformed, fit, method, options)
     return X.map_batches(function, batch_size=None, batch_format="pyarrow", zero_copy_batch=True)
 
 
 def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pyarrow.Table) -> pyarrow.Table:
-    """A block with its fitted columns transformed, a few rows at a time."""
+    """Transform the fitted columns of a block, a few rows at a time."""
     if not block.num_rows:
         return block
     names = columns_to_read(_table(block.schema), fit.column_names, None)
@@ -267,13 +263,13 @@ def _transformed(fit: PowerFit, method: str, options: dict[str, Any], block: pya
 
 
 def _parts(block: pyarrow.Table) -> Iterator[pyarrow.Table]:
-    """A block a few rows at a time."""
+    """Divide a block into parts of a few rows."""
     rows = max(1, CELLS // block.num_columns)
     return (block.slice(start, rows) for start in range(0, block.num_rows, rows))
 
 
 def _place(rows: int) -> str:
-    """Where the rows are that come after so many of a block."""
+    """Describe a part of a block by its first row, for error messages."""
     return f"a block of the dataset, from row {rows} of it"
 
 
@@ -293,7 +289,7 @@ def _table(schema: Any) -> list[Column]:
 
 
 def _chunks(X: Any, sample_weight: Any) -> list[tuple[Any, ...]]:
-    """Chunks, with their weights where there are some."""
+    """Chunks, with their weights if given."""
     chunks = _one_each("X", X)
     if sample_weight is None:
         return [(chunk,) for chunk in chunks]
@@ -307,6 +303,6 @@ def _one_each(name: str, each: Any) -> list[Any]:
     if isinstance(each, Sequence) and all(isinstance(one, ray.ObjectRef) or callable(one) for one in each):
         return list(each)
     raise TypeError(
-        f"{name} must be a dataset of Ray, or a list of ObjectRefs or of functions that return chunks of rows, got "
+        f"{name} must be a Ray dataset, or a list of ObjectRefs or of functions that return chunks of rows, got "
         f"{type(each).__name__}; use powerkern.fit for data in memory"
     )

@@ -1,4 +1,4 @@
-"""What one more value does to lambda."""
+"""The effect of one additional value on lambda."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ def sensitivity_curve(
     *,
     n_threads: int | None = None,
 ) -> FloatArray:
-    """Sensitivity curve of an estimator of lambda: what one more value does, depending on where it lies.
+    """Sensitivity curve of an estimator of lambda: the effect of one additional value z.
 
-    ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, 0 for far
-    values where it redescends, unbounded for maximum likelihood ([1]_, section 2.6).
+    ``SC(z) = (n + 1) (lambda(x_1, ..., x_n, z) - lambda(x_1, ..., x_n))``: bounded for a robust estimator, 0 for
+    distant values if it redescends, unbounded for maximum likelihood ([1]_, section 2.6).
 
     Parameters
     ----------
     x : (n,) array-like
-        The sample; missing values (NaN) are left out.
+        The sample; missing values (NaN) are omitted.
     points : (k,) array-like
         Values of z.
     family : {"yeo-johnson", "box-cox"}, default "yeo-johnson"
         The transform.
     estimator : Estimator or str, default "mle"
-        Any of `powerkern.fit`.
+        An estimator, as in `powerkern.fit`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
 
     Returns
     -------
     (k,) ndarray
-        The curve. A z that is missing (NaN) changes nothing.
+        The curve; 0 where z is NaN.
 
     Raises
     ------
     ValueError
-        x or points is not one-dimensional, x has no values, or they hold what `powerkern.fit` refuses: the column in
-        its message is the position of z.
+        x or points is not one-dimensional, x has no values, or `powerkern.fit` refuses a value: the column in its
+        message is the position of z.
 
     See Also
     --------
@@ -56,7 +56,7 @@ def sensitivity_curve(
 
     Notes
     -----
-    All samples with one more value are fitted as the columns of one matrix.
+    The samples with one additional value are fitted as the columns of one matrix.
 
     References
     ----------
@@ -78,7 +78,7 @@ def sensitivity_curve(
         raise ValueError(f"x and points must be one-dimensional, got shapes {sample.shape} and {z.shape}")
     sample = sample[~np.isnan(sample)]
     if not sample.size:
-        raise ValueError("x has no values, or missing ones only; there is no sample to add one more to")
+        raise ValueError("x has no values, or only missing ones; a sensitivity curve needs a sample")
     with_one_more = np.vstack([np.broadcast_to(sample[:, None], (sample.size, z.size)), z])
 
     def lambdas(data: FloatArray) -> FloatArray:

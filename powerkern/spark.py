@@ -1,8 +1,8 @@
-"""Power transforms of Spark data frames, of which no more than summaries leaves the executors.
+"""Power transforms of Spark data frames, fitted without gathering rows.
 
-`fit` reads the data twice, partition by partition, as Arrow batches: once for the ranges of the columns, once for the
-sketches (see `powerkern.sketch`) that add up to the fit and are merged on the executors. `transform` and
-`inverse_transform` are lazy columns of the data frame. Spark Connect is served as classic sessions are.
+`fit` makes two passes over the partitions, as Arrow batches: one for the ranges of the columns, one for the sketches
+(see `powerkern.sketch`), which are merged on the executors. `transform` and `inverse_transform` are lazy columns of
+the data frame. Spark Connect is supported.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ try:
 except ImportError:
     raise ImportError("powerkern.spark needs PySpark, pandas and PyArrow: pip install 'powerkern[spark]'") from None
 
-#: How many summaries a task of a merging stage takes, on average.
+#: Average number of summaries that a task of a merging stage receives.
 _FAN_IN = 8
 _OUTCOME = "part int, partitions int, outcome binary"
 
@@ -46,21 +46,21 @@ def fit(
 ) -> PowerFit:
     """Fit a power transform to columns of a Spark data frame: `powerkern.fit` in two passes over its partitions.
 
-    Each pass is one Spark job. A task turns the Arrow batches of its partition, one after the other, into one summary
-    of some 10 kB a column; further stages, whose tasks take about eight each, merge these, and one comes back.
+    Each pass is one Spark job. A task reduces the Arrow batches of its partition, one after the other, to one summary
+    of some 10 kB per column; further stages merge about eight summaries per task, until one is left for the driver.
 
     Parameters
     ----------
     X : pyspark.sql.DataFrame
-        Classic or of Spark Connect. Nulls and NaN are missing.
+        Classic or of Spark Connect. Null and NaN mean missing.
     family, estimator
         As for `powerkern.sketch.fit_with`.
     columns : sequence of str, optional
-        The columns to fit, in this order; default: all that hold numbers or booleans, but the weights.
+        The columns to fit, in this order; default: all numeric and boolean columns except the weights.
     sample_weight : str, optional
-        The column that holds non-negative weights of the rows.
+        The column of non-negative row weights.
     **options
-        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (of the driver), ``progress``,
+        ``standardize``, ``lmbda``, ``shift``, ``ymax``, ``bounds``, ``n_threads`` (on the driver), ``progress``,
         as for `powerkern.sketch.fit_with`.
 
     Returns
@@ -71,17 +71,17 @@ def fit(
     Raises
     ------
     TypeError
-        X is no Spark data frame, or a column holds no numbers.
+        X is not a Spark data frame, or a column is not numeric.
     ValueError
-        As `powerkern.fit`; the message names the partition, and the row of it from which rows are counted.
+        As `powerkern.fit`; the message names the partition, and its row from which rows are counted.
 
     Notes
     -----
-    Executors need powerkern, pandas and PyArrow. Each compiles what it runs unless it finds that on disk: run
-    ``python -m powerkern compile`` where their environment is made.
+    Executors need powerkern, pandas and PyArrow, and compile the kernels unless they find them on disk: run
+    ``python -m powerkern compile`` when building their environment.
 
-    X must be the same in every pass: columns of random numbers need a seed, and what is expensive to make should be
-    persisted. A batch has ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows, which bounds the memory of a worker.
+    X must be the same in every pass: random columns need a seed, and X should be persisted if it is expensive to
+    compute. A batch has ``spark.sql.execution.arrow.maxRecordsPerBatch`` rows, which bounds the memory of a worker.
 
     Examples
     --------
@@ -101,21 +101,21 @@ def fit(
 
 
 def transform(X: Any, fit: PowerFit) -> Any:
-    """Transform the fitted columns of a Spark data frame, lazily; all others stay as they are.
+    """Transform the fitted columns of a Spark data frame, lazily; other columns pass through.
 
     Parameters
     ----------
     X : pyspark.sql.DataFrame
-        With the columns that were fitted, by name, in any order; for a fit without names: with as many columns of
-        numbers.
+        Data with the fitted columns, by name, in any order; for a fit without names, with the same number of numeric
+        columns.
     fit : PowerFit
         From `fit`, or from `powerkern.fit` of data in memory.
 
     Returns
     -------
     pyspark.sql.DataFrame
-        The columns in the order of `X`, the fitted ones as doubles (floats where they were floats). Nulls stay nulls,
-        and NaN stays NaN. Values outside the domain raise when it is computed.
+        Columns in the order of `X`, the fitted ones as doubles (floats stay floats). Null stays null,
+        and NaN stays NaN. Values outside the domain raise an error when the result is computed.
     """
     return _applied(X, fit, "transform")
 
@@ -126,12 +126,12 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
     Parameters
     ----------
     Z : pyspark.sql.DataFrame
-        With transformed columns.
+        Data with transformed columns.
     fit : PowerFit
         The fit that transformed them.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
-        What to do with values that have no inverse, see `PowerFit.inverse_transform`. Warnings appear in the logs of
-        the executors.
+        Result for values without an inverse, see `PowerFit.inverse_transform`. Warnings appear in the executors'
+        logs.
 
     Returns
     -------
@@ -145,7 +145,7 @@ def inverse_transform(Z: Any, fit: PowerFit, *, out_of_range: OutOfRange = "nan"
 
 
 def _map_reduce(X: Any, names: list[str]) -> MapReduce:
-    """The engine: one job for each pass, over some of the columns."""
+    """The engine: one job for each pass over the named columns."""
     table = X.select(_doubles(names))
     partitions: int | None = None
 
@@ -164,9 +164,10 @@ def _map_reduce(X: Any, names: list[str]) -> MapReduce:
 
 
 def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
-    """How many parts each stage merges into, down to one; in the first pass, where nobody knows, one that Spark sizes.
+    """The number of parts that each merging stage produces, down to one.
 
-    What it asks for is small: ranges of the columns, and for robust estimators samples.
+    In the first pass the number of partitions is unknown, and Spark sizes a single stage. Its summaries are small:
+    ranges of the columns, and samples for robust estimators.
     """
     if partitions is None:
         yield ()
@@ -177,14 +178,14 @@ def _levels(partitions: int | None) -> Iterator[tuple[int, ...]]:
 
 
 def _total(merge: Callable[[Any, Any], Any], outcomes: Iterable[Any]) -> Outcome[Any]:
-    """Pickled outcomes, merged one by one."""
+    """Merge pickled outcomes one by one."""
     return functools.reduce(functools.partial(merged_outcome, merge), map(pickle.loads, outcomes), Outcome[Any]())
 
 
 def _summarised(
     function: Pass[Any], merge: Callable[[Any, Any], Any], names: list[str], batches: Iterator[pyarrow.RecordBatch]
 ) -> Iterator[pyarrow.RecordBatch]:
-    """One row: the outcome of a partition. None if it has no rows."""
+    """Reduce a partition to one row, its outcome; to none if it has no rows."""
     total, rows = Outcome[Any](), 0
     for batch in batches:
         outcome = outcome_of(_place(rows), function, batch.rename_columns(names))
@@ -197,7 +198,7 @@ def _summarised(
 
 
 def _merged(merge: Callable[[Any, Any], Any], batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-    """One row: the outcomes that came to this task, merged one by one."""
+    """Merge the outcomes sent to this task into one row."""
     total, partitions = Outcome[Any](), 0
     for batch in batches:
         some = _total(merge, (outcome.as_buffer() for outcome in batch.column("outcome")))
@@ -217,7 +218,7 @@ def _row(partitions: int, outcome: Outcome[Any]) -> pyarrow.RecordBatch:
 
 
 def _place(rows: int) -> str:
-    """Where the batch is that comes after so many rows."""
+    """Describe a batch by its partition and first row, for error messages."""
     return f"partition {_partition()}, from row {rows} of it"
 
 
@@ -227,12 +228,12 @@ def _partition() -> int:
 
 # --- transforms ---------------------------------------------------------------------------------------
 
-#: A column that exists while a transform is put together.
+#: Temporary column that holds the results of a transform.
 _COMPUTED = "computed by powerkern"
 
 
 def _applied(X: Any, fit: PowerFit, method: str, **options: Any) -> Any:
-    """The fitted columns through one Python function, as a struct; the others never leave the JVM."""
+    """Apply a method of a fit to its columns by one Python function, as a struct; the others never leave the JVM."""
     as_power_fit(fit)
     names = columns_to_read(_table(X), fit.column_names, None)
     check_n_features(np.empty((0, len(names))), fit.n_features, None, None)
@@ -262,7 +263,7 @@ def _computed(
 
 
 def _missing_as_in(given: Any, computed: Any) -> Any:
-    """Null where it was null, and NaN where pandas' null came out of other values."""
+    """Restore null where the input was null, and NaN where pandas produced null from other values."""
     return when(given.isNotNull(), coalesce(computed, lit(np.nan)))
 
 

@@ -1,8 +1,7 @@
 """Power transforms of labelled arrays: xarray's DataArrays and Datasets keep dimensions, coordinates and attributes.
 
-`fit` is told over which dimensions a column runs; every point of the others is a column of its own. Arrays in memory
-go through `powerkern.fit`, Dask arrays lazily and chunk by chunk, whichever dimensions are chunked, through
-`powerkern.dask.fit`.
+`fit` takes the dimensions that a column runs along; every point of the others is a separate column. Arrays in memory
+go through `powerkern.fit`, and Dask arrays, chunked along any dimensions, lazily through `powerkern.dask.fit`.
 """
 
 from __future__ import annotations
@@ -44,33 +43,33 @@ def fit(
     Parameters
     ----------
     X : xarray.DataArray or xarray.Dataset
-        Real numbers; NaN is missing. In memory, or Dask arrays, which are read chunk by chunk, twice, and never
-        gathered or rechunked. The variables of a Dataset are fitted by themselves.
+        Real numbers; NaN is missing. Either in memory, or Dask arrays, which are read chunk by chunk, twice, and never
+        gathered or rechunked. The variables of a Dataset are fitted separately.
     family, estimator, standardize, ymax, bounds
         As for `powerkern.fit`.
     dim : str or iterable of str, optional
-        The dimensions over which a column runs, as for `xarray.DataArray.mean`; default: all. ``dim="time"`` fits a
+        The dimensions that a column runs along, as for `xarray.DataArray.mean`; default: all. ``dim="time"`` fits a
         lambda for every point of all other dimensions, such as latitude and longitude.
     sample_weight : xarray.DataArray or str, optional
-        Non-negative weights, along some of `dim`, to which they are broadcast (the cosine of the latitude, say); or the
-        name of a coordinate or variable that holds them and is not fitted.
+        Non-negative weights along some of `dim`, broadcast to the rest (the cosine of the latitude, say); or the
+        name of a coordinate or variable that holds them, which is not fitted.
     lmbda, shift : float, xarray.DataArray or xarray.Dataset, optional
-        As for `powerkern.fit`: one number, or some along the dimensions other than `dim`; a Dataset has them by
+        As for `powerkern.fit`: one number, or an array along dimensions other than `dim`; a Dataset has one by
         variable.
     **options
-        Further arguments of `powerkern.fit` (of `powerkern.dask.fit`, where X holds Dask arrays), such as `n_threads`
+        Further arguments of `powerkern.fit` (for Dask arrays, of `powerkern.dask.fit`), such as `n_threads`
         and `progress`.
 
     Returns
     -------
     XarrayFit
-        Figures as DataArrays over the dimensions other than `dim`; of a Dataset, as Datasets.
+        Results as DataArrays over the dimensions other than `dim`; for a Dataset, as Datasets.
 
     Raises
     ------
     TypeError, ValueError
-        As `powerkern.fit`; the message names the variable. X is no DataArray or Dataset, or has no dimension of that
-        name.
+        As `powerkern.fit`; the message names the variable. Also if X is not a DataArray or Dataset, or lacks the
+        dimension.
 
     Examples
     --------
@@ -113,18 +112,18 @@ def fit(
 
 
 class _Columns(NamedTuple):
-    """The fit of a variable, and which column of it belongs to each point of the dimensions that were kept."""
+    """The fit of a variable, and the number of its column for each point of the dimensions that were kept."""
 
     fit: PowerFit
     position: Any
 
     def figure(self, values: Any, name: str) -> Any:
-        """One number a column, as a DataArray."""
+        """One number per column, as a DataArray."""
         return self.position.copy(data=np.asarray(values)[self.position.values]).rename(name)
 
 
 class _Figure:
-    """An attribute of `PowerFit`, with one number a column, as a DataArray or, by variable, as a Dataset."""
+    """An attribute of `PowerFit` with one number per column, as a DataArray or, by variable, as a Dataset."""
 
     def __init__(self) -> None:
         self.__doc__: str | None = None
@@ -140,14 +139,14 @@ class _Figure:
 class XarrayFit:
     """Power transforms fitted to a DataArray, or to the variables of a Dataset.
 
-    The attributes are those of `PowerFit`, one number a column, as a DataArray over the dimensions that were kept, with
-    their coordinates; of a Dataset, as a Dataset. A fit can be pickled.
+    It has the attributes of `PowerFit` with one number per column, as DataArrays over the dimensions that were kept,
+    with their coordinates; for a Dataset, as Datasets. A fit can be pickled.
 
     Attributes
     ----------
     fits : dict
-        The `PowerFit` of each variable, by name; its columns are points of the dimensions that were kept, in an order
-        of its own.
+        The `PowerFit` of each variable, by name; its columns are the points of the dimensions that were kept, in no
+        particular order.
     lmbda, lmbda_error, loc, scale, log_factor, nll, information : DataArray or Dataset
         As for `PowerFit`.
     n_obs, n_kept, x_min, x_max, shift, status : DataArray or Dataset
@@ -182,7 +181,7 @@ class XarrayFit:
         return f"XarrayFit({each})"
 
     def confint(self, **options: Any) -> tuple[Any, Any]:
-        """Intervals for lambda, as `PowerFit.confint` gives them: lower and upper ends."""
+        """Lower and upper ends of the intervals for lambda of `PowerFit.confint`."""
         ends = {name: one.fit.confint(**options) for name, one in self._columns.items()}
         low, high = (
             self._gathered({name: one.figure(ends[name][side], word) for name, one in self._columns.items()})
@@ -196,17 +195,16 @@ class XarrayFit:
         Parameters
         ----------
         X : xarray.DataArray or xarray.Dataset
-            As fitted; it may be longer or shorter along the dimensions that a column ran over, have others, or lack
-            them. Along those that were kept, points are found by their coordinates: a part of them will do. Variables
-            of a Dataset that were not fitted are left as they are.
+            Data with the dimensions that were kept, along which points are matched by their coordinates and may be a
+            subset; other dimensions may differ. Variables of a Dataset that were not fitted pass through.
         **options
             Such as ``n_threads``, for arrays in memory.
 
         Returns
         -------
         xarray.DataArray or xarray.Dataset
-            Dimensions and their order, coordinates, attributes, name and chunks as in `X`; Dask arrays stay lazy. What
-            `encoding` says of how values were packed in a file is dropped.
+            Dimensions and their order, coordinates, attributes, name and chunks as in `X`; Dask arrays stay lazy.
+            Packing in `encoding` is dropped.
         """
         return self._applied(X, lambda interface, matrix, fit: interface.transform(matrix, fit, **options))
 
@@ -218,7 +216,7 @@ class XarrayFit:
         Z : xarray.DataArray or xarray.Dataset
             Transformed values.
         out_of_range : {"nan", "raise", "clip"}, default "nan"
-            What to do with values that have no inverse, see `PowerFit.inverse_transform`.
+            Result for values without an inverse, see `PowerFit.inverse_transform`.
         **options
             Such as ``n_threads``, for arrays in memory.
 
@@ -234,7 +232,7 @@ class XarrayFit:
         return self._gathered({name: one.figure(of(one.fit), what) for name, one in self._columns.items()})
 
     def _gathered(self, figures: Mapping[Hashable, Any]) -> Any:
-        """Of a Dataset: figures by variable; else the only one."""
+        """Results of a Dataset by variable, or of a DataArray."""
         return xr.Dataset(figures) if self._of_dataset else next(iter(figures.values()))
 
     def _applied(self, X: Any, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
@@ -259,7 +257,7 @@ class XarrayFit:
 class _Table:
     """A DataArray as a matrix: a column for every point of the dimensions `features`, rows along all others.
 
-    A block of a Dask array becomes a block of the matrix, so that nothing is rechunked; columns and rows come in the
+    A block of a Dask array becomes a block of the matrix, so nothing is rechunked; columns and rows are in the
     order of blocks.
     """
 
@@ -291,7 +289,7 @@ class _Table:
 
     @property
     def order(self) -> IntArray:
-        """Which point of the dimensions `features`, numbered row by row, each column is."""
+        """The point of the dimensions `features`, numbered in row-major order, of each column."""
         shape = self._data.shape[self._border :]
         numbers = np.arange(math.prod(shape)).reshape(shape)
         return np.asarray(self._reshaped(self._chunked(numbers, self._border, None), (numbers.size,)))
@@ -319,13 +317,13 @@ class _Table:
         return da.reshape_blockwise(values, shape, chunks)
 
     def _chunked(self, values: Any, first: int, last: int | None) -> Any:
-        """An array over some of the axes, in the chunks that the data have along these."""
+        """An array over some of the axes, chunked like the data."""
         if not self.is_lazy:
             return np.asarray(values)
         import dask.array as da
 
         chunks = self._data.chunks[first:last]
-        # without a name of its own content, which would be read for it
+        # name=False: a name from the content would require reading it
         return values.rechunk(chunks) if isinstance(values, da.Array) else da.from_array(values, chunks, name=False)
 
 
@@ -339,12 +337,12 @@ def _variables(X: Any) -> dict[Hashable, Any]:
 
 
 def _called(name: Hashable) -> str:
-    """What messages call a variable."""
+    """The name of a variable in messages."""
     return "X" if name is None else f"variable {name!r}"
 
 
 def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
-    """The dimensions of X that a column does not run over."""
+    """The dimensions of X that a column does not run along."""
     over = list(X.dims) if dim is None else [dim] if isinstance(dim, str) else list(dim)
     known = ", ".join(map(repr, X.dims))
     for d in over:
@@ -356,13 +354,13 @@ def _features(X: Any, dim: str | Iterable[Hashable] | None) -> list[Hashable]:
 
 
 def _numbered(X: Any, features: Sequence[Hashable], numbers: IntArray) -> Any:
-    """Numbers as a DataArray over some of the dimensions of X, with those coordinates that belong to these."""
+    """Numbers as a DataArray over some dimensions of X, with their coordinates."""
     coords = xr.Dataset(coords=X.coords).drop_dims([d for d in X.dims if d not in features], errors="ignore").coords
     return xr.DataArray(numbers.reshape([X.sizes[d] for d in features]), dims=features, coords=coords)
 
 
 def _of_columns(value: Any, name: Hashable, X: Any, table: _Table) -> Any:
-    """An argument that may be labelled, as one number for all columns or one for each."""
+    """An argument, labelled or not, as one number for all columns or one for each."""
     if isinstance(value, xr.Dataset):
         value = value[name]
     if not isinstance(value, xr.DataArray):
@@ -372,7 +370,7 @@ def _of_columns(value: Any, name: Hashable, X: Any, table: _Table) -> Any:
 
 
 def _along(value: Any, like: Any, what: str) -> Any:
-    """A DataArray broadcast to the dimensions of another one, whose coordinates it must have."""
+    """Broadcast a DataArray to the dimensions of another, whose coordinates it must have."""
     if not isinstance(value, xr.DataArray):
         raise TypeError(f"{what} is a {type(value).__name__}, not a DataArray")
     if other := [d for d in value.dims if d not in like.dims]:
@@ -384,7 +382,7 @@ def _along(value: Any, like: Any, what: str) -> Any:
 
 
 def _transformed(X: Any, columns: _Columns, function: Callable[[Any, Any, PowerFit], Any]) -> Any:
-    """A matrix function applied to a DataArray, column by column where the fit has the same coordinates."""
+    """Apply a function of matrices to a DataArray, with the column of the fit that has the same coordinates."""
     table = _Table(X, _found(columns.position, X))
     at = _aligned(columns.position, X).to_numpy().reshape(-1)[table.order]
     return table.restored(function(table.interface, table.matrix, columns.fit.part(at)))
@@ -399,7 +397,7 @@ def _found(position: Any, X: Any) -> list[Hashable]:
 
 
 def _aligned(position: Any, X: Any) -> Any:
-    """Columns of the points of X, found by their coordinates where there are some."""
+    """The columns for the points of X, matched by coordinates if there are any."""
     wanted = position
     for d in position.dims:
         if d in position.indexes and d in X.indexes and not position.indexes[d].equals(X.indexes[d]):

@@ -266,7 +266,7 @@ def negated(batch):
 def test_wrong_use(dataset, frame):
     X = frame[NAMES].to_numpy()
     for wrong in (X, frame, [X]):
-        with pytest.raises(TypeError, match=r"X must be a dataset of Ray, or a list .* got .*; use powerkern\.fit"):
+        with pytest.raises(TypeError, match=r"X must be a Ray dataset, or a list .* got .*; use powerkern\.fit"):
             fit(wrong)
     for empty in ([], dataset.limit(0)):
         with pytest.raises(ValueError, match="X has no rows"):
@@ -287,7 +287,7 @@ def test_wrong_use(dataset, frame):
         fit(dataset, "boxcox")
     with pytest.raises(TypeError, match=r"fit must be a PowerFit, .* got ndarray"):
         transform(dataset, X)
-    with pytest.raises(TypeError, match="X is a DataFrame, not a dataset of Ray; in a task, call the method transform"):
+    with pytest.raises(TypeError, match="X is a DataFrame, not a Ray dataset; in a task, call the method transform"):
         transform(frame, pk.fit(X))
 
 

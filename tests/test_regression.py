@@ -557,8 +557,8 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
 @pytest.mark.parametrize(
     "args, options, message",
     [
-        ((GOOD, NAN_AT_3), {}, r"X, 'x0', row 3: the value is missing"),
-        ((GOOD, np.where(np.isnan(NAN_AT_3), np.inf, GOOD)), {}, r"X, 'x0', row 3: the value is infinite"),
+        ((GOOD, NAN_AT_3), {}, r"covariates, 'x0', row 3: the value is missing"),
+        ((GOOD, np.where(np.isnan(NAN_AT_3), np.inf, GOOD)), {}, r"covariates, 'x0', row 3: the value is infinite"),
         ((GOOD - 1.0, GOOD), {}, r"row 0: the value is 0.0, and the Box-Cox"),
         ((np.column_stack([GOOD, GOOD - 3.0]), GOOD), {}, r"column 1, row 0: the value is -2.0"),
         ((np.append(GOOD[1:], np.inf), GOOD), {}, r"row 7: the value is inf; replace infinite"),
@@ -586,7 +586,7 @@ def test_bad_input(args, options, message):
 @pytest.mark.parametrize(
     "formula, message",
     [
-        ("~ weigth", "'weigth' is no column of X; it has 'kind', 'weight'"),
+        ("~ weigth", "'weigth' is no column of covariates; it has 'kind', 'weight'"),
         ("~ weight +* kind", "cannot be read"),
         ("kind ~ weight", "has two sides|more than one side"),
         ("~ log(weight, 1, 2, 3)", "cannot be evaluated"),
@@ -616,7 +616,7 @@ def test_bad_calls_of_a_fit():
         (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass those of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
-        (lambda: fit.residuals(y), "Y and X go together"),
+        (lambda: fit.residuals(y), "Y and covariates go together"),
         (lambda: fit.residuals(y[:3], X), "pass matching rows"),
         (lambda: fit.lr_test([0.0, 1.0]), "lmbda0 must be one finite number, or one per response"),
         (lambda: fit.profile([[0.0]]), "lmbdas must be a finite number"),

@@ -35,7 +35,7 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match=r"one-dimensional, got shapes \(2, 4\) and \(1,\)"):
         sensitivity_curve(x.reshape(2, 4), [1.0])
     for empty in ([], [np.nan, np.nan]):
-        with pytest.raises(ValueError, match="x has no values, or missing ones only"):
+        with pytest.raises(ValueError, match="x has no values, or only missing ones"):
             sensitivity_curve(empty, [1.0])
     with pytest.raises(ValueError, match="column 1, row 8"):
         sensitivity_curve(x, [1.0, -1.0], "box-cox")
