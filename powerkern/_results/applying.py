@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from powerkern._engine.threads import thread_count
 from powerkern._input import batches as _batches
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_matrix, as_out, check_n_features, column_labels, output_type
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_out, check_n_features, column_labels, output_type
 from powerkern._input.messages import warn
 from powerkern._results.back import mean_of, quantile_of
 from powerkern._typing import FloatArray, IntArray
@@ -117,8 +117,7 @@ def inverse_transform(
     >>> bool(np.allclose(fit.inverse_transform(fit.transform(X)), X))
     True
     """
-    if out_of_range not in ("nan", "raise", "clip"):
-        raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
+    as_choice("out_of_range", out_of_range, get_args(OutOfRange))
     again = functools.partial(fit.inverse_transform, n_threads=n_threads, out_of_range=out_of_range)
     lazily = _batches.applied(Z, again, out)
     if lazily is not None:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arrays import as_reals, filled, is_masked_array, numbers
+from powerkern._input.arrays import as_reals, filled, is_masked_array, is_real, numbers
 from powerkern._input.foreign import library, refuse_foreign
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.boxcox import boxcox_array, inv_boxcox_array
@@ -37,7 +37,7 @@ def transformed(
     """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN."""
     x = filled(x)
     values = as_float64(x)
-    if isinstance(lmbda, int | float | np.integer | np.floating):
+    if is_real(lmbda):
         dtype, shape = float_dtype(x.dtype, lmbda), x.shape
         result = np.empty(values.size)
         kernel.by_one(values.reshape(-1), float(lmbda), result)
