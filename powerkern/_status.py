@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 
 class Status(IntEnum):
-    """The outcome of one column. Kernels hold plain ints; everything a person reads comes from `sentence`.
+    """The outcome of one column. Kernels use plain integers; `sentence` has the text.
 
-    A column has one status. Where several hold, it is the gravest: NOT_CERTIFIED or UNRESOLVED, then FEW_VALUES,
-    TAIL_KEPT, NOT_SETTLED, AT_BOUND, and last those that cast no doubt on lambda.
+    A column has one status, the most severe that applies: NOT_CERTIFIED or UNRESOLVED, then FEW_VALUES,
+    TAIL_KEPT, NOT_SETTLED, AT_BOUND, and last those that do not call lambda into question.
     """
 
-    #: Optimum found and certified: the score's sign change was seen, or is implied (Newton-Kantorovich), and by
-    #: convexity there is no other.
+    #: Optimum found and certified: a sign change of the score was observed, or is implied (Newton-Kantorovich), and by
+    #: convexity it is the only one.
     OK = 0
     #: lambda is at a bound, set by ``bounds=`` or ``ymax=``.
     AT_BOUND = 1
@@ -25,21 +25,21 @@ class Status(IntEnum):
     FIXED = 2
     #: No maximum: fewer than two distinct values. The transform is the identity.
     CONSTANT = 3
-    #: No maximum: no value at all. The transform is the identity.
+    #: No maximum: no values. The transform is the identity.
     EMPTY = 4
     #: The optimal lambda is beyond the range of float64. The transform is the identity.
     UNREPRESENTABLE = 5
-    #: The search stopped at its cap of evaluations without a certificate.
+    #: The search reached its maximum number of evaluations without a certificate.
     NOT_CERTIFIED = 6
-    #: The objective (robust, of a normality criterion, of a regression) had several minima; the lowest seen was taken.
+    #: The objective (robust, normality criterion, regression) had several minima; the lowest found was taken.
     MULTIMODAL = 7
-    #: No robust fit: more than half of the values are equal, and the others do not differ enough (or R's conventions
-    #: were asked for). The transform is the identity.
+    #: No robust fit: more than half of the values are equal, and the others vary too little (or R's conventions
+    #: were chosen). The transform is the identity.
     NO_SPREAD = 8
-    #: The sums (of a sketch, of the sites of a federated fit) do not resolve the column well enough.
+    #: The sums (of a sketch, or of the sites of a federated fit) do not resolve the column well enough.
     UNRESOLVED = 9
-    #: Optimum of an objective that may have others (robust, of a normality criterion, of a regression): a search of
-    #: lambda saw none lower, which is no proof.
+    #: Optimum of an objective that may have others (robust, normality criterion, regression): a scan of lambda found
+    #: none lower, which is not a proof.
     SCANNED = 10
     #: No maximum: the likelihood grows to the end of the scan of lambda.
     AT_END = 11
@@ -49,10 +49,10 @@ class Status(IntEnum):
     TOO_FEW = 13
     #: A convenient power near the optimum, inside its interval, by `PowerFit.rounded_fit`.
     ROUNDED = 14
-    #: A robust fit kept all values on one side, though a tenth of the column is far out there on the transform that is
-    #: rectified on that side.
+    #: A robust fit kept all values on one side, although a tenth of the column is outlying there under the transform
+    #: that is rectified on that side.
     TAIL_KEPT = 15
-    #: Reweighting stopped at its cap of steps; the values kept would still change. Lambda is the likeliest for these.
+    #: Reweighting reached its maximum number of steps before the values kept settled. Lambda is optimal for these.
     NOT_SETTLED = 16
     #: A robust fit of the values that differ from the median: more than half are equal to it.
     TIED = 17
@@ -69,7 +69,7 @@ class Status(IntEnum):
 
     @property
     def failed(self) -> bool:
-        """True when the column has no fit and its transform is the identity."""
+        """Whether the column has no fit and its transform is the identity."""
         return self in (Status.CONSTANT, Status.EMPTY, Status.UNREPRESENTABLE, Status.NO_SPREAD, Status.TOO_FEW)
 
 
@@ -102,29 +102,29 @@ class Route(IntEnum):
 
     #: No optimum was found: the transform is the identity.
     NONE = 0
-    #: From sums of one pass over the values.
+    #: Sums from one pass over the values.
     ONE_PASS = 1
-    #: From moments about means, two passes over each block of values.
+    #: Moments about means, in two passes over each block of values.
     TWO_PASS = 2
-    #: From the power sums of a sketch.
+    #: Power sums of a sketch.
     POWER_SUMS = 3
-    #: From moments that sites sent.
+    #: Moments sent by sites.
     MOMENTS = 4
-    #: Robust: values were left out, the rest were fitted again.
+    #: Robust: a maximum likelihood fit of the values that were kept.
     REFIT = 5
-    #: From sums of one pass, many short columns side by side.
+    #: Sums from one pass, over many short columns side by side.
     LOCKSTEP = 6
     #: As REFIT, from the start that rectifies both sides.
     REFIT_BOTH_SIDES = 7
 
     @property
     def label(self) -> str:
-        """The route in words; empty where there is none."""
+        """The route in words; empty if there is none."""
         return "" if self is Route.NONE else self.name.lower().replace("_", " ")
 
 
 def is_failed(status: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which columns could not be fitted."""
+    """A mask of the columns that could not be fitted."""
     return np.isin(status, [code for code in Status if code.failed])
 
 
@@ -135,9 +135,9 @@ class LocationStatus(IntEnum):
     CONVERGED = 0
     #: The scale is 0, because too many values are equal.
     ZERO_SCALE = 1
-    #: The iteration stopped at its cap.
+    #: The iteration reached its maximum number of steps.
     MAX_ITER = 2
-    #: No value at all: location and scale are NaN.
+    #: No values: location and scale are NaN.
     EMPTY = 3
     #: The scale, or an intermediate sum of weights and values, is beyond the range of float64.
     OVERFLOW = 4
@@ -162,9 +162,9 @@ class JointStatus(IntEnum):
 
     #: A local optimum: the gradient is 0 to rounding, and the Hessian positive definite.
     CONVERGED = 0
-    #: The same, the best of several that were seen from different starts.
+    #: As CONVERGED, and the best of several optima found from different starts.
     SEVERAL_OPTIMA = 1
-    #: The search stopped before it was there.
+    #: The search stopped before it reached an optimum.
     NOT_CONVERGED = 2
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
 from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error, is_real
 from powerkern._input.messages import warn
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
@@ -87,7 +86,7 @@ class _Method(NamedTuple):
 
 def _number(what: str, value: object) -> float:
     """A tuning constant."""
-    if not isinstance(value, Real):
+    if not is_real(value):
         raise TypeError(f"{what} must be a number, got {value!r}")
     return float(value)
 

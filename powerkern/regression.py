@@ -1,4 +1,4 @@
-"""Power transforms of responses given covariates: Box and Cox's regression, for thousands of responses at once."""
+"""Power transforms of responses given covariates: Box-Cox regression, for thousands of responses at once."""
 
 from __future__ import annotations
 
@@ -44,43 +44,42 @@ def fit_regression(
     n_threads: int | None = None,
     progress: bool = False,
 ) -> RegressionFit:
-    r"""Fit a power transform to every response, such that it is normal about a linear model of the covariates.
+    r"""Fit a power transform to every response, so that it is normal about a linear model of the covariates.
 
     For each column y of Y, lambda minimises
 
     .. math:: \tfrac{1}{2} \ln \frac{\mathrm{RSS}(\lambda)}{n} - (\lambda - 1)\, \overline J,
 
-    RSS the residual sum of
-    squares of ``psi(lambda, y)`` regressed on X; psi and J as in `powerkern.fit`. This is the profile likelihood of
-    ``psi(lambda, y) = X beta + scale N(0, 1)`` ([1]_, section 3).
+    where RSS is the residual sum of squares of ``psi(lambda, y)`` regressed on X, and psi and J are as in
+    `powerkern.fit`. This is the profile likelihood of ``psi(lambda, y) = X beta + scale N(0, 1)`` ([1]_, section 3).
 
     Parameters
     ----------
     Y : (n, p) or (n,) array-like
-        Responses, one per column. NaN is missing in that response alone: its other rows are used.
+        Responses, one per column. NaN is missing for that response only: its other rows are used.
     X : (n, k) or (n,) array-like
-        Covariates that all responses share: numbers, none missing. With a `formula`, a data frame.
+        Covariates shared by all responses: numeric, none missing. With a `formula`, a data frame.
     family : {"box-cox", "yeo-johnson", "best"}, default "box-cox"
-        The transform; "best" takes, column by column, the one with the larger likelihood, Yeo-Johnson where values are
+        The transform; "best" chooses the one with the larger likelihood for each column, and Yeo-Johnson if values are
         not positive.
     formula : str, optional
         The right-hand side of a model formula, such as ``"~ weight + C(group)"``, that `formulaic` evaluates in the
-        data frame X. It says itself whether there is an intercept.
+        data frame X. The formula determines whether there is an intercept.
     intercept : bool, default True
-        Add a constant to the covariates. Without one among them, lambda of Box-Cox depends on the units of y.
+        Add a constant to the covariates. Without one, the lambda of Box-Cox depends on the units of y.
     estimator : ML or "mle"
-        Maximum likelihood. The robust estimators of `powerkern.fit` are refused: see Notes.
+        Maximum likelihood. The robust estimators of `powerkern.fit` are not available: see Notes.
     sample_weight : (n,) array-like, optional
-        Non-negative weights of the rows; integer weights act as if rows were repeated.
+        Non-negative row weights; integer weights are equivalent to repeated rows.
     lmbda : float or (p,) array-like, optional
-        Take these lambdas instead of fitting; NaN entries are fitted.
+        Fix these lambdas; NaN entries are fitted.
     shift : float or (p,) array-like, default 0
-        Of Box-Cox: what is transformed is ``y + shift``.
+        For Box-Cox: transform ``y + shift``.
     bounds : (low, high), optional
-        Smallest and largest lambda that a fit may find: numbers, or (p,) arrays with one for each response; None, or
-        infinity, where there is no bound. Of a response whose optimum is outside, the lowest value between them is
-        looked for on a grid of 65 lambdas, then about the lowest of these, to about 1e-8 in lambda; the status of
-        those at an end is `Status.AT_BOUND`. Lambdas that are given stay as they are.
+        Smallest and largest fitted lambda: numbers, or (p,) arrays with one per response; None, or
+        infinity, for no bound. If the optimum of a response is outside, the lowest value between the bounds is
+        sought on a grid of 65 lambdas, then on finer grids about it, to about 1e-8 in lambda; the status at an end
+        is `Status.AT_BOUND`. Given lambdas are not bounded.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it, bit for bit.
     progress : bool, default False
@@ -96,34 +95,33 @@ def fit_regression(
         Data that are not real numbers.
     ValueError
         Infinite responses, responses not above -shift under Box-Cox, missing covariates (naming column and row); no
-        more rows than coefficients; names that a formula does not find; shapes that do not fit.
+        more rows than coefficients; unknown names in a formula; inconsistent shapes.
     ImportError
-        A formula where formulaic is not installed.
+        A formula without formulaic installed.
 
     Warns
     -----
     UserWarning
-        Once, naming covariates that are constant or linear combinations of those before, which are left out; once,
-        listing responses without a maximum of the likelihood.
+        Once, naming covariates that are dropped as constant or linear combinations of earlier ones; once,
+        listing responses whose likelihood has no maximum.
 
     Notes
     -----
-    Unlike that of a column alone, this likelihood may have several minima. It is scanned over
-    lambda, at steps of 1/2 in units of one over the standard deviation of the logs, to four such units
-    around 0 (1 for Yeo-Johnson data of both signs), and on as long as it falls. The scan looks for sign changes of the
-    derivative, which Newton's and Halley's steps bring to 0. In long columns a scan of a sample of the rows, evenly
-    spaced, comes first; all rows are scanned if it saw anything but one minimum, or if no root in all rows is in its
-    range. The status says what was seen: the only minimum, several (the lowest is taken), or a likelihood that grows
-    to the end.
-    `RegressionFit.scanned` has the ends of the scan.
+    Unlike the likelihood of a column without covariates, this one may have several minima. It is scanned over
+    lambda, in steps of 1/2 in units of one over the standard deviation of the logs, to four such units
+    around 0 (1 for Yeo-Johnson data of both signs), and further while it decreases. Newton's and Halley's methods
+    refine each sign change of the derivative. In long columns an evenly spaced sample of the rows is scanned first;
+    all rows are scanned if the sample showed anything but one minimum, or if no root for all rows lies in its
+    range. The status reports the only minimum, the lowest of several, or a likelihood that grows to the end of the
+    scan, whose ends are in `RegressionFit.scanned`.
 
-    lambda is found to about 1e-12 on well-conditioned data. The residual sum of squares is formed from
-    residuals where it is a small part of the total.
+    lambda is accurate to about 1e-12 on well-conditioned data. The residual sum of squares is formed from
+    residuals if it is a small part of the total.
 
-    Robust estimators are refused. Carroll's replaces the standard deviation by Huber's scale of the residuals. That
-    bounds what a residual does, but not what a row of covariates does: one remote row draws the fit through itself, its
-    residual is small under every lambda, and the scale does not see it. The scale is of use only with coefficients that
-    resist such rows, whose objective has local minima of its own for each lambda; no certificate could be given.
+    Robust estimators are not available. Carroll's replaces the standard deviation by Huber's scale of the residuals,
+    which bounds the influence of a residual but not of a row of covariates: a remote row attracts the fit, its
+    residual is small under every lambda, and the scale does not detect it. The scale is useful only with coefficients
+    that resist such rows; their objective has local minima for each lambda, so no certificate could be given.
 
     References
     ----------
@@ -184,7 +182,7 @@ def _refuse_robust(estimator: Estimator | str) -> None:
 def _fitted(
     problem: Problem, family: int, given: FloatArray, bounds: FloatArray, n_threads: int, progress: bool
 ) -> Figures:
-    """Figures of every response under one family."""
+    """Results of every response under one family."""
     everything = np.arange(problem.values.shape[1])
     figures = _within(problem, problem.basis, everything, family, given, bounds, n_threads, progress)
     deficient = np.flatnonzero(figures.results[:, STATUS] == BAD_RANK)
@@ -207,7 +205,7 @@ def _within(
     n_threads: int,
     progress: bool,
 ) -> Figures:
-    """Figures of some of the responses, lambda kept within bounds."""
+    """Results of some of the responses, with lambda within bounds."""
     figures = _fitted_with(problem, basis, columns, family, given, n_threads, progress)
     moved = outside_of(figures.results, bounds, given)
     if not moved.size:
@@ -237,7 +235,7 @@ def _fitted_with(
     n_threads: int,
     progress: bool,
 ) -> Figures:
-    """Figures of some of the responses, whose rows have this basis."""
+    """Results of some of the responses, whose rows have the given basis."""
     width = N_RESULTS + 2 + basis.rank
 
     def regress(block: FloatArray, design: Design, group: slice, work: RegressionWork, out: FloatArray) -> None:
@@ -264,7 +262,7 @@ def _fitted_with(
 
 
 def _better(parts: list[Figures], codes: tuple[int, ...]) -> tuple[Figures, IntArray]:
-    """Figures of the likelier family, response by response."""
+    """Results of the family with the larger likelihood, response by response."""
     figures = parts[0]
     families = np.full(len(figures.results), codes[0])
     for code, other in zip(codes[1:], parts[1:], strict=True):

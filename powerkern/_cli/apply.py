@@ -14,7 +14,9 @@ from powerkern._cli.arguments import Commands, add_common, add_data, add_text, t
 from powerkern._cli.output import print_json
 from powerkern._cli.reading import blamed, by_fit, read_fit
 from powerkern._input import tables as _tables
-from powerkern._input.tables import BadInput
+from powerkern._input.tables import BadInput, Block, Layout
+
+_Work = Callable[[pk.PowerFit, NDArray[Any]], NDArray[Any]]
 
 _TRANSFORM_EXAMPLES = """\
 powerkern transform data.csv --fit fit.json -o z.csv
@@ -61,7 +63,7 @@ def run_inverse(args: argparse.Namespace) -> None:
     )
 
 
-def _apply(args: argparse.Namespace, work: Callable[[pk.PowerFit, NDArray[Any]], NDArray[Any]]) -> None:
+def _apply(args: argparse.Namespace, work: _Work) -> None:
     """Read, transform and write block by block, so that tables of any length take little memory."""
     _tables.check_output(args.output)
     to_file = args.output is not None and str(args.output) != "-"
@@ -73,11 +75,15 @@ def _apply(args: argparse.Namespace, work: Callable[[pk.PowerFit, NDArray[Any]],
         _tables.write(args.output, layout, text) as writer,
     ):
         for block in blocks:
-            with blamed(args.data, layout, block):
-                result = work(fit, block.matrix)
+            result = _result(work, fit, block, args.data, layout)
             writer.write(block, result)
             n += len(result)
     if args.json:
         print_json({"rows": n, "columns": layout.matrix_names, "output": str(args.output)})
     elif to_file:
         print(f"{n} rows x {len(layout.positions)} columns written to {args.output}")
+
+
+def _result(work: _Work, fit: pk.PowerFit, block: Block, path: Path, layout: Layout) -> NDArray[Any]:
+    with blamed(path, layout, lambda: block):
+        return work(fit, block.matrix)

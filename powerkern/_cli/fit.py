@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,8 +18,7 @@ from powerkern._cli.reading import blamed, by_name, called
 from powerkern._input import tables
 from powerkern._input.tables import NAMES_ROWS, BadInput, Block, Choice, Layout, Survey, Table, TextFormat
 from powerkern._typing import FloatArray
-from powerkern.sketch import fit_with
-from powerkern.sketch.engine import Pass, S, in_turn
+from powerkern.sketch import fit_chunks
 
 #: Files of more bytes are fitted a block at a time, if they have no more columns: sums of many would not be small.
 LARGE, _MOST_COLUMNS = 64_000_000, 500
@@ -119,7 +117,7 @@ def fitted(args: argparse.Namespace) -> tuple[pk.PowerFit, Table]:
     matrix, weight = _split(args, found.layout, found.block)
     table = replace(found, layout=found.layout.less(args.weights), block=found.block._replace(matrix=matrix))
     layout = table.layout
-    with blamed(args.data, layout, table.block):
+    with blamed(args.data, layout, lambda: table.block):
         fit = pk.fit(
             table.matrix,
             family=args.family,
@@ -150,17 +148,13 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Su
     if len(found.layout.positions) > _MOST_COLUMNS:
         return fitted(args)
 
-    def map_reduce(function: Pass[S], merge: Callable[[S, S], S]) -> S | None:
-        with _blocks(args, found.layout) as blocks:
-            chunks = ((blamed(args.data, layout, block), _split(args, found.layout, block)) for block in blocks)
-            return in_turn(function, merge, chunks)
-
-    nothing = Block(np.empty((0, len(layout.positions))), {})
-    with blamed(args.data, layout, nothing):
-        fit = fit_with(
-            map_reduce,
+    blocks = _Blocks(args, found.layout)
+    with blamed(args.data, layout, blocks.last):
+        fit = fit_chunks(
+            blocks,
             args.family,
-            estimator_of(args),
+            args.estimator,
+            sample_weight=None if args.weights is None else blocks.weights,
             shift=args.shift,
             column_names=layout.matrix_names if layout.named else None,
             standardize=not args.no_standardize,
@@ -168,29 +162,51 @@ def _fitted_in_blocks(args: argparse.Namespace) -> tuple[pk.PowerFit, Table | Su
             bounds=args.bounds,
             criterion=args.criterion,
             n_threads=args.n_threads,
-            task_threads=args.n_threads,
             progress=args.progress,
         )
     return fit, table
 
 
-@contextmanager
-def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Iterator[Block]]:
+class _Blocks:
+    """The numbers of a table in blocks of rows, from the start whenever called, and the weights beside them."""
+
+    def __init__(self, args: argparse.Namespace, layout: Layout) -> None:
+        self._args, self._layout = args, layout
+        self._last = Block(np.empty((0, len(layout.positions))), {})
+        self._weight: FloatArray | None = None
+
+    def __call__(self) -> Iterator[FloatArray]:
+        for block in _blocks(self._args, self._layout):
+            self._last = block
+            matrix, self._weight = _split(self._args, self._layout, block)
+            yield matrix
+        self._weight = None
+
+    def weights(self) -> Iterator[FloatArray]:
+        """Those of the block that was yielded last, as long as there is one."""
+        while self._weight is not None:
+            yield self._weight
+
+    def last(self) -> Block:
+        """The block that a fit is working on."""
+        return self._last
+
+
+def _blocks(args: argparse.Namespace, layout: Layout) -> Iterator[Block]:
     """The table from the start, a block of rows at a time."""
     with tables.stream(args.data, lambda names, named: layout.positions, text_format(args)) as (_, blocks):
-        yield blocks
+        yield from blocks
 
 
 def _drawn(args: argparse.Namespace) -> tuple[FloatArray, FloatArray | None]:
     """Rows of the table drawn at random, of the same table always the same, and their weights."""
     layout = _found(args, tables.survey).layout
     rng, keys, rows = np.random.default_rng(0), np.empty(0), np.empty((0, len(layout.positions)))
-    with _blocks(args, layout) as blocks:
-        for block in blocks:
-            keys = np.append(keys, rng.random(len(block.matrix)))
-            rows = np.concatenate([rows, block.matrix])
-            chosen = np.sort(np.argsort(keys)[:_ROWS_DRAWN])
-            keys, rows = keys[chosen], rows[chosen]
+    for block in _blocks(args, layout):
+        keys = np.append(keys, rng.random(len(block.matrix)))
+        rows = np.concatenate([rows, block.matrix])
+        chosen = np.sort(np.argsort(keys)[:_ROWS_DRAWN])
+        keys, rows = keys[chosen], rows[chosen]
     return _split(args, layout, Block(rows, {}))
 
 

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
     previous = mpl.get_backend(auto_select=False)
     plt.switch_backend("Agg")  # no screen is needed
     try:
-        with plt.style.context(args.style), blamed(args.data, table.layout, table.block):
+        with plt.style.context(args.style), blamed(args.data, table.layout, lambda: table.block):
             figure = _KINDS[args.kind](fit, table)
             with tables.sentences("write", args.output), replacing(args.output) as part:
                 figure.savefig(part, dpi=_DPI)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -53,8 +53,8 @@ def read_fit(path: Path) -> pk.PowerFit:
 
 
 @contextmanager
-def blamed(path: Path, layout: Layout, block: Block) -> Iterator[None]:
-    """Say which file holds the values that powerkern rejects, and where."""
+def blamed(path: Path, layout: Layout, block: Callable[[], Block]) -> Iterator[None]:
+    """Name the file and the line of values that powerkern rejects; `block` returns the rows that it looked at."""
     try:
         yield
     except ImportError as error:  # tqdm
@@ -62,7 +62,7 @@ def blamed(path: Path, layout: Layout, block: Block) -> Iterator[None]:
     except (ValueError, TypeError) as error:
         place = place_of(error)
         if place is not None:
-            where = layout.place(block, place.column or 0, place.row)
+            where = layout.place(block(), place.column or 0, place.row)
             raise BadInput(f"{called(path)}, {where}: {place.reason}") from error
         raise BadInput(f"{called(path)}: {one_line(error).replace('columns=', '--columns')}") from error
 

@@ -1,4 +1,4 @@
-"""Transforms of whole matrices: along the lines in which values lie, or by column, in blocks that stay in the cache."""
+"""Transforms of whole matrices, along the lines in which values lie or by column, in blocks that fit the cache."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms import matrix as rowwise
 from powerkern.kernels.transforms.branch import HIGH, LOW
 
-#: Instead of a family: columns that are gathered.
+#: Code, in place of a family, of columns that are gathered.
 _GATHERED = -1
-#: float64 is transformed along lines where at least this fraction of the columns can be, judged by a sample of them.
+#: float64 is transformed along lines if at least this fraction of a sample of the columns can be.
 _ORDINARY = 0.5
 _SAMPLE = 64
 
-#: Given a column's number, its values and their images, repair the latter; returns how many cannot be repaired.
+#: Given a column's number, its values and their images, repairs the images; returns how many remain without one.
 Repair = Callable[[int, NDArray[Any], FloatArray], int]
 #: Numbers of columns.
 Numbers = slice | NDArray[np.intp]
@@ -56,14 +56,14 @@ def transform_matrix(
 
 
 class _Patch(NamedTuple):
-    """Images of some columns, of which those in `mask` replace what stands there; both have a row a column."""
+    """Images of some columns, which replace values where `mask` is true; both have one row per column."""
 
     columns: NDArray[np.intp]
     images: FloatArray
     mask: BoolArray
 
     def put(self, target: NDArray[Any]) -> None:
-        """Replace them."""
+        """Write the images to the target."""
         if self.columns.size:
             values = target[:, self.columns]
             with np.errstate(over="ignore"):
@@ -97,7 +97,7 @@ class _Transform:
         self._failures: deque[tuple[Numbers, IntArray]] = deque()
 
     def run(self, n_threads: int) -> None:
-        """Transform all of it: where it lies, if it can be, else in parts."""
+        """Transform the whole matrix: in place if possible, otherwise in parts."""
         values, out, layout = self._values, self._out, layout_of(self._values, self._out)
         apart = layout == Layout.APART
         if apart or out is None or self._code in (None, _GATHERED) or np.may_share_memory(values, out):
@@ -131,17 +131,17 @@ class _Transform:
                 self._out[rows, numbers] = source
 
     def failures(self) -> IntArray:
-        """How many values of each column have no image."""
+        """The number of values without an image, by column."""
         total = np.zeros(self._family.size, dtype=np.int64)
         for numbers, counts in self._failures:
             total[numbers] += counts
         return total
 
     def _code_of_all(self) -> int | None:
-        """The code that all columns have, see `_codes`; None where it may differ.
+        """The common code of all columns, see `_codes`; None if it may differ.
 
-        float64 is transformed along lines where most columns of the sample can be; of float32, a column by itself
-        decides.
+        float64 is transformed along lines if most columns of the sample can be; for float32 each column decides
+        separately.
         """
         if self._family.size == 0 or self._some_rescaled:
             return None
@@ -156,16 +156,16 @@ class _Transform:
         return code if ordinary >= _ORDINARY * sample.shape[1] else _GATHERED
 
     def _code_of(self, columns: slice) -> int | None:
-        """The code of these columns; None where it differs."""
+        """The common code of these columns; None if it differs."""
         if self._code is not None:
             return self._code
         codes = self._codes(columns)
         return int(codes[0]) if (codes == codes[0]).all() else None
 
     def _codes(self, columns: slice) -> IntArray:
-        """The family of each column that is transformed along lines, or _GATHERED: float32 then has other bits.
+        """The family of each column transformed along lines, or _GATHERED, which gives float32 other bits.
 
-        Where the sample has no rescaled columns, what others there are have no ordinary values: they are patched.
+        If the sample has no rescaled columns, any others have no ordinary values and are patched.
         """
         family = self._family[columns]
         return np.where(_rescaled(self._results[columns]), _GATHERED, family) if self._some_rescaled else family
@@ -230,7 +230,7 @@ class _Transform:
                     scatter(block, target[rows, some])
 
     def _images(self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp]) -> FloatArray:
-        """Replace the values of columns, as the rows of a block, by their images; `source` has them as they were."""
+        """Replace columns, as rows of a block, by their images; `source` has the original values."""
         counts = np.zeros(numbers.size, dtype=np.int64)
         for code, run in _runs(self._family[numbers]):
             gather.APPLY[code, self._direction](block[run], self._results[numbers[run]], counts[run])
@@ -243,7 +243,7 @@ class _Transform:
     def _repaired(
         self, block: FloatArray, source: NDArray[Any], numbers: NDArray[np.intp], counts: IntArray
     ) -> IntArray:
-        """Repair what has no image; returns how many of each column cannot be."""
+        """Repair values without an image; returns how many of each column remain."""
         if self._single:  # infinite once rounded
             beyond = abs(block) > np.finfo(np.float32).max
             counts = counts + np.count_nonzero(beyond & np.isfinite(block), axis=1)
@@ -254,12 +254,12 @@ class _Transform:
 
 
 def _rescaled(results: FloatArray) -> BoolArray:
-    """Which columns are moved or scaled before they are transformed."""
+    """A mask of the columns that are shifted or scaled before the transform."""
     return np.asarray((results[:, CENTER] != 0.0) | (results[:, DIVISOR] != 1.0))
 
 
 def _runs(family: IntArray) -> Iterable[tuple[int, slice]]:
-    """Runs of neighboring columns of one family."""
+    """Runs of adjacent columns of one family."""
     if family[0] == family[-1] and (family == family[0]).all():
         yield int(family[0]), slice(0, family.size)
         return
@@ -269,7 +269,7 @@ def _runs(family: IntArray) -> Iterable[tuple[int, slice]]:
 
 
 def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n_threads: int) -> IntArray:
-    """How many values of each column are outside the domain of its fit."""
+    """The number of values outside the domain of the fit, by column."""
     failures = np.zeros(values.shape[1], dtype=np.int64)
 
     def job(group: slice) -> None:
@@ -285,7 +285,7 @@ def count_outside(values: NDArray[Any], family: IntArray, results: FloatArray, n
 
 
 def changed_matrix(change: Callable[[FloatArray, slice], None], values: NDArray[Any], n_threads: int) -> NDArray[Any]:
-    """A new matrix, in which ``change(block, columns)`` has changed every value, a block of contiguous rows at a time.
+    """A new matrix, changed by ``change(block, columns)``, a block of contiguous rows at a time.
 
     Row j of a block has some of the values of column ``columns.start + j``. float32 for float32, else float64.
     """

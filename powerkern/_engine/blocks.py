@@ -1,4 +1,4 @@
-"""How a matrix is divided: groups of columns, blocks of rows, blocks that stay in the cache."""
+"""Division of a matrix into groups of columns, blocks of rows, and blocks that fit the cache."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import SERIAL_VALUES
 from powerkern.kernels.transforms import gather
 
-#: Cache lines of columns in a group: a row of them is what the CPU prefetches while it copies.
+#: Cache lines of columns in a group; the CPU prefetches a row of them while it copies.
 _GROUP_LINES = 8
-#: More where columns are shorter than _SHORT_COLUMN / _GROUP_LINES, fewer where the copy would exceed GROUP_VALUES or
-#: a thread have fewer than _TURNS groups; less than a line where columns are longer than LONG_COLUMN / 8, for Ctrl-C to
-#: be prompt.
+#: More if columns are shorter than _SHORT_COLUMN / _GROUP_LINES; fewer if the copy would exceed GROUP_VALUES or
+#: a thread would have fewer than _TURNS groups; less than a line if columns are longer than LONG_COLUMN / 8, so that
+#: Ctrl-C is prompt.
 _SHORT_COLUMN = 4096
 GROUP_VALUES = 1_000_000
 _TURNS = 4
 LONG_COLUMN = 8_000_000
-#: Fewer values are not a part of their own, for one more thread.
+#: Least number of values in a part, which justifies another thread.
 SMALLEST_PART = 65_536
-#: Values that are transformed at once: they stay in the second-level cache. The larger side of such a block lies along
+#: Values transformed at once, which fit the second-level cache. The larger side of such a block lies along
 #: the matrix's memory.
 _CACHE_VALUES = 98_304
 _CACHE_ROWS = 8192
 _CACHE_COLUMNS = 192
-#: The same along lines: each value is read once, and each block makes the constants of its columns anew, so larger is
-#: better, but a thread is to have _LINE_TURNS of them, and _COPIED_VALUES are enough if they are copied first.
-#: Whole columns are taken if these are at least _LEAST_COLUMNS, so that their constants are made once; otherwise rows
-#: of _LINE_COLUMNS.
+#: The same along lines. Each value is read once, and each block computes the constants of its columns, so larger
+#: blocks are better, but each thread should have _LINE_TURNS of them, and _COPIED_VALUES suffice if they are copied
+#: first. Blocks have whole columns if there are at least _LEAST_COLUMNS, so that constants are computed once;
+#: otherwise rows of _LINE_COLUMNS.
 _LINE_VALUES = 524_288
 _COPIED_VALUES = 262_144
 _LINE_TURNS = 3
 _LEAST_COLUMNS, _LINE_COLUMNS = 512, 1024
-#: Values of a column for each thread of a team, which are worth waking it; how well it works at least, to one.
+#: Values of a column per thread that justify waking a team; the least efficiency of a team, relative to one thread.
 _TEAM_VALUES = 16_384
 _LEAST_GAIN = 0.85
 
@@ -41,12 +41,12 @@ _Block = TypeVar("_Block")
 
 
 def slices(whole: slice, step: int) -> list[slice]:
-    """Consecutive slices of `step` that make up the `whole`."""
+    """Consecutive slices of length `step` that cover the `whole`."""
     return [slice(start, min(start + step, whole.stop)) for start in range(whole.start, whole.stop, step)]
 
 
 def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
-    """Some cache lines of columns each; more when columns are short, fewer when long or when threads would idle."""
+    """Groups of some cache lines of columns; more if columns are short, fewer if long or if threads would idle."""
     n, p = shape
     if n * p < SERIAL_VALUES:
         n_threads = 1
@@ -57,7 +57,7 @@ def column_groups(shape: tuple[int, int], n_threads: int) -> list[slice]:
 
 
 def team_size(shape: tuple[int, int], n_threads: int) -> int:
-    """How many threads are to work together on each column, one after the other; 1: on columns of their own."""
+    """The number of threads that share each column, one column after the other; 1: columns of their own."""
     n, p = shape
     together = min(n_threads, n // _TEAM_VALUES)
     rounds = -(-p // n_threads)  # in which p columns are fitted apart
@@ -65,7 +65,7 @@ def team_size(shape: tuple[int, int], n_threads: int) -> int:
 
 
 def cache_shape(values: Columns) -> tuple[int, int]:
-    """How many rows, and how many columns, of a matrix stay in the cache."""
+    """The numbers of rows and columns of a block that fits the cache."""
     n, p = values.shape
     if abs(values.strides[0]) < abs(values.strides[1]):
         rows = max(1, min(n, _CACHE_ROWS))
@@ -92,7 +92,7 @@ def line_blocks(values: Columns, n_threads: int, copied: bool) -> list[tuple[sli
 
 
 def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int) -> list[tuple[slice, slice]]:
-    """Rows and columns of all blocks; of whole rows where there are enough of them for all threads."""
+    """Rows and columns of all blocks, which have whole rows if these suffice for all threads."""
     n, p = shape
     blocks = slices(slice(0, n), height)
     groups = slices(slice(0, p), p if len(blocks) >= _TURNS * n_threads else width)
@@ -100,6 +100,6 @@ def cache_blocks(shape: tuple[int, int], height: int, width: int, n_threads: int
 
 
 def _kept_apart(blocks: list[_Block], n_threads: int) -> list[_Block]:
-    """Blocks in an order that keeps threads apart: of two that write to a new page at once, both clear it."""
+    """Blocks in an order that keeps threads apart: two that write to a new page at once would both clear it."""
     apart = -(-len(blocks) // n_threads)
     return [block for k in range(apart) for block in blocks[k::apart]]

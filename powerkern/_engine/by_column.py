@@ -33,7 +33,7 @@ def column_figures(
     n_threads: int,
     progress: bool = False,
 ) -> FloatArray:
-    """What ``measure(columns, group)`` finds for groups of columns: (p, width).
+    """The results of ``measure(columns, group)`` for groups of columns: (p, width).
 
     The columns are contiguous rows of a block that `measure` may change.
     """
@@ -98,7 +98,7 @@ def fit_matrix(
 def fit_part(
     part: Columns, family: int, lmbda: FloatArray, weight: FloatArray, scratch: FitScratch, out: FloatArray
 ) -> None:
-    """Fit some columns: short ones in lockstep and, if they need more care, one by one as long ones are."""
+    """Fit some columns: short ones in lockstep, or one by one, as long ones are, if lockstep does not suffice."""
     if part.shape[0] > LOCKSTEP_MAX:
         columns = contiguous_columns(part, slice(None), scratch)
         mle.fit_columns(columns, weight, family, lmbda, scratch.work, out)
@@ -121,7 +121,7 @@ def _fit_together(
     out: FloatArray,
     n_threads: int,
 ) -> None:
-    """Fit long columns one after the other, all threads on each."""
+    """Fit long columns one after the other, with all threads on each."""
     columns, copies = columns_to_be_copied(part, scratch)
     arguments = columns, weight, family, lmbda, scratch.work, out
     mle.begin(scratch.work)
@@ -138,7 +138,7 @@ def profile_matrix(values: Columns, family: int, lmbdas: FloatArray, weight: Flo
 
 
 def likelihoods(values: Columns, family: int, lmbda: FloatArray, weight: FloatArray, n_threads: int) -> FloatArray:
-    """g of every column at a lambda of its own: (p,)."""
+    """g of every column at its own lambda: (p,)."""
 
     def evaluate(columns: FloatArray, group: slice, work: Work, out: FloatArray) -> None:
         own = lmbda[group]

@@ -1,4 +1,4 @@
-"""A kernel called for every block of rows of every column: all threads work on one column where it is long."""
+"""A kernel called for every block of rows of every column; all threads share a long column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from powerkern._engine.shifted import Columns
 from powerkern._engine.threads import progress_bar, share_out, work_off
 from powerkern._typing import FloatArray
 
-#: Parts of a block of rows, from top to bottom: its columns there, made contiguous, and which rows they are.
+#: Parts of a block of rows, from top to bottom: their columns, made contiguous, and their rows.
 Parts = Iterator[tuple[FloatArray, slice]]
 
 

@@ -1,4 +1,4 @@
-"""How many CPUs this process may use: those it is bound to, fewer where a container's quota allows fewer.
+"""The number of CPUs this process may use: its affinity, or fewer if a container's quota is lower.
 
 A quota is CPU time in a period, divided by that period. Linux shows it in the files of the process's control group,
 and of the groups around it, each of which limits all within: ``cpu.max`` in version 2 of the interface [1]_,
@@ -21,7 +21,7 @@ _GROUPS = Path("/sys/fs/cgroup")
 
 
 def usable_cpus() -> int:
-    """Number of CPUs that this process may use at once, at least 1; a fraction counts as a whole one."""
+    """Number of CPUs that this process may use at once, at least 1; fractions are rounded up."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _rounded_up(_quota_at_start())))
 
@@ -36,23 +36,23 @@ def _rounded_up(cpus: float) -> int:
 
 
 def cpu_quota(membership: Path = _MEMBERSHIP, groups: Path = _GROUPS) -> float:
-    """CPUs that the quotas of this process's control groups allow, infinite without any.
+    """CPUs allowed by the quotas of this process's control groups; infinite without a quota.
 
     Parameters
     ----------
     membership : Path
         The file that lists the control groups of this process.
     groups : Path
-        Where the file system of control groups is mounted.
+        Mount point of the file system of control groups.
     """
     return min((_quota_of(folder) for folder in _control_groups(membership, groups)), default=math.inf)
 
 
 def _control_groups(membership: Path, groups: Path) -> Iterator[Path]:
-    """Folders of the control groups that this process is in, and of those around them.
+    """Folders of the control groups of this process, and of the groups around them.
 
-    In a container the mounted folder is often the container's own, while the listed path is the host's: folders that
-    are not there are harmless.
+    In a container the mounted folder is often the container's own, while the listed path is the host's; missing
+    folders are harmless.
     """
     try:
         lines = membership.read_text().splitlines()
@@ -76,7 +76,7 @@ def _version_2(folder: Path) -> float:
 
 
 def _version_1(folder: Path) -> float:
-    """The quota of version 1; -1 stands for none."""
+    """The quota of version 1; -1 means none."""
     return _ratio(*_words(folder / "cpu.cfs_quota_us")[:1], *_words(folder / "cpu.cfs_period_us")[:1])
 
 

@@ -1,4 +1,4 @@
-"""Columns of any matrix as contiguous float64 vectors in scratch space, and back."""
+"""Columns of a matrix copied to contiguous float64 vectors in scratch space, and back."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COPIED_ROWS = 131_072
 
 
 class Scratch(threading.local):
-    """Each thread's block to gather columns into."""
+    """A block for each thread, into which columns are gathered."""
 
     def __init__(self) -> None:
         self._block = np.empty(0)
@@ -50,21 +50,21 @@ class FitScratch(Scratch):
 
     @property
     def work(self) -> Work:
-        """For columns one by one."""
+        """Work space for columns one by one."""
         if self._work is None:
             self._work = new_work(self._n)
         return self._work
 
     @property
     def lockstep(self) -> LockstepWork:
-        """For columns in lockstep."""
+        """Work space for columns in lockstep."""
         if self._lockstep is None:
             self._lockstep = new_lockstep_work(self._n)
         return self._lockstep
 
 
 def is_native(values: NDArray[Any], dtype: type[np.floating[Any]] = np.float64) -> bool:
-    """Whether a matrix holds such floats in native byte order, where the CPU can load them."""
+    """Whether a matrix has this dtype, in native byte order and aligned, so that the CPU can load it."""
     return values.dtype == dtype and values.dtype.isnative and values.flags.aligned
 
 
@@ -96,7 +96,7 @@ def gathered(part: Columns, scratch: Scratch) -> FloatArray:
 
 
 def _fill(block: FloatArray, part: Columns) -> None:
-    """block = part.T, shifted if it is to be."""
+    """block = part.T, plus the shift, if any."""
     if isinstance(part, Shifted):
         _gather(part.values, block)
         with np.errstate(over="ignore"):

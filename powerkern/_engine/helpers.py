@@ -1,6 +1,6 @@
-"""Threads that help others, kept for a second after their work: waking one costs a fraction of starting it.
+"""Helper threads, kept for a second after their work, since waking one costs a fraction of starting it.
 
-None is there when the process forks: a child has only the thread that forked, and Python warns of others.
+All end before the process forks: a child has only the thread that forked, and Python warns of others.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from queue import Empty, SimpleQueue
 #: Seconds after which an idle thread ends.
 _PATIENCE = 1.0
 
-#: Where helpers put what ended their work: what it raised, or None.
+#: Queue to which a helper reports its end: an exception, or None.
 Endings = SimpleQueue[BaseException | None]
 _Order = tuple["Helper", Callable[[], object], Endings]
-#: What a helper was asked to do, which it takes out as it begins; whoever asked takes it out to call it off.
+#: An order to a helper, who removes it on beginning; the caller removes it to call it off.
 Ticket = list[_Order]
 
-#: Helpers without an order. Whoever takes one off gives it one; there is no lock, so that signal handlers, which run
-#: anywhere, may ask for help too.
+#: Idle helpers. A thread that removes one gives it an order; there is no lock, so that signal handlers, which run
+#: anywhere, may use helpers too.
 _idle: list[Helper] = []
 
 
@@ -58,7 +58,7 @@ class Helper(threading.Thread):
 
 
 def _taken_off(helper: Helper) -> bool:
-    """Take a helper off those that are idle, if it is."""
+    """Remove a helper from the idle ones; returns whether it was idle."""
     try:
         _idle.remove(helper)
     except ValueError:
@@ -67,7 +67,7 @@ def _taken_off(helper: Helper) -> bool:
 
 
 def _taken_out(ticket: Ticket) -> list[_Order]:
-    """Take the order out, if it is still there."""
+    """Remove the order from a ticket, if it is still there."""
     try:
         return [ticket.pop()]
     except IndexError:
@@ -75,9 +75,9 @@ def _taken_out(ticket: Ticket) -> list[_Order]:
 
 
 def ask(n: int, work: Callable[[], object], endings: Endings) -> list[Ticket]:
-    """Call `work` on n other threads; returns their tickets, fewer where the system grants no more threads.
+    """Call `work` on n other threads; returns their tickets, fewer if the system grants no more threads.
 
-    None where the interpreter ends: no other thread runs any more.
+    Returns no tickets while the interpreter shuts down, when no other thread runs.
     """
     tickets: list[Ticket] = []
     if sys.is_finalizing():
@@ -91,7 +91,7 @@ def ask(n: int, work: Callable[[], object], endings: Endings) -> list[Ticket]:
 
 
 def _asked(work: Callable[[], object], endings: Endings) -> Ticket:
-    """The ticket of an idle helper that has been given the order, or of a new one if there is none."""
+    """Give an order to an idle helper, or to a new one, and return its ticket."""
     try:
         helper, is_new = _idle.pop(), False
     except IndexError:
@@ -104,7 +104,7 @@ def _asked(work: Callable[[], object], endings: Endings) -> Ticket:
 
 
 def called_off(tickets: list[Ticket]) -> int:
-    """Call off what helpers have not begun; returns how many of them have, and will tell their end."""
+    """Call off orders that have not begun; returns the number of those that have, whose ends will be reported."""
     waiting = [helper for ticket in tickets for helper, _, _ in _taken_out(ticket)]
     _idle.extend(waiting)
     return len(tickets) - len(waiting)
@@ -120,5 +120,5 @@ def dismiss() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # in the child none is idle, even those that became so in between
+    # a child has no helpers, not even those that became idle after `dismiss`
     os.register_at_fork(before=dismiss, after_in_child=_idle.clear)

@@ -1,4 +1,4 @@
-"""Matrices whose values are taken along lines, rows or columns, handed to the entries of `kernels.rowwise`."""
+"""Matrices processed along lines, rows or columns, by the entries of `kernels.transforms.matrix`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import matrix as rowwise
 
-#: Shorter parts of rows are not looked along where they lie.
+#: Shorter parts of rows are not processed in place.
 SHORTEST_PART = 64
 
 
 class Layout(Enum):
-    """Along which lines values are transformed where they are; APART: they have to be copied."""
+    """The lines along which values are transformed in place; APART: they must be copied."""
 
     ROWS, COLUMNS, APART = range(3)
 
 
 def layout_of(source: NDArray[Any], target: NDArray[Any] | None) -> Layout:
-    """The lines along which a matrix is read and its images are written to a target, or it is looked at only."""
+    """The lines along which a matrix is read and its images are written to a target (None: only read)."""
     n, p = source.shape
     to = source if target is None else target
     joined = target is None or to.flags.f_contiguous
@@ -38,7 +38,7 @@ def layout_of(source: NDArray[Any], target: NDArray[Any] | None) -> Layout:
 
 
 def _has_steps(x: NDArray[Any]) -> bool:
-    """Whether native floats lie at equal distances along rows, and those of a row nearer to each other than rows."""
+    """Whether x has native floats at equal strides, with the stride along a row no larger than between rows."""
     between, within = x.strides
     along = 1 in x.shape or abs(within) <= abs(between)
     return along and between % x.itemsize == 0 and within % x.itemsize == 0 and _is_float(x)
@@ -49,7 +49,7 @@ def _is_float(x: NDArray[Any]) -> bool:
 
 
 def _has_lines(x: NDArray[Any]) -> bool:
-    """Whether rows are contiguous, of native floats, one after the other."""
+    """Whether x has native floats in contiguous rows that do not overlap."""
     between, within = x.strides
     apart = len(x) == 1 or (between >= x.shape[1] * x.itemsize and between % x.itemsize == 0)
     contiguous = x.shape[1] == 1 or within == x.itemsize
@@ -57,7 +57,7 @@ def _has_lines(x: NDArray[Any]) -> bool:
 
 
 def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
-    """The memory of a matrix, from row to row how far, and how many rows are a line; None if rows must be copied."""
+    """The memory of a matrix, its row stride, and the number of rows in a line; None if rows must be copied."""
     n, p = x.shape
     if not _has_lines(x):
         return None
@@ -70,9 +70,9 @@ def joined_rows(x: NDArray[Any]) -> tuple[NDArray[Any], int, int] | None:
 
 
 class Lines:
-    """A matrix to be transformed where it lies, or only to be looked at, by so many threads together.
+    """A matrix to be transformed in place, or only read, by `n_threads` threads together.
 
-    What the entry finds is in `found` once `work` has returned in all of them.
+    `found` has the entry's findings once `work` has returned in all threads.
     """
 
     def __init__(
@@ -93,12 +93,12 @@ class Lines:
         self._call = partial(entry, memory, self._where, np.ascontiguousarray(fields), self.found, to, upright)
 
     def work(self) -> None:
-        """Take parts of the matrix until none is left."""
+        """Process parts of the matrix until none is left."""
         while not self._where[rowwise.DONE]:
             self._call()
 
     def stop(self) -> None:
-        """Let threads that are at work end soon."""
+        """Make the working threads end soon."""
         self._where[rowwise.DONE] = 1
 
 
@@ -116,7 +116,7 @@ def along_lines(
 
 
 def _memory(x: NDArray[Any]) -> tuple[NDArray[Any], int, int, int]:
-    """The memory of a matrix, where its first value is in it, and how far it is to the next row and the next column."""
+    """The memory of a matrix, the position of its first value, and the strides between rows and columns."""
     n, p = x.shape
     if x.flags.c_contiguous:
         return x.reshape(-1), 0, p, 1

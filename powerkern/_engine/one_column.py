@@ -1,4 +1,4 @@
-"""Kernels called for one vector: for callers to whom microseconds matter, and to trace how one column is fitted.
+"""Kernels called for one vector, for callers to whom microseconds matter, and to trace how one column is fitted.
 
 With ``NUMBA_DISABLE_JIT=1`` in the environment a debugger steps from here into the kernels.
 """

@@ -1,4 +1,4 @@
-"""Products of matrices whose rows are columns of data, on a pool of threads; the same bits for any number of them."""
+"""Products of matrices whose rows are columns of data, on a pool of threads, with the same bits for any number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from powerkern._engine.threads import work_off
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate import products
 
-#: Multiplications that cost as much as a value of a fit.
+#: Multiplications that cost as much as one value of a fit.
 _CHEAP = 128
 #: Rows of a panel: blocks of it stay in the second-level cache.
 _PANEL = 64
@@ -61,7 +61,7 @@ def _whole_tiles(a: FloatArray, rows: slice, columns: slice, b: FloatArray | Non
 
 
 def _padded(rows: FloatArray) -> FloatArray:
-    """Rows of zeros added up to a multiple of the height of a tile."""
+    """Pad with rows of zeros to a multiple of the height of a tile."""
     missing = -rows.shape[0] % products.TILE
     return np.vstack([rows, np.zeros((missing, rows.shape[1]))]) if missing else rows
 
@@ -75,13 +75,13 @@ def combine(factors: FloatArray, a: FloatArray, out: FloatArray | None = None, n
 
 
 def _by_rows(job: Callable[[slice], None], out: FloatArray, depth: int, n_threads: int) -> None:
-    """Call `job` for groups of the rows of a product of which an element takes `depth` multiplications."""
+    """Call `job` for groups of rows of a product, each element of which takes `depth` multiplications."""
     groups = [(rows,) for rows in slices(slice(0, out.shape[0]), products.GROUP)]
     work_off(job, groups, (out.size, depth // _CHEAP), n_threads)
 
 
 def cholesky(a: FloatArray) -> tuple[FloatArray, int]:
-    """The lower factor, and the first row that has no positive pivot (the number of rows: none)."""
+    """The lower Cholesky factor, and the first row without a positive pivot (the number of rows if there is none)."""
     out = np.empty_like(a)
     return out, products.cholesky(a, out)
 

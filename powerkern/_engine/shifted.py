@@ -1,4 +1,4 @@
-"""A matrix with a number added to each column: to its values as they are gathered, so that no sum is kept in memory."""
+"""A matrix with a shift for each column, added to its values as they are gathered, so that no sum is stored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from powerkern._typing import FloatArray
 
 
 class Shifted:
-    """The columns of `values` plus a shift each. It is divided as a matrix is, by rows and columns."""
+    """The columns of `values` plus a shift each; it can be sliced by rows and columns as a matrix can."""
 
     def __init__(self, values: NDArray[Any], shift: FloatArray) -> None:
         self.values = values
@@ -24,7 +24,7 @@ class Shifted:
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Where the values lie that the shift is added to."""
+        """Strides of the values before the shift."""
         return self.values.strides
 
     def __len__(self) -> int:
@@ -35,10 +35,10 @@ class Shifted:
         return Shifted(self.values[rows, columns], self.shift[columns])
 
 
-#: A matrix as fits read it.
+#: A matrix as read by fits.
 Columns = NDArray[Any] | Shifted
 
 
 def shifted(values: NDArray[Any], shift: FloatArray) -> Columns:
-    """`values` plus a shift for each column; the matrix itself where none is moved."""
+    """`values` plus a shift for each column; `values` itself if all shifts are 0."""
     return Shifted(values, shift) if shift.any() else values

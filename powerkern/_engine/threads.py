@@ -1,7 +1,7 @@
-"""Threads: how many, and parts of a matrix worked off on them, with progress and prompt interruption.
+"""Threads: their number, and the processing of parts of a matrix, with progress and prompt interruption.
 
-Entry points release the GIL, so plain Python threads run them side by side: no threading layer of numba, no crash in a
-forked child, no trouble when several Python threads call in. A part of a matrix is handled by the same code whatever
+Entry points release the GIL, so plain Python threads run in parallel: no threading layer of numba, no crash in a
+forked child, no conflict between several calling Python threads. The same code processes a part of a matrix whatever
 the number of threads, so results are bit-identical.
 """
 
@@ -19,7 +19,7 @@ from powerkern._engine.cpus import usable_cpus
 from powerkern._engine.helpers import Endings, Ticket, ask, called_off
 from powerkern._input.arrays import is_whole
 
-#: Fewer values than this are not worth a thread.
+#: Fewer values than this are processed on one thread.
 SERIAL_VALUES = 32_768
 #: Seconds of work after which a progress bar appears.
 _PROGRESS_DELAY = 1.0
@@ -39,7 +39,7 @@ def default_threads() -> int:
 
 
 def thread_count(n_threads: int | None) -> int:
-    """An argument ``n_threads``, once checked; None: all CPUs of this process."""
+    """The checked argument ``n_threads``; None: all CPUs of this process."""
     if n_threads is None:
         return default_threads()
     if not is_whole(n_threads):
@@ -58,12 +58,12 @@ def work_off(
 ) -> None:
     """Call ``job(*part)`` for all parts of a (n, p) matrix; the last slice of a part is its columns.
 
-    The main thread only waits, so that Ctrl-C takes effect at once whatever runs; a thread that Ctrl-C does not reach,
-    such as a worker's of Dask, works by itself if it is to be one. The first exception stops the rest.
+    The main thread only waits, so that Ctrl-C takes effect at once; a thread that Ctrl-C does not reach, such as a Dask
+    worker's, does the work itself if one thread is to do it. The first exception stops the rest.
     """
     waiting, done, endings = deque(parts), deque[slice](), Endings()
 
-    def work() -> None:  # once a thread: handing over each part by itself would cost four times as much
+    def work() -> None:  # called once per thread: handing over each part separately would cost four times as much
         for part in _taken(waiting):
             job(*part)
             done.append(part[-1])
@@ -90,7 +90,7 @@ def work_off(
                 columns = done.popleft()
                 bar.update(columns.stop - columns.start)
     except KeyboardInterrupt:
-        waiting.clear()  # what is running ends by itself; nobody waits for it
+        waiting.clear()  # running parts end by themselves, without being waited for
         raise
     except BaseException:
         waiting.clear()
@@ -99,7 +99,7 @@ def work_off(
 
 
 def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) -> None:
-    """Call ``job(k)`` for k = 0, ..., n - 1, each of which costs as much as so many values."""
+    """Call ``job(k)`` for k = 0, ..., n - 1; each call costs as much as `values` values of a fit."""
 
     def of(part: slice) -> None:
         for k in range(part.start, part.stop):
@@ -111,9 +111,9 @@ def for_each(job: Callable[[int], object], n: int, values: int, n_threads: int) 
 def share_out(
     job: Callable[..., None], parts: Iterable[tuple[slice, ...]], shape: tuple[int, int], n_threads: int
 ) -> None:
-    """Call ``job(*part)`` for all parts of a (n, p) matrix, each a matter of milliseconds, on the calling thread too.
+    """Call ``job(*part)`` for all parts of a (n, p) matrix, a few milliseconds each, also on the calling thread.
 
-    Ctrl-C waits for the calling thread's part (the first time, for the compiler), and for no other.
+    Ctrl-C waits only for the calling thread's part (and, the first time, for the compiler).
     """
     waiting, endings = deque(parts), Endings()
 
@@ -141,9 +141,9 @@ def share_out(
 def with_assistants(
     lead: Callable[[], None], assist: Callable[[], None], n: int, first: Iterable[Callable[[], None]] = ()
 ) -> None:
-    """Call ``lead()`` while n other threads call ``assist()``, which returns when the lead is over, or before.
+    """Call ``lead()`` while n other threads call ``assist()``, which returns no later than the lead.
 
-    All threads share what is to be done `first`, which ends before the lead begins. Ctrl-C waits for the lead.
+    All threads share the calls of `first`, which end before the lead begins. Ctrl-C waits for the lead.
     """
     waiting, done, endings = deque((call,) for call in first), SimpleQueue[None](), Endings()
     n_first = len(waiting)
@@ -168,29 +168,29 @@ def with_assistants(
 
 
 def _end(tickets: list[Ticket], endings: Endings) -> None:
-    """Wait for helpers that have begun, and raise what one of them raised."""
+    """Wait for helpers that have begun, and raise an exception of one of them, if any."""
     failures = _failures(endings, called_off(tickets)) if tickets else []
     if failures:
         raise failures.pop()
 
 
 def _failures(endings: Endings, n: int, timeout: float | None = None) -> list[BaseException]:
-    """What so many helpers raised, once they have ended; `Empty` if that takes longer.
+    """The exceptions raised by n helpers, once they have ended; `Empty` if that takes longer than `timeout`.
 
-    Whoever raises it takes it out: its traceback refers to variables.
+    The caller that raises one must remove it from the list, since its traceback refers to variables.
     """
     return [error for error in (endings.get(timeout=timeout) for _ in range(n)) if error is not None]
 
 
 def _taken(waiting: deque[_Part]) -> Iterator[_Part]:
-    """Parts that wait, taken off one by one: several threads may do so at once."""
+    """Waiting parts, removed one by one; safe for several threads at once."""
     with suppress(IndexError):
         while True:
             yield waiting.popleft()
 
 
 def progress_bar(total: int | None, unit: str, wanted: bool) -> AbstractContextManager[Any]:
-    """A bar if one is wanted, None otherwise; a total of None is not known."""
+    """A progress bar if `wanted`, otherwise None; a total of None is unknown."""
     if not wanted:
         return nullcontext()
     try:

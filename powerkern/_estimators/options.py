@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from powerkern._input import special
-from powerkern._input.arrays import as_choice, is_real, is_whole
+from powerkern._input.arrays import as_choice, is_real, is_whole, listed
 from powerkern.kernels.robust.search import BRENT, GLOBAL, MAD, MEDIAN, RAW
 
 #: Quantile of the normal distribution beyond which a value is an outlier.
@@ -113,7 +113,7 @@ def _is_sequence(value: object) -> TypeGuard[Sequence[object]]:
 
 
 def _pair(name: str, value: object) -> tuple[float, float]:
-    numbers = list(value) if _is_sequence(value) else []
+    numbers = listed(value) if _is_sequence(value) else []
     if len(numbers) != 2:
         raise TypeError(f"{name} must be two numbers, got {value!r}")
     each = f"each of {name}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import Matrix, as_reals, as_weights, domain_error, numbers, output_type
+from powerkern._input.arrays import Matrix, as_reals, as_weights, domain_error, listed, numbers, output_type
 from powerkern._typing import FloatArray
 
 NO_WEIGHTS = np.empty(0)
@@ -88,7 +88,7 @@ def given_bounds(bounds: object, p: int) -> FloatArray:
     if bounds is None:
         return np.repeat([[-math.inf], [math.inf]], p, axis=1)
     try:
-        pair = list(bounds)  # type: ignore[call-overload]
+        pair = listed(bounds)
     except TypeError:
         pair = []
     if len(pair) != 2 or isinstance(bounds, str | dict | set):

@@ -497,13 +497,15 @@ def naming(chunk: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError) as error:
         kind = ValueError if isinstance(error, ValueError) else TypeError
-        raise kind(f"in {chunk}: {error}") from None
+        named = kind(f"in {chunk}: {error}")
+        vars(named).update(vars(error))  # its place
+        raise named from None
 
 
 def as_names(column_names: Sequence[str], p: int) -> list[str]:
     if isinstance(column_names, str):
         raise TypeError(f"column_names is one string; pass a list of {p} names")
-    names = list(column_names)
+    names = listed(column_names)
     for j, name in enumerate(names):
         if not isinstance(name, str):
             raise TypeError(f"column_names[{j}] is {name!r}, a {type(name).__name__}; names must be strings")
@@ -552,13 +554,18 @@ def _count(n: int | None, noun: str) -> str:
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Whether an argument is a whole number; True and False are none."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    """Whether an argument is a whole number of 64 bits; True and False are none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and -(2**63) <= int(value) < 2**63
 
 
 def is_real(value: object) -> TypeGuard[float]:
     """Whether an argument is a number that is not complex; True and False are none."""
     return is_whole(value) or isinstance(value, float | np.floating)
+
+
+def listed(value: Any) -> list[Any]:
+    """The entries of an iterable; of a memory view, too, which Python iterates in one dimension only."""
+    return value.tolist() if isinstance(value, memoryview) else list(value)
 
 
 def as_choice(what: str, value: object, known: Iterable[str]) -> str:

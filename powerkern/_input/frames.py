@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._input.arrays import as_matrix, as_rows, is_numeric, is_single
+from powerkern._input.arrays import as_choice, as_matrix, as_rows, is_numeric, is_single
 from powerkern._input.foreign import frame_library, library
 from powerkern._input.messages import warn
 from powerkern._typing import FloatArray
@@ -19,8 +19,7 @@ NonNumeric = Literal["raise", "warn", "ignore"]
 
 def chosen_positions(X: Any, non_numeric: NonNumeric, weights: str | None = None) -> list[int] | None:
     """Positions of the columns of a data frame to read: those that hold numbers, or weights; None: all."""
-    if non_numeric not in ("raise", "warn", "ignore"):
-        raise ValueError(f"non_numeric must be 'raise', 'warn' or 'ignore', got {non_numeric!r}")
+    as_choice("non_numeric", non_numeric, ("raise", "warn", "ignore"))
     if non_numeric == "raise" or not _is_frame(X):
         return None
     names, numeric = _names(X), set(_numeric(X))

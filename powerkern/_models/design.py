@@ -1,8 +1,8 @@
-"""Covariates of responses: read, checked, and made an orthonormal basis.
+"""Covariates: reading, checking, and an orthonormal basis.
 
-With an intercept, covariates are centered before they are orthogonalised (years lose no digits that way), and all are
-divided by a power of two. The basis comes from Gram-Schmidt's method, done twice, in the order of the columns: one
-that is a linear combination of those before it is left out, as R's lm does. No product depends on the number of
+With an intercept, covariates are centered before they are orthogonalised (so that years lose no digits), and all are
+divided by a power of two. The basis is computed by the Gram-Schmidt method, applied twice, in the order of the columns:
+a linear combination of earlier columns is dropped, as in R's lm. No product depends on the number of
 threads.
 """
 
@@ -25,35 +25,35 @@ from powerkern.kernels.regression import likelihood
 
 INTERCEPT = "Intercept"
 
-#: A column is left out if less than this part of it (of it less its mean) is not a combination of the others.
+#: A column is dropped if less than this fraction of it (after centering) is independent of the others.
 _COLLINEAR = 1e-7
-#: A column whose deviations from its mean are below this part of it is constant.
+#: A column whose deviations from its mean are below this fraction of it is constant.
 _CONSTANT = 1e-13
-#: The constant is a combination of the covariates if what is left of it is below this.
+#: The constant is a combination of the covariates if its residual is below this.
 _SPANNED = 1e-10
-#: A sample of the rows, for scans: one in so many, at least so many, and so many for each covariate; none in fewer than
-#: so many times that.
+#: Sample of rows for scans: one row in _SAMPLED, at least _FEWEST and _EACH per covariate; no sample from fewer rows
+#: than _WORTHWHILE times that.
 _SAMPLED, _FEWEST, _EACH, _WORTHWHILE = 32, 256, 16, 4
-#: What is to be left of every basis vector in a sample, relative to its share.
+#: Least remaining part of every basis vector in a sample, relative to its share.
 _RESOLVED = 0.1
 
 
 class Covariates(NamedTuple):
-    """What a design was made from, so that one for other rows can be made: names of its columns, or a formula."""
+    """The specification of a design, column names or a formula, which can be applied to other rows."""
 
-    #: What the user calls them.
+    #: The name of the argument, for messages.
     what: str
-    #: Of all columns, the intercept's too.
+    #: Names of all columns, including the intercept.
     names: list[str]
-    #: Of the data frame that they were read from, if there was one.
+    #: Columns of the data frame that they were read from, if any.
     columns: list[str] | None
     intercept: bool
     formula: str | None
-    #: formulaic's.
+    #: formulaic's specification.
     spec: Any
 
     def matrix(self, X: object, n_rows: int | None = None) -> FloatArray:
-        """The covariates in rows that need not be those of the fit: (n, k), the intercept among them.
+        """The covariates in rows of new data: (n, k), including the intercept.
 
         Raises
         ------
@@ -103,14 +103,14 @@ class Covariates(NamedTuple):
             warn(f"{self.what}: {listed} left out: constant, or linear combinations of the covariates before")
 
     def to_record(self) -> dict[str, Any]:
-        """What JSON keeps: all but how a formula codes categories."""
+        """The record for JSON: everything except a formula's coding of categories."""
         record = self._asdict()
         del record["spec"]
         return record
 
     @classmethod
     def from_record(cls, record: Any) -> Covariates:
-        """The covariates of which JSON kept this; ValueError for what `to_record` cannot have written."""
+        """The covariates from a record of JSON; ValueError if `to_record` cannot have written it."""
         if not isinstance(record, dict) or {*record, "spec"} != set(cls._fields) or "spec" in record:
             raise damaged("covariates are missing")
         covariates = cls(**record, spec=None)
@@ -127,7 +127,7 @@ class Covariates(NamedTuple):
 def read_covariates(
     X: object, formula: str | None, intercept: bool, n_rows: int, what: str = "X"
 ) -> tuple[Covariates, FloatArray]:
-    """Covariates, and their values in the rows of X, of which there are to be `n_rows`."""
+    """Covariates, and their values in the `n_rows` rows of X."""
     intercept = as_flag("intercept", intercept)
     if formula is not None:
         if not intercept:
@@ -163,7 +163,7 @@ def _with_intercept(values: NDArray[Any]) -> FloatArray:
 
 
 def _model_matrix(X: object, formula: str, what: str) -> Any:
-    """The formula's model matrix."""
+    """The model matrix of a formula."""
     try:
         import formulaic
     except ImportError:
@@ -182,7 +182,7 @@ def _model_matrix(X: object, formula: str, what: str) -> Any:
 
 
 def _evaluated(spec: Any, X: Any, formula: str, what: str) -> Any:
-    """The model matrix of a formula or its specification; missing values are left in."""
+    """The model matrix of a formula or its specification; missing values are kept."""
     import formulaic
     import pandas
 
@@ -212,7 +212,7 @@ def _evaluated(spec: Any, X: Any, formula: str, what: str) -> Any:
 
 
 class Basis(NamedTuple):
-    """An orthonormal basis of the rows that count, and what brings coefficients on it back to the covariates.
+    """An orthonormal basis of the rows that count, and the map from its coefficients back to covariates.
 
     Coefficients refer to covariates less `center`.
     """
@@ -291,7 +291,7 @@ def _gram_schmidt(columns: FloatArray) -> tuple[FloatArray, FloatArray, BoolArra
     rank = 0
     for j in range(k):
         rest = columns[j : j + 1].copy()
-        for _ in range(2):  # the second time, what rounding left is taken off too
+        for _ in range(2):  # the second time removes the rounding errors of the first
             dots = cross(rest, basis[:rank])
             triangle[:rank, j] += dots[0]
             rest -= combine(dots, basis[:rank])
@@ -307,7 +307,7 @@ def _norm(x: FloatArray) -> float:
 
 
 def _sample_of(basis: FloatArray, root: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """An orthonormal basis of evenly spaced rows, and their root weights; of no rows if it would not do."""
+    """An orthonormal basis of evenly spaced rows, and their root weights; of no rows if the sample is inadequate."""
     q, n = basis.shape
     m = max(n // _SAMPLED, _FEWEST + _EACH * q)
     if n >= _WORTHWHILE * m:

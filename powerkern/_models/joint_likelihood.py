@@ -21,20 +21,20 @@ from powerkern._status import JointStatus
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.likelihood.derivatives import JACOBIAN, G
 
-#: Squared multiple correlation of a column with others, short of 1 by less than this times p: singular.
+#: Singular: 1 minus the squared multiple correlation of a column with the others is less than this times p.
 _SINGULAR = 1e-14
-#: The same where a search did not converge.
+#: As _SINGULAR, for a search that did not converge.
 _NEARLY_SINGULAR = 1e-6
-#: A column stands in a linear relation where its coefficient, in standard deviations, is more than this.
+#: A column belongs to a linear relation if its coefficient, in standard deviations, exceeds this.
 _INVOLVED = 1e-6
 
-#: The search ends with the step after one that promises a decrease of f below this: its square is what remains.
+#: The search ends with the step after one with a predicted decrease of f below this; its square is the error left.
 _DECREASE = 1e-12
 MAX_EVAL = 200
 _MAX_HALVINGS = 60
 _ROUNDING = 1e-13
 
-#: The same for the ends of intervals, relative to the drop that they are at.
+#: As _DECREASE, for the ends of intervals, relative to the drop there.
 _END_DECREASE = 1e-14
 
 #: The rounding of f, in units of the larger of |f| and 1.
@@ -59,7 +59,7 @@ class Evaluation(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step of Newton's method, the decrease of f that it promises (twice), and whether the Hessian is positive."""
+    """A Newton step, twice its predicted decrease of f, and whether the Hessian is positive definite."""
 
     step: FloatArray
     decrement: float
@@ -67,7 +67,7 @@ class Step(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """Where a search ended."""
+    """The result of a search."""
 
     lmbda: FloatArray
     at: Evaluation
@@ -112,12 +112,12 @@ class JointLikelihood:
         return len(self._columns)
 
     def restored(self, figures: FloatArray) -> FloatArray:
-        """Figures of columns, one along every axis, in the order in which the columns came."""
+        """Arrays indexed by columns along every axis, in the order in which the columns were given."""
         place = np.argsort(self.order)
         return figures[np.ix_(*(place,) * figures.ndim)]
 
     def column(self, j: int) -> JointLikelihood:
-        """The likelihood of one column by itself."""
+        """The likelihood of a single column."""
         one = self._columns[j : j + 1]
         return JointLikelihood(one, self._family, self._weight, self._basis, self._n_threads)
 
@@ -182,7 +182,7 @@ class JointLikelihood:
         return combine(first, second)
 
     def _singular(self, factor: FloatArray, j: int, y: FloatArray) -> Singular:
-        """Which columns row j depends on, the rows before it being independent."""
+        """The columns that row j depends on, given that earlier rows are independent."""
         inverse = inverse_of_lower(np.ascontiguousarray(factor[:j, :j]))
         half = combine(inverse, cross(y[:j], y[j : j + 1]))[:, 0]
         coefficients = np.einsum("k,kl->l", half, inverse)
@@ -191,7 +191,7 @@ class JointLikelihood:
 
 
 def newton(at: Evaluation) -> Step:
-    """Newton's step; where the Hessian is not positive definite, with the least multiple of its diagonal that helps."""
+    """The Newton step; if the Hessian is not positive definite, with the least sufficient multiple of its diagonal."""
     diagonal = abs(np.diag(at.hessian))
     scale = np.sqrt(np.where(diagonal > 0.0, diagonal, 1.0))
     scaled, ridge = at.hessian / np.outer(scale, scale), 0.0
@@ -206,7 +206,7 @@ def newton(at: Evaluation) -> Step:
 
 
 def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
-    """The inverse of a Hessian; None where it is not positive definite."""
+    """The inverse of a Hessian; None if it is not positive definite."""
     scale = np.sqrt(abs(np.diag(hessian)))
     if not (scale > 0.0).all():
         return None
@@ -248,7 +248,7 @@ def _verdict(at: Evaluation) -> JointStatus:
 
 
 def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Optimum:
-    """The first of steps halved again and again at which f decreases enough; `at` itself where there is none."""
+    """The first of successively halved steps at which f decreases enough; `at` itself if there is none."""
     fraction, singular = 1.0, None
     for k in range(1, _MAX_HALVINGS + 1):
         trial = lmbda + fraction * step.step
@@ -266,7 +266,7 @@ def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation,
 
 
 def start_of(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
-    """The best lambda of every column by itself: `start` without covariates, else from there."""
+    """The best lambda of every column separately: `start` without covariates, otherwise from there."""
     return (
         np.array([_best_alone(likelihood, j, start[j : j + 1]) for j in range(len(start))]) if has_covariates else start
     )
@@ -280,7 +280,7 @@ def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float
 
 
 def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Optimum:
-    """The lowest of the minima that the starts lead to, with the evaluations of all."""
+    """The lowest minimum found from the starts, with the evaluations of all."""
     found = minimize(likelihood, starts[0])
     n_eval, several = found.n_eval, False
     for start in starts[1:]:
@@ -298,7 +298,7 @@ def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Optimum:
 
 
 def _apart(one: Optimum, other: Optimum) -> bool:
-    """Whether two minima are different ones, by the curvature at the first."""
+    """Whether two minima differ, judged by the curvature at the first."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE
 
@@ -347,7 +347,7 @@ def _profile_end(
 def _evaluated_towards(
     likelihood: JointLikelihood, lmbda: FloatArray, step: FloatArray
 ) -> tuple[FloatArray, Evaluation] | None:
-    """The evaluation after a step, halved where f is not finite there."""
+    """The evaluation after a step, halved until f is finite."""
     for _ in range(_MAX_HALVINGS):
         try:
             at = likelihood.evaluate(lmbda + step)
@@ -360,7 +360,7 @@ def _evaluated_towards(
 
 
 def _along_profile(at: Evaluation, j: int) -> Callable[[float, float], FloatArray] | None:
-    """The step to where the profile of f in lambda_j, to second order, has a value; None without such a profile."""
+    """The step to a given value of the profile of f in lambda_j, to second order; None without such a profile."""
     others = np.arange(len(at.gradient)) != j
     inverse = inverse_hessian(at.hessian[np.ix_(others, others)])
     if inverse is None:

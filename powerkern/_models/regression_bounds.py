@@ -1,4 +1,4 @@
-"""Regressions whose lambda is kept within bounds: their likelihood may have several minima, so it is not clipped."""
+"""Regressions with bounds on lambda: their likelihood may have several minima, so lambda is not simply clipped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FITTED = (Status.OK, Status.SCANNED, Status.MULTIMODAL, Status.AT_END, Status.N
 
 
 def outside_of(results: FloatArray, bounds: FloatArray, given: FloatArray) -> NDArray[np.intp]:
-    """Responses whose lambda was looked for and is outside `bounds`, (2, p)."""
+    """Responses whose fitted lambda is outside `bounds`, (2, p)."""
     low, high = bounds
     lmbda = results[:, LMBDA]
     fitted = np.isnan(given) & np.isin(results[:, STATUS], _FITTED)
@@ -26,7 +26,7 @@ def outside_of(results: FloatArray, bounds: FloatArray, given: FloatArray) -> ND
 
 
 def best_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scanned: FloatArray) -> FloatArray:
-    """The lambdas within bounds at which `g` is lowest, to about 1e-8: on a grid, then on ever finer ones about that.
+    """The lambdas within bounds that minimise `g`, to about 1e-8: on a grid, then on ever finer ones about its minimum.
 
     `g` takes lambdas (q, m), a row for each response. Where there is no bound, `scanned` (q, 2) ends the grid.
     """
@@ -42,7 +42,7 @@ def best_within(g: Callable[[FloatArray], FloatArray], bounds: FloatArray, scann
 
 
 def mark_bounded(results: FloatArray, bounds: FloatArray) -> None:
-    """Give rows of responses that were fitted at given lambdas, the best within bounds, their status."""
+    """Set the status of responses that were fitted at the best lambda within bounds."""
     low, high = bounds
     held = (results[:, LMBDA] == low) | (results[:, LMBDA] == high)
     fixed = results[:, STATUS] == Status.FIXED

@@ -1,4 +1,4 @@
-"""Responses given covariates, as kernels take them: what is computed for every response, on several threads."""
+"""Responses given covariates, prepared for kernels, and results for every response on several threads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from powerkern.kernels.regression.likelihood import Design, RegressionWork, new_
 
 
 class Figures(NamedTuple):
-    """What is found for each response: a row of results, ends of the scan, coefficients, rank of its design.
+    """Per response: a row of results, ends of the scan, coefficients, rank of its design.
 
     `own` says whether that design has a basis of its own, for the rows that are not missing.
 
@@ -47,7 +47,7 @@ class Problem(NamedTuple):
     def of(
         cls, matrix: Matrix, covariates: FloatArray, intercept: bool, weight: FloatArray, shift: FloatArray
     ) -> Problem:
-        """The problem, less rows of weight zero; refused if it has no more rows than coefficients."""
+        """The problem without rows of weight zero; an error if it has no more rows than coefficients."""
         values = matrix.values
         if weight.size and not weight.all():
             counted = weight > 0.0
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
         return cls(shifted(values, shift), covariates, intercept, weight, basis)
 
     def bases(self, deficient: NDArray[np.intp]) -> list[tuple[NDArray[np.intp], Basis]]:
-        """Bases of their own for columns whose missing values may leave a design of lower rank, one per pattern."""
+        """Separate bases for columns whose missing values may lower the rank of the design, one per pattern."""
         patterns: dict[bytes, list[int]] = {}
         for j in deficient:
             patterns.setdefault(np.packbits(self._present(int(j))).tobytes(), []).append(int(j))
@@ -86,7 +86,7 @@ class Problem(NamedTuple):
         n_threads: int,
         progress: bool = False,
     ) -> FloatArray:
-        """What ``compute(columns, design, group, work, out)`` finds, (p, width)."""
+        """The (p, width) results of ``compute(columns, design, group, work, out)``."""
         scratch = _Scratch(basis.design)
 
         def measure(block: FloatArray, group: slice) -> FloatArray:
@@ -105,7 +105,7 @@ class _Scratch(threading.local):
 
 
 def sum_of_products(a: FloatArray, b: FloatArray) -> FloatArray:
-    """``a @ b.T`` in an order of summation that does not depend on the number of rows, as that of BLAS may."""
+    """``a @ b.T`` with an order of summation that, unlike BLAS, does not depend on the number of rows."""
     total = np.zeros((len(a), len(b)))
     for k in range(a.shape[1]):
         total += a[:, k, np.newaxis] * b[:, k]

@@ -16,7 +16,7 @@ from powerkern._estimators.robust import small_sample_cutoff
 from powerkern._input import batches as _batches
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_matrix, as_out, check_n_features, column_labels, output_type
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_out, check_n_features, column_labels, output_type
 from powerkern._input.messages import warn
 from powerkern._results import json, records
 from powerkern._results.back import mean_of, quantile_of
@@ -273,8 +273,7 @@ class PowerFit(Inference):
         >>> bool(np.allclose(fit.inverse_transform(fit.transform(X)), X))
         True
         """
-        if out_of_range not in ("nan", "raise", "clip"):
-            raise ValueError(f"out_of_range must be 'nan', 'raise' or 'clip', got {out_of_range!r}")
+        as_choice("out_of_range", out_of_range, ("nan", "raise", "clip"))
         again = functools.partial(self.inverse_transform, n_threads=n_threads, out_of_range=out_of_range)
         lazily = _batches.applied(Z, again, out)
         if lazily is not None:

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from powerkern._engine.by_column import column_figures
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import Matrix, as_choice, column_labels
+from powerkern._input.arrays import Matrix, as_choice, as_reals, column_labels
 from powerkern._input.messages import warn
 from powerkern._status import LocationStatus
 from powerkern._typing import BoolArray, FloatArray
@@ -57,7 +57,7 @@ def standardization(
 
 def given_standardization(loc: ArrayLike, scale: ArrayLike, p: int) -> Standardization:
     """Location and scale of p columns as the caller gives them, checked."""
-    both = [np.asarray(value, dtype=np.float64) for value in (loc, scale)]
+    both = [as_reals(name, value) for name, value in (("loc", loc), ("scale", scale))]
     for what, value in zip(("loc", "scale"), both, strict=True):
         if value.shape not in ((), (p,)) or not np.isfinite(value).all():
             raise ValueError(f"{what} must be a finite number, or one for each of {p} columns, got shape {value.shape}")

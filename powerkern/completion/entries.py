@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input.arrays import as_weights, is_masked_array, numbers
+from powerkern._input.foreign import refuse_foreign
 from powerkern._typing import FloatArray
 
 
@@ -61,6 +62,7 @@ def _stored(ratings: Any) -> list[NDArray[Any]]:
 
 def _three(ratings: Any) -> list[NDArray[Any]]:
     """Rows, columns and values, from a data frame or a sequence of three."""
+    refuse_foreign(ratings, "ratings")
     if hasattr(ratings, "columns") and hasattr(ratings, "__getitem__"):
         names = ratings.column_names if hasattr(ratings, "column_names") else ratings.columns  # Arrow has both
         parts = [ratings[name] for name in names]

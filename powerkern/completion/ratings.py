@@ -265,7 +265,7 @@ def fit_ratings(
 
 
 def _check_options(rank: int | str, shrinkage: float | None, entries: Entries) -> None:
-    if not (rank == "auto" or (is_whole(rank) and int(rank) >= 0)):
+    if not ((isinstance(rank, str) and rank == "auto") or (is_whole(rank) and int(rank) >= 0)):
         raise ValueError(f"rank must be 'auto' or a whole number of at least 0, got {rank!r}")
     if shrinkage is not None and not (is_real(shrinkage) and 0.0 < shrinkage < math.inf):
         raise ValueError(f"shrinkage must be a positive number, got {shrinkage!r}")

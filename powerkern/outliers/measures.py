@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._input import special
-from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole
+from powerkern._input.arrays import as_choice, as_matrix, column_label, is_whole, listed
 from powerkern._typing import FloatArray
 from powerkern.kernels.multivariate.equal_area_bins import equal_area_bins
 
@@ -342,7 +342,7 @@ _CUTS: dict[str, Callable[[_Profile, int], tuple[NDArray[np.int64], FloatArray]]
 
 
 def _bin_numbers(n_bins: int | Iterable[int]) -> list[int]:
-    numbers = list(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
+    numbers = listed(n_bins) if isinstance(n_bins, Iterable) else [n_bins]
     for k in numbers:
         if not is_whole(k):
             raise TypeError(f"n_bins must be a whole number, or several, got {k!r}")

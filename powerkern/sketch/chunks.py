@@ -218,7 +218,7 @@ def _check_rereadable(name: str, chunks: object) -> None:
             f"{name} is a path; pass a table that is read in batches, such as pyarrow.dataset.dataset(path), or a "
             "function that starts reading, such as lambda: pandas.read_csv(path, chunksize=100_000)"
         )
-    if not isinstance(chunks, Sequence):
+    if not isinstance(chunks, Sequence) or isinstance(chunks, memoryview):
         instead = (
             "cut it as chunks is cut" if name == "sample_weight" else "pass all rows in one array to powerkern.fit"
         )

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OutlierMixin, clone, is_outlier_detector
 from sklearn.ensemble import IsolationForest
 from sklearn.pipeline import Pipeline
 from sklearn.utils import ClassifierTags, Tags, get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._input.arrays import as_choice, is_real
@@ -20,6 +20,7 @@ from powerkern._typing import FloatArray
 from powerkern.location import location_scale
 from powerkern.outliers.combining import COMBINATIONS, combine_probabilities
 from powerkern.outliers.scaling import fit_scaling
+from powerkern.sklearn.reading import note_features
 
 #: Probability above which rows are outliers if the detector has no share of its own: three standard deviations.
 _CAUTIOUS = 0.997
@@ -151,7 +152,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self
         """
         self._check_decision()
-        validate_data(self, X, skip_check_array=True)  # names and number of the features
+        note_features(self, X)  # names and number of the features
         given = () if y is None else (y,)
         fitted = [detector.fit(X, *given) for detector in self._unfitted()]
         self.detector_ = fitted if self._is_several else fitted[0]
@@ -308,7 +309,7 @@ class OutlierProbability(OutlierMixin, BaseEstimator):  # type: ignore[misc]  # 
         check_is_fitted(self)
         scores = np.column_stack([self._new_scores(detector, X) for detector in self._detectors])
         if not all(hasattr(detector, "feature_names_in_") for detector in self._detectors):  # which have looked
-            validate_data(self, X, reset=False, skip_check_array=True)
+            note_features(self, X, reset=False)
         return scores
 
     def _new_scores(self, detector: Any, X: Any) -> FloatArray:

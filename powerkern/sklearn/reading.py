@@ -44,6 +44,14 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
 
 
+def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
+    """Set the number and the names of the features, or compare them, of data that something else reads."""
+    try:
+        validate_data(estimator, X, reset=reset, skip_check_array=True)
+    except (IndexError, KeyError):  # of an empty list, of a dict
+        raise ValueError(f"X is a {type(X).__name__} without rows; pass a table of shape (n, p)") from None
+
+
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
     """Refuse what `powerkern.fit` refuses, around a check of scikit-learn's, which takes dates, categories and text.

@@ -17,7 +17,6 @@ from sklearn.utils.validation import (
     check_array,
     check_is_fitted,
     has_fit_parameter,
-    validate_data,
 )
 
 from powerkern._engine.threads import thread_count
@@ -34,7 +33,7 @@ from powerkern.sklearn.private import (
     check_sample_weight,
     fit_context,
 )
-from powerkern.sklearn.reading import numbers_only
+from powerkern.sklearn.reading import note_features, numbers_only
 
 
 class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -231,7 +230,7 @@ class PowerTransformedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimato
 
     def _design(self, X: object, n: int) -> FloatArray:
         """The features of the linear model that lambda is estimated with."""
-        validate_data(self, X, skip_check_array=True)  # sets the number and the names of the features
+        note_features(self, X)  # sets the number and the names of the features
         if self.covariates is not None:
             X = clone(self.covariates).fit_transform(X)
         X = filled(X)

@@ -1,13 +1,13 @@
 """The power transforms of `scipy.stats` and `scipy.special`: same names, same signatures, exact and fast.
 
 Change one import line, ``from scipy.stats import boxcox`` to ``from powerkern.stats import boxcox``. Errors, warnings
-and return types are those of the SciPy that is installed, up to 1.18. What differs: lambda is the root of the score
-instead of a line search's 1e-8, nothing overflows, and no search for a bracket can fail.
+and return types match the installed SciPy, up to 1.18. The differences: lambda is the root of the score, where SciPy's
+search stops at 1e-8; nothing overflows; and no search for a bracket can fail.
 
-One is not of SciPy: `boxcox_guerrero`, the lambda of a seasonal series.
+`boxcox_guerrero`, which chooses lambda for a seasonal series, has no counterpart in SciPy.
 
 Every function computes in float64. Results are float32 where SciPy's promotion makes them so (float16 counts as
-float32), float64 otherwise.
+float32), otherwise float64.
 """
 
 from powerkern.stats._boxcox import boxcox, boxcox_llf, boxcox_normmax, inv_boxcox

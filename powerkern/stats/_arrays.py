@@ -1,4 +1,4 @@
-"""Arrays in, arrays out: element types, broadcasting, missing values."""
+"""Conversion of arguments and results: element types, broadcasting, missing values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from powerkern._input.arrays import as_reals, filled, is_masked_array, numbers
+from powerkern._input.arrays import as_reals, filled, is_masked_array, is_real, numbers
 from powerkern._input.foreign import library, refuse_foreign
 from powerkern._typing import FloatArray
 from powerkern.kernels.transforms.boxcox import boxcox_array, inv_boxcox_array
@@ -18,14 +18,14 @@ from powerkern.kernels.transforms.elementwise import boxcox_each, inv_boxcox_eac
 from powerkern.kernels.transforms.yeojohnson import inv_yeojohnson_array, yeojohnson_array
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-#: What a NaN in the data of a fit does by default: SciPy 1.18 propagates it, older ones (None) refuse it.
+#: Default treatment of NaN in fits: SciPy propagates it from 1.18 on, and refuses it before (None).
 NAN_POLICY = "propagate" if tuple(map(int, scipy.__version__.split(".")[:2])) >= (1, 18) else None
 
 _NOT_1D = "Data must be 1-dimensional."
 
 
 class _Elementwise(NamedTuple):
-    """A transform of a contiguous vector, by a single lambda or by one per element."""
+    """A transform of a contiguous vector, with one lambda or one per element."""
 
     by_one: Callable[[FloatArray, float, FloatArray], None]
     by_each: Callable[[FloatArray, FloatArray, FloatArray], None]
@@ -37,7 +37,7 @@ def transformed(
     """Apply a transform with NumPy's broadcasting and type promotion; masked elements become NaN."""
     x = filled(x)
     values = as_float64(x)
-    if isinstance(lmbda, int | float | np.integer | np.floating):
+    if is_real(lmbda):
         dtype, shape = float_dtype(x.dtype, lmbda), x.shape
         result = np.empty(values.size)
         kernel.by_one(values.reshape(-1), float(lmbda), result)
@@ -63,19 +63,19 @@ INV_YEOJOHNSON = _Elementwise(inv_yeojohnson_array, inv_yeojohnson_each)
 
 
 def data_of(x: Any) -> NDArray[Any]:
-    """The data as an array, or masked array; numbers only where they come from a data frame or series."""
+    """The data as an array or masked array; a data frame or series must be numeric."""
     refuse_foreign(x, "x")
     return numbers(x, "x") if library(x) else np.asanyarray(x)
 
 
 def float_dtype(*operands: Any) -> np.dtype[Any]:
-    """The type of a result: float32 where promotion says so or says float16, float64 otherwise."""
+    """The type of a result: float32 if promotion gives float32 or float16, otherwise float64."""
     promoted = np.result_type(*operands)
     return FLOAT32 if promoted.kind == "f" and promoted.itemsize <= 4 else FLOAT64
 
 
 def as_float64(x: NDArray[Any]) -> FloatArray:
-    """`x` as contiguous, writable float64, which is what the compiled code is made for (it writes to none of it)."""
+    """`x` as contiguous, writable float64, the type compiled entries are declared for (they do not write to it)."""
     if x.dtype.kind not in "fiub":
         raise TypeError(f"cannot transform data of type {x.dtype}: convert it to real numbers")
     values = np.ascontiguousarray(x, dtype=np.float64)
@@ -83,7 +83,7 @@ def as_float64(x: NDArray[Any]) -> FloatArray:
 
 
 def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
-    """The data of one column, with minimum and maximum (both NaN when it holds a NaN)."""
+    """The data of one column, its minimum and its maximum (both NaN if it contains NaN)."""
     if x.ndim != 1:
         raise ValueError(_NOT_1D)
     if x.size == 0:
@@ -95,7 +95,7 @@ def column_of(x: NDArray[Any]) -> tuple[FloatArray, float, float]:
 
 
 def as_scalar(lmbda: Any) -> float:
-    """Lambda as a float; optimizers for several variables pass arrays of length one."""
+    """Lambda as a float; some optimizers pass arrays of length one."""
     return lmbda if isinstance(lmbda, float) else float(as_reals("lmbda", lmbda).item())
 
 
@@ -110,7 +110,7 @@ def check_nan_policy(nan_policy: str | None) -> None:
 
 
 def contains_nan(x: NDArray[Any], nan_policy: str | None) -> bool:
-    """Whether there are NaN to deal with; never where `nan_policy` is None: what follows then refuses them."""
+    """Whether NaN need treatment; False if `nan_policy` is None, since later checks refuse them."""
     if nan_policy is None:
         return False
     check_nan_policy(nan_policy)

@@ -51,18 +51,18 @@ def boxcox(
     Parameters
     ----------
     x : array_like
-        The data. To estimate lambda: 1-D, positive, finite, not constant. With `lmbda` given, any shape: NaN for
-        ``x < 0``, and the limit (-inf or -1/lmbda) for ``x == 0``.
+        The data. To estimate lambda: 1-D, positive, finite, not constant. With `lmbda` given, any shape: the result is
+        NaN for ``x < 0``, and the limit (-inf or -1/lmbda) for ``x == 0``.
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
     alpha : float, optional
         Also return the ``100 (1 - alpha)`` % likelihood interval of lambda. Ignored when `lmbda` is given.
     optimizer : callable, optional
         Called with the negative log-likelihood (a function of lambda); returns an object whose attribute ``x`` is
-        the minimiser. Useful only to impose bounds or the like: without it lambda is exact. Ignored when `lmbda`
+        the minimiser. Useful only to impose constraints: without it lambda is exact. Ignored when `lmbda`
         is given.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
+        Treatment of NaN in `x`: make all results NaN; omit it from the fit and keep it NaN; raise ValueError. With
         `lmbda` given, NaN stays NaN except under "raise".
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
@@ -80,7 +80,7 @@ def boxcox(
     ValueError
         `x` is not 1-D, constant, not positive or not finite; `alpha` is not in [0, 1]; see also `boxcox_normmax`.
     TypeError
-        `x` does not hold real numbers.
+        `x` is not real.
 
     Warns
     -----
@@ -159,8 +159,8 @@ def boxcox_normmax(
     x : array_like
         The data: 1-D, positive, finite, not constant.
     brack : sequence of 2 or 3 floats, optional
-        The first points of the search with ``method="pearsonr"``. Maximum likelihood needs none: it checks them as
-        SciPy does and goes its own way to the one maximum. Not together with `optimizer`.
+        Initial points of the search with ``method="pearsonr"``. Maximum likelihood does not need them: it checks them
+        as SciPy does and finds the single maximum by itself. Not together with `optimizer`.
     method : {"pearsonr", "mle", "all"}
         "pearsonr" maximises the correlation of the sorted transformed data with the medians of normal order
         statistics (the probability plot), "mle" the log-likelihood `boxcox_llf`; "all" does both.
@@ -168,10 +168,10 @@ def boxcox_normmax(
         Called with the function of lambda to be minimised: one minus the correlation, or the negative
         log-likelihood. Returns an object whose attribute ``x`` is the minimiser.
     ymax : float, optional
-        Bound of the transformed data's magnitude. Default: the largest number of x's dtype, divided by 10,000.
-        Infinity: no bound. It holds for every method, as it does in SciPy (whose documentation says otherwise).
+        Bound on the magnitude of transformed data. Default: the largest number of x's dtype, divided by 10,000.
+        Infinity: no bound. It applies to every method, as in SciPy (whose documentation says otherwise).
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
+        Treatment of NaN in `x`: make the result NaN, omit it, or raise ValueError.
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
@@ -186,7 +186,7 @@ def boxcox_normmax(
         it; `method` is unknown; `optimizer` is not callable or its result has no attribute ``x``; `brack` has
         a length other than 2 or 3, or does not bracket a minimum.
     TypeError
-        `x` does not hold real numbers.
+        `x` is not real.
 
     Warns
     -----
@@ -204,8 +204,8 @@ def boxcox_normmax(
     from scaled exponentials and cannot overflow; its maximiser (the one downhill from `brack`, should there be
     several) is good to about 1e-8. With fewer than three distinct values the correlation is the same for every
     lambda, and the result is 1.
-    The bound on lambda solves ``expm1(t)/t = ymax/|ln x|`` for ``t = lmbda ln x``: the Lambert W form of SciPy,
-    without its overflow and also for ``ymax < |ln x|``, where SciPy answers 0 and exceeds `ymax`.
+    The bound on lambda solves ``expm1(t)/t = ymax/|ln x|`` for ``t = lmbda ln x``, as SciPy's Lambert W form does, but
+    without its overflow, and also for ``ymax < |ln x|``, where SciPy returns 0 and exceeds `ymax`.
 
     References
     ----------
@@ -264,7 +264,7 @@ def boxcox_llf(
 
     .. math:: \ell(\lambda) = (\lambda - 1) \sum_i \ln x_i - \frac{n}{2} \ln \mathrm{Var}\, \psi(\lambda, x)
 
-    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is left out, as in SciPy.
+    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def boxcox_llf(
     keepdims : bool, default False
         Keep the reduced axes, with length one.
     nan_policy : {"propagate", "omit", "raise"}
-        What a NaN in a slice does: makes its result NaN, is left out, or raises ValueError.
+        Treatment of NaN in a slice: make its result NaN, omit it, or raise ValueError.
 
     Returns
     -------
@@ -291,7 +291,7 @@ def boxcox_llf(
     numpy.exceptions.AxisError
         `axis` does not fit `data`.
     TypeError
-        `data` does not hold real numbers.
+        `data` is not real.
 
     Warns
     -----
@@ -304,7 +304,7 @@ def boxcox_llf(
 
     Notes
     -----
-    Evaluated without overflow or cancellation: exact to rounding also for tight clusters, where SciPy's
+    Evaluated without overflow or cancellation: exact to rounding even for tight clusters, where SciPy's
     log-sum-exp loses all digits.
 
     References
@@ -331,7 +331,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     y, lmbda : array_like of float
         Transformed values and lambdas; they broadcast against each other.
     out : ndarray, optional
-        Where to put the result.
+        Array for the result.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def inv_boxcox(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None) ->
     Raises
     ------
     TypeError
-        `y` does not hold real numbers.
+        `y` is not real.
 
     See Also
     --------

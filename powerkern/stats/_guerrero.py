@@ -1,4 +1,4 @@
-"""Guerrero's lambda of a seasonal series: that with which its spread does not follow its level."""
+"""Guerrero's lambda of a seasonal series: the lambda that makes its spread independent of its level."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from powerkern._input.arrays import is_real, is_whole, numbers
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.stats._arrays import as_float64
 
-#: Points of the scan, and halvings of a bracket: down to neighboring numbers.
+#: Points of the scan, and bisections of a bracket, enough to reach neighboring numbers.
 _POINTS, _HALVINGS = 241, 60
 
 
 def boxcox_guerrero(
     x: ArrayLike, season_length: int = 2, *, bounds: tuple[float, float] = (-1.0, 2.0), axis: int = 0
 ) -> Any:
-    r"""Guerrero's lambda of Box-Cox for a seasonal series: the level of a season tells least about its spread.
+    r"""Guerrero's Box-Cox lambda for a seasonal series: it makes the spread of a season independent of its level.
 
-    The series is cut into seasons with means :math:`m_i` and standard deviations :math:`s_i` (divisor
+    The series is divided into seasons with means :math:`m_i` and standard deviations :math:`s_i` (divisor
     ``season_length - 1``). Lambda minimises the coefficient of variation, standard deviation over mean, of the ratios
 
     .. math:: r_i = s_i / m_i^{1 - \lambda}
@@ -28,11 +28,11 @@ def boxcox_guerrero(
     Parameters
     ----------
     x : (n,) or (n, p) array_like
-        Positive, one series or one in each column. NaN is missing: the season goes on without it.
+        Positive values, one series or one per column. NaN is missing: a season consists of its other values.
     season_length : int, default 2
-        Observations in a season: 12 for months. At least 2, which is what series without seasons take.
+        Observations per season: 12 for monthly data; at least 2, which suits series without seasons.
     bounds : (float, float), default (-1, 2)
-        Where lambda is sought.
+        The interval searched for lambda.
     axis : int, default 0
         The axis along which a series runs.
 
@@ -43,25 +43,25 @@ def boxcox_guerrero(
     Raises
     ------
     ValueError
-        `x` has more than two dimensions, values that are not positive and finite, or fewer than two whole seasons; no
-        two seasons with a spread; `bounds` are no finite interval.
+        `x` has more than two dimensions, values that are not positive and finite, fewer than two whole seasons, or
+        fewer than two seasons with a spread; `bounds` is not a finite interval.
     TypeError
-        `x` does not hold real numbers.
+        `x` is not real.
 
     See Also
     --------
-    boxcox_normmax : lambda by the likelihood, or the straightness of the probability plot.
+    boxcox_normmax : lambda by maximum likelihood, or by the correlation of the probability plot.
 
     Notes
     -----
-    If n is no multiple of `season_length` the first observations are left out, as in R's ``forecast::BoxCox.lambda(x,
-    method = "guerrero")``, whose definition and default bounds this has. R's search stops at 1e-4; here the derivative
-    of the coefficient is scanned for sign changes, and the lowest minimum inside the bounds, or the end that is lower,
-    is found to rounding. The divisor of the coefficient's standard deviation does not matter to lambda. Seasons that
-    all have the same mean say nothing of it: any lambda is as good, and the result is an end of the bounds.
-
-    sktime's ``BoxCoxTransformer(method="guerrero", sp=...)`` minimises the same by a line search, from (-2, 2) and not
-    within it unless it is given bounds, and takes no NaN.
+    If n is not a multiple of `season_length` the first observations are omitted, as in R's
+    ``forecast::BoxCox.lambda(x, method = "guerrero")``, which has the same definition and default bounds. R's search
+    stops at 1e-4; here a scan of the derivative of the coefficient brackets its sign changes, and the lowest minimum
+    within the bounds, or the lower end, is found to rounding. The divisor of the coefficient's standard deviation does
+    not affect lambda. If all seasons have the same mean, every lambda is equally good, and the result is an end of the
+    bounds.
+    sktime's ``BoxCoxTransformer(method="guerrero", sp=...)`` minimises the same criterion by a line search that starts
+    from (-2, 2), is not confined to it unless bounds are given, and does not accept NaN.
 
     References
     ----------
@@ -110,7 +110,7 @@ def _ends(bounds: tuple[float, float]) -> tuple[float, float]:
 
 
 def _seasons(columns: FloatArray, n_seasons: int) -> tuple[FloatArray, FloatArray]:
-    """Logs of means and standard deviations of the seasons of each series: (p, seasons); -inf, no spread."""
+    """Logs of means and standard deviations of the seasons of each series: (p, seasons); -inf: a spread of 0."""
     parts = np.ascontiguousarray(columns.T).reshape(columns.shape[1], n_seasons, -1)
     count = np.count_nonzero(~np.isnan(parts), axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -151,14 +151,14 @@ def _better(
     best: FloatArray,
     lowest: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """The best lambdas so far, and their values, after some more."""
+    """Update the best lambdas so far, and their values, with further candidates."""
     value = _log_variation(level, spread, known, at)
     better = chosen & (value < lowest)
     return np.where(better, at, best), np.where(better, value, lowest)
 
 
 def _root(level: FloatArray, spread: FloatArray, known: BoolArray, start: float, stop: float) -> FloatArray:
-    """Where the slope changes from negative to positive, by bisection."""
+    """The point at which the slope changes from negative to positive, by bisection."""
     low, high = np.full(len(level), start), np.full(len(level), stop)
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
@@ -183,7 +183,7 @@ def _log_variation(level: FloatArray, spread: FloatArray, known: BoolArray, lmbd
 
 
 def _slope(level: FloatArray, spread: FloatArray, known: BoolArray, lmbda: FloatArray) -> FloatArray:
-    """What has the sign of the coefficient's derivative: Cov(r, r (u - U)), u logs of levels, U their mean by r."""
+    """A quantity with the sign of the coefficient's derivative: Cov(r, r (u - U)), u log levels, U their r-mean."""
     r, n = _ratios(level, spread, known, lmbda), known.sum(axis=1)
     total = r.sum(axis=1)
     center = (r * level).sum(axis=1) / total

@@ -81,7 +81,7 @@ def _reduced_axes(axis: int | tuple[int, ...] | None, ndim: int) -> tuple[int, .
 
 
 def _warn_of_empty(columns: list[FloatArray], length: int, nan_policy: str, several: bool) -> None:
-    """SciPy's warning when there is nothing to compute a log-likelihood from."""
+    """SciPy's warning for slices without data."""
     if all(column.size for column in columns):
         return
     omitted = nan_policy == "omit" and length > 0
@@ -100,7 +100,7 @@ def _warn_of_empty(columns: list[FloatArray], length: int, nan_policy: str, seve
 
 
 def _small_sample_warning() -> type[Warning]:
-    """SciPy's category, a RuntimeWarning, so that filters for it work here; private there, hence the guard."""
+    """SciPy's warning category, so that filters for it apply; it is private there, hence the fallback to its base."""
     try:
         from scipy.stats._axis_nan_policy import SmallSampleWarning
     except ImportError:

@@ -1,4 +1,4 @@
-"""Lambdas: of maximum likelihood, of the straightest probability plot, of a user's optimizer; bounds on them."""
+"""Optimal lambdas, by maximum likelihood, probability plot correlation or a user's optimizer, and their bounds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
 #: The factor by which SciPy keeps transformed data below overflow.
 SAFETY = 1e4
-#: The largest magnitude that transformed data of a type may have.
+#: The largest magnitude of transformed data of each type.
 OVERFLOW = {dtype: float(np.finfo(dtype).max) / SAFETY for dtype in (FLOAT32, FLOAT64)}
 
 
@@ -36,7 +36,7 @@ def negative_llf(column: FloatArray, family: int) -> Callable[[Any], float]:
 def maximum_likelihood(
     column: FloatArray, family: int, brack: Sequence[float] | None, optimizer: Callable[..., Any] | None
 ) -> np.float64:
-    """The maximum-likelihood lambda, or what the user's optimizer makes of the likelihood."""
+    """The maximum-likelihood lambda, by the user's optimizer if there is one."""
     if optimizer is not None:
         return _user_optimum(optimizer, negative_llf(column, family))
     if brack is not None:
@@ -60,7 +60,7 @@ def _user_optimum(optimizer: Callable[..., Any], objective: Callable[[Any], floa
 
 
 def _check_brack(brack: Sequence[float], objective: Callable[[Any], float]) -> None:
-    """The checks that `scipy.optimize.brent` makes before its search."""
+    """Check a bracket as `scipy.optimize.brent` does before its search."""
     if len(brack) not in (2, 3):
         raise ValueError("Bracketing interval must be length 2 or 3 sequence.")
     values = [objective(float(lmbda)) for lmbda in brack]
@@ -108,7 +108,7 @@ def _log_range(x: FloatArray) -> float:
 
 
 def likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tuple[float, float]:
-    """Where the log-likelihood lies chi2(1 - alpha, 1)/2 below its value at `lmbda`, be that the maximum or not."""
+    """The lambdas at which the log-likelihood is chi2(1 - alpha, 1)/2 below its value at `lmbda`, optimal or not."""
     if not 0.0 <= alpha <= 1.0:
         raise ValueError("`alpha` must be between 0 and 1.")
     if alpha == 0.0:
@@ -118,7 +118,7 @@ def likelihood_interval(column: FloatArray, lmbda: float, alpha: float) -> tuple
 
 
 def lambda_range(family: int, low: float, high: float, ymax: float) -> tuple[float, float]:
-    """The lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``."""
+    """The interval of lambdas whose transforms of [`low`, `high`] stay within ``[-ymax, ymax]``."""
     lower, upper = np.empty((2, 1))
     lambda_ranges(family, np.array([low]), np.array([high]), ymax, lower, upper)
     return float(lower[0]), float(upper[0])

@@ -43,7 +43,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     lmbda : array_like of float, optional
         Transform by this; it broadcasts against `x`.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes all results NaN, is left out of the fit and stays NaN, or raises ValueError. With
+        Treatment of NaN in `x`: make all results NaN; omit it from the fit and keep it NaN; raise ValueError. With
         `lmbda` given, NaN stays NaN except under "raise".
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
@@ -59,7 +59,7 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
     ValueError
         `x` is complex; or lambda is to be estimated and `x` is not 1-D or not finite.
     TypeError
-        `x` does not hold numbers.
+        `x` is not numeric.
 
     See Also
     --------
@@ -67,8 +67,8 @@ def yeojohnson(x: ArrayLike, lmbda: ArrayLike | None = None, *, nan_policy: str 
 
     Notes
     -----
-    Constant data have no maximum: lambda is 1 and `y` is `x`. (SciPy does so for zeros only; for other
-    constants it returns whatever its search ends at.)
+    For constant data, whose likelihood has no maximum, lambda is 1 and `y` is `x`. (SciPy does so for zeros only; for
+    other constants it returns the point at which its search stops.)
 
     References
     ----------
@@ -111,14 +111,14 @@ def yeojohnson_normmax(
     x : array_like
         The data: 1-D and finite.
     brack : sequence of 2 or 3 floats, optional
-        When given, lambda is not bounded, as in SciPy. Otherwise unused, but checked: the one maximum is found from
-        anywhere.
+        If given, lambda is not bounded, as in SciPy. Otherwise unused, but checked: the single maximum is found from
+        any start.
     ymax : float, optional
-        Bound of the transformed data's magnitude (not a parameter of SciPy's). Default: a 10,000th of the square
+        Bound on the magnitude of transformed data (not a parameter in SciPy). Default: a 10,000th of the square
         root of the largest number of x's dtype, so that the variance of the transformed data is finite too.
         Infinity: no bound.
     nan_policy : {"propagate", "omit", "raise"}, optional
-        What a NaN in `x` does: makes the result NaN, is left out, or raises ValueError.
+        Treatment of NaN in `x`: make the result NaN, omit it, or raise ValueError.
         Default: as in the installed SciPy, "propagate" from 1.18 on; before, fitting lambda to NaN is a ValueError.
 
     Returns
@@ -132,7 +132,7 @@ def yeojohnson_normmax(
         `x` is complex, not 1-D or not finite; `brack` has a length other than 2 or 3, or does not bracket a
         minimum; `ymax` is not positive, or no lambda satisfies it.
     TypeError
-        `x` does not hold numbers.
+        `x` is not numeric.
 
     Warns
     -----
@@ -146,8 +146,8 @@ def yeojohnson_normmax(
     Notes
     -----
     Within 1e-12 of the true maximiser for well-conditioned data. SciPy bounds lambda much earlier, as though the
-    data were 20 times larger, and returns its bound silently: -110 in place of -14,427 for one 1 among
-    9,999 zeros. Given `brack` it fails with BracketError or ends anywhere where the likelihood overflows.
+    data were 20 times larger, and returns its bound silently: -110 instead of -14,427 for one 1 among
+    9,999 zeros. Given `brack` it fails with BracketError, or returns an arbitrary point if the likelihood overflows.
 
     References
     ----------
@@ -201,7 +201,7 @@ def yeojohnson_llf(
     .. math:: \ell(\lambda) = (\lambda - 1) \sum_i \mathrm{sign}(x_i) \ln(1 + |x_i|)
               - \frac{n}{2} \ln \mathrm{Var}\, \psi(\lambda, x)
 
-    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is left out, as in SciPy.
+    with the variance's divisor n; the constant ``-n/2 (ln 2 pi + 1)`` is omitted, as in SciPy.
 
     Parameters
     ----------
@@ -212,7 +212,7 @@ def yeojohnson_llf(
     axis : int, tuple of int or None, default 0
         The axes along which each log-likelihood runs; None: all.
     nan_policy : {"propagate", "omit", "raise"}
-        What a NaN in a slice does: makes its result NaN, is left out, or raises ValueError.
+        Treatment of NaN in a slice: make its result NaN, omit it, or raise ValueError.
     keepdims : bool, default False
         Keep the reduced axes, with length one.
 
@@ -228,7 +228,7 @@ def yeojohnson_llf(
     numpy.exceptions.AxisError
         `axis` does not fit `data`.
     TypeError
-        `data` does not hold real numbers.
+        `data` is not real.
 
     Warns
     -----
@@ -270,7 +270,7 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     y, lmbda : array_like of float
         Transformed values and lambdas; they broadcast against each other.
     out : ndarray, optional
-        Where to put the result.
+        Array for the result.
 
     Returns
     -------
@@ -281,7 +281,7 @@ def inv_yeojohnson(y: ArrayLike, lmbda: ArrayLike, out: FloatArray | None = None
     Raises
     ------
     TypeError
-        `y` does not hold real numbers.
+        `y` is not real.
 
     See Also
     --------

@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import powerkern as pk
 from powerkern._input import special
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -46,6 +48,7 @@ print(*(set(sys.modules) - before))
 @pytest.mark.parametrize("estimator", ["mle", "rewml"])
 @pytest.mark.parametrize("delay", [0.0, 0.0002, 0.001, 0.003, 0.01, 0.05])
 def test_fork_while_another_thread_fits(delay, estimator):
+    pk.fit(np.random.default_rng(0).lognormal(size=(50, 2)), estimator=estimator)  # compiled code is kept
     code = ["-W", "ignore", "-c", FORKED_WHILE_FITTING, str(delay), estimator]
     assert subprocess.run([sys.executable, *code], timeout=300, check=False).returncode == 0
 

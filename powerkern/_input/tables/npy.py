@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tokenize import TokenError
@@ -80,45 +78,21 @@ def _some(names: Sequence[str]) -> str:
 
 # --- reading ------------------------------------------------------------------------------------------
 
+#: What NumPy raises on files that it cannot read.
+_NPY_ERRORS = (ValueError, TypeError, SyntaxError, ArithmeticError, RecursionError, MemoryError, TokenError)
+
 
 def open_npy(path: Path) -> NDArray[Any]:
     """The array of a file, mapped into memory."""
-    with path.open("rb") as file:
-        try:
-            header = _npy_header(file)
-        except _NPY_ERRORS as error:
-            raise BadInput(f"cannot read {path}: it is not a .npy file of numbers ({error})") from error
-        offset, size = file.tell(), os.fstat(file.fileno()).st_size
-    shape, _, dtype = header
-    if dtype.kind not in "biuf":
-        raise BadInput(f"{path} holds values of type {dtype}, not real numbers")
-    if len(shape) not in (1, 2):
-        raise BadInput(f"{path} holds a {len(shape)}-D array: rows and columns are needed")
-    if 0 in shape:
-        raise BadInput(f"{path} holds an array of shape {shape}: there is nothing in it")
-    # before allocating what the header announces
-    if min(shape) < 0 or math.prod(shape) * dtype.itemsize > size - offset:
-        raise BadInput(
-            f"cannot read {path}: its header announces an array of shape {shape}, which the file does not hold"
-        )
-    return _mapped(path, header, offset)
-
-
-#: Shape, whether in Fortran's order, type.
-_Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
-#: What NumPy raises on headers that it cannot read.
-_NPY_ERRORS = (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, TokenError)
-
-
-def _npy_header(file: IO[bytes]) -> _Header:
-    version = np.lib.format.read_magic(file)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(file)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(file)
-    raise ValueError("it is of version {}.{}".format(*version))  # 3.0 is for names of structured types
-
-
-def _mapped(path: Path, header: _Header, offset: int) -> NDArray[Any]:
-    shape, is_fortran, dtype = header
-    return np.memmap(path, dtype, "r", offset, shape, "F" if is_fortran else "C")
+    try:
+        with np.errstate(over="raise"):  # of the size that a header announces
+            array: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
+    except _NPY_ERRORS as error:
+        raise BadInput(f"cannot read {path}: it is not a .npy file of numbers ({error})") from error
+    if array.dtype.kind not in "biuf":
+        raise BadInput(f"{path} holds values of type {array.dtype}, not real numbers")
+    if array.ndim not in (1, 2):
+        raise BadInput(f"{path} holds a {array.ndim}-D array: rows and columns are needed")
+    if array.size == 0:
+        raise BadInput(f"{path} holds an array of shape {array.shape}: there is nothing in it")
+    return array

@@ -1,0 +1,392 @@
+"""Hostile arguments to every public function: each call returns, or raises one of the documented errors."""
+
+from __future__ import annotations
+
+import datetime
+import importlib
+import random
+import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats._axis_nan_policy import SmallSampleWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+import powerkern as pk
+from powerkern import cellwise, completion, joint, location, onnx, outliers, regression, sensitivity, sketch, stats
+from powerkern import sklearn as estimators
+
+pd, pl, pa = pytest.importorskip("pandas"), pytest.importorskip("polars"), pytest.importorskip("pyarrow")
+sparse = pytest.importorskip("scipy.sparse")
+
+N = 12
+RNG = np.random.default_rng(20261123)
+X = RNG.lognormal(size=(N, 3))
+Y = np.arange(N) % 2
+DAYS = [datetime.date(2020, 1, i + 1) for i in range(N)]
+WORDS = [str(i) for i in range(N)]
+P = np.clip(RNG.uniform(size=(N, 3)), 0.01, 0.99)
+
+#: What is passed; a function makes a new one where it is used up or written to.
+VALUES: dict[str, Any] = {
+    "None": None,
+    "True": True,
+    "0": 0,
+    "-1": -1,
+    "2": 2,
+    "1e400": float("inf"),
+    "nan": float("nan"),
+    "0.5": 0.5,
+    "1j": 1j,
+    "10**400": 10**400,
+    "decimal": Decimal("1.5"),
+    "fraction": Fraction(1, 3),
+    "": "",
+    "word": "mean",
+    "bytes": b"12",
+    "dict": {"a": 1},
+    "set": {1, 2},
+    "empty list": [],
+    "list of an empty list": [[]],
+    "ragged": [[1.0, 2.0], [3.0]],
+    "ragged below": [[1, [2, 3]], [4, 5]],
+    "list of words": WORDS,
+    "range": range(N),
+    "list of None": [None] * N,
+    "list of huge": [10**400] * N,
+    "nested": [[[1.0]]],
+    "generator": lambda: iter(WORDS),
+    "function": lambda: len,
+    "type": lambda: int,
+    "date": DAYS[0],
+    "object": object(),
+    "matrix": X,
+    "one row": X[:1],
+    "no rows": X[:0],
+    "no columns": X[:, :0],
+    "column": X[:, :1],
+    "vector": X[:, 0],
+    "short vector": X[:5, 0],
+    "3-D": X[None],
+    "0-d": np.array(1.0),
+    "with NaN": np.where(X > 1.0, np.nan, X),
+    "all NaN": X * np.nan,
+    "with inf": np.where(X > 2.0, np.inf, X),
+    "negative": -X,
+    "zeros": X * 0.0,
+    "constant": X * 0.0 + 7.0,
+    "huge": X * 1e305,
+    "tiny": X * 1e-310,
+    "integers": (X * 10).astype(np.int64),
+    "wide integers": np.full((N, 3), 2**63, dtype=np.uint64),
+    "booleans": X > 1.0,
+    "float16": X.astype(np.float16),
+    "longdouble": X.astype(np.longdouble),
+    "big endian": X.astype(">f8"),
+    "complex": X + 1j,
+    "fortran": np.asfortranarray(X),
+    "reversed": X[::-1, ::-1],
+    "read only": lambda: _frozen(X),
+    "text": np.array(WORDS),
+    "byte strings": np.array(WORDS, dtype="S"),
+    "datetimes": np.array(DAYS, dtype="M8[D]"),
+    "objects": np.array(WORDS, dtype=object),
+    "objects of numbers": X.astype(object),
+    "dates as objects": np.array(DAYS, dtype=object),
+    "durations": np.arange(N).astype("m8[s]"),
+    "structured": np.zeros(N, dtype=[("a", float), ("b", int)]),
+    "void": np.zeros(N, dtype="V8"),
+    "masked": np.ma.array(X, mask=X > 1.0),
+    "masked vector": np.ma.array(X[:, 0], mask=X[:, 0] > 1.0),
+    "all masked": np.ma.array(X, mask=True),
+    "masked integers": np.ma.array(np.arange(N), mask=np.arange(N) < 2),
+    "np.ma.masked": np.ma.masked,
+    "memoryview": lambda: memoryview(X),
+    "memoryview of a vector": lambda: memoryview(X[0]),
+    "np.matrix": lambda: X.view(np.matrix),
+    "sparse": sparse.csr_matrix(X),
+    "sparse array": sparse.coo_array(X),
+    "pandas": pd.DataFrame(X, columns=list("abc")),
+    "pandas of mixed types": pd.DataFrame({"a": X[:, 0], "b": WORDS}),
+    "pandas, empty": pd.DataFrame(),
+    "pandas, no rows": pd.DataFrame(X[:0], columns=list("abc")),
+    "pandas, same names": pd.DataFrame(X, columns=list("aab")),
+    "pandas, numbers as names": pd.DataFrame(X),
+    "pandas series": pd.Series(X[:, 0], name="a"),
+    "pandas index": pd.Index(X[:, 0]),
+    "pandas dates": pd.Series(DAYS),
+    "pandas times": pd.DataFrame({"a": pd.to_datetime(DAYS)}),
+    "pandas categories": pd.Series(WORDS, dtype="category"),
+    "pandas nullable": pd.DataFrame({"a": pd.array([1, None] * (N // 2), dtype="Int64")}),
+    "pandas periods": pd.Series(pd.period_range("2020", periods=N)),
+    "pandas multi-index": pd.MultiIndex.from_product([[1], [2]]),
+    "pandas intervals": pd.Series(pd.interval_range(0, N)),
+    "pandas sparse": pd.DataFrame(X).astype("Sparse[float]"),
+    "polars": pl.DataFrame(X, schema=list("abc")),
+    "polars, no rows": pl.DataFrame(X, schema=list("abc")).clear(),
+    "polars, empty": pl.DataFrame(),
+    "polars of words": pl.DataFrame({"a": WORDS, "b": X[:, 0]}),
+    "polars series": pl.Series("a", X[:, 0]),
+    "polars dates": pl.DataFrame({"a": DAYS}),
+    "polars durations": pl.Series([datetime.timedelta(i) for i in range(N)]),
+    "polars nulls": pl.DataFrame({"a": [None] * N}),
+    "polars lists": pl.Series([[1.0, 2.0]] * N),
+    "polars lazy": pl.DataFrame(X, schema=list("abc")).lazy(),
+    "polars decimals": pl.Series([Decimal(i) for i in range(N)]),
+    "polars categories": pl.Series(WORDS, dtype=pl.Categorical),
+    "arrow table": pa.table({"a": X[:, 0], "b": WORDS}),
+    "arrow array": pa.array(X[:, 0]),
+    "arrow, no columns": pa.table({}),
+    "arrow nulls": pa.nulls(N),
+    "arrow dictionary": pa.array(WORDS).dictionary_encode(),
+}
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+FIT = pk.fit(X, "box-cox")
+REGRESSION = regression.fit_regression(X[:, 0], X[:, 1])
+JOINT = joint.fit_joint(X[:, :2])
+TOTAL = sketch.extend(None, X)
+SCALING = outliers.fit_scaling(X)
+WRAPPED = cellwise.wrap(X)
+LOW_RANK = completion.uv_decompose(X, 1, random_state=0)
+RATINGS = (np.arange(N) % 4, np.arange(N) % 3, X[:, 0])
+MODEL = completion.fit_ratings(RATINGS, 1, random_state=0)
+TRANSFORMER = estimators.PowerTransformer().fit(X)
+
+#: Every place for an argument; the word before the colon is the public name.
+CALLS: dict[str, Callable[[Any], Any]] = {
+    "fit: X": pk.fit,
+    "fit: X, best": lambda v: pk.fit(v, "best"),
+    "fit: X, rewml": lambda v: pk.fit(v, "box-cox", "rewml"),
+    "fit: family": lambda v: pk.fit(X, v),
+    "fit: estimator": lambda v: pk.fit(X, estimator=v),
+    "fit: sample_weight": lambda v: pk.fit(X, sample_weight=v),
+    "fit: lmbda": lambda v: pk.fit(X, lmbda=v),
+    "fit: shift": lambda v: pk.fit(X, "box-cox", shift=v),
+    "fit: ymax": lambda v: pk.fit(X, ymax=v),
+    "fit: bounds": lambda v: pk.fit(X, bounds=v),
+    "fit: low": lambda v: pk.fit(X, bounds=(v, None)),
+    "fit: column_names": lambda v: pk.fit(X, column_names=v),
+    "fit: non_numeric": lambda v: pk.fit(X, non_numeric=v),
+    "fit: n_threads": lambda v: pk.fit(X, n_threads=v),
+    "fit: standardize": lambda v: pk.fit(X, standardize=v),
+    "fit: criterion": lambda v: pk.fit(X, "best", criterion=v),
+    "fit: X, ignore": lambda v: pk.fit(v, non_numeric="ignore"),
+    "transform: X": lambda v: pk.transform(v, FIT),
+    "transform: fit": lambda v: pk.transform(X, v),
+    "inverse_transform: Z": lambda v: pk.inverse_transform(v, FIT),
+    "inverse_transform: fit": lambda v: pk.inverse_transform(X, v),
+    "PowerFit: transform out": lambda v: FIT.transform(X, out=v),
+    "PowerFit: inverse out_of_range": lambda v: FIT.inverse_transform(X, out_of_range=v),
+    "PowerFit: profile": FIT.profile,
+    "PowerFit: profile X": lambda v: FIT.profile(0.5, v),
+    "PowerFit: confint": FIT.confint,
+    "PowerFit: lr_test": FIT.lr_test,
+    "PowerFit: summary": lambda v: FIT.summary(v),
+    "PowerFit: normality": lambda v: FIT.normality(v),
+    "PowerFit: inverse_mean": lambda v: FIT.inverse_mean(v, 1.0),
+    "PowerFit: inverse_mean sd": lambda v: FIT.inverse_mean(0.0, v),
+    "PowerFit: outliers": FIT.outliers,
+    "PowerFit: weights": FIT.weights,
+    "PowerFit: from_json": pk.PowerFit.from_json,
+    "PowerFit: rounded_fit": FIT.rounded_fit,
+    "PowerFit: objective_curve": FIT.objective_curve,
+    "PowerFit: cutoffs": FIT.cutoffs,
+    "RewML: cutoff": lambda v: pk.RewML(cutoff=v),
+    "RewML: n_reweight": lambda v: pk.RewML(n_reweight=v),
+    "RewML: search_range": lambda v: pk.RewML(search_range=v),
+    "RewML: convention": lambda v: pk.RewML(convention=v),
+    "RewMLNR: cutoff": lambda v: pk.RewMLNR(cutoff=v),
+    "Carroll: prestandardize": lambda v: pk.Carroll(prestandardize=v),
+    "MTL: h": lambda v: pk.MTL(h=v),
+    "KS: cutoff": lambda v: pk.KS(cutoff=v),
+    "PPCC: cutoff": lambda v: pk.PPCC(cutoff=v),
+    "boxcox: x": stats.boxcox,
+    "boxcox: lmbda": lambda v: stats.boxcox(X[:, 0], v),
+    "boxcox: alpha": lambda v: stats.boxcox(X[:, 0], alpha=v),
+    "boxcox_guerrero: x": stats.boxcox_guerrero,
+    "boxcox_guerrero: season_length": lambda v: stats.boxcox_guerrero(X, v),
+    "boxcox_guerrero: bounds": lambda v: stats.boxcox_guerrero(X, bounds=v),
+    "boxcox_llf: lmb": lambda v: stats.boxcox_llf(v, X[:, 0]),
+    "boxcox_llf: data": lambda v: stats.boxcox_llf(0.5, v),
+    "boxcox_normmax: x": stats.boxcox_normmax,
+    "boxcox_normmax: ymax": lambda v: stats.boxcox_normmax(X[:, 0], ymax=v),
+    "inv_boxcox: y": lambda v: stats.inv_boxcox(v, 0.5),
+    "inv_boxcox: lmbda": lambda v: stats.inv_boxcox(X, v),
+    "inv_yeojohnson: y": lambda v: stats.inv_yeojohnson(v, 0.5),
+    "yeojohnson: x": stats.yeojohnson,
+    "yeojohnson: lmbda": lambda v: stats.yeojohnson(X, v),
+    "yeojohnson_llf: data": lambda v: stats.yeojohnson_llf(0.5, v),
+    "yeojohnson_normmax: x": stats.yeojohnson_normmax,
+    "fit_regression: Y": lambda v: regression.fit_regression(v, X),
+    "fit_regression: X": lambda v: regression.fit_regression(X[:, 0], v),
+    "fit_regression: formula": lambda v: regression.fit_regression(X[:, 0], X, formula=v),
+    "fit_regression: sample_weight": lambda v: regression.fit_regression(X[:, 0], X[:, 1], sample_weight=v),
+    "fit_regression: lmbda": lambda v: regression.fit_regression(X[:, 0], X[:, 1], lmbda=v),
+    "fit_regression: bounds": lambda v: regression.fit_regression(X[:, 0], X[:, 1], bounds=v),
+    "RegressionFit: predict": REGRESSION.predict,
+    "RegressionFit: transform": REGRESSION.transform,
+    "RegressionFit: profile": REGRESSION.profile,
+    "RegressionFit: confint": REGRESSION.confint,
+    "RegressionFit: from_json": regression.RegressionFit.from_json,
+    "fit_joint: X": joint.fit_joint,
+    "fit_joint: covariates": lambda v: joint.fit_joint(X[:, :2], v),
+    "fit_joint: sample_weight": lambda v: joint.fit_joint(X[:, :2], sample_weight=v),
+    "JointFit: transform": JOINT.transform,
+    "JointFit: lr_test": JOINT.lr_test,
+    "JointFit: mahalanobis": JOINT.mahalanobis,
+    "JointFit: from_json": joint.JointFit.from_json,
+    "location_scale: X": location.location_scale,
+    "location_scale: method": lambda v: location.location_scale(X, v),
+    "location_scale: sample_weight": lambda v: location.location_scale(X, sample_weight=v),
+    "location_scale: k": lambda v: location.location_scale(X, "huber", k=v),
+    "check_data: X": cellwise.check_data,
+    "check_data: max_missing": lambda v: cellwise.check_data(X, max_missing=v),
+    "ddc: X": cellwise.ddc,
+    "ddc: quantile": lambda v: cellwise.ddc(X, quantile=v),
+    "wrap: X": cellwise.wrap,
+    "wrap: b": lambda v: cellwise.wrap(X, v),
+    "wrap: loc": lambda v: cellwise.wrap(X, loc=v, scale=1.0),
+    "wrapped_correlation: X": cellwise.wrapped_correlation,
+    "wrapped_covariance: X": cellwise.wrapped_covariance,
+    "wrapped_pca: X": cellwise.wrapped_pca,
+    "wrapped_pca: n_components": lambda v: cellwise.wrapped_pca(X, v),
+    "brier_score: y_true": lambda v: outliers.brier_score(v, P),
+    "brier_score: y_prob": lambda v: outliers.brier_score(Y, v),
+    "calibration_error: y_prob": lambda v: outliers.calibration_error(Y, v),
+    "calibration_error: n_bins": lambda v: outliers.calibration_error(Y, P, n_bins=v),
+    "refinement_error: y_true": lambda v: outliers.refinement_error(v, P),
+    "sharpness_error: y_prob": lambda v: outliers.sharpness_error(None, v),
+    "combine_probabilities: P": outliers.combine_probabilities,
+    "combine_probabilities: weights": lambda v: outliers.combine_probabilities(P, weights=v),
+    "fit_scaling: scores": outliers.fit_scaling,
+    "fit_scaling: center": lambda v: outliers.fit_scaling(X, v),
+    "fit_scaling: contamination": lambda v: outliers.fit_scaling(X, contamination=v),
+    "ScoreScaling: probability": SCALING.probability,
+    "ScoreScaling: score_at": SCALING.score_at,
+    "ks_distance: X": outliers.ks_distance,
+    "ks_distance: loc": lambda v: outliers.ks_distance(X, v, 1.0),
+    "mahalanobis: X": outliers.mahalanobis,
+    "mahalanobis: loc": lambda v: outliers.mahalanobis(X, v, np.eye(3)),
+    "mahalanobis: cov": lambda v: outliers.mahalanobis(X, X[0], v),
+    "outlier_probability: scores": outliers.outlier_probability,
+    "reliability_diagram: y_true": lambda v: outliers.reliability_diagram(v, P[:, 0]),
+    "zscore: X": outliers.zscore,
+    "zscore: method": lambda v: outliers.zscore(X, v),
+    "zscore: ddof": lambda v: outliers.zscore(X, ddof=v),
+    "scaling_chunks: chunks": outliers.scaling_chunks,
+    "fit_ratings: ratings": completion.fit_ratings,
+    "fit_ratings: value": lambda v: completion.fit_ratings((RATINGS[0], RATINGS[1], v), 1),
+    "fit_ratings: row": lambda v: completion.fit_ratings((v, RATINGS[1], RATINGS[2]), 1),
+    "fit_ratings: weight": lambda v: completion.fit_ratings(RATINGS, 1, weight=v),
+    "fit_ratings: rank": lambda v: completion.fit_ratings(RATINGS, v),
+    "RatingModel: predict": lambda v: MODEL.predict(v, RATINGS[1]),
+    "RatingModel: fold_in": lambda v: MODEL.fold_in(v, [1.0]),
+    "rank_profile: M": lambda v: completion.rank_profile(v, [1]),
+    "rank_profile: ranks": lambda v: completion.rank_profile(X, v),
+    "uv_decompose: M": lambda v: completion.uv_decompose(v, 1),
+    "uv_decompose: rank": lambda v: completion.uv_decompose(X, v),
+    "uv_decompose: init": lambda v: completion.uv_decompose(X, 1, init=(v, v)),
+    "UVDecomposition: complete": LOW_RANK.complete,
+    "UVDecomposition: fold_in": LOW_RANK.fold_in,
+    "fit_chunks: chunks": sketch.fit_chunks,
+    "fit_chunks: chunk": lambda v: sketch.fit_chunks([v, v]),
+    "fit_chunks: sample_weight": lambda v: sketch.fit_chunks([X], sample_weight=v),
+    "fit_chunks: weights": lambda v: sketch.fit_chunks([X], sample_weight=[v]),
+    "location_chunks: chunk": lambda v: sketch.location_chunks([v]),
+    "extend: chunk": lambda v: sketch.extend(None, v),
+    "extend: total": lambda v: sketch.extend(v, X),
+    "extend: sample_weight": lambda v: sketch.extend(None, X, sample_weight=v),
+    "finish: total": sketch.finish,
+    "finish: lmbda": lambda v: sketch.finish(TOTAL, lmbda=v),
+    "range_of: chunk": sketch.range_of,
+    "sketch: chunk": lambda v: sketch.sketch(v, TOTAL.grid),
+    "sketch: grid": lambda v: sketch.sketch(X, v),
+    "merge: a": lambda v: sketch.merge(v, TOTAL),
+    "sensitivity_curve: x": lambda v: sensitivity.sensitivity_curve(v, [1.0]),
+    "sensitivity_curve: points": lambda v: sensitivity.sensitivity_curve(X[:, 0], v),
+    "to_onnx: fit": onnx.to_onnx,
+    "PowerTransformer: X": lambda v: estimators.PowerTransformer().fit_transform(v),
+    "PowerTransformer: rewml": lambda v: estimators.PowerTransformer(estimator="rewml").fit(v),
+    "PowerTransformer: sample_weight": lambda v: estimators.PowerTransformer().fit(X, sample_weight=v),
+    "PowerTransformer: shift": lambda v: estimators.PowerTransformer("box-cox", shift=v).fit(X),
+    "PowerTransformer: partial_fit": lambda v: estimators.PowerTransformer().partial_fit(v),
+    "PowerTransformer: transform": TRANSFORMER.transform,
+    "PowerTransformer: inverse_transform": TRANSFORMER.inverse_transform,
+    "PowerTransformer: method": lambda v: estimators.PowerTransformer(v).fit(X),
+    "LocationScaler: X": lambda v: estimators.LocationScaler().fit_transform(v),
+    "UVImputer: X": lambda v: estimators.UVImputer(1, random_state=0).fit_transform(v),
+    "Wrapper: X": lambda v: estimators.Wrapper().fit_transform(v),
+    "DDC: X": lambda v: estimators.DDC().fit(v),
+    "OutlierProbability: X": lambda v: estimators.OutlierProbability(LogisticRegression()).fit(v),
+    "PowerTransformedRegressor: y": lambda v: estimators.PowerTransformedRegressor().fit(X, v),
+    "PowerTransformedRegressor: X": lambda v: estimators.PowerTransformedRegressor().fit(v, X[:, 0]),
+    "Classifier: X": lambda v: estimators.Classifier(GaussianNB(), search="spherical", cv=2).fit(v, Y),
+    "SupervisedPowerTransformer: y": lambda v: estimators.SupervisedPowerTransformer(
+        GaussianNB(), search="spherical", cv=2
+    ).fit(X, v),
+    "SupervisedPowerTransformer: X": lambda v: estimators.SupervisedPowerTransformer(
+        GaussianNB(), search="spherical", cv=2
+    ).fit(v, Y),
+    "SupervisedPowerTransformer: lmbdas": lambda v: estimators.SupervisedPowerTransformer(
+        GaussianNB(), lmbdas=v, cv=2
+    ).fit(X, Y),
+}
+
+#: Values a call, some 3,000 in all.
+EACH = 24
+MODULES = "powerkern stats sklearn regression joint location cellwise outliers completion sketch sensitivity onnx"
+#: Made by functions that are called, types, or parts for those who write engines.
+OTHERS = """
+    ML Route Status Interval LikelihoodRatio Summary JointStatus LocationScale LocationStatus Cells DDCFit DataCheck
+    Neighbors WrapConstants WrappedPCA ReliabilityDiagram FoldedRow RankProfile Column Grid MapReduce Outcome Pass Range
+    Sketch beside checked_bounds columns_to_read finish_results fit_with location_with scaling_with merged_outcome
+    naming outcome_of replaced resolved unresolved
+"""
+
+
+def test_every_public_name_is_called():
+    called = {*(name.partition(":")[0] for name in CALLS), *OTHERS.split()}
+    for module in MODULES.split():
+        found = importlib.import_module("powerkern" if module == "powerkern" else f"powerkern.{module}")
+        names = {name for name in found.__all__ if callable(getattr(found, name))}
+        assert names <= called, sorted(names - called)
+
+
+def new(value: str) -> Any:
+    made = VALUES[value]
+    return made() if callable(made) else made
+
+
+def outcome(call: str, value: str) -> str | None:
+    """What is wrong with a call; None where it returns, or raises what is documented."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", UserWarning)
+        warnings.simplefilter("ignore", SmallSampleWarning)  # as SciPy has it
+        try:
+            CALLS[call](new(value))
+        except (TypeError, ValueError, ImportError) as error:
+            return None if str(error).strip() else f"{call} of {value}: {type(error).__name__} without a word"
+        except Exception as error:
+            return f"{call} of {value}: {type(error).__name__}: {error}"
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", CALLS)
+def test_hostile_calls(call):
+    rng = random.Random(f"2026 {call}")
+    found = [outcome(call, value) for value in rng.sample(sorted(VALUES), EACH)]
+    assert [one for one in found if one] == []
