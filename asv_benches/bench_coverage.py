@@ -57,7 +57,7 @@ class Coverage:
     param_names = ("case", "n", "estimator", "contamination", "columns")
 
     def track_coverage(self, case: Case, n: int, estimator: str, at: tuple[float, float], columns: int) -> float:
-        low, high = fit(samples(case, n, columns, *at), case, estimator).confint(LEVEL)
+        low, high = fit(samples(case, n, columns, *at), case, estimator).confint(level=LEVEL)
         at_last = target(case, estimator)
         return float(np.mean((low <= at_last) & (at_last <= high)))
 

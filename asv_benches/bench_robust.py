@@ -10,12 +10,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numba
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 import powerkern as pk
 from powerkern._estimators.estimators import ESTIMATORS
-from powerkern._jit import COLUMN, INTEGER, REAL, ROWS, entry
 from powerkern.kernels import bisquare_objective
 from powerkern.kernels.robust import huber, loc_scale, order_statistics
 from powerkern.kernels.transforms import rectified as kernels
@@ -155,7 +155,7 @@ class Spectra(InTurns):
         return float(fit(self.x, family, estimator).n_iter.mean())
 
 
-@entry((COLUMN, COLUMN, INTEGER, REAL, REAL, INTEGER, COLUMN))
+@numba.njit(error_model="numpy")
 def _transform(
     x: np.ndarray, logs: np.ndarray, n_negative: int, below: float, lmbda: float, rule: int, y: np.ndarray
 ) -> None:
@@ -165,7 +165,7 @@ def _transform(
     kernels.transform_sorted(kernels.SortedColumn(x, logs, n, n_negative, below, *quartiles), lmbda, rule, y)
 
 
-@entry((COLUMN, ROWS))
+@numba.njit(error_model="numpy")
 def _huber(y: np.ndarray, table: np.ndarray) -> loc_scale.LocScale:
     return huber.huber_one_step(y, y[:0], table, 1.5, huber.CELLWISE_BETA)
 
@@ -491,11 +491,11 @@ class Identity:
 
     def track_differences(self, estimator: str) -> int:
         x = contaminated(700, 60)
-        expected = fit(x, "yeo-johnson", estimator, n_threads=1)._results
+        expected = fit(x, "yeo-johnson", estimator, n_threads=1).columns.raw
         others = [
-            fit(y, "yeo-johnson", estimator, n_threads=t)._results
+            fit(y, "yeo-johnson", estimator, n_threads=t).columns.raw
             for y in (x, np.asfortranarray(x), x[::-1])
             for t in (1, 2, 8)
         ]
-        turned = fit(x[:, ::-1], "yeo-johnson", estimator)._results[::-1]
+        turned = fit(x[:, ::-1], "yeo-johnson", estimator).columns.raw[::-1]
         return int(sum(np.sum(other != expected) for other in (*others, turned)))

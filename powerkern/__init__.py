@@ -5,7 +5,17 @@ from powerkern._estimators.likelihood import ML
 from powerkern._estimators.mtl import MTL
 from powerkern._estimators.normality import KS, PPCC
 from powerkern._estimators.rewml import RewML, RewMLNR
-from powerkern._fit.fit import PowerFit, fit, inverse_transform, transform
+from powerkern._fit.fit import (
+    Interval,
+    LikelihoodRatio,
+    Normality,
+    NormalityFigures,
+    PowerFit,
+    Summary,
+    fit,
+    inverse_transform,
+    transform,
+)
 from powerkern._status import Route, Status
 
 __all__ = [
@@ -14,11 +24,16 @@ __all__ = [
     "MTL",
     "PPCC",
     "Carroll",
+    "Interval",
+    "LikelihoodRatio",
+    "Normality",
+    "NormalityFigures",
     "PowerFit",
     "RewML",
     "RewMLNR",
     "Route",
     "Status",
+    "Summary",
     "__version__",
     "fit",
     "inverse_transform",

@@ -20,6 +20,7 @@ from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import LIKELIHOOD
 from powerkern._input.arrays import as_names, as_weights, check_n_features, output_type
+from powerkern._results.columns import ColumnResults
 from powerkern._results.power_fit import OutOfRange, PowerFit, as_power_fit
 from powerkern._typing import Bounds, IntArray
 from powerkern.sketch import fit_with
@@ -208,7 +209,7 @@ def _merged(merge: Callable[[S, S], S], a: S | None, b: S | None) -> S | None:
 
 def _of_any_value(fit: PowerFit) -> PowerFit:
     """A fit of the same columns without a domain, for the dummy values from which Dask infers result types."""
-    return PowerFit("yeo-johnson", fit._results, standardize=fit.standardize, column_names=fit.column_names)
+    return fit.with_columns(ColumnResults(fit.columns.raw, "yeo-johnson"))
 
 
 def _transformed(block: Any, fit: PowerFit, method: str, **options: Any) -> Any:

@@ -2,49 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from powerkern._engine.products import combine, cross
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
-from powerkern._input import frames, special
-from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input import frames
 from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
 from powerkern._input.messages import warn
-from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.design import Basis, Covariates
 from powerkern._models.joint_likelihood import (
     JointLikelihood,
-    Optimum,
+    Minimum,
     Singular,
     best_of,
     inverse_hessian,
     profile_ends,
     start_of,
 )
+from powerkern._models.joint_rows import Rows, covariates_of, design_of, joint_likelihood, rows_of
 from powerkern._results import json
-from powerkern._results.likelihood_tests import (
+from powerkern._results.columns import Of
+from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
     Method,
-    checked_level,
-    hypothesis_lambdas,
-    likelihood_ratio,
-    rounded_power,
-    wald_interval,
+    Optimum,
+    confidence_interval,
+    ratio_test,
+    rounded,
 )
-from powerkern._results.summary import NOTE_WITHOUT_DATA, Summary, estimates, note_on_intervals
+from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import JointStatus, Status, is_failed
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.results import CURVATURE, LMBDA, STATUS
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.outliers import mahalanobis
 
 __all__ = ["JointFit", "JointStatus", "fit_joint"]
@@ -53,22 +54,6 @@ __all__ = ["JointFit", "JointStatus", "fit_joint"]
 _SEED, _SPREAD = 20260601, 0.5
 #: Curvatures below this underflow in products.
 _FLAT = 1e-250
-
-
-class _Rows(NamedTuple):
-    """The rows that count: complete, and of positive weight."""
-
-    #: (n, p) and (n, k), any real dtype and float64; the intercept is among the covariates.
-    values: NDArray[Any]
-    covariates: FloatArray
-    #: Empty: all one.
-    weight: FloatArray
-    names: list[str] | None
-
-    @property
-    def n_obs(self) -> float:
-        """Rows, or their weight."""
-        return float(self.weight.sum()) if self.weight.size else float(len(self.values))
 
 
 class _Found(NamedTuple):
@@ -176,7 +161,7 @@ def fit_joint(
     >>> logs = np.random.default_rng(0).normal(size=(500, 2))
     >>> logs[:, 1] += 2.0 * logs[:, 0]
     >>> joint = fit_joint(np.exp(logs), family="box-cox")
-    >>> bool((abs(joint.lmbda) < 3 * joint.se).all())
+    >>> bool((abs(joint.lmbda) < 3 * joint.standard_error()).all())
     True
     >>> bool(joint.lr_test(0.0).pvalue > 0.01), bool(joint.lr_test(1.0).pvalue < 1e-6)
     (True, True)
@@ -186,12 +171,12 @@ def fit_joint(
         raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
     matrix = as_matrix(X, column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
-    terms, given = _read_covariates(covariates, formula, len(matrix.values))
-    rows = _rows_of(matrix, given, sample_weight, family, shifts)
-    design = _basis_of(rows, terms)
+    terms, given = covariates_of(covariates, formula, len(matrix.values))
+    rows = rows_of(matrix, given, sample_weight, family, shifts)
+    design = design_of(rows, terms)
     terms.warn_dropped(design.used)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
-    likelihood = _likelihood_of(rows, design, FAMILIES[family], shifts, threads)
+    likelihood = joint_likelihood(rows, design, FAMILIES[family], shifts, threads)
     singles = singles[likelihood.order]
     try:
         start = start_of(likelihood, singles[:, LMBDA], has_covariates=design.rank > 1)
@@ -221,8 +206,6 @@ class JointFit:
     lmbda_cov : (p, p) ndarray
         Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
         definite.
-    se : (p,) ndarray
-        Standard errors, the roots of its diagonal.
     llf : float
         Joint log-likelihood ``-n (1/2 ln det S - sum_j (lmbda_j - 1) mean(J_j))``, without constants, as
         `powerkern.fit` states it. Add ``-n p/2 (1 + ln(2 pi))`` for that of the data. R's ``car::powerTransform``
@@ -241,10 +224,10 @@ class JointFit:
     n_iter : int
         Evaluations of the joint likelihood and its derivatives, those for starts with covariates not counted.
     status : JointStatus
-        How the search ended; `status_text` has it in words.
+        How the search ended; its `sentence` says it in words.
     """
 
-    def __init__(self, found: _Found, rows: _Rows | None = None) -> None:
+    def __init__(self, found: _Found, rows: Rows | None = None) -> None:
         self.columns = found.columns
         self.lmbda_cov, self.llf = found.lmbda_cov, found.llf
         self.coef, self.cov = found.coef, found.cov
@@ -253,30 +236,10 @@ class JointFit:
         self._found = found
         self._rows = rows
 
-    @property
-    def family(self) -> str:
-        """The transform."""
-        return self.columns.family
-
-    @property
-    def column_names(self) -> list[str] | None:
-        """Names of the fitted columns, where the data had names."""
-        return self.columns.column_names
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return self.columns.n_features
-
-    @property
-    def lmbda(self) -> FloatArray:
-        """The transformation parameters."""
-        return self.columns.lmbda
-
-    @property
-    def se(self) -> FloatArray:
-        """Standard errors of `lmbda`."""
-        return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
+    family = Of[str]("columns.family")
+    column_names = Of["list[str] | None"]("columns.column_names")
+    n_features = Of[int]("columns.n_features")
+    lmbda = Of[FloatArray]("columns.lmbda")
 
     @property
     def nll(self) -> float:
@@ -289,9 +252,10 @@ class JointFit:
         return float(self.columns.n_obs[0])
 
     @property
-    def status_text(self) -> str:
-        """The status in words."""
-        return self.status.sentence
+    def optimum(self) -> Optimum:
+        """What maximum likelihood found, for tests and rounded powers."""
+        nll, n_obs = np.asarray(self.nll), np.asarray(self.n_obs)
+        return Optimum(self.lmbda, nll, self.standard_error(), n_obs, self.n_features)
 
     def __repr__(self) -> str:
         given = f", {_counted(len(self.coef) - 1, 'covariate')}" if len(self.coef) > 1 else ""
@@ -364,10 +328,10 @@ class JointFit:
 
     def confint(
         self,
-        level: float = 0.95,
         X: object = None,
         covariates: object = None,
         *,
+        level: float = 0.95,
         method: Method = "profile",
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
@@ -376,13 +340,13 @@ class JointFit:
 
         Parameters
         ----------
-        level : float, default 0.95
-            Confidence level, between 0 and 1.
         X, covariates, sample_weight : array-like, optional
             The fitted data; not needed right after `fit_joint`, which remembers them without copying complete ones.
+        level : float, default 0.95
+            Confidence level, between 0 and 1.
         method : {"profile", "wald"}, default "profile"
             Where the likelihood, maximised over the other lambdas, has fallen by half a chi-square quantile; or
-            ``lmbda -+ Phi^-1((1 + level)/2) se``, which needs no data.
+            ``lmbda -+ Phi^-1((1 + level)/2) se`` with the `standard_error`, which needs no data.
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -411,18 +375,19 @@ class JointFit:
         >>> bool((low < 0.0).all() and (high > 0.0).all())
         True
         """
-        level = checked_level(level)
-        if as_choice("method", method, get_args(Method)) == "wald":
-            return wald_interval(self.lmbda, self.se, level)
-        likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        drop = 0.5 * float(special.chdtri(1, 1.0 - level)) / self.n_obs
-        low, high = map(likelihood.restored, profile_ends(likelihood, self.lmbda[likelihood.order], drop))
-        lost = np.flatnonzero(np.isnan(low + high))
-        if lost.size:
+        interval = confidence_interval(
+            self.optimum, level, method, lambda: self._likelihood(X, covariates, sample_weight, n_threads)
+        )
+        lost = np.flatnonzero(np.isnan(interval.low + interval.high))
+        if lost.size and method != "wald":
             warn(
                 f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
             )
-        return Interval(low, high)
+        return interval
+
+    def standard_error(self) -> FloatArray:
+        """Standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
+        return np.asarray(np.sqrt(np.diag(self.lmbda_cov)))
 
     def lr_test(
         self,
@@ -464,32 +429,10 @@ class JointFit:
         >>> bool(joint.lr_test(1.0).pvalue < 1e-6 < joint.lr_test([0.0, 0.0]).pvalue)
         True
         """
-        given = hypothesis_lambdas(lmbda0, self.n_features)
-        likelihood = self._likelihood(X, covariates, sample_weight, n_threads)
-        try:
-            f = likelihood.evaluate(np.broadcast_to(given, (self.n_features,))[likelihood.order]).f
-        except Singular as error:
-            raise ValueError(
-                f"{column_labels(error.columns, self.column_names)}: linearly dependent when transformed by lmbda0, so "
-                "that there is no likelihood to compare"
-            ) from None
-        test = likelihood_ratio(self.n_obs * f, self.nll, self.n_features)
+        test = ratio_test(self.optimum, lmbda0, lambda: self._likelihood(X, covariates, sample_weight, n_threads))
         return LikelihoodRatio(test.statistic[()], test.df, test.pvalue[()])
 
-    def rounded(self, level: float = 0.95) -> FloatArray:
-        """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside each Wald interval, else lambda.
-
-        They are jointly plausible if ``lr_test(rounded())`` does not reject them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.joint import fit_joint
-        >>> joint = fit_joint(np.random.default_rng(0).lognormal(size=(200, 2)), family="box-cox")
-        >>> joint.rounded()
-        array([0., 0.])
-        """
-        return rounded_power(self.lmbda, self.confint(level, method="wald"))
+    rounded = rounded
 
     def summary(
         self,
@@ -497,6 +440,7 @@ class JointFit:
         covariates: object = None,
         *,
         level: float = 0.95,
+        method: Method | None = None,
         sample_weight: ArrayLike | None = None,
         n_threads: int | None = None,
     ) -> Summary:
@@ -507,7 +451,9 @@ class JointFit:
         X, covariates, sample_weight, n_threads
             As in `confint`; without data the tests are left out.
         level : float, default 0.95
-            Confidence level of the Wald intervals.
+            Confidence level of the intervals.
+        method : {"profile", "wald"}, optional
+            Of the intervals, as in `confint`: "profile" (default), or "wald" (default without data), at less cost.
 
         Returns
         -------
@@ -522,15 +468,15 @@ class JointFit:
         >>> sorted(summary.tests)
         ['all 0', 'all 1', 'rounded']
         """
-        rounded = self.rounded(level)
+        has_data = X is not None or self._rows is not None
+        likelihood = functools.cache(lambda: self._likelihood(X, covariates, sample_weight, n_threads))
+        table, notes = likelihood_entries(self.optimum, level, method, likelihood if has_data else None)
         tests = {}
-        if X is not None or self._rows is not None:
-            for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", rounded)):
-                tests[name] = self.lr_test(at, X, covariates, sample_weight=sample_weight, n_threads=n_threads)
-        names = self.column_names or [str(j) for j in range(self.n_features)]
-        table = estimates(self.lmbda, rounded, self.se, self.confint(level, method="wald"), {})
-        notes = [note_on_intervals(level)] if tests else [note_on_intervals(level), NOTE_WITHOUT_DATA]
-        return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status_text])
+        if has_data:
+            for name, at in (("all 0", 0.0), ("all 1", 1.0), ("rounded", table["rounded"])):
+                tests[name] = ratio_test(self.optimum, at, likelihood)
+        names = self.columns.info.labels(self.n_features)
+        return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status.sentence])
 
     def _matrix(self, X: object) -> Matrix:
         """X, checked to have the columns of the fit."""
@@ -540,15 +486,16 @@ class JointFit:
 
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
-    ) -> JointLikelihood:
+    ) -> _Likelihood:
         """The likelihood of the fitted data, remembered or given once more."""
         with warnings.catch_warnings():  # what is left out was said when it was fitted
             warnings.simplefilter("ignore")
             rows = self._fitted_rows(X, covariates, sample_weight)
-        design = _basis_of(rows, self._found.covariates)
-        return _likelihood_of(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+        design = design_of(rows, self._found.covariates)
+        likelihood = joint_likelihood(rows, design, FAMILIES[self.family], self.columns.shift, thread_count(n_threads))
+        return _Likelihood(likelihood, self.lmbda, self.n_obs, self.column_names)
 
-    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> _Rows:
+    def _fitted_rows(self, X: object, covariates: object, sample_weight: ArrayLike | None) -> Rows:
         if X is None:
             if covariates is not None or sample_weight is not None:
                 raise ValueError("covariates and sample_weight go with X: pass all, or none to use the fitted data")
@@ -557,7 +504,7 @@ class JointFit:
             return self._rows
         matrix = self._matrix(X)
         given = self._found.covariates.matrix(covariates, len(matrix.values))
-        rows = _rows_of(matrix, given, sample_weight, self.family, self.columns.shift)
+        rows = rows_of(matrix, given, sample_weight, self.family, self.columns.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
                 f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "
@@ -610,6 +557,34 @@ class JointFit:
         return cls(_read(json.read("JointFit", text, check)))
 
 
+class _Likelihood(NamedTuple):
+    """The joint likelihood of the data of a fit."""
+
+    joint: JointLikelihood
+    lmbda: FloatArray
+    n_obs: float
+    names: list[str] | None
+
+    def at(self, lmbda: FloatArray) -> float:
+        """Negative log-likelihood at one lambda for all columns, or at one for each."""
+        try:
+            f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
+        except Singular as error:
+            raise ValueError(
+                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, so "
+                "that there is no likelihood to compare"
+            ) from None
+        return self.n_obs * f
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        ends = profile_ends(self.joint, self.lmbda[self.joint.order], float(drop[0]))
+        return np.column_stack([self.joint.restored(end) for end in ends])
+
+
+# --- reading JSON ---------------------------------------------------------------------------------------
+
+
 def _read(record: dict[str, Any]) -> _Found:
     columns = PowerFit.from_record(record.get("columns"))
     p = columns.n_features
@@ -639,70 +614,7 @@ def _counted(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def _read_covariates(covariates: object, formula: str | None, n_rows: int) -> tuple[Covariates, FloatArray]:
-    """Covariates, and their values; the intercept alone where there are none."""
-    if covariates is None and formula is None:
-        return intercept_alone(n_rows, "covariates")
-    return read_covariates(covariates, formula, True, n_rows, "covariates")
-
-
-def _basis_of(rows: _Rows, covariates: Covariates) -> Basis:
-    """The basis of the design, refused if it has no constant, or too few rows."""
-    basis = basis_of(rows.covariates, covariates.intercept, rows.weight)
-    if not basis.design.constant:
-        raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
-    _refuse_few(rows, basis)
-    return basis
-
-
-def _rows_of(
-    matrix: Matrix,
-    given: FloatArray,
-    sample_weight: ArrayLike | None,
-    family: str,
-    shift: FloatArray,
-) -> _Rows:
-    """The rows that count, with the covariates given, and with all their values inside the domain."""
-    values = matrix.values
-    weight = weights_of(sample_weight, len(values))
-    complete = ~np.isnan(values).any(axis=1)
-    n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
-    if n_left_out:
-        warn(f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows")
-    counts = complete & (weight > 0.0) if weight.size else complete
-    if not counts.any():
-        raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
-    outside = _outside(values[counts], shift, family)
-    if outside.size:
-        effective = np.where(counts, weight if weight.size else 1.0, 0.0)
-        raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
-    if counts.all():
-        return _Rows(values, given, weight, matrix.names)
-    kept = weight[counts] if weight.size else weight
-    return _Rows(values[counts], given[counts], kept, matrix.names)
-
-
-def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
-    """The columns with values outside the domain."""
-    with np.errstate(over="ignore"):
-        moved = values.astype(np.float64, copy=False) + shift
-    outside = np.isinf(moved)
-    if not is_mirrored(FAMILIES[family]):
-        outside |= moved <= 0.0
-    return np.flatnonzero(outside.any(axis=0))
-
-
-def _refuse_few(rows: _Rows, design: Basis) -> None:
-    n, p = rows.values.shape
-    if n < p + design.rank:
-        means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
-        raise ValueError(
-            f"X has {n} complete rows for {p} columns and {means}: their covariance is singular; pass at least "
-            f"{p + design.rank} rows, or fewer columns"
-        )
-
-
-def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
+def _single_fits(rows: Rows, family: int, shift: FloatArray, n_threads: int) -> FloatArray:
     """Results of every column by itself, (p, N_RESULTS)."""
     given = np.full(rows.values.shape[1], np.nan)
     results = maximum_likelihood(shifted(rows.values, shift), family, given, rows.weight, n_threads=n_threads)
@@ -720,21 +632,13 @@ def _single_fits(rows: _Rows, family: int, shift: FloatArray, n_threads: int) ->
     return results
 
 
-def _likelihood_of(rows: _Rows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
-    columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
-    if shift.any():
-        columns = columns + shift[:, np.newaxis]
-    basis = design.design.basis if design.rank > 1 else design.design.basis[:0]  # columns come about their means
-    return JointLikelihood(columns, family, rows.weight, basis, n_threads)
-
-
 def _starts(start: FloatArray, curvature: FloatArray, n_starts: int) -> list[FloatArray]:
     """The start, and others about it."""
     rng, unit = np.random.default_rng(_SEED), _SPREAD / np.sqrt(curvature)
     return [start, *(start + unit * rng.normal(size=start.size) for _ in range(n_starts - 1))]
 
 
-def _singular(error: Singular, rows: _Rows, design: Basis) -> ValueError:
+def _singular(error: Singular, rows: Rows, design: Basis) -> ValueError:
     given = "" if design.rank == 1 else " given the covariates"
     which = column_labels(error.columns, rows.names)
     if error.columns.size > 1:
@@ -747,8 +651,8 @@ def _singular(error: Singular, rows: _Rows, design: Basis) -> ValueError:
 def _found(
     columns: PowerFit,
     likelihood: JointLikelihood,
-    best: Optimum,
-    rows: _Rows,
+    best: Minimum,
+    rows: Rows,
     covariates: Covariates,
     design: Basis,
     n_threads: int,

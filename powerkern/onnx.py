@@ -22,8 +22,6 @@ from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_choice, as_flag
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray
-from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE, STATUS
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.sklearn import PowerTransformer
 
 try:
@@ -192,25 +190,25 @@ class _Constants:
     """
 
     def __init__(self, fit: PowerFit, constant: bool) -> None:
-        row, families = fit._results.T, np.array([is_mirrored(code) for code in FAMILIES.values()])
-        self.mirrored = families[fit._families]
+        columns = fit.columns
+        self.mirrored = columns.mirrored
         self.offset = self.mirrored.astype(np.float64)
-        self.center, self.divisor = row[CENTER], row[DIVISOR]
-        ref = row[REF] if fit.standardize else 1.0 - self.offset
+        self.center, self.divisor = columns.center, columns.divisor
+        ref = columns.ref if fit.standardize else 1.0 - self.offset
         self.sign = np.where(ref < 0.0, -1.0, 1.0)
         self.a = abs(ref)
-        self.m = np.where(ref < 0.0, 2.0 - row[LMBDA], row[LMBDA])
-        log_factor = np.where((ref == 0.0) & fit.standardize, row[LOG_FACTOR], 0.0)
+        self.m = np.where(ref < 0.0, 2.0 - columns.lmbda, columns.lmbda)
+        log_factor = np.where((ref == 0.0) & fit.standardize, columns.log_factor, 0.0)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             size = np.log1p(self.a)
             self.growth = np.exp(-log_factor)
             self.other_growth = np.exp(-log_factor - self.m * size)
             start = np.where(self.m == 0.0, -size, np.expm1(-self.m * size) / self.m)
             self.zero = np.where(ref == 0.0, 0.0, start)
-        self.slope = self.sign * (row[SLOPE] if fit.standardize else 1.0)
-        self.intercept = row[INTERCEPT] if fit.standardize else np.zeros(fit.n_features)
+        self.slope = self.sign * (columns.slope if fit.standardize else 1.0)
+        self.intercept = columns.intercept if fit.standardize else np.zeros(fit.n_features)
         self.passes = is_failed(fit.status)
-        self.start = np.where((row[STATUS] == Status.CONSTANT) & (constant and fit.standardize), fit.x_min, 0.0)
+        self.start = np.where((columns.status == Status.CONSTANT) & (constant and fit.standardize), fit.x_min, 0.0)
 
 
 def _forward(b: _Builder, x: str, fit: PowerFit, constant: bool) -> str:

@@ -15,8 +15,9 @@ from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
 from powerkern._models.regression_fit import RegressionFit
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
-from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, warn_unfitted
+from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.inference import Interval, LikelihoodRatio
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, finished
 from powerkern._results.summary import Summary
 from powerkern._status import Status, is_failed
 from powerkern._typing import FloatArray, IntArray
@@ -31,7 +32,7 @@ __all__ = ["Interval", "LikelihoodRatio", "RegressionFit", "Summary", "fit_regre
 
 def fit_regression(
     Y: object,
-    X: object,
+    covariates: object,
     family: str = "box-cox",
     *,
     formula: str | None = None,
@@ -50,21 +51,21 @@ def fit_regression(
 
     .. math:: \tfrac{1}{2} \ln \frac{\mathrm{RSS}(\lambda)}{n} - (\lambda - 1)\, \overline J,
 
-    where RSS is the residual sum of squares of ``psi(lambda, y)`` regressed on X, and psi and J are as in
-    `powerkern.fit`. This is the profile likelihood of ``psi(lambda, y) = X beta + scale N(0, 1)`` ([1]_, section 3).
+    where RSS is the residual sum of squares of ``psi(lambda, y)`` regressed on the covariates C, and psi and J are as
+    in `powerkern.fit`. This is the profile likelihood of ``psi(lambda, y) = C beta + scale N(0, 1)`` ([1]_, section 3).
 
     Parameters
     ----------
     Y : (n, p) or (n,) array-like
         Responses, one per column. NaN is missing for that response only: its other rows are used.
-    X : (n, k) or (n,) array-like
+    covariates : (n, k) or (n,) array-like
         Covariates shared by all responses: numeric, none missing. With a `formula`, a data frame.
     family : {"box-cox", "yeo-johnson", "best"}, default "box-cox"
         The transform; "best" chooses the one with the larger likelihood for each column, and Yeo-Johnson if values are
         not positive.
     formula : str, optional
         The right-hand side of a model formula, such as ``"~ weight + C(group)"``, that `formulaic` evaluates in the
-        data frame X. The formula determines whether there is an intercept.
+        data frame `covariates`. The formula determines whether there is an intercept.
     intercept : bool, default True
         Add a constant to the covariates. Without one, the lambda of Box-Cox depends on the units of y.
     estimator : ML or "mle"
@@ -146,12 +147,12 @@ def fit_regression(
         raise ValueError("lmbda cannot be given with family='best'")
     matrix = as_matrix(Y, what="Y")
     n, p = matrix.values.shape
-    covariates, design = read_covariates(X, formula, intercept, n)
+    terms, design = read_covariates(covariates, formula, intercept, n)
     weight = weights_of(sample_weight, n)
     given, limits = given_lambdas(lmbda, p), given_bounds(bounds, p)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)
-    problem = Problem.of(matrix, design, covariates.intercept, weight, shift)
+    problem = Problem.of(matrix, design, terms.intercept, weight, shift)
     codes = (YEO_JOHNSON, BOX_COX) if family == BEST else (FAMILIES[family],)
     parts = [_fitted(problem, code, given, limits, threads, progress) for code in codes]
     figures, families = _better(parts, codes)
@@ -162,12 +163,10 @@ def fit_regression(
     if shift.any():
         to_own_units(figures.results, shift)
         figures.results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
-    covariates.warn_dropped(problem.basis.used)
-    warn_unfitted(figures.results[:, STATUS], matrix.names)
-    power = PowerFit(
-        family, figures.results, families=families, column_names=matrix.names, was_vector=matrix.was_vector
-    )
-    return RegressionFit(power, covariates, figures, problem.basis.center, problem)
+    terms.warn_dropped(problem.basis.used)
+    info = FitInfo(family, column_names=matrix.names, was_vector=matrix.was_vector)
+    power = finished(info, ColumnResults(figures.results, families))
+    return RegressionFit(power, terms, figures, problem.basis.center, problem)
 
 
 def _refuse_robust(estimator: Estimator | str) -> None:

@@ -180,9 +180,9 @@ class XarrayFit:
         each = ", ".join(f"{name!r}: {dict(one.position.sizes)}" for name, one in self._columns.items())
         return f"XarrayFit({each})"
 
-    def confint(self, level: float = 0.95, **options: Any) -> tuple[Any, Any]:
+    def confint(self, **options: Any) -> tuple[Any, Any]:
         """Lower and upper ends of the intervals for lambda of `PowerFit.confint`."""
-        ends = {name: one.fit.confint(level, **options) for name, one in self._columns.items()}
+        ends = {name: one.fit.confint(**options) for name, one in self._columns.items()}
         low, high = (
             self._gathered({name: one.figure(ends[name][side], word) for name, one in self._columns.items()})
             for side, word in enumerate(("low", "high"))

@@ -65,10 +65,10 @@ def test_agrees_with_car(k: int, shared: Path) -> None:
     assert fit.status == JointStatus.CONVERGED
     # car's optimiser stops that far from the optimum, and it takes its Hessian there by differences
     assert (abs(fit.lmbda - lmbda) < 3e-4 * se).all()
-    np.testing.assert_allclose(fit.se, se, rtol=1e-5)
+    np.testing.assert_allclose(fit.standard_error(), se, rtol=1e-5)
     np.testing.assert_allclose(fit.lmbda_cov, record["invHess"], rtol=1e-5, atol=1e-5 * (se**2).max())
     # it takes one factor (n - 1)/n into its determinant where p belong there
-    at = n * evaluation(fit._likelihood(None, None, None, 1), lmbda).f
+    at = n * evaluation(fit._likelihood(None, None, None, 1).joint, lmbda).f
     assert at + 0.5 * (p - 1) * n * np.log(n / (n - 1)) == pytest.approx(record["llik"], rel=1e-9)
     # its statistics start from its own optimum, which is a little too low
     short = 2.0 * (at - fit.nll)
@@ -156,7 +156,7 @@ def test_lambda_is_where_the_gradient_is_0_at_120_digits(name: str) -> None:
     step = np.linalg.solve(hessian, gradient)
     assert fit.status == JointStatus.CONVERGED
     assert (np.linalg.eigvalsh(hessian) > 0.0).all()
-    assert (abs(step) <= 1e-10 * np.maximum(abs(fit.lmbda), fit.se)).all()
+    assert (abs(step) <= 1e-10 * np.maximum(abs(fit.lmbda), fit.standard_error())).all()
     assert fit.nll == pytest.approx(len(X) * f, rel=1e-12)
     np.testing.assert_allclose(fit.lmbda_cov, np.linalg.inv(hessian) / len(X), rtol=1e-6)
 
@@ -166,7 +166,7 @@ def test_one_column_is_the_plain_fit() -> None:
     plain, fit = pk.fit(x, "box-cox"), fit_joint(x, family="box-cox")
     assert fit.lmbda[0] == pytest.approx(plain.lmbda[0], abs=1e-12)
     assert fit.nll == pytest.approx(plain.nll[0], rel=1e-13)
-    assert fit.se[0] == pytest.approx(plain.information[0] ** -0.5, rel=1e-10)
+    assert fit.standard_error()[0] == pytest.approx(plain.information[0] ** -0.5, rel=1e-10)
     np.testing.assert_allclose(np.ravel(fit.confint()), np.ravel(plain.confint()), rtol=1e-7)
     assert fit.lr_test(1.0).df == 1
 
@@ -176,7 +176,7 @@ def test_independent_of_the_single_fits_where_columns_are_correlated() -> None:
     fit, single = fit_joint(X, family="box-cox"), pk.fit(X, "box-cox")
     assert fit.nll < evaluation(likelihood_of("box-cox", X), single.lmbda).f * 500
     # it knows more of each lambda than the column alone
-    assert (fit.se < single.information**-0.5).all()
+    assert (fit.standard_error() < single.information**-0.5).all()
 
 
 # --- intervals ------------------------------------------------------------------------------------------
@@ -195,10 +195,10 @@ def test_profile_ends_against_a_nested_search() -> None:
         found = scipy.optimize.minimize(of_others, np.delete(fit.lmbda, j), jac=True, tol=1e-12)
         return float(found.fun - fit.nll / 40 - drop)
 
-    low, high = fit.confint(0.9)
+    low, high = fit.confint(level=0.9)
     for j in range(3):
         for end, away in ((low[j], -1.0), (high[j], 1.0)):
-            far = fit.lmbda[j] + away * 4.0 * fit.se[j]
+            far = fit.lmbda[j] + away * 4.0 * fit.standard_error()[j]
             assert end == pytest.approx(
                 scipy.optimize.brentq(excess, fit.lmbda[j], far, args=(j,), xtol=1e-12), abs=1e-7
             )
@@ -207,23 +207,26 @@ def test_profile_ends_against_a_nested_search() -> None:
 def test_wald_intervals_are_what_profile_intervals_tend_to() -> None:
     fit = fit_joint(correlated(20_000, 2), family="box-cox")
     wald, profile = fit.confint(method="wald"), fit.confint()
-    np.testing.assert_allclose(profile.low, wald.low, atol=0.02 * fit.se.min())
-    np.testing.assert_allclose(profile.high, wald.high, atol=0.02 * fit.se.min())
+    np.testing.assert_allclose(profile.low, wald.low, atol=0.02 * fit.standard_error().min())
+    np.testing.assert_allclose(profile.high, wald.high, atol=0.02 * fit.standard_error().min())
 
 
 @pytest.mark.parametrize("level", [1e-3, 1e-6, 1e-9])
 def test_narrow_intervals_hold_the_estimate_and_are_as_wide_as_rounding_lets_them(level: float) -> None:
     fit = fit_joint(correlated(20_000, 2), family="box-cox")
-    low, high = fit.confint(level)
+    low, high = fit.confint(level=level)
     assert (low <= fit.lmbda).all()
     assert (fit.lmbda <= high).all()
-    assert (abs(high - low - 2.0 * 1.2533141 * level * fit.se) <= 2e-7 * np.sqrt(20_000) * fit.se).all()
+    assert (
+        abs(high - low - 2.0 * 1.2533141 * level * fit.standard_error())
+        <= 2e-7 * np.sqrt(20_000) * fit.standard_error()
+    ).all()
 
 
 def test_an_interval_without_an_end_is_nan_and_says_so() -> None:
     fit = fit_joint(np.random.default_rng(3).lognormal(size=(4, 2)), family="box-cox")
     with pytest.warns(UserWarning, match="no end of the profile interval was found"):
-        low, high = fit.confint(0.999)
+        low, high = fit.confint(level=0.999)
     assert np.isnan([low, high]).any()
 
 
@@ -524,9 +527,9 @@ def test_json_and_pickle(with_covariates: bool) -> None:
         assert np.array_equal(other.confint(X=X, covariates=Z), fit.confint())
         assert other.lr_test(0.0, X, Z) == fit.lr_test(0.0)
         wrong = None if with_covariates else X[:, :2]
-        for method, argument in ((other.lr_test, 0.0), (other.confint, 0.95)):
+        for method in (functools.partial(other.lr_test, 0.0), other.confint):
             with pytest.raises(ValueError, match=r"covariates has \d columns, the fit has \d; pass those of the fit"):
-                method(argument, X, wrong)
+                method(X, wrong)
     fit.coef.flags.writeable = False  # as joblib's workers have it
     assert np.array_equal(fit.mahalanobis(X, Z), other.mahalanobis(X, Z))
     assert repr(fit) == f"JointFit(family='box-cox', 3 columns{', 2 covariates' * with_covariates}, converged)"
@@ -571,7 +574,7 @@ def test_arguments_of_methods() -> None:
     with pytest.raises(ValueError, match="lmbda0 must be one finite number"):
         fit.lr_test(np.nan)
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        fit.confint(1.5)
+        fit.confint(level=1.5)
     with pytest.raises(ValueError, match="method must be one of"):
         fit.confint(method="walt")
     with pytest.raises(ValueError, match="go with X"):

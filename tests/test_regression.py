@@ -51,15 +51,15 @@ def records():
     return [pytest.param(r, id=f"{r['name']}-{r['family']}") for r in found]
 
 
-@pytest.mark.filterwarnings("ignore:X. .* left out")
+@pytest.mark.filterwarnings("ignore:covariates. .* left out")
 @pytest.mark.parametrize("record", records())
 def test_as_car_and_mass(record):
     y, X, family = np.array(record["y"], dtype=float), np.array(record["X"], dtype=float), FAMILIES[record["family"]]
     fit = fit_regression(y, X, family, intercept=False)
     assert fit.status[0] == Status.SCANNED
     # car's optimiser stops at 2e-4 of a standard error
-    assert abs(record["lambda"] - fit.lmbda[0]) <= 2e-4 * fit.se[0]
-    assert fit.se[0] == pytest.approx(record["se"], rel=2e-5)
+    assert abs(record["lambda"] - fit.lmbda[0]) <= 2e-4 * fit.standard_error()[0]
+    assert fit.standard_error()[0] == pytest.approx(record["se"], rel=2e-5)
     assert fit.rounded()[0] == pytest.approx(record["rounded"], abs=0.0034)  # car writes .33 for 1/3
     assert fit.lr_test(0.0).statistic[0] == pytest.approx(record["lr0"], abs=1e-6)
     assert fit.lr_test(1.0).statistic[0] == pytest.approx(record["lr1"], abs=1e-6)
@@ -147,7 +147,7 @@ def test_nasty(name):
     g, _, d2 = oracles.regression_likelihood(case.family, exact, y, X, weight, digits=80)
     n = len(y) if weight is None else weight.sum()
     assert abs(fit.lmbda[0] - exact) <= 1e-10 * max(1, abs(exact))
-    assert abs(fit.lmbda[0] - exact) <= 1e-8 * fit.se[0]
+    assert abs(fit.lmbda[0] - exact) <= 1e-8 * fit.standard_error()[0]
     assert fit.n_obs[0] == pytest.approx(n, rel=1e-14)
     assert abs(fit.nll[0] / n - g) <= 1e-9 * max(1, abs(g))
     assert fit.information[0] / n == pytest.approx(float(d2), rel=1e-7)
@@ -235,7 +235,7 @@ def test_a_likelihood_that_grows_to_the_end():
     with pytest.warns(UserWarning, match="column 0: no optimum: the likelihood grows to the end"):
         fit = fit_regression(y, X)
     assert fit.status[0] == Status.AT_END
-    assert np.isnan([fit.se[0], *np.ravel(fit.confint()), fit.lr_test(1.0).statistic[0]]).all()
+    assert np.isnan([fit.standard_error()[0], *np.ravel(fit.confint()), fit.lr_test(1.0).statistic[0]]).all()
 
 
 @pytest.mark.parametrize("lmbda", [0.0, 0.37, -1.0])
@@ -370,13 +370,13 @@ def test_given_lambdas():
 def test_intervals_end_where_the_profile_has_grown():
     y, X = simulated(14)
     fit = fit_regression(y, X, "yeo-johnson")
-    for end in fit.confint(0.9):
+    for end in fit.confint(level=0.9):
         for j in range(3):
             growth = fit.profile(end[j])[j] - fit.nll[j]
             assert growth == pytest.approx(0.5 * 2.705543454095404, rel=1e-9)
     low, high = fit.confint(method="wald")
     np.testing.assert_allclose(0.5 * (low + high), fit.lmbda)
-    np.testing.assert_allclose(high - low, 2 * 1.959963984540054 * fit.se)
+    np.testing.assert_allclose(high - low, 2 * 1.959963984540054 * fit.standard_error())
 
 
 def test_the_information_is_the_curvature_of_the_profile():
@@ -406,7 +406,7 @@ def test_summary():
     np.testing.assert_array_equal(table["lmbda"], fit.lmbda)
     np.testing.assert_array_equal(table["p_0"], fit.lr_test(0.0).pvalue)
     assert "a search of lambda saw no lower one" in str(fit.summary())
-    assert "no tests" in str(pickle.loads(pickle.dumps(fit)).summary())
+    assert "no likelihood ratio tests" in str(pickle.loads(pickle.dumps(fit)).summary())
 
 
 # --- predictions ------------------------------------------------------------------------------------
@@ -485,7 +485,7 @@ def test_collinear_covariates_are_left_out_by_name():
     pandas = pytest.importorskip("pandas")
     y, X = simulated(23)
     frame = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1], "sum": X.sum(axis=1), "one": 3.0})
-    with pytest.warns(UserWarning, match="X: 'sum', 'one' left out"):
+    with pytest.warns(UserWarning, match="covariates: 'sum', 'one' left out"):
         fit = fit_regression(y, frame)
     assert fit.covariate_names == ["Intercept", "a", "b", "sum", "one"]
     assert np.isnan(fit.coef[3:]).all()
@@ -557,12 +557,12 @@ NAN_AT_3 = np.where(np.arange(8) == 3, np.nan, GOOD)
 @pytest.mark.parametrize(
     "args, options, message",
     [
-        ((GOOD, NAN_AT_3), {}, r"X, 'x0', row 3: the value is missing"),
-        ((GOOD, np.where(np.isnan(NAN_AT_3), np.inf, GOOD)), {}, r"X, 'x0', row 3: the value is infinite"),
+        ((GOOD, NAN_AT_3), {}, r"covariates, 'x0', row 3: the value is missing"),
+        ((GOOD, np.where(np.isnan(NAN_AT_3), np.inf, GOOD)), {}, r"covariates, 'x0', row 3: the value is infinite"),
         ((GOOD - 1.0, GOOD), {}, r"row 0: the value is 0.0, and the Box-Cox"),
         ((np.column_stack([GOOD, GOOD - 3.0]), GOOD), {}, r"column 1, row 0: the value is -2.0"),
         ((np.append(GOOD[1:], np.inf), GOOD), {}, r"row 7: the value is inf; replace infinite"),
-        ((GOOD[:5], GOOD), {}, r"X has 8 rows, the data have 5; pass the same rows"),
+        ((GOOD[:5], GOOD), {}, r"covariates has 8 rows, the data have 5; pass the same rows"),
         ((GOOD[:2], GOOD[:2]), {}, r"2 rows \(of positive weight\) and 2 coefficients"),
         (
             (GOOD, np.random.default_rng(0).normal(size=(8, 12))),
@@ -586,7 +586,7 @@ def test_bad_input(args, options, message):
 @pytest.mark.parametrize(
     "formula, message",
     [
-        ("~ weigth", "'weigth' is no column of X; it has 'kind', 'weight'"),
+        ("~ weigth", "'weigth' is no column of covariates; it has 'kind', 'weight'"),
         ("~ weight +* kind", "cannot be read"),
         ("kind ~ weight", "has two sides|more than one side"),
         ("~ log(weight, 1, 2, 3)", "cannot be evaluated"),
@@ -605,7 +605,7 @@ def test_bad_formulas(formula, message):
 def test_missing_covariates_in_a_formula_name_the_row():
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("formulaic")
-    with pytest.raises(ValueError, match="X, 'weight', row 3: the value is missing"):
+    with pytest.raises(ValueError, match="covariates, 'weight', row 3: the value is missing"):
         fit_regression(GOOD, pandas.DataFrame({"weight": NAN_AT_3}), formula="~ weight")
 
 
@@ -613,14 +613,14 @@ def test_bad_calls_of_a_fit():
     y, X = simulated(26)
     fit = fit_regression(y, X)
     for call, message in (
-        (lambda: fit.predict(X[:, :1]), "X has 1 columns, the fit has 2; pass those of the fit"),
+        (lambda: fit.predict(X[:, :1]), "covariates has 1 columns, the fit has 2; pass those of the fit"),
         (lambda: fit.predict(X, "modal"), "kind must be one of"),
         (lambda: fit.predict(X, "quantile", quantile=1.0), "quantile must be between 0 and 1"),
-        (lambda: fit.residuals(y), "Y and X go together"),
+        (lambda: fit.residuals(y), "Y and covariates go together"),
         (lambda: fit.residuals(y[:3], X), "pass matching rows"),
         (lambda: fit.lr_test([0.0, 1.0]), "lmbda0 must be one finite number, or one per response"),
         (lambda: fit.profile([[0.0]]), "lmbdas must be a finite number"),
-        (lambda: fit.confint(95), "level must be between 0 and 1"),
+        (lambda: fit.confint(level=95), "level must be between 0 and 1"),
     ):
         with pytest.raises(ValueError, match=message):
             call()

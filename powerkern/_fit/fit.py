@@ -23,17 +23,10 @@ from powerkern._fit.best_family import CRITERIA, LIKELIHOOD, best_family
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in, given_lambdas, weights_of
 from powerkern._input.arrays import Matrix, as_choice, as_flag, as_matrix
-from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
+from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.normality import Normality, NormalityFigures
-from powerkern._results.power_fit import (
-    BEST,
-    FIT_FAMILIES,
-    OutOfRange,
-    PowerFit,
-    as_power_fit,
-    warn_overflow,
-    warn_unfitted,
-)
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, as_power_fit, finished
 from powerkern._results.summary import Summary
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.results import STATUS, X_MAX, X_MIN
@@ -173,21 +166,13 @@ def fit(
     if shift.any():
         to_own_units(results, shift)
         results[:, [X_MIN, X_MAX]] = extremes(matrix.values, weight)
-    warn_unfitted(results[:, STATUS], matrix.names)
-    fitted = PowerFit(
-        family,
-        results,
-        estimator=estimator,
-        families=families,
-        standardize=standardize,
-        column_names=matrix.names,
-        data=(matrix.values, weight),
-        was_vector=matrix.was_vector,
-        unit_weights=weights_of_one(matrix.values, weight) if isinstance(other, Robust) else None,
+    units = weights_of_one(matrix.values, weight) if isinstance(other, Robust) else None
+    return finished(
+        FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector),
+        ColumnResults(results, family if families is None else families, unit_weights=units),
+        Source((matrix.values, weight)),
+        unbounded=lmbda is not None or other is not None,
     )
-    if (lmbda is not None or other is not None) and not standardize:
-        warn_overflow(fitted)
-    return fitted
 
 
 def _check_domain(matrix: Matrix, results: FloatArray, weight: FloatArray, shift: FloatArray) -> None:

@@ -43,8 +43,6 @@ _RESOLVED = 0.1
 class Covariates(NamedTuple):
     """The specification of a design, column names or a formula, which can be applied to other rows."""
 
-    #: The name of the argument, for messages.
-    what: str
     #: Names of all columns, including the intercept.
     names: list[str]
     #: Columns of the data frame that they were read from, if any.
@@ -71,29 +69,29 @@ class Covariates(NamedTuple):
                     f"this fit was read from JSON, which does not keep how the formula {self.formula!r} codes "
                     "categories; fit again, or pickle the fit"
                 )
-            return np.asarray(_evaluated(self.spec, X, self.formula, self.what), dtype=np.float64)
+            return np.asarray(_evaluated(self.spec, X, self.formula), dtype=np.float64)
         none = Matrix(np.empty((n_rows or 0, 0)), None, False)
-        matrix = none if X is None else as_matrix(frames.columns_named(X, self.columns), what=self.what)
+        matrix = none if X is None else as_matrix(frames.columns_named(X, self.columns), what="covariates")
         values, k = matrix.values, len(self.names) - int(self.intercept)
         if values.shape[1] != k:
-            raise ValueError(f"{self.what} has {values.shape[1]} columns, the fit has {k}; pass those of the fit")
+            raise ValueError(f"covariates has {values.shape[1]} columns, the fit has {k}; pass those of the fit")
         if self.columns is not None and matrix.names is not None and matrix.names != self.columns:
             raise ValueError(
-                f"{self.what} has the columns {matrix.names}, the fit has {self.columns}; pass those, in that order"
+                f"covariates has the columns {matrix.names}, the fit has {self.columns}; pass those, in that order"
             )
         return _with_intercept(values) if self.intercept else values
 
     def _checked(self, values: NDArray[Any], n_rows: int | None) -> FloatArray:
         """Covariates as float64, none missing, in as many rows as there are responses."""
         if n_rows is not None and len(values) != n_rows:
-            raise ValueError(f"{self.what} has {len(values)} rows, the data have {n_rows}; pass the same rows")
+            raise ValueError(f"covariates has {len(values)} rows, the data have {n_rows}; pass the same rows")
         values = np.asarray(values, dtype=np.float64)
         bad = ~np.isfinite(values)
         if bad.any():
             i, j = (int(k) for k in np.argwhere(bad)[0])
             kind = "missing" if np.isnan(values[i, j]) else "infinite"
             raise ValueError(
-                f"{self.what}, {self.names[j]!r}, row {i}: the value is {kind}; drop the row, or impute the value"
+                f"covariates, {self.names[j]!r}, row {i}: the value is {kind}; drop the row, or impute the value"
             )
         size = np.abs(values).max(axis=0, initial=0.0)
         tiny = (size > 0.0) & (size < _LEAST)
@@ -107,7 +105,7 @@ class Covariates(NamedTuple):
         dropped = np.flatnonzero(~used)
         if dropped.size:
             listed = ", ".join(repr(self.names[j]) for j in dropped)
-            warn(f"{self.what}: {listed} left out: constant, or linear combinations of the covariates before")
+            warn(f"covariates: {listed} left out: constant, or linear combinations of the covariates before")
 
     def to_record(self) -> dict[str, Any]:
         """The record for JSON: everything except a formula's coding of categories."""
@@ -124,42 +122,40 @@ class Covariates(NamedTuple):
         names, columns, intercept = covariates.names, covariates.columns, covariates.intercept
         if not isinstance(names, list) or not isinstance(columns, list | None):
             raise damaged("covariates are not names")
-        texts = [covariates.what, *names, *(columns or ()), covariates.formula or ""]
+        texts = [*names, *(columns or ()), covariates.formula or ""]
         are_as_many = columns is None or len(columns) == len(names) - intercept
         if not (all(isinstance(text, str) for text in texts) and isinstance(intercept, bool) and are_as_many):
             raise damaged("covariates are not names")
         return covariates
 
 
-def read_covariates(
-    X: object, formula: str | None, intercept: bool, n_rows: int, what: str = "X"
-) -> tuple[Covariates, FloatArray]:
+def read_covariates(X: object, formula: str | None, intercept: bool, n_rows: int) -> tuple[Covariates, FloatArray]:
     """Covariates, and their values in the `n_rows` rows of X."""
     intercept = as_flag("intercept", intercept)
     if formula is not None:
         if not intercept:
             raise ValueError("intercept=False goes without a formula; a formula says so itself: '~ 0 + ...'")
-        table = _model_matrix(X, formula, what)
+        table = _model_matrix(X, formula)
         names = [str(name) for name in table.model_spec.column_names]
-        covariates = Covariates(what, names, None, INTERCEPT in names, formula, table.model_spec)
+        covariates = Covariates(names, None, INTERCEPT in names, formula, table.model_spec)
         return covariates, covariates._checked(np.asarray(table, dtype=np.float64), n_rows)
-    matrix = as_matrix(X, what=what)
+    matrix = as_matrix(X, what="covariates")
     names = matrix.names or [f"x{j}" for j in range(matrix.values.shape[1])]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"{what} has {twice!r} more than once; give every covariate a different name")
+        raise ValueError(f"covariates has {twice!r} more than once; give every covariate a different name")
     if intercept:
         if INTERCEPT in names:
-            raise ValueError(f"{what} has a column {INTERCEPT!r}; leave it out: an intercept is added")
+            raise ValueError(f"covariates has a column {INTERCEPT!r}; leave it out: an intercept is added")
         names = [INTERCEPT, *names]
-    covariates = Covariates(what, names, matrix.names, intercept, None, None)
+    covariates = Covariates(names, matrix.names, intercept, None, None)
     values = _with_intercept(matrix.values) if intercept else matrix.values
     return covariates, covariates._checked(values, n_rows)
 
 
-def intercept_alone(n_rows: int, what: str) -> tuple[Covariates, FloatArray]:
+def intercept_alone(n_rows: int) -> tuple[Covariates, FloatArray]:
     """The design of means."""
-    return Covariates(what, [INTERCEPT], None, True, None, None), np.ones((n_rows, 1))
+    return Covariates([INTERCEPT], None, True, None, None), np.ones((n_rows, 1))
 
 
 def _with_intercept(values: NDArray[Any]) -> FloatArray:
@@ -169,7 +165,7 @@ def _with_intercept(values: NDArray[Any]) -> FloatArray:
 # --- formulas ---------------------------------------------------------------------------------------
 
 
-def _model_matrix(X: object, formula: str, what: str) -> Any:
+def _model_matrix(X: object, formula: str) -> Any:
     """The model matrix of a formula."""
     try:
         import formulaic
@@ -185,16 +181,16 @@ def _model_matrix(X: object, formula: str, what: str) -> Any:
         raise ValueError(
             f"formula {formula!r} has more than one side; give the covariates alone: '~ weight + C(group)'"
         )
-    return _evaluated(parsed, X, formula, what)
+    return _evaluated(parsed, X, formula)
 
 
-def _evaluated(spec: Any, X: Any, formula: str, what: str) -> Any:
+def _evaluated(spec: Any, X: Any, formula: str) -> Any:
     """The model matrix of a formula or its specification; missing values are kept."""
     import formulaic
     import pandas
 
     if not hasattr(X, "columns"):
-        raise TypeError(f"formula {formula!r} needs a data frame, {what} is a {type(X).__name__}")
+        raise TypeError(f"formula {formula!r} needs a data frame, covariates is a {type(X).__name__}")
     if frame_library(X) == "polars":  # one library for fit and prediction: a specification remembers it
         X = pandas.DataFrame(X.to_dict(as_series=False))
     try:
@@ -202,14 +198,14 @@ def _evaluated(spec: Any, X: Any, formula: str, what: str) -> Any:
             warnings.simplefilter("error", formulaic.errors.DataMismatchWarning)
             return spec.get_model_matrix(X, na_action="ignore", context={})
     except formulaic.errors.DataMismatchWarning as error:
-        raise ValueError(f"formula {formula!r}: {what} has categories that the fit has not ({error})") from None
+        raise ValueError(f"formula {formula!r}: covariates has categories that the fit has not ({error})") from None
     except (formulaic.errors.FormulaicError, KeyError, NameError, TypeError, ValueError) as error:
         known = {str(name) for name in getattr(X, "columns", [])}
         wanted: set[Any] = getattr(spec, "required_variables", set())
         unknown = sorted(str(name) for name in wanted if str(name) not in known)
         if unknown:
             raise ValueError(
-                f"formula {formula!r}: {', '.join(map(repr, unknown))} is no column of {what}; it has "
+                f"formula {formula!r}: {', '.join(map(repr, unknown))} is no column of covariates; it has "
                 f"{', '.join(map(repr, sorted(known)))}"
             ) from None
         raise ValueError(f"formula {formula!r} cannot be evaluated: {str(error).splitlines()[0]}") from None

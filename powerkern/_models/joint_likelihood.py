@@ -66,7 +66,7 @@ class Step(NamedTuple):
     convex: bool
 
 
-class Optimum(NamedTuple):
+class Minimum(NamedTuple):
     """The result of a search."""
 
     lmbda: FloatArray
@@ -218,7 +218,7 @@ def inverse_hessian(hessian: FloatArray) -> FloatArray | None:
     return np.asarray(combine(inverse.T, inverse) / units)
 
 
-def minimize(likelihood: JointLikelihood, start: FloatArray) -> Optimum:
+def minimize(likelihood: JointLikelihood, start: FloatArray) -> Minimum:
     """A local minimum of f, by Newton's method with backtracking.
 
     Raises
@@ -231,14 +231,14 @@ def minimize(likelihood: JointLikelihood, start: FloatArray) -> Optimum:
         step = newton(at)
         if step.convex and step.decrement <= _DECREASE:
             last = likelihood.evaluate(lmbda + step.step)
-            return Optimum(lmbda + step.step, last, n_eval + 1, _verdict(last))
+            return Minimum(lmbda + step.step, last, n_eval + 1, _verdict(last))
         tried = _backtracked(likelihood, lmbda, at, step)
         n_eval += tried.n_eval
         if tried.at is at:
             break
         lmbda, at = tried.lmbda, tried.at
     likelihood.evaluate(lmbda, _NEARLY_SINGULAR)  # it may have been drawn to where columns depend on each other
-    return Optimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
+    return Minimum(lmbda, at, n_eval, JointStatus.NOT_CONVERGED)
 
 
 def _verdict(at: Evaluation) -> JointStatus:
@@ -247,7 +247,7 @@ def _verdict(at: Evaluation) -> JointStatus:
     return JointStatus.CONVERGED if converged else JointStatus.NOT_CONVERGED
 
 
-def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Optimum:
+def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation, step: Step) -> Minimum:
     """The first of successively halved steps at which f decreases enough; `at` itself if there is none."""
     fraction, singular = 1.0, None
     for k in range(1, _MAX_HALVINGS + 1):
@@ -258,11 +258,11 @@ def _backtracked(likelihood: JointLikelihood, lmbda: FloatArray, at: Evaluation,
             singular = error
         else:
             if found.f <= at.f - 1e-4 * fraction * step.decrement + _ROUNDING * (1.0 + abs(at.f)):
-                return Optimum(trial, found, k, JointStatus.NOT_CONVERGED)
+                return Minimum(trial, found, k, JointStatus.NOT_CONVERGED)
         fraction *= 0.5
     if singular is not None:
         raise singular
-    return Optimum(lmbda, at, _MAX_HALVINGS, JointStatus.NOT_CONVERGED)
+    return Minimum(lmbda, at, _MAX_HALVINGS, JointStatus.NOT_CONVERGED)
 
 
 def start_of(likelihood: JointLikelihood, start: FloatArray, has_covariates: bool) -> FloatArray:
@@ -279,7 +279,7 @@ def _best_alone(likelihood: JointLikelihood, j: int, start: FloatArray) -> float
         raise Singular(likelihood.order[j : j + 1]) from None
 
 
-def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Optimum:
+def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Minimum:
     """The lowest minimum found from the starts, with the evaluations of all."""
     found = minimize(likelihood, starts[0])
     n_eval, several = found.n_eval, False
@@ -294,10 +294,10 @@ def best_of(likelihood: JointLikelihood, starts: list[FloatArray]) -> Optimum:
             if found.status != JointStatus.CONVERGED or other.at.f < found.at.f - _ROUNDING * (1.0 + abs(found.at.f)):
                 found = other
     status = JointStatus.SEVERAL_OPTIMA if several else found.status
-    return Optimum(found.lmbda, found.at, n_eval, status)
+    return Minimum(found.lmbda, found.at, n_eval, status)
 
 
-def _apart(one: Optimum, other: Optimum) -> bool:
+def _apart(one: Minimum, other: Minimum) -> bool:
     """Whether two minima differ, judged by the curvature at the first."""
     d = other.lmbda - one.lmbda
     return float(np.einsum("i,ij,j->", d, one.at.hessian, d)) > 1e4 * _DECREASE

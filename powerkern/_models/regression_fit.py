@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, get_args
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.threads import thread_count
-from powerkern._input import special
-from powerkern._input.arrays import as_choice, as_flag, as_matrix, as_reals
+from powerkern._models import regression_applying
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.regression_problem import Figures, Problem, sum_of_products
 from powerkern._results import json
-from powerkern._results.back import Kind, back_transformed
-from powerkern._results.likelihood_tests import (
-    TESTED,
+from powerkern._results.columns import Of
+from powerkern._results.inference import (
     Interval,
     LikelihoodRatio,
     Method,
-    checked_level,
-    hypothesis_lambdas,
-    likelihood_ratio,
-    rounded_power,
-    standard_error,
-    wald_interval,
+    Optimum,
+    confidence_interval,
+    curves,
+    ratio_test,
+    rounded,
+    standard_error_of,
 )
 from powerkern._results.power_fit import PowerFit
-from powerkern._results.summary import NOTE_ON_TESTS, Summary, estimates, note_on_intervals
+from powerkern._results.summary import Summary, likelihood_entries
 from powerkern._status import Status, is_failed
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.regression import fit as kernel
@@ -64,8 +63,6 @@ class RegressionFit:
         car and statsmodels subtract ``n/2 (1 + ln 2 pi)``, MASS subtracts ``n/2 ln(n)`` and centers J.
     information : (p,) ndarray
         Second derivative of `nll` in lambda.
-    se : (p,) ndarray
-        Standard error of lambda, ``1/sqrt(information)``.
     n_obs : (p,) ndarray
         Values that are not missing; with weights, the sum of their weights.
     rank : (p,) ndarray of int
@@ -96,7 +93,7 @@ class RegressionFit:
         center: FloatArray,
         problem: Problem | None = None,
     ) -> None:
-        self._power = power
+        self.power_fit = power
         self._covariates = covariates
         self._figures = figures
         self._center = center
@@ -110,30 +107,21 @@ class RegressionFit:
         text = f"{fitted} of {self.n_responses} responses fitted to {len(self.covariate_names)} covariates"
         return f"RegressionFit(family={self.family!r}, {text})"
 
-    @property
-    def power_fit(self) -> PowerFit:
-        """The transforms alone, standardised by the residual scale, less a reference value in the data."""
-        return self._power
-
-    @property
-    def family(self) -> str:
-        """The family asked for."""
-        return self._power.family
-
-    @property
-    def families(self) -> list[str]:
-        """The transform of each response."""
-        return self._power.families
-
-    @property
-    def n_responses(self) -> int:
-        """Number of responses."""
-        return self._power.n_features
-
-    @property
-    def column_names(self) -> list[str] | None:
-        """Names of the responses."""
-        return self._power.column_names
+    family = Of[str]("power_fit.family")
+    families = Of[list[str]]("power_fit.families")
+    n_responses = Of[int]("power_fit.n_features")
+    column_names = Of["list[str] | None"]("power_fit.column_names")
+    formula = Of["str | None"]("_covariates.formula")
+    intercept = Of[bool]("_covariates.intercept")
+    lmbda = Of[FloatArray]("power_fit.lmbda")
+    shift = Of[FloatArray]("power_fit.shift")
+    n_obs = Of[FloatArray]("power_fit.n_obs")
+    n_iter = Of[IntArray]("power_fit.n_iter")
+    nll = Of[FloatArray]("power_fit.nll")
+    information = Of[FloatArray]("power_fit.information")
+    rank = Of[IntArray]("_figures.rank")
+    status = Of[IntArray]("power_fit.status")
+    status_text = Of[list[str]]("power_fit.status_text")
 
     @property
     def covariate_names(self) -> list[str]:
@@ -141,69 +129,9 @@ class RegressionFit:
         return list(self._covariates.names)
 
     @property
-    def formula(self) -> str | None:
-        """The formula that the covariates come from."""
-        return self._covariates.formula
-
-    @property
-    def intercept(self) -> bool:
-        """Whether there is a constant among the covariates."""
-        return self._covariates.intercept
-
-    @property
-    def lmbda(self) -> FloatArray:
-        """The transformation parameter of each response."""
-        return self._power.lmbda
-
-    @property
-    def shift(self) -> FloatArray:
-        """What Box-Cox adds to each response before it is transformed."""
-        return self._power.shift
-
-    @property
-    def n_obs(self) -> FloatArray:
-        """Number, or total weight, of the values that are not missing."""
-        return self._power.n_obs
-
-    @property
-    def n_iter(self) -> IntArray:
-        """Evaluations of the likelihood."""
-        return self._power.n_iter
-
-    @property
-    def nll(self) -> FloatArray:
-        """Negative log-likelihood at `lmbda`."""
-        return self._power.nll
-
-    @property
     def llf(self) -> FloatArray:
         """Log-likelihood at `lmbda`, without constants."""
         return -self.nll
-
-    @property
-    def information(self) -> FloatArray:
-        """Second derivative of `nll` in lambda."""
-        return self._power.information
-
-    @property
-    def se(self) -> FloatArray:
-        """Standard error of lambda; NaN where it was not found."""
-        return np.where(self._was_found, standard_error(self.information), np.nan)
-
-    @property
-    def rank(self) -> IntArray:
-        """Number of coefficients of each response."""
-        return self._figures.rank
-
-    @property
-    def status(self) -> IntArray:
-        """A `powerkern.Status` for each response."""
-        return self._power.status
-
-    @property
-    def status_text(self) -> list[str]:
-        """The status of each response in words."""
-        return self._power.status_text
 
     @property
     def scanned(self) -> Interval:
@@ -214,7 +142,7 @@ class RegressionFit:
     def scale(self) -> FloatArray:
         """``sqrt(RSS/n)``."""
         with np.errstate(over="ignore"):
-            return np.where(is_failed(self.status), np.nan, self._power.scale * self._factor)
+            return np.where(is_failed(self.status), np.nan, self.power_fit.scale * self._factor)
 
     @property
     def scale_unbiased(self) -> FloatArray:
@@ -241,13 +169,13 @@ class RegressionFit:
     @property
     def _factor(self) -> FloatArray:
         with np.errstate(over="ignore"):
-            return np.exp(self._power.log_factor)
+            return np.exp(self.power_fit.log_factor)
 
     @property
     def _location(self) -> FloatArray:
         """psi at the reference, which coefficients on the internal scale are relative to."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(self._power.loc * self._factor)
+            return np.asarray(self.power_fit.loc * self._factor)
 
     @property
     def _degrees_of_freedom(self) -> FloatArray:
@@ -261,178 +189,26 @@ class RegressionFit:
 
     # --- applying ---------------------------------------------------------------------------------------
 
-    def transform(self, Y: object, *, n_threads: int | None = None) -> Any:
-        """``psi(lambda, y)`` of every response.
-
-        Parameters
-        ----------
-        Y : (n, p) array-like, or (n,) where the fit was to one response
-            NaN stays NaN.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process.
-
-        Returns
-        -------
-        ndarray, or a data frame or series where `Y` is one of pandas or polars
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> fit = fit_regression(np.array([1.0, 2.0, 4.0, 9.0]), np.arange(4.0), lmbda=0.0)
-        >>> bool(np.allclose(fit.transform(np.array([np.e])), 1.0))
-        True
-        """
-        return self._raw.transform(Y, n_threads=n_threads)
-
-    def inverse_transform(self, Z: object, *, n_threads: int | None = None) -> Any:
-        """The y with ``psi(lambda, y) = z``: undo `transform`. NaN, with a warning, beyond the range of psi.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> y = np.array([1.0, 2.0, 4.0, 9.0])
-        >>> fit = fit_regression(y, np.arange(4.0))
-        >>> bool(np.allclose(fit.inverse_transform(fit.transform(y)), y))
-        True
-        """
-        return self._raw.inverse_transform(Z, n_threads=n_threads)
+    transform = regression_applying.transform
+    inverse_transform = regression_applying.inverse_transform
+    fitted_values = regression_applying.fitted_values
+    residuals = regression_applying.residuals
+    predict = regression_applying.predict
 
     @property
     def _raw(self) -> PowerFit:
         """The transform without the residual scale."""
-        power = self._power
-        return PowerFit(
-            power.family,
-            power._results,
-            families=power._families,
-            standardize=False,
-            column_names=power.column_names,
-            was_vector=power._was_vector,
-        )
+        return PowerFit(replace(self.power_fit.info, standardize=False), self.power_fit.columns)
 
-    def fitted_values(self, X: object = None) -> FloatArray:
-        """Fitted means of ``psi(lambda, y)``, ``X coef``: (n, p), or (n,) where the fit was to one response.
-
-        Parameters
-        ----------
-        X : array-like, optional
-            Covariates as in `fit_regression`; default: those of the fit, rows of weight zero left out, while it has
-            them.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(20.0)
-        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
-        >>> bool(np.allclose(fit.fitted_values([10.0]), fit.coef[0] + 10.0 * fit.coef[1]))
-        True
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            fitted = self._linear(X) * self.scale + np.where(self._figures.one.any(axis=1), self._location, 0.0)
-        return self._shaped(fitted)
-
-    def residuals(self, Y: object = None, X: object = None, *, standardized: bool = False) -> FloatArray:
-        """``psi(lambda, y) - X coef``: (n, p), or (n,) where the fit was to one response.
-
-        Parameters
-        ----------
-        Y, X : array-like, optional
-            Responses and covariates of the same rows; default: those of the fit, rows of weight zero left out, while it
-            has them.
-        standardized : bool, default False
-            Divide by `scale`. The quotient is finite even where psi overflows or underflows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(20.0)
-        >>> fit = fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x)
-        >>> bool(np.allclose(np.mean(fit.residuals(standardized=True) ** 2), 1.0))
-        True
-        """
-        standardized = as_flag("standardized", standardized)
-        if (Y is None) != (X is None):
-            raise ValueError("Y and X go together: pass both, or neither to use the data of the fit")
-        if Y is None:
-            problem = self._remembered()
-            values = problem.values
-            matrix = values if isinstance(values, np.ndarray) else values.values
-        else:
-            matrix = as_matrix(Y, what="Y").values
-        linear = self._linear(X)
-        if matrix.shape != linear.shape:
-            raise ValueError(f"Y has shape {matrix.shape}, the fit and X ask for {linear.shape}; pass matching rows")
-        z = np.asarray(self._power.transform(matrix.astype(np.float64).reshape(linear.shape)))
-        rest = z - linear
-        with np.errstate(over="ignore", invalid="ignore"):
-            return self._shaped(rest if standardized else rest * self.scale)
-
-    def predict(
-        self,
-        X: object,
-        kind: Kind = "median",
-        *,
-        quantile: float = 0.5,
-        n_threads: int | None = None,
-    ) -> FloatArray:
-        """Predict responses on their own scale.
-
-        Parameters
-        ----------
-        X : (m, k) array-like
-            Covariates, as in `fit_regression`; a data frame where the fit was by a formula.
-        kind : {"median", "mean", "quantile"}, default "median"
-            "median" is ``psi^-1(eta)``, eta = X coef; "quantile" is ``psi^-1(eta + scale Phi^-1(quantile))``; "mean" is
-            the integral of ``psi^-1(eta + scale z) phi(z)``, see `PowerFit.inverse_mean`.
-        quantile : float, default 0.5
-            Between 0 and 1, for ``kind="quantile"``.
-        n_threads : int, optional
-            Threads to use; default: all CPUs of this process.
-
-        Returns
-        -------
-        (m, p) ndarray, or (m,) where the fit was to one response
-            NaN for responses that could not be fitted.
-
-        Notes
-        -----
-        The range of psi has an end unless lambda = 0 (Box-Cox) or 0 <= lambda <= 2 (Yeo-Johnson), and the normal model
-        puts some probability beyond it. A median or quantile there is the end of the domain: -shift
-        (Box-Cox, lambda > 0), inf (lambda < 0), -inf (Yeo-Johnson, lambda > 2). Means are those of the part inside the
-        range. For -1 <= lambda < 0 (Box-Cox and the upper branch of Yeo-Johnson; 2 < lambda <= 3 for the lower) that
-        integral diverges at the end: it is cut at the valley between the bulk and the end, and infinite where there is
-        none, which is where the end is closer than ``2/sqrt(-lambda)`` scales.
-
-        Coefficients and scale are taken as known: quantiles bound new responses a little too tightly in small samples.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=2000)
-        >>> fit = fit_regression(np.exp(1.0 + x + 0.5 * rng.normal(size=2000)), x, lmbda=0.0)
-        >>> bool(np.allclose(fit.predict([0.0]), np.exp(fit.coef[0])))
-        True
-        >>> bool(np.allclose(fit.predict([0.0], "mean"), np.exp(fit.coef[0] + fit.scale**2 / 2)))
-        True
-        """
-        found = back_transformed(self._power, self._linear(X), 1.0, kind, quantile, thread_count(n_threads))
-        return self._shaped(found)
-
-    def _linear(self, X: object) -> FloatArray:
+    def _linear(self, covariates: object) -> FloatArray:
         """The linear model, as many residual scales above the reference: (m, p)."""
-        covariates = self._remembered().covariates if X is None else self._covariates.matrix(X)
+        rows = self._remembered().covariates if covariates is None else self._covariates.matrix(covariates)
         gamma = np.nan_to_num(self._figures.gamma)
         gamma[is_failed(self.status)] = np.nan
-        return sum_of_products(covariates - self._center, gamma)
+        return sum_of_products(rows - self._center, gamma)
 
     def _shaped(self, values: FloatArray) -> FloatArray:
-        return values[:, 0] if self._power._was_vector else values
+        return values[:, 0] if self.power_fit.info.was_vector else values
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -465,19 +241,9 @@ class RegressionFit:
         >>> bool(np.isclose(fit.profile(fit.lmbda)[0, 0], fit.nll[0]))
         True
         """
-        points = as_reals("lmbdas", lmbdas)
-        if points.ndim > 1 or not np.isfinite(points).all():
-            raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
-        at = np.atleast_1d(points)
-        return self._profile(np.broadcast_to(at, (self.n_responses, at.size)), n_threads, points.ndim == 0)
+        return curves(self._likelihood(n_threads).curve, lmbdas)
 
-    def _profile(self, at: FloatArray, n_threads: int | None, scalar: bool) -> FloatArray:
-        """Negative log-likelihoods; `at` has a row of lambdas for each response."""
-        g = self._figures_at(kernel.profile_columns, np.ascontiguousarray(at), at.shape[1], n_threads)
-        g *= self.n_obs[:, np.newaxis]
-        return g[:, 0] if scalar else g
-
-    def confint(self, level: float = 0.95, *, method: Method = "profile", n_threads: int | None = None) -> Interval:
+    def confint(self, *, level: float = 0.95, method: Method = "profile", n_threads: int | None = None) -> Interval:
         """Intervals for lambda: where `nll` has grown by half a chi-square quantile, or from its curvature.
 
         Parameters
@@ -504,14 +270,20 @@ class RegressionFit:
         >>> bool(low[0] < 0.0 < high[0])
         True
         """
-        level = checked_level(level)
-        if as_choice("method", method, get_args(Method)) == "wald":
-            return wald_interval(self.lmbda, self.se, level)
-        drop = 0.5 * special.chdtri(1, 1.0 - level) / self.n_obs
-        at = np.column_stack([self.lmbda, drop])
-        ends = self._figures_at(kernel.interval_columns, at, 2, n_threads)
-        ends[~self._was_found] = np.nan
-        return Interval(ends[:, 0], ends[:, 1])
+        return confidence_interval(self.optimum, level, method, lambda: self._likelihood(n_threads))
+
+    def standard_error(self) -> FloatArray:
+        """The standard error of lambda, ``1/sqrt(information)``; NaN where lambda was not found.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from powerkern.regression import fit_regression
+        >>> x = np.arange(20.0)
+        >>> bool(fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).standard_error()[0] < 0.5)
+        True
+        """
+        return np.where(self._was_found, standard_error_of(self.information), np.nan)
 
     def lr_test(self, lmbda0: ArrayLike, *, n_threads: int | None = None) -> LikelihoodRatio:
         """Likelihood ratio tests of given lambdas, response by response.
@@ -537,30 +309,26 @@ class RegressionFit:
         >>> bool(test.pvalue[0] > 0.05)
         True
         """
-        given = hypothesis_lambdas(lmbda0, self.n_responses, "response")
-        nll0 = self._profile(np.broadcast_to(given.reshape(-1, 1), (self.n_responses, 1)), n_threads, True)
-        return likelihood_ratio(nll0, np.where(self._was_found, self.nll, np.nan))
+        return ratio_test(self.optimum, lmbda0, lambda: self._likelihood(n_threads))
 
-    def rounded(self, level: float = 0.95) -> FloatArray:
-        """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval, else lambda.
+    rounded = rounded
 
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.regression import fit_regression
-        >>> x = np.arange(20.0)
-        >>> float(fit_regression(np.random.default_rng(0).lognormal(0.1 * x), x).rounded()[0])
-        0.0
-        """
-        return rounded_power(self.lmbda, self.confint(level, method="wald"))
+    @property
+    def optimum(self) -> Optimum:
+        """What maximum likelihood found, for tests and rounded powers."""
+        nll = np.where(self._was_found, self.nll, np.nan)
+        return Optimum(self.lmbda, nll, self.standard_error(), self.n_obs, each="response")
 
-    def summary(self, *, level: float = 0.95, n_threads: int | None = None) -> Summary:
-        """A table of lambda, rounded power, standard error, Wald interval, tests of 0 and 1, scale and status.
+    def summary(self, *, level: float = 0.95, method: Method | None = None, n_threads: int | None = None) -> Summary:
+        """A table of lambda, rounded power, standard error, interval, tests of 0 and 1, scale and status.
 
         Parameters
         ----------
         level : float, default 0.95
             Confidence level of interval and rounded power.
+        method : {"profile", "wald"}, optional
+            Of the interval, as in `confint`: "profile" (default), or "wald" (default where the fit no longer has its
+            data).
         n_threads : int, optional
             Threads to use; default: all CPUs of this process.
 
@@ -580,20 +348,24 @@ class RegressionFit:
         ['column', 'family', 'high', 'lmbda']
         """
         has_data = self._problem is not None
-        tests = {f"{at:g}": self.lr_test(at, n_threads=n_threads) for at in TESTED} if has_data else {}
-        found = estimates(self.lmbda, self.rounded(level), self.se, self.confint(level, method="wald"), tests)
+        found, notes = likelihood_entries(
+            self.optimum, level, method, (lambda: self._likelihood(n_threads)) if has_data else None
+        )
         rest = {"n_obs": self.n_obs, "rank": self.rank, "scale": self.scale, "status": np.array(self.status_text)}
-        names = self.column_names or [str(j) for j in range(self.n_responses)]
         title = f"{self.n_responses} responses given {', '.join(self.covariate_names)}"
-        notes = [note_on_intervals(level), NOTE_ON_TESTS if has_data else "no tests: the fit no longer has its data"]
+        names = self.power_fit.info.labels(self.n_responses)
         return Summary(title, names, [{"family": np.array(self.families), **found}, rest], notes=notes)
+
+    def _likelihood(self, n_threads: int | None) -> _Likelihood:
+        self._remembered()
+        return _Likelihood(self, n_threads)
 
     def _figures_at(self, entry: Callable[..., None], at: FloatArray, width: int, n_threads: int | None) -> FloatArray:
         """What an entry of `kernels.regression` finds for every response: (p, width); `at` has a row for each."""
         problem, threads = self._remembered(), thread_count(n_threads)
         found = np.full((self.n_responses, width), np.nan)
         for columns, basis in self._bases():
-            code = self._power._families[columns[0]]
+            code = self.power_fit.columns.codes[columns[0]]
 
             def compute(
                 block: FloatArray,
@@ -614,7 +386,7 @@ class RegressionFit:
         problem, fitted = self._remembered(), ~is_failed(self.status)
         own = self._figures.own
         parts = [(np.flatnonzero(fitted & ~own), problem.basis), *problem.bases(np.flatnonzero(fitted & own))]
-        codes = self._power._families
+        codes = self.power_fit.columns.codes
         return [
             (columns[codes[columns] == code], basis)
             for columns, basis in parts
@@ -642,7 +414,7 @@ class RegressionFit:
         True
         """
         figures = {name: getattr(self._figures, name) for name in ("scanned", "gamma", "rank", "one")}
-        rest = {"covariates": self._covariates.to_record(), "center": self._center, "power": self._power.to_record()}
+        rest = {"covariates": self._covariates.to_record(), "center": self._center, "power": self.power_fit.to_record()}
         return json.write("RegressionFit", {**figures, **rest})
 
     @classmethod
@@ -668,4 +440,31 @@ class RegressionFit:
         )
         rank = json.finite_in(record, "rank", (p,)).astype(np.int64)
         center = json.numbers_in(record, "center", (k,))
-        return cls(power, covariates, Figures(power._results, scanned, gamma, rank, one, np.zeros(p, np.bool_)), center)
+        figures = Figures(power.columns.raw, scanned, gamma, rank, one, np.zeros(p, np.bool_))
+        return cls(power, covariates, figures, center)
+
+
+class _Likelihood(NamedTuple):
+    """The likelihood of the responses of a fit."""
+
+    fit: RegressionFit
+    n_threads: int | None
+
+    def curve(self, lmbdas: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
+        return self._at(np.broadcast_to(lmbdas, (self.fit.n_responses, lmbdas.size)))
+
+    def at(self, lmbda: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at one lambda, or at one for each response."""
+        return self._at(np.broadcast_to(lmbda.reshape(-1, 1), (self.fit.n_responses, 1)))[:, 0]
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        at = np.column_stack([self.fit.lmbda, drop])
+        return self.fit._figures_at(kernel.interval_columns, at, 2, self.n_threads)
+
+    def _at(self, lmbdas: FloatArray) -> FloatArray:
+        at = np.ascontiguousarray(lmbdas)
+        g = self.fit._figures_at(kernel.profile_columns, at, at.shape[1], self.n_threads)
+        g *= self.fit.n_obs[:, np.newaxis]
+        return g

@@ -13,20 +13,19 @@ References
 from __future__ import annotations
 
 import itertools
-from typing import Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._engine.apply import transform_matrix
 from powerkern._input import special
 from powerkern._input.arrays import as_choice, as_reals, is_real
-from powerkern._results.columns import FittedColumns
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
-from powerkern.kernels.results import CENTER, DIVISOR, INTERCEPT, LMBDA, LOG_FACTOR, REF, SLOPE
 from powerkern.kernels.transforms import gather
-from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+
+if TYPE_CHECKING:
+    from powerkern._results.power_fit import PowerFit
 
 Kind = Literal["median", "mean", "quantile"]
 
@@ -39,7 +38,7 @@ _AT_ONCE = 1024
 
 
 def back_transformed(
-    power: FittedColumns, z: FloatArray, sd: float | FloatArray, kind: str, quantile: float, n_threads: int
+    power: PowerFit, z: FloatArray, sd: float | FloatArray, kind: str, quantile: float, n_threads: int
 ) -> FloatArray:
     """Medians, means or quantiles of values whose standardised transforms are normal about `z`, (m, p), with `sd`."""
     as_choice("kind", kind, get_args(Kind))
@@ -50,15 +49,13 @@ def back_transformed(
     return _inverse(power, z, n_threads)
 
 
-def mean_of(power: FittedColumns, mean: ArrayLike, sd: ArrayLike, n_threads: int) -> FloatArray:
+def mean_of(power: PowerFit, mean: ArrayLike, sd: ArrayLike, n_threads: int) -> FloatArray:
     """`PowerFit.inverse_mean`."""
     z, scale, shape = _standardized(power, mean, sd, ())
     return _means(power, z, scale, n_threads).reshape(shape)
 
 
-def quantile_of(
-    power: FittedColumns, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, n_threads: int
-) -> FloatArray:
+def quantile_of(power: PowerFit, mean: ArrayLike, sd: ArrayLike, quantile: ArrayLike, n_threads: int) -> FloatArray:
     """`PowerFit.inverse_quantile`."""
     at = _normal_quantiles(quantile)
     z, scale, shape = _standardized(power, mean, sd, at.shape)
@@ -67,7 +64,7 @@ def quantile_of(
 
 
 def _standardized(
-    power: FittedColumns, mean: ArrayLike, sd: ArrayLike, other: tuple[int, ...]
+    power: PowerFit, mean: ArrayLike, sd: ArrayLike, other: tuple[int, ...]
 ) -> tuple[FloatArray, FloatArray, tuple[int, ...]]:
     """Means and standard deviations of standardised values, (m, p), and the shape that results have."""
     center, spread = as_reals("mean", mean), as_reals("sd", sd)
@@ -76,7 +73,7 @@ def _standardized(
         raise ValueError(f"sd must be finite, and not negative, got {spread[wrong][0]:g}")
     shape = _common_shape(center.shape, spread.shape, other)
     p = power.n_features
-    if not power._was_vector:
+    if not power.info.was_vector:
         if not shape or shape[-1] not in (1, p):
             raise ValueError(f"the last axis of mean and sd stands for the {p} columns of the fit, got shape {shape}")
         shape = (*shape[:-1], p)
@@ -97,27 +94,21 @@ def _common_shape(mean: tuple[int, ...], sd: tuple[int, ...], quantile: tuple[in
         raise ValueError(f"the arguments must broadcast to a common shape; theirs are {given}") from None
 
 
-def _inverse(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
+def _inverse(power: PowerFit, z: FloatArray, n_threads: int) -> FloatArray:
     """The values whose standardised transforms are `z`; the end of the domain beyond the range of psi."""
     found = _inverse_in_range(power, z, n_threads)
     return np.where(np.isnan(found) & ~np.isnan(z), _end_of_domain(power), found)
 
 
-def _inverse_in_range(power: FittedColumns, z: FloatArray, n_threads: int) -> FloatArray:
+def _inverse_in_range(power: PowerFit, z: FloatArray, n_threads: int) -> FloatArray:
     out = np.empty_like(z)
-    transform_matrix(z, out, power._families, gather.INVERSE_STANDARDIZED, power._results, n_threads)
+    power.columns.transform(z, out, gather.INVERSE_STANDARDIZED, n_threads)
     return out
 
 
-def _end_of_domain(power: FittedColumns) -> FloatArray:
+def _end_of_domain(power: PowerFit) -> FloatArray:
     """What the end of the range of psi is the image of."""
-    return np.where(power.lmbda < 0.0, np.inf, np.where(_mirrored(power), -np.inf, -power.shift))
-
-
-def _mirrored(power: FittedColumns) -> BoolArray:
-    """Which columns have a branch for negative values."""
-    mirrored = np.array([is_mirrored(code) for code in FAMILIES.values()])
-    return np.asarray(mirrored[power._families])
+    return np.where(power.lmbda < 0.0, np.inf, np.where(power.columns.mirrored, -np.inf, -power.shift))
 
 
 def _normal_quantiles(quantile: ArrayLike) -> FloatArray:
@@ -148,15 +139,14 @@ class _Side(NamedTuple):
     growth: FloatArray
 
 
-def _sides(power: FittedColumns) -> tuple[_Side, _Side, FloatArray]:
+def _sides(power: PowerFit) -> tuple[_Side, _Side, FloatArray]:
     """The upper and the lower branch, in terms of ``-z``, and where they meet."""
-    row, mirrored = power._results.T, _mirrored(power)
-    lmbda, slope, intercept = row[LMBDA], row[SLOPE], row[INTERCEPT]
-    ref = row[REF]
+    columns, mirrored = power.columns, power.columns.mirrored
+    lmbda, slope, intercept, ref = columns.lmbda, columns.slope, columns.intercept, columns.ref
     size = np.log1p(abs(ref))
     with np.errstate(all="ignore"):
         own = np.where(ref < 0.0, 2.0 - lmbda, lmbda)
-        growth = np.where(ref == 0.0, slope * np.exp(-row[LOG_FACTOR]), slope * np.exp(-own * size))
+        growth = np.where(ref == 0.0, slope * np.exp(-columns.log_factor), slope * np.exp(-own * size))
         zero = intercept - np.sign(ref) * slope * np.where(own == 0.0, size, -np.expm1(-own * size) / own)
         at_ref = (intercept, slope, size)
         at_zero = (zero, growth, np.zeros_like(size))
@@ -212,7 +202,7 @@ def _reach(side: _Side, center: FloatArray, sd: FloatArray, zero: FloatArray) ->
     )
 
 
-def _means(power: FittedColumns, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
+def _means(power: PowerFit, z: FloatArray, sd: FloatArray, n_threads: int) -> FloatArray:
     """Means, given that values are in the range of psi (and not beyond a valley, see `PowerFit.inverse_mean`)."""
     rows = max(1, _AT_ONCE // max(1, z.shape[1]))
     parts = [slice(i, i + rows) for i in range(0, len(z), rows)]
@@ -221,7 +211,7 @@ def _means(power: FittedColumns, z: FloatArray, sd: FloatArray, n_threads: int) 
 
 
 def _mean(
-    power: FittedColumns,
+    power: PowerFit,
     sides: tuple[_Side, _Side, FloatArray],
     z: FloatArray,
     sd: FloatArray,
@@ -233,7 +223,7 @@ def _mean(
     upper, lower, zero = sides
     up, down = _reach(upper, z, sd, zero), _reach(lower, -z, sd, -zero)
     with np.errstate(invalid="ignore"):
-        floor = np.where(_mirrored(power) | (power.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
+        floor = np.where(power.columns.mirrored | (power.lmbda <= 0.0), -down.limit, (upper.end - z) / sd)
         kink = (zero - z) / sd
         middle = np.clip(0.0, floor, up.limit)
         high = np.minimum(up.limit, np.maximum(np.minimum(up.peak, up.limit), middle) + _REACH)
@@ -268,7 +258,7 @@ def _rule(step: float, side: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _over(
-    power: FittedColumns,
+    power: PowerFit,
     z: FloatArray,
     sd: FloatArray,
     start: FloatArray,
@@ -294,7 +284,7 @@ def _sum(nodes: FloatArray) -> FloatArray:
 
 
 def _over_tail(
-    power: FittedColumns,
+    power: PowerFit,
     side: _Side,
     sign: float,
     z: FloatArray,
@@ -323,5 +313,5 @@ def _over_tail(
     with np.errstate(over="ignore"):
         total = _sum(density) * longest / rest * np.exp(log_base + (np.log(spread) - log_unit) / m)
     inside = mass[chosen]
-    shift, divisor = power._results[columns, CENTER], power._results[columns, DIVISOR]
+    shift, divisor = power.center[columns], power.divisor[columns]
     return np.asarray(shift * inside + divisor * sign * (total - offset * inside))

@@ -1,134 +1,176 @@
-"""What a fit found of each column, as attributes."""
+"""What a fit consists of: what was asked, the results of each column, and the data that it remembers."""
 
 from __future__ import annotations
 
-from typing import Any, overload
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._estimators import power_sums
+from powerkern._engine.apply import Repair, count_outside, transform_matrix
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
+from powerkern._estimators.power_sums import MixedSums, PowerSums
 from powerkern._status import Route, Status
-from powerkern._typing import FloatArray, IntArray
-from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STATUS
+from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern.kernels.results import CURVATURE, FIELDS, N_EVAL, NLL, ROUTE, STATUS, X_MAX, X_MIN
 from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
 from powerkern.kernels.transforms.matrix import fields_of
 
-_ML = ML()
+#: Columns of a matrix.
+Chosen = slice | NDArray[np.intp]
+T = TypeVar("T", covariant=True)
 
 
-class _Figure:
-    """A field of `kernels.results.ColumnFit` as an attribute of a fit: one number per column, read-only."""
+@dataclass(frozen=True)
+class FitInfo:
+    """What was asked of a fit, and of which columns."""
+
+    family: str
+    estimator: Estimator = field(default_factory=ML)
+    standardize: bool = True
+    column_names: list[str] | None = None
+    was_vector: bool = False
+
+    def labels(self, n: int) -> list[str]:
+        """Names of the columns, or their numbers."""
+        return self.column_names or [str(j) for j in range(n)]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The data of a fit and their weights (empty: none), or their power sums, or nothing."""
+
+    data: tuple[NDArray[Any], FloatArray] | None = None
+    sums: PowerSums | MixedSums | None = None
+
+    def without(self, target: NDArray[Any]) -> Source:
+        """Nothing, where `target`, about to be overwritten, shares memory with the data."""
+        return Source() if self.data is not None and np.shares_memory(target, self.data[0]) else self
+
+
+class Of(Generic[T]):
+    """An attribute of a part, such as "columns.lmbda", as an attribute of the whole."""
+
+    def __init__(self, path: str) -> None:
+        self._get = operator.attrgetter(path)
+        self.__doc__ = f"`{path}`, see the class."
+
+    @overload
+    def __get__(self, whole: None, owner: type) -> Of[T]: ...
+
+    @overload
+    def __get__(self, whole: object, owner: type) -> T: ...
+
+    def __get__(self, whole: object | None, owner: type) -> T | Of[T]:
+        return self if whole is None else self._get(whole)
+
+
+class Figure:
+    """A field of `kernels.results.ColumnFit`: one number for each column, read-only."""
 
     def __init__(self, field: str, doc: str) -> None:
         self._position = FIELDS.index(field)
         self.__doc__ = doc
 
     @overload
-    def __get__(self, fit: None, owner: type) -> _Figure: ...
+    def __get__(self, columns: None, owner: type) -> Figure: ...
 
     @overload
-    def __get__(self, fit: FittedColumns, owner: type) -> FloatArray: ...
+    def __get__(self, columns: ColumnResults, owner: type) -> FloatArray: ...
 
-    def __get__(self, fit: FittedColumns | None, owner: type) -> FloatArray | _Figure:
-        if fit is None:
+    def __get__(self, columns: ColumnResults | None, owner: type) -> FloatArray | Figure:
+        if columns is None:
             return self
-        view = fit._results[:, self._position]
+        view = columns.raw[:, self._position]
         view.flags.writeable = False
         return view
 
 
-class FittedColumns:
-    """The results of a fit, a row for each column, and where they came from."""
+class ColumnResults:
+    """The results of each column: the only place that knows where in a row of `raw` a figure is.
+
+    Attributes
+    ----------
+    raw : (p, N_RESULTS) ndarray
+        As kernels write and read them.
+    codes : (p,) ndarray of int
+        The transform of each column.
+    unit_weights : (p,) ndarray or None
+        What counts as one value of each column, where weights are relative.
+    lmbda_error : (p,) ndarray
+        Bounds of the difference between lambda and the lambda of the rows in memory.
+    """
 
     def __init__(
         self,
-        family: str,
-        results: FloatArray,
+        raw: FloatArray,
+        codes: IntArray | str,
         *,
-        estimator: Estimator = _ML,
-        families: IntArray | None = None,
-        standardize: bool = True,
-        column_names: list[str] | None = None,
-        data: tuple[NDArray[Any], FloatArray] | None = None,
-        sums: power_sums.PowerSums | power_sums.MixedSums | None = None,
-        was_vector: bool = False,
         unit_weights: FloatArray | None = None,
         lmbda_error: FloatArray | None = None,
     ) -> None:
-        self.family = family
-        self.estimator = estimator
-        self.standardize = standardize
-        self.column_names = column_names
-        self._results = results
-        self._families = np.full(len(results), FAMILIES[family]) if families is None else families
-        self._was_vector = was_vector
-        self._unit_weights = unit_weights
-        unknown = np.where(results[:, STATUS] == Status.BRACKETED, np.nan, 0.0)
+        self.raw = raw
+        self.codes = np.full(len(raw), FAMILIES[codes]) if isinstance(codes, str) else codes
+        self.unit_weights = unit_weights
+        unknown = np.where(raw[:, STATUS] == Status.BRACKETED, np.nan, 0.0)
         self.lmbda_error = unknown if lmbda_error is None else lmbda_error
-        self._data = data
-        self._sums = sums
+        self._fields = fields_of(raw)
 
-    lmbda = _Figure("lmbda", "The transformation parameter of each column.")
-    loc = _Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
-    scale = _Figure("scale", "Their standard deviation, a factor ``exp(log_factor)`` apart.")
-    log_factor = _Figure("log_factor", "Log of the factor that `loc` and `scale` leave out; mostly 0.")
-    n_obs = _Figure("n_obs", "Number (or total weight) of the values that are not missing.")
-    x_min = _Figure("x_min", "Smallest value of the fitted data.")
-    x_max = _Figure("x_max", "Largest value of the fitted data.")
-    lmbda0 = _Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
-    objective = _Figure("objective", "What the estimator minimises, at `lmbda0`.")
-    n_kept = _Figure("n_kept", "Number of values (or total weight) used in the final fit.")
-    center = _Figure("center", "What is subtracted before values are transformed.")
-    divisor = _Figure("divisor", "What they are then divided by.")
+    lmbda = Figure("lmbda", "The transformation parameter of each column.")
+    loc = Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
+    scale = Figure("scale", "Their standard deviation, a factor ``exp(log_factor)`` apart.")
+    log_factor = Figure("log_factor", "Log of the factor that `loc` and `scale` leave out; mostly 0.")
+    ref = Figure("ref", "The reference value inside the data, from which transformed values are measured.")
+    slope = Figure("slope", "Factor of standardised values, see `PowerFit`.")
+    intercept = Figure("intercept", "Standardised value of the reference.")
+    n_obs = Figure("n_obs", "Number (or total weight) of the values that are not missing.")
+    x_min = Figure("x_min", "Smallest value of the fitted data.")
+    x_max = Figure("x_max", "Largest value of the fitted data.")
+    lmbda0 = Figure("lmbda0", "The lambda from which the reweighting of a robust fit started.")
+    objective = Figure("objective", "What the estimator minimises, at `lmbda0`.")
+    n_kept = Figure("n_kept", "Number of values (or total weight) used in the final fit.")
+    kept_low = Figure("kept_low", "Smallest value that a robust fit keeps.")
+    kept_high = Figure("kept_high", "Largest value that a robust fit keeps.")
+    center = Figure("center", "What is subtracted before values are transformed.")
+    divisor = Figure("divisor", "What they are then divided by.")
 
-    #: results, and what transforms take of them
-    _made: tuple[FloatArray, FloatArray] | None = None
-
-    def _fields(self) -> FloatArray:
-        """What transforms take of the results: made once, and read in a third of the time."""
-        made = self._made
-        if made is None or made[0] is not self._results:
-            self._made = made = (self._results, fields_of(self._results))
-        return made[1]
-
-    @property
-    def cutoff(self) -> float:
-        """Quantile of the normal distribution beyond which values are outliers."""
-        return self.estimator.cutoff
-
-    @property
-    def n_features(self) -> int:
-        """Number of columns."""
-        return int(self._results.shape[0])
+    def __len__(self) -> int:
+        return len(self.raw)
 
     @property
     def shift(self) -> FloatArray:
         """What Box-Cox adds to each column before it is transformed; 0 under Yeo-Johnson."""
+        return np.where(self.mirrored, 0.0, 0.0 - self.center)
+
+    @property
+    def mirrored(self) -> BoolArray:
+        """Which columns have a branch for negative values."""
         mirrored = np.array([is_mirrored(code) for code in FAMILIES.values()])
-        return np.where(mirrored[self._families], 0.0, 0.0 - self.center)
+        return np.asarray(mirrored[self.codes])
 
     @property
     def nll(self) -> FloatArray:
         """Negative log-likelihood at `lmbda`."""
-        return self._results[:, NLL] * self.n_kept
+        return self.raw[:, NLL] * self.n_kept
 
     @property
     def information(self) -> FloatArray:
         """Second derivative of `nll` in lambda."""
-        return self._results[:, CURVATURE] * self.n_kept
+        return self.raw[:, CURVATURE] * self.n_kept
 
     @property
     def n_iter(self) -> IntArray:
         """Evaluations of the likelihood or its derivatives."""
-        return self._results[:, N_EVAL].astype(np.int64)
+        return self.raw[:, N_EVAL].astype(np.int64)
 
     @property
     def status(self) -> IntArray:
         """A `powerkern.Status` for each column."""
-        return self._results[:, STATUS].astype(np.int64)
+        return self.raw[:, STATUS].astype(np.int64)
 
     @property
     def status_text(self) -> list[str]:
@@ -141,22 +183,69 @@ class FittedColumns:
 
         "refit both sides": as "refit", from the start that rectifies both sides.
         """
-        return [Route(code).label for code in self._results[:, ROUTE].astype(np.int64)]
+        return [Route(code).label for code in self.routes.astype(np.int64)]
+
+    @property
+    def routes(self) -> FloatArray:
+        """Codes of the routes, as kernels take them."""
+        return self.raw[:, ROUTE]
 
     @property
     def families(self) -> list[str]:
         """The transform of each column."""
         names = {code: name for name, code in FAMILIES.items()}
-        return [names[code] for code in self._families.tolist()]
+        return [names[code] for code in self.codes.tolist()]
+
+    def by_family(self) -> list[tuple[int, Chosen]]:
+        """Each family in use, and its columns."""
+        codes = np.unique(self.codes).tolist()
+        return [(code, slice(None) if len(codes) == 1 else np.flatnonzero(self.codes == code)) for code in codes]
+
+    def gathered(self, of: Callable[[int, Chosen], FloatArray]) -> FloatArray:
+        """What a function says of the columns of each family, given its code, of all columns."""
+        parts = [(chosen, of(code, chosen)) for code, chosen in self.by_family()]
+        found = np.empty((len(self), *parts[0][1].shape[1:]))
+        for chosen, part in parts:
+            found[chosen] = part
+        return found
+
+    def transform(
+        self,
+        values: NDArray[Any],
+        out: NDArray[Any] | None,
+        direction: int,
+        n_threads: int,
+        repair: Repair | None = None,
+    ) -> IntArray:
+        """Transform every column; the number of values in each that cannot be."""
+        return transform_matrix(values, out, self.codes, direction, self.raw, n_threads, repair, self._fields)
+
+    def count_outside(self, values: NDArray[Any], n_threads: int) -> IntArray:
+        """The number of values outside the domain in each column."""
+        return count_outside(values, self.codes, self.raw, n_threads)
+
+    def part(self, columns: slice | IntArray) -> ColumnResults:
+        """The results of some of the columns, copied."""
+        units = None if self.unit_weights is None else self.unit_weights[columns].copy()
+        return ColumnResults(
+            self.raw[columns].copy(),
+            self.codes[columns].copy(),
+            unit_weights=units,
+            lmbda_error=self.lmbda_error[columns].copy(),
+        )
+
+    def rounded_to(self, lmbda: FloatArray, raw: FloatArray) -> ColumnResults:
+        """These results, with those at other lambdas where lambda is another one."""
+        raw[raw[:, STATUS] == Status.FIXED, STATUS] = Status.ROUNDED
+        raw[:, [X_MIN, X_MAX]] = self.raw[:, [X_MIN, X_MAX]]
+        same = lmbda == self.lmbda
+        raw[same] = self.raw[same]
+        return ColumnResults(raw, self.codes)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_data": None,
-            "_sums": None,
-            "_made": None,
-        }  # a fit travels without the data it came from
+        return {**self.__dict__, "_fields": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # joblib hands large arrays to its workers as read-only maps of a file, which kernels do not take
-        self.__dict__.update(state, _results=np.array(state["_results"]))
+        raw = np.array(state["raw"])
+        self.__dict__.update(state, raw=raw, _fields=fields_of(raw))

@@ -6,12 +6,13 @@ without a word where they are not.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._estimators.estimators import ESTIMATORS, Estimator, options_of, with_options
+from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.json import damaged, entry, names_in, numbers_in, one_of
 from powerkern._status import Route, Status
 from powerkern._typing import FloatArray
@@ -30,60 +31,38 @@ _FINITE = (
 _ROUNDING = 1e-9
 
 
-class Record(NamedTuple):
-    """A fit as `powerkern.PowerFit` takes it."""
-
-    family: str
-    #: (columns, figures)
-    results: FloatArray
-    estimator: Estimator
-    #: Code of the transform of each column.
-    families: NDArray[np.int64]
-    standardize: bool
-    column_names: list[str] | None
-    was_vector: bool
-    #: What counts as one value of each column, where weights are relative.
-    unit_weights: FloatArray | None
-    #: How far lambda may be from that of a fit in memory.
-    lmbda_error: FloatArray | None
-
-
-def record_of(fit: Record) -> dict[str, Any]:
+def record_of(info: FitInfo, columns: ColumnResults) -> dict[str, Any]:
     """What JSON keeps of a fit."""
-    names = {code: name for name, code in FAMILIES.items()}
-    is_exact = fit.lmbda_error is None or not fit.lmbda_error.any()
     return {
-        "family": fit.family,
-        "estimator": {"name": fit.estimator.name, **options_of(fit.estimator)},
-        "standardize": fit.standardize,
-        "column_names": fit.column_names,
-        "vector": fit.was_vector,
-        "families": [names[code] for code in fit.families.tolist()] if fit.family == BEST else None,
-        "unit_weights": fit.unit_weights,
-        "lmbda_error": None if is_exact else fit.lmbda_error,
-        "columns": dict(zip(FIELDS, fit.results.T, strict=True)),
+        "family": info.family,
+        "estimator": {"name": info.estimator.name, **options_of(info.estimator)},
+        "standardize": info.standardize,
+        "column_names": info.column_names,
+        "vector": info.was_vector,
+        "families": columns.families if info.family == BEST else None,
+        "unit_weights": columns.unit_weights,
+        "lmbda_error": columns.lmbda_error if columns.lmbda_error.any() else None,
+        "columns": dict(zip(FIELDS, columns.raw.T, strict=True)),
     }
 
 
-def fit_of(record: Any) -> Record:
+def fit_of(record: Any) -> tuple[FitInfo, ColumnResults]:
     """The fit that `record_of` made a record of; ValueError where its figures do not belong together."""
     if not isinstance(record, dict):
         raise damaged("there is no fit of columns")
     results = _results(record)
     n_features = len(results)
-    fit = Record(
+    info = FitInfo(
         family=one_of(record, "family", (*FAMILIES, BEST)),
-        results=results,
         estimator=_estimator(record),
-        families=_families(record, n_features),
         standardize=one_of(record, "standardize", (True, False)),
         column_names=names_in(record, "column_names", n_features),
         was_vector=one_of(record, "vector", (True, False) if n_features == 1 else (False,)),
-        unit_weights=_unit_weights(record, n_features),
-        lmbda_error=_lmbda_error(record, n_features),
     )
-    _check_figures(dict(zip(FIELDS, results.T, strict=True)), fit.families == FAMILIES["box-cox"])
-    return fit
+    codes = _families(record, n_features)
+    units, error = _unit_weights(record, n_features), _lmbda_error(record, n_features)
+    _check_figures(dict(zip(FIELDS, results.T, strict=True)), codes == FAMILIES["box-cox"])
+    return info, ColumnResults(results, codes, unit_weights=units, lmbda_error=error)
 
 
 def _results(record: dict[str, Any]) -> FloatArray:

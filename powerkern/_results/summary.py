@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from powerkern._results.likelihood_tests import Interval, LikelihoodRatio
+from powerkern._results.inference import (
+    TESTED,
+    Likelihood,
+    LikelihoodRatio,
+    Method,
+    Optimum,
+    confidence_interval,
+    ratio_test,
+    rounded_power,
+    wald_interval,
+)
 from powerkern._typing import FloatArray
 
 #: Rows that are printed.
 _SHOWN = 30
 
-#: What the entries of `estimates` are.
-NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
+#: What the tests among the entries of a likelihood are.
+_NOTE_ON_TESTS = "lr, p: likelihood ratio tests of lambda = 0 and 1, chi-square with 1 degree of freedom"
 
 #: Instead of them.
-NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data; pass X"
+_NOTE_WITHOUT_DATA = "no likelihood ratio tests: the fit no longer has its data"
 
 #: Entries of a table by their names, each an array with a row for each column.
 Entries = Mapping[str, "NDArray[Any]"]
@@ -114,23 +124,34 @@ class Summary:
     __repr__ = __str__
 
 
-def estimates(
-    lmbda: FloatArray,
-    rounded: FloatArray,
-    se: FloatArray,
-    interval: Interval,
-    tests: Mapping[str, LikelihoodRatio],
-) -> dict[str, FloatArray]:
-    """The entries that every maximum likelihood fit has; of ``tests["0"]`` they are "lr_0" and "p_0"."""
-    entries = {"lmbda": lmbda, "rounded": rounded, "se": se, "low": interval.low, "high": interval.high}
-    for hypothesis, test in tests.items():
-        entries[f"lr_{hypothesis}"], entries[f"p_{hypothesis}"] = test.statistic, test.pvalue
-    return entries
+def likelihood_entries(
+    optimum: Optimum,
+    level: float,
+    method: Method | None,
+    likelihood: Callable[[], Likelihood] | None,
+) -> tuple[dict[str, FloatArray], list[str]]:
+    """The entries that every maximum likelihood fit has, and notes on them; without data no tests.
+
+    "lr_0" and "p_0" are the test of lambda = 0 of each column; tests of all columns together are not entries.
+    """
+    rounded = rounded_power(optimum.lmbda, wald_interval(optimum.lmbda, optimum.se, level))
+    method = method or ("wald" if likelihood is None else "profile")
+    low, high = confidence_interval(optimum, level, method, likelihood or _no_likelihood)
+    entries = {"lmbda": optimum.lmbda, "rounded": rounded, "se": optimum.se, "low": low, "high": high}
+    kind = "Wald" if method == "wald" else "profile likelihood"
+    notes = [f"low, high: {kind} interval of level {level:g}; rounded: a convenient power inside the Wald interval"]
+    if likelihood is None:
+        return entries, [*notes, _NOTE_WITHOUT_DATA]
+    if optimum.nll.ndim == 0:
+        return entries, notes
+    for at in TESTED:
+        test = ratio_test(optimum, at, likelihood)
+        entries[f"lr_{at:g}"], entries[f"p_{at:g}"] = test.statistic, test.pvalue
+    return entries, [*notes, _NOTE_ON_TESTS]
 
 
-def note_on_intervals(level: float) -> str:
-    """What the ends of the intervals, and rounded powers, are in the entries of `estimates`."""
-    return f"low, high: Wald interval of level {level:g}; rounded: a convenient power inside it"
+def _no_likelihood() -> Likelihood:
+    raise ValueError("profile intervals need the data, which the fit no longer has; pass them, or method='wald'")
 
 
 def note_on_bootstrap(level: float) -> str:

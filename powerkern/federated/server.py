@@ -14,7 +14,8 @@ from powerkern._estimators.shift import given_shift
 from powerkern._input.arguments import given_lambdas
 from powerkern._input.arrays import as_choice, as_flag, as_names, as_reals, column_label, column_labels
 from powerkern._input.messages import warn
-from powerkern._results.power_fit import PowerFit, warn_overflow, warn_unfitted
+from powerkern._results.columns import ColumnResults, FitInfo
+from powerkern._results.power_fit import PowerFit, finished
 from powerkern._status import Status
 from powerkern._typing import Bounds
 from powerkern.federated.integers import checked_quantum
@@ -262,16 +263,15 @@ class Server:
     def _finish(self, outcome: Outcome) -> None:
         results, error = outcome
         self._read = {}
-        self._fit = PowerFit(
-            self._family, results, standardize=self._standardize, column_names=self._columns, lmbda_error=error
+        self._fit = finished(
+            FitInfo(self._family, standardize=self._standardize, column_names=self._columns),
+            ColumnResults(results, self._family, lmbda_error=error),
+            unbounded=self._is_given,
         )
-        warn_unfitted(results[:, STATUS], self._columns)
         rough = np.flatnonzero(results[:, STATUS] == Status.BRACKETED)
         if rough.size:
             text = f"{column_labels(rough, self._columns)}: lambda is off by up to lmbda_error"
             warn(f"{text}, more than 0.01 standard errors; use a smaller quantum or closer data_bounds")
-        if self._is_given and not self._standardize:
-            warn_overflow(self._fit)
 
     def _check_columns(self, found: Range) -> None:
         """Refuse, with ValueError, a range whose columns differ from the fit or the first answer."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from powerkern._fit.fit import PowerFit
-from powerkern._results.likelihood_tests import Interval
+from powerkern._results.inference import Interval
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, by_column, ink, positions, shortened
@@ -124,10 +124,10 @@ def _intervals(fit: PowerFit | RegressionFit | JointFit, X: object, level: float
         unknown = np.full(fit.lmbda.shape, np.nan)
         return Interval(unknown, unknown)
     if not isinstance(fit, RegressionFit):
-        return fit.confint(level, X)
+        return fit.confint(X, level=level)
     if X is not None:
         raise ValueError("X goes with a PowerFit or a JointFit; a RegressionFit has its data, or is to be fitted again")
-    return fit.confint(level)
+    return fit.confint(level=level)
 
 
 def _draw_estimates(ax: Axes, table: _Estimates, low: float, high: float, *, hollow: bool) -> None:

@@ -12,6 +12,7 @@ from scipy.special import chdtri
 from powerkern._estimators.estimators import Estimator
 from powerkern._fit.fit import PowerFit
 from powerkern._input.arrays import as_reals, column_label
+from powerkern._results.data import data_of
 from powerkern._typing import FloatArray
 from powerkern.joint import JointFit
 from powerkern.plot._drawing import axes_of, ink, matrix_of, position, set_title, title_label
@@ -235,7 +236,7 @@ def sensitivity_plot(
 
 def _spread_of_logs(fit: PowerFit, X: object, j: int) -> float:
     """MAD of ln x, or of sign(x) log1p(abs(x)), of the values as they are transformed; their range where it is 0."""
-    values, _ = fit._as_they_are(X, None)
+    values, _ = data_of(fit, X, None)
     x = values[:, j].astype(np.float64)
     x = (x[~np.isnan(x)] - fit.center[j]) / fit.divisor[j]
     logs = np.log(x) if fit.families[j] == "box-cox" else np.copysign(np.log1p(np.abs(x)), x)
@@ -257,7 +258,7 @@ def _likelihood_of(fit: PowerFit | RegressionFit | JointFit, X: object) -> _Like
         )
     if not isinstance(fit, RegressionFit):
         values = None if X is None else matrix_of(X, fit).values
-        return _Likelihood(lambda level: fit.confint(level, values), lambda lmbdas: fit.profile(lmbdas, values))
+        return _Likelihood(lambda level: fit.confint(values, level=level), lambda lmbdas: fit.profile(lmbdas, values))
     if X is not None:
         raise ValueError("X goes with a PowerFit; a RegressionFit has its data, or is to be fitted again")
-    return _Likelihood(lambda level: fit.confint(level), lambda lmbdas: fit.profile(lmbdas))
+    return _Likelihood(lambda level: fit.confint(level=level), lambda lmbdas: fit.profile(lmbdas))

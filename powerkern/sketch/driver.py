@@ -19,9 +19,9 @@ from powerkern._estimators.shift import given_shift
 from powerkern._fit.best_family import CRITERIA, LIKELIHOOD
 from powerkern._fit.fit import check_together
 from powerkern._input.arrays import as_choice, as_flag, column_label
-from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, warn_overflow, warn_unfitted
+from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.power_fit import BEST, FIT_FAMILIES, PowerFit, finished
 from powerkern._typing import BoolArray, Bounds, FloatArray, IntArray
-from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import BOX_COX, FAMILIES, YEO_JOHNSON
 from powerkern.sketch.columns import resolved
 from powerkern.sketch.engine import MapReduce, Passed, passes_of
@@ -140,22 +140,12 @@ def fit_with(
             found = _better(passed, ranges, asked, bounds, criterion)
         else:
             found = asked.fit(passed, dataclasses.replace(ranges, shift=shift), bounds)
-    warn_unfitted(found.results[:, STATUS], found.range.column_names)
-    fitted = PowerFit(
-        family,
-        found.results,
-        estimator=estimator,
-        families=found.families,
-        standardize=asked.standardize,
-        column_names=found.range.column_names,
-        sums=found.sums,
-        was_vector=found.range.was_vector,
-        unit_weights=found.unit_weights,
-        lmbda_error=found.error,
+    return finished(
+        FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector),
+        ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error),
+        Source(sums=found.sums),
+        unbounded=lmbda is not None or other is not None,
     )
-    if (lmbda is not None or other is not None) and not asked.standardize:
-        warn_overflow(fitted)
-    return fitted
 
 
 class _Found(NamedTuple):

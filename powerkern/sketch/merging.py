@@ -15,10 +15,10 @@ from powerkern._estimators.shift import given_shift, to_own_units
 from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in, given_lambdas, is_weightless, weights_of
 from powerkern._input.arrays import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
-from powerkern._results.power_fit import PowerFit, warn_overflow, warn_unfitted
+from powerkern._results.columns import ColumnResults, FitInfo, Source
+from powerkern._results.power_fit import PowerFit, finished
 from powerkern._typing import Bounds, FloatArray
 from powerkern.kernels.power_sums import fit as kernels
-from powerkern.kernels.results import STATUS
 from powerkern.kernels.transforms.family import FAMILIES
 from powerkern.sketch.columns import Additive, Mergeable
 from powerkern.sketch.streams import added, grown_grid, regridded, stream_grid
@@ -315,18 +315,8 @@ def finish(
         total, standardize=standardize, lmbda=lmbda, ymax=ymax, bounds=bounds, n_threads=n_threads
     )
     grid = total.grid
-    warn_unfitted(results[:, STATUS], grid.column_names)
-    fitted = PowerFit(
-        grid.family,
-        results,
-        standardize=standardize,
-        column_names=grid.column_names,
-        sums=sums,
-        was_vector=grid.was_vector,
-    )
-    if lmbda is not None and not standardize:
-        warn_overflow(fitted)
-    return fitted
+    info = FitInfo(grid.family, standardize=standardize, column_names=grid.column_names, was_vector=grid.was_vector)
+    return finished(info, ColumnResults(results, grid.family), Source(sums=sums), unbounded=lmbda is not None)
 
 
 def finish_results(

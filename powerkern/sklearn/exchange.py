@@ -9,6 +9,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from powerkern._input.arrays import column_label
+from powerkern._results.columns import ColumnResults, FitInfo
 from powerkern._results.power_fit import PowerFit
 from powerkern._status import Route, Status, is_failed
 from powerkern._typing import FloatArray
@@ -100,4 +101,5 @@ def fit_of(theirs: PowerTransformer) -> PowerFit:
     for name, value in identity.items():
         results[missing, FIELDS.index(name)] = value
     names = list(theirs.feature_names_in_) if hasattr(theirs, "feature_names_in_") else None
-    return PowerFit(theirs.method, results, standardize=theirs.standardize, column_names=names)
+    info = FitInfo(theirs.method, standardize=theirs.standardize, column_names=names)
+    return PowerFit(info, ColumnResults(results, theirs.method))

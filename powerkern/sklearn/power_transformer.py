@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -160,7 +159,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         )
         if self.method == "box-cox" and (fit.status == Status.EMPTY).any():
             raise ValueError("Column must not be all nan.")  # scikit-learn's words
-        self.power_fit_ = copy.copy(fit)  # the copy leaves the data behind
+        self.power_fit_ = fit.without_data()
         self.sketch_: sketch.Sketch | None = None
         return self
 
@@ -286,7 +285,7 @@ class PowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         ends = np.broadcast_to([[1.0], [2.0]], (2, lambdas.size)) - shift  # of the data, as far as anyone knows
         if hasattr(self, "power_fit_"):
             ends = np.array([self.power_fit_.x_min, self.power_fit_.x_max])
-        self.power_fit_ = copy.copy(fitting.fit(ends, self.method, lmbda=lambdas, shift=shift, standardize=False))
+        self.power_fit_ = fitting.fit(ends, self.method, lmbda=lambdas, shift=shift, standardize=False).without_data()
 
     def to_sklearn(self) -> Any:
         """The fitted `sklearn.preprocessing.PowerTransformer` that transforms alike, for those without powerkern.

@@ -39,9 +39,10 @@ def data(n: int = 60, p: int = 3, seed: int = 1) -> np.ndarray:
 
 
 def fitted(X: np.ndarray, family: str, estimator: str = "rewml", **options: object) -> PowerFit:
+    own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return pk.fit(X, family, ESTIMATORS[estimator](**options))
+        return pk.fit(X, family, ESTIMATORS[estimator](**own), **options)
 
 
 def slowly(x: np.ndarray, family: str, lmbda: float, estimator: str, options: dict[str, object]) -> float:

@@ -14,9 +14,10 @@ from powerkern._estimators.estimators import ESTIMATORS
 
 
 def fitted(X, family="box-cox", estimator="rewml", **options):
+    own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return pk.fit(X, family, ESTIMATORS[estimator](**options))
+        return pk.fit(X, family, ESTIMATORS[estimator](**own), **options)
 
 
 def low_outliers(n, share, p, at=-12.0, seed=3):

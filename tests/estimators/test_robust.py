@@ -525,7 +525,7 @@ def test_lambda_far_from_data_stays_finite():
 
 
 def assert_same(a: PowerFit, b: PowerFit) -> None:
-    assert_array_equal(a._results, b._results)
+    assert_array_equal(a.columns.raw, b.columns.raw)
     assert a.families == b.families
 
 
@@ -544,16 +544,16 @@ def test_threads_order_and_columns_change_no_bit(name):
     ):
         assert_same(fit, other)
     permuted = fitted(x[:, turned], "box-cox", name, n_threads=2)
-    assert_array_equal(permuted._results, fit._results[turned])
+    assert_array_equal(permuted.columns.raw, fit.columns.raw[turned])
     alone = fitted(x[:, 3], "box-cox", name)
-    assert_array_equal(alone._results[0], fit._results[3])
+    assert_array_equal(alone.columns.raw[0], fit.columns.raw[3])
 
 
 @estimators
 @families
 def test_order_of_rows_does_not_matter(family, name):
     x = contaminated(90, 4)
-    assert_array_equal(fitted(x, family, name)._results, fitted(x[::-1], family, name)._results)
+    assert_array_equal(fitted(x, family, name).columns.raw, fitted(x[::-1], family, name).columns.raw)
 
 
 @estimators
@@ -561,7 +561,7 @@ def test_missing_values_are_as_not_there(name):
     x = contaminated(60, 1)[:, 0]
     holes = np.insert(x, [0, 10, 60], np.nan)
     a, b = fitted(x, "yeo-johnson", name), fitted(holes, "yeo-johnson", name)
-    assert_array_equal(a._results, b._results)
+    assert_array_equal(a.columns.raw, b.columns.raw)
 
 
 @given(power=st.integers(-40, 40), shift=st.floats(-1e3, 1e3))
@@ -616,7 +616,7 @@ def test_best_of_both_families(estimator):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             alone = pk.fit(columns, family, estimator)
-        assert_array_equal(best._results[chosen], alone._results)
+        assert_array_equal(best.columns.raw[chosen], alone.columns.raw)
         assert_array_equal(best.transform(x)[:, chosen], alone.transform(columns))
         assert_array_equal(best.weights(x)[:, chosen], alone.weights(columns))
     assert_allclose(best.inverse_transform(best.transform(x)), x, rtol=1e-10)
@@ -681,7 +681,7 @@ def test_data_frames():
     x = contaminated(60, 3)
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     fit = fitted(frame, "best", "rewml")
-    assert_array_equal(fit._results, fitted(x, "best", "rewml")._results)
+    assert_array_equal(fit.columns.raw, fitted(x, "best", "rewml").columns.raw)
     assert_array_equal(fit.weights(frame), fit.weights(x))
     assert_array_equal(fit.outliers(frame), fit.outliers(x))
     assert list(fit.transform(frame).columns) == ["a", "b", "c"]

@@ -131,7 +131,7 @@ def test_profile_confint_and_bounded_lambda() -> None:
     for own in (fit, pickle.loads(pickle.dumps(fit))):
         data = () if own is fit else (X,)
         np.testing.assert_array_equal(own.profile(points, *data), of_sums.profile(points))
-        np.testing.assert_array_equal(own.confint(0.9, *data), of_sums.confint(0.9))
+        np.testing.assert_array_equal(own.confint(*data, level=0.9), of_sums.confint(level=0.9))
     raw = pk.fit(X, "box-cox", shift=SHIFT, standardize=False).transform(X)
     ymax = 0.98 * float(np.abs(raw).max())
     bounded = pk.fit(X, "box-cox", shift=SHIFT, ymax=ymax, standardize=False)

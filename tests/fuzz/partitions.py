@@ -99,7 +99,7 @@ def check(made: columns.Batch, index: int, seen: Counter[str]) -> Iterator[Findi
         except Exception as error:
             yield Finding("exception", f"{made.name}:*", repr(error))
             return
-    same = np.array([a.tobytes() == b.tobytes() for a, b in zip(fit._results, other._results, strict=True)])
+    same = np.array([a.tobytes() == b.tobytes() for a, b in zip(fit.columns.raw, other.columns.raw, strict=True)])
     for j in range(fit.n_features):
         name, status = f"{made.name}:{j}", Status(int(fit.status[j]))
         seen["certified" if status == Status.OK else status.name] += 1

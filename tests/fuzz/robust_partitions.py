@@ -140,7 +140,7 @@ def outcome(case: Case, seed: int) -> Outcome:
         warnings.simplefilter("ignore", UserWarning)
         fit, other = (fit_with(Engine(chunks, k), case.family, case.estimator, n_threads=1) for k in (seed, seed + 1))
         whole = pk.fit(case.x, case.family, case.estimator, sample_weight=case.weight, n_threads=1)
-    same = fit._results.tobytes() == other._results.tobytes() and fit.lmbda_error == other.lmbda_error
+    same = fit.columns.raw.tobytes() == other.columns.raw.tobytes() and fit.lmbda_error == other.lmbda_error
     statuses = Status(int(fit.status[0])), Status(int(whole.status[0]))
     return Outcome(
         case,

@@ -88,10 +88,8 @@ def fitted():
 def _moved(fitted, field, by):
     from powerkern.kernels import results as fields
 
-    results = fitted.fit._results.copy()
-    results[0, getattr(fields, field)] += by
     fit = fitted.fit.part(slice(0, 1))
-    fit._results = results
+    fit.columns.raw[0, getattr(fields, field)] += by
     return fitted._replace(fit=fit)
 
 
@@ -170,7 +168,7 @@ def test_a_wrong_lambda_from_chunks_is_found(monkeypatch, error, kind):
 
     def slightly_wrong(*args, **options):
         fit = fit_with(*args, **options)
-        fit._results[:, LMBDA] += error
+        fit.columns.raw[:, LMBDA] += error
         return fit
 
     monkeypatch.setattr(partitions, "fit_with", slightly_wrong)

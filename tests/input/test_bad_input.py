@@ -671,7 +671,7 @@ def test_bad_out_of_range(value: Any, fitted: PowerFit) -> None:
 @pytest.mark.parametrize("level", [0.0, 1.0, 95, -0.5, NAN])
 def test_bad_level(level: float, fitted: PowerFit) -> None:
     with pytest.raises(ValueError, match="level must be between 0 and 1"):
-        fitted.confint(level)
+        fitted.confint(level=level)
 
 
 @pytest.mark.parametrize("lmbdas", [NAN, [0.0, INF], [[1.0]]])

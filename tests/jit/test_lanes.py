@@ -115,7 +115,9 @@ def test_lane_by_lane(function):
 
 
 @pytest.mark.parametrize(
-    ("function", "dtype"), [(alike, np.float64), (alike, np.float32), (bits32, np.float32)], ids=str
+    ("function", "dtype"),
+    [(alike, np.float64), (alike, np.float32), (bits32, np.float32)],
+    ids=lambda value: value.__name__,
 )
 def test_either_width(function, dtype):
     values = np.tile(VALUES, LANES32 // LANES)[: LANES if dtype is np.float64 else LANES32].astype(dtype)

@@ -163,7 +163,7 @@ def outcome(call: Callable[[Any], Any], argument: Any) -> Any:
 
 def check_that_it_can_be_used(fit: PowerFit) -> None:
     """What was read is written again as it was, and everything it does ends with numbers or a documented error."""
-    assert PowerFit.from_json(fit.to_json())._results.tobytes() == fit._results.tobytes()
+    assert PowerFit.from_json(fit.to_json()).columns.raw.tobytes() == fit.columns.raw.tobytes()
     assert len(fit.status_text) == len(fit.families) == len(fit.n_iter) == fit.n_features
     for apply, values in ((fit.transform, X), (fit.transform, PROBES), (fit.inverse_transform, PROBES)):
         with warnings.catch_warnings():

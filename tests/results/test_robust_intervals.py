@@ -25,9 +25,10 @@ def lognormal(n: int, p: int = 3, seed: int = 0) -> np.ndarray:
 
 
 def fitted(X: np.ndarray, family: str = "box-cox", estimator: str = "rewml", **options: object) -> PowerFit:
+    own = {option: options.pop(option) for option in ESTIMATORS[estimator].__dataclass_fields__ if option in options}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
-        return pk.fit(X, family, ESTIMATORS[estimator](**options))
+        return pk.fit(X, family, ESTIMATORS[estimator](**own), **options)
 
 
 def slow_error(x: np.ndarray, family: str, estimator: str, replicates: int, **options: object) -> float:
@@ -117,14 +118,14 @@ def test_coverage(family):
         X, long = np.exp(y), np.exp(long)
     target = fitted(long, family).lmbda[0]
     for level in (0.5, 0.95):
-        low, high = fitted(X, family).confint(level, replicates=100)
+        low, high = fitted(X, family).confint(level=level, replicates=100)
         covers = np.mean((low <= target) & (target <= high))
         assert abs(covers - level) < 4.0 * math.sqrt(level * (1.0 - level) / 300) + 0.02
 
 
 def test_intervals_are_normal():
     fit = fitted(lognormal(50))
-    low, high = fit.confint(0.9, replicates=30)
+    low, high = fit.confint(level=0.9, replicates=30)
     se = fit.standard_error(replicates=30)
     assert_allclose(high - fit.lmbda, ndtri(0.95) * se, rtol=1e-12)
     assert_allclose(fit.lmbda - low, ndtri(0.95) * se, rtol=1e-12)
@@ -158,7 +159,7 @@ def test_refusals():
     for replicates in (19, 20.5, True):
         with pytest.raises(ValueError, match="replicates must be a whole number of at least 20"):
             fit.confint(replicates=replicates)
-    with pytest.raises(ValueError, match="a rounded power of lambda: for estimator='mle' only"):
+    with pytest.raises(ValueError, match="tests and rounded powers of lambda: for estimator='mle' only"):
         fit.rounded()
     with pytest.raises(ValueError, match="no longer has its data"):
         PowerFit.from_json(fit.to_json()).confint()
@@ -170,7 +171,7 @@ def test_summary_has_errors_and_intervals():
     entries = fit.summary(level=0.8).to_dict()
     assert list(entries)[:7] == ["column", "family", "lmbda", "se", "low", "high", "n_kept"]
     assert_array_equal(entries["se"], fit.standard_error())
-    assert_array_equal(entries["low"], fit.confint(0.8).low)
+    assert_array_equal(entries["low"], fit.confint(level=0.8).low)
     assert "se: by a bootstrap" in str(fit.summary(level=0.8))
     without = PowerFit.from_json(fit.to_json())
     assert "no intervals: the fit no longer has its data; pass X" in str(without.summary())

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import powerkern as pk
-from powerkern._results.likelihood_tests import likelihood_ratio
+from powerkern._results.inference import likelihood_ratio
 from powerkern._results.summary import Summary
 from powerkern.sketch import fit_chunks
 
@@ -36,11 +36,11 @@ def test_entries(x):
     ]
     assert list(entries) == names
     assert {entry.shape for entry in entries.values()} == {(3,)}
-    low, high = fit.confint(0.8, method="wald")
+    low, high = fit.confint(level=0.8)
     before, after = fit.normality()
     expected = {
         "lmbda": fit.lmbda,
-        "rounded": fit.rounded(0.8),
+        "rounded": fit.rounded(level=0.8),
         "se": fit.information**-0.5,
         "low": low,
         "high": high,
@@ -64,12 +64,12 @@ def test_entries(x):
 def test_text(x):
     text = str(pk.fit(x, "box-cox", column_names=["a", "b", "c"]).summary())
     blocks = text.split("\n\n")
-    assert blocks[0] == "PowerFit(family='box-cox', estimator='mle', 3 of 3 columns fitted)"
+    assert blocks[0] == "PowerFit(family='box-cox', estimator=ML(), 3 of 3 columns fitted)"
     for block, head in zip(blocks[1:4], ("lmbda  rounded", "skewness  skewness_after", "n_obs  status"), strict=True):
         lines = block.splitlines()
         assert head in " ".join(lines[0].split()).replace(" ", "  ")
         assert [line[0] for line in lines[1:]] == ["a", "b", "c"]
-    assert "Wald interval of level 0.95" in blocks[4]
+    assert "profile likelihood interval of level 0.95" in blocks[4]
     assert "likelihood ratio tests" in blocks[4]
     assert repr(pk.fit(x, "box-cox", column_names=["a", "b", "c"]).summary()) == text
 
@@ -121,8 +121,8 @@ def test_without_data(x):
     read = pk.PowerFit.from_json(fit.to_json())
     summary = read.summary()
     assert list(summary.to_dict()) == ["column", "family", *ESTIMATES, "n_obs", "status"]
-    assert "no likelihood ratio tests: the fit no longer has its data; pass X" in str(summary)
-    assert "no figures of normality: the fit no longer has its data; pass X" in str(summary)
+    assert "no likelihood ratio tests: the fit no longer has its data" in str(summary)
+    assert "no figures of normality: the fit no longer has its data" in str(summary)
     assert str(read.summary(x)) == str(fit.summary())
     with pytest.raises(ValueError, match="sample_weight goes with X"):
         fit.summary(sample_weight=np.ones(len(x)))

@@ -51,7 +51,7 @@ def test_long_column(family, estimator):
 def test_short_columns_are_as_in_memory(family, estimator):
     x = contaminated(1500, family)
     whole, fit = pk.fit(x, family, estimator), fit_chunks(np.array_split(x, 4), family, estimator)
-    np.testing.assert_array_equal(fit._results, whole._results)
+    np.testing.assert_array_equal(fit.columns.raw, whole.columns.raw)
     assert fit.lmbda_error[0] == 0.0
 
 
@@ -123,7 +123,7 @@ def test_any_order_of_merging_gives_the_same_bits():
                 parts = [functools.reduce(add, parts[i : i + 2]) for i in range(0, len(parts), 2)]
             return functools.reduce(add, parts)
 
-        return fit_with(map_reduce, "box-cox", "rewml")._results
+        return fit_with(map_reduce, "box-cox", "rewml").columns.raw
 
     first = fitted(range(9), tree=False)
     for order, tree in ((range(9), True), ([3, 1, 4, 0, 5, 8, 2, 6, 7], False), (range(8, -1, -1), True)):
@@ -176,7 +176,7 @@ def test_threads_do_not_matter(monkeypatch):
 
     monkeypatch.setattr(Column, "start", started)
     together = fit_chunks(np.array_split(X, 3), "box-cox", "rewml", n_threads=2)
-    np.testing.assert_array_equal(together._results, alone._results)
+    np.testing.assert_array_equal(together.columns.raw, alone.columns.raw)
     np.testing.assert_array_equal(together.lmbda_error, alone.lmbda_error)
 
 

@@ -296,7 +296,7 @@ def test_chunks_without_rows_change_nothing():
     assert merge(range_of(X), range_of(X[:0])) == range_of(X)
     grid = range_of(X).grid()
     assert merge(sketch(X[:0], grid), sketch(X, grid)) == sketch(X, grid)
-    assert_array_equal(fit_chunks([X[:0], X, X[:0]])._results, fit_chunks([X])._results)
+    assert_array_equal(fit_chunks([X[:0], X, X[:0]]).columns.raw, fit_chunks([X]).columns.raw)
     with pytest.warns(UserWarning, match="no values"):
         assert_array_equal(fit_chunks([X[:0]]).status, Status.EMPTY)
 
@@ -435,7 +435,7 @@ def test_chunks_are_read_twice(family):
     assert chunks.n_passes == 2
     assert_array_equal(fit.n_obs, expected.n_obs)
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
-    assert_array_equal(fit_chunks(list(chunks.chunks), family, n_threads=1)._results, fit._results)
+    assert_array_equal(fit_chunks(list(chunks.chunks), family, n_threads=1).columns.raw, fit.columns.raw)
 
 
 def test_columns_that_are_not_resolved_are_read_again():

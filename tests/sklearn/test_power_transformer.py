@@ -392,10 +392,11 @@ def test_partial_fit_does_not_go_on_with_another_method():
 
 def test_partial_fit_needs_the_likelihood_alone():
     assert not hasattr(PowerTransformer(estimator=pk.RewML()), "partial_fit")
-    X = np.random.default_rng(0).lognormal(size=(60, 3))
-    bounded = PowerTransformer("box-cox", standardize=False, estimator=pk.ML(), ymax=1.0)
+    X = 1.0 + np.random.default_rng(0).lognormal(size=(60, 3))
+    bounded = PowerTransformer("box-cox", standardize=False, estimator=pk.ML(), ymax=0.5)
     in_parts = clone(bounded).partial_fit(X[:20]).partial_fit(X[20:])
     np.testing.assert_allclose(in_parts.lambdas_, bounded.fit(X).lambdas_, rtol=1e-9)
+    assert (bounded.power_fit_.status == pk.Status.AT_BOUND).all()
     with pytest.raises(ValueError, match="features"):
         PowerTransformer().partial_fit(skewed()).partial_fit(skewed()[:, :2])
 

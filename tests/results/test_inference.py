@@ -10,12 +10,12 @@ from scipy import stats
 
 import powerkern as pk
 from powerkern import Status
-from powerkern._results.likelihood_tests import (
+from powerkern._results.inference import (
     CONVENIENT,
     Interval,
     likelihood_ratio,
     rounded_power,
-    standard_error,
+    standard_error_of,
     wald_interval,
 )
 from powerkern.sketch import fit_chunks
@@ -119,8 +119,8 @@ def test_rounding_does_not_make_a_statistic_negative():
 
 
 def test_no_standard_error_without_curvature():
-    assert standard_error([4.0, 0.0, -1.0, np.nan]).tolist()[0] == 0.5
-    assert np.isnan(standard_error([4.0, 0.0, -1.0, np.nan])[1:]).all()
+    assert standard_error_of([4.0, 0.0, -1.0, np.nan]).tolist()[0] == 0.5
+    assert np.isnan(standard_error_of([4.0, 0.0, -1.0, np.nan])[1:]).all()
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95, 1 - 1e-12])
@@ -185,7 +185,7 @@ def test_lr_test_against_scipy():
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_test_rejects_outside_the_interval(family):
     fit = pk.fit(mixed(family), family)
-    for end in fit.confint(0.9):
+    for end in fit.confint(level=0.9):
         np.testing.assert_allclose(fit.lr_test(end).pvalue, 0.1, rtol=1e-6)
     assert (fit.lr_test(fit.lmbda).statistic < 1e-10).all()
 
@@ -193,7 +193,7 @@ def test_the_test_rejects_outside_the_interval(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_wald_interval_of_a_fit(family):
     x = mixed(family)
-    low, high = pk.fit(x, family).confint(0.8, method="wald")
+    low, high = pk.fit(x, family).confint(level=0.8, method="wald")
     for j in range(x.shape[1]):
         column = x[~np.isnan(x[:, j]), j].tolist()
         best = most_likely_lambda(family, column, 0.5 * (low[j] + high[j]))
@@ -279,9 +279,9 @@ def test_only_of_maximum_likelihood(estimator):
         (lambda f: f.lr_test([[0.0] * 4]), ValueError, "one finite number"),
         (lambda f: f.lr_test("0"), TypeError, "lmbda0 must be a real number"),
         (lambda f: f.confint(method="score"), ValueError, "method must be one of 'profile', 'wald'"),
-        (lambda f: f.confint(95, method="wald"), ValueError, "level must be between 0 and 1, got 95"),
-        (lambda f: f.rounded(1.0), ValueError, "level must be between 0 and 1"),
-        (lambda f: f.rounded_fit(0.0), ValueError, "level must be between 0 and 1"),
+        (lambda f: f.confint(level=95, method="wald"), ValueError, "level must be between 0 and 1, got 95"),
+        (lambda f: f.rounded(level=1.0), ValueError, "level must be between 0 and 1"),
+        (lambda f: f.rounded_fit(level=0.0), ValueError, "level must be between 0 and 1"),
         (lambda f: f.summary(level=2), ValueError, "level must be between 0 and 1"),
         (lambda f: f.lr_test(0.0, -matrix()), ValueError, "column 0, row 0: the value is -1.03"),
         (lambda f: f.lr_test(0.0, sample_weight=np.ones(40)), ValueError, "sample_weight goes with X"),

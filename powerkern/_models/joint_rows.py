@@ -1,0 +1,103 @@
+"""Columns together: from the data of a user to a joint likelihood."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input.arrays import Matrix
+from powerkern._input.messages import warn
+from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
+from powerkern._models.joint_likelihood import JointLikelihood
+from powerkern._typing import FloatArray, IntArray
+from powerkern.kernels.transforms.family import FAMILIES, is_mirrored
+
+
+class Rows(NamedTuple):
+    """The rows that count: complete, and of positive weight."""
+
+    #: (n, p) and (n, k), any real dtype and float64; the intercept is among the covariates.
+    values: NDArray[Any]
+    covariates: FloatArray
+    #: Empty: all one.
+    weight: FloatArray
+    names: list[str] | None
+
+    @property
+    def n_obs(self) -> float:
+        """Rows, or their weight."""
+        return float(self.weight.sum()) if self.weight.size else float(len(self.values))
+
+
+def covariates_of(covariates: object, formula: str | None, n_rows: int) -> tuple[Covariates, FloatArray]:
+    """Covariates, and their values; the intercept alone where there are none."""
+    if covariates is None and formula is None:
+        return intercept_alone(n_rows)
+    return read_covariates(covariates, formula, True, n_rows)
+
+
+def design_of(rows: Rows, covariates: Covariates) -> Basis:
+    """The basis of the design, refused if it has no constant, or too few rows."""
+    basis = basis_of(rows.covariates, covariates.intercept, rows.weight)
+    if not basis.design.constant:
+        raise ValueError(f"formula {covariates.formula!r} has no intercept, which columns together need; leave out '0'")
+    _refuse_few(rows, basis)
+    return basis
+
+
+def rows_of(
+    matrix: Matrix,
+    given: FloatArray,
+    sample_weight: ArrayLike | None,
+    family: str,
+    shift: FloatArray,
+) -> Rows:
+    """The rows that count, with the covariates given, and with all their values inside the domain."""
+    values = matrix.values
+    weight = weights_of(sample_weight, len(values))
+    complete = ~np.isnan(values).any(axis=1)
+    n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
+    if n_left_out:
+        warn(f"{n_left_out} of {len(values)} rows have missing values and are left out; impute them to keep these rows")
+    counts = complete & (weight > 0.0) if weight.size else complete
+    if not counts.any():
+        raise ValueError("X has no row without missing values; impute them, or leave out columns that have many")
+    outside = _outside(values[counts], shift, family)
+    if outside.size:
+        effective = np.where(counts, weight if weight.size else 1.0, 0.0)
+        raise domain_error_in(matrix, int(outside[0]), matrix.names, effective, shift[outside[0]])
+    if counts.all():
+        return Rows(values, given, weight, matrix.names)
+    kept = weight[counts] if weight.size else weight
+    return Rows(values[counts], given[counts], kept, matrix.names)
+
+
+def _outside(values: NDArray[Any], shift: FloatArray, family: str) -> IntArray:
+    """The columns with values outside the domain."""
+    with np.errstate(over="ignore"):
+        moved = values.astype(np.float64, copy=False) + shift
+    outside = np.isinf(moved)
+    if not is_mirrored(FAMILIES[family]):
+        outside |= moved <= 0.0
+    return np.flatnonzero(outside.any(axis=0))
+
+
+def _refuse_few(rows: Rows, design: Basis) -> None:
+    n, p = rows.values.shape
+    if n < p + design.rank:
+        means = "their means" if design.rank == 1 else f"the {design.rank} coefficients of their means"
+        raise ValueError(
+            f"X has {n} complete rows for {p} columns and {means}: their covariance is singular; pass at least "
+            f"{p + design.rank} rows, or fewer columns"
+        )
+
+
+def joint_likelihood(rows: Rows, design: Basis, family: int, shift: FloatArray, n_threads: int) -> JointLikelihood:
+    columns = np.ascontiguousarray(rows.values.T, dtype=np.float64)
+    if shift.any():
+        columns = columns + shift[:, np.newaxis]
+    basis = design.design.basis if design.rank > 1 else design.design.basis[:0]  # columns come about their means
+    return JointLikelihood(columns, family, rows.weight, basis, n_threads)

@@ -1,0 +1,143 @@
+"""The data of a fit, remembered or given again, and their likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._engine.by_column import likelihoods
+from powerkern._engine.shifted import Columns, shifted
+from powerkern._engine.threads import thread_count
+from powerkern._estimators.likelihood import ML
+from powerkern._estimators.power_sums import MixedSums, PowerSums, fit_matrix, interval_matrix, profile_matrix
+from powerkern._estimators.shift import to_own_units
+from powerkern._input import frames
+from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input.arrays import as_matrix, check_n_features
+from powerkern._results.columns import ColumnResults
+from powerkern._typing import FloatArray
+
+if TYPE_CHECKING:
+    from powerkern._results.power_fit import PowerFit
+
+
+def data_of(fit: PowerFit, X: object, sample_weight: ArrayLike | str | None) -> tuple[NDArray[Any], FloatArray]:
+    """The data, in their own units, with weights."""
+    if X is not None:
+        X, sample_weight = frames.without_weights(X, sample_weight)
+        matrix = as_matrix(frames.columns_named(X, fit.column_names))
+        check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+        weight = weights_of(sample_weight, matrix.values.shape[0])
+        weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
+        counts = fit.columns.count_outside(weighted, 1)
+        if counts.any():
+            j = int(np.argmax(counts > 0))
+            raise domain_error_in(matrix, j, matrix.names or fit.column_names, weight, fit.shift[j])
+        return matrix.values, weight
+    if sample_weight is not None:
+        raise ValueError("sample_weight goes with X: pass both, or neither to use the fitted data and weights")
+    if fit.source.data is None:
+        raise ValueError(
+            "this fit no longer has its data (it was made from chunks, pickled, read from JSON, or the data were "
+            "overwritten); pass X, or some 10,000 rows of it drawn at random: figures are then those of a fit to "
+            "so many rows, and summary(sample=rows) has standard errors and intervals for all of them"
+        )
+    return fit.source.data
+
+
+def likelihood_of(
+    fit: PowerFit, X: object, sample_weight: ArrayLike | str | None, n_threads: int | None
+) -> DataLikelihood | SumsLikelihood:
+    """The likelihood of the data; of robust fits, of the values kept."""
+    threads, columns = thread_count(n_threads), fit.columns
+    if X is None and sample_weight is None and fit.source.sums is not None:
+        return SumsLikelihood(columns, fit.source.sums, threads)
+    values, weight = data_of(fit, X, sample_weight)
+    if isinstance(fit.estimator, ML):
+        return DataLikelihood(columns, shifted(values, columns.shift), weight, threads)
+    kept = np.where((values >= columns.kept_low) & (values <= columns.kept_high), values, np.nan)
+    return DataLikelihood(columns, (kept - columns.center) / columns.divisor, weight, threads, columns.divisor)
+
+
+@dataclass(frozen=True)
+class DataLikelihood:
+    """The likelihood of values as they are transformed, with their weights."""
+
+    columns: ColumnResults
+    values: Columns
+    weight: FloatArray
+    n_threads: int
+    #: What values have been divided by.
+    unit: FloatArray | float = 1.0
+
+    def curve(self, lmbdas: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
+
+        def curve(code: int, at: Any) -> FloatArray:
+            return profile_matrix(self.values[:, at], code, lmbdas, self.weight, self.n_threads)
+
+        g: FloatArray = self.columns.gathered(curve) + np.reshape(np.log(self.unit), (-1, 1))
+        g *= self.columns.n_kept[:, None]
+        return g
+
+    def at(self, lmbda: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at one lambda, or at one for each column."""
+        if lmbda.ndim == 0:
+            return self.curve(lmbda[None])[:, 0]
+
+        def at_own(code: int, at: Any) -> FloatArray:
+            return likelihoods(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
+
+        g: FloatArray = self.columns.n_obs * self.columns.gathered(at_own)
+        return g
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        lmbda = self.columns.lmbda
+
+        def ends(code: int, at: Any) -> FloatArray:
+            return interval_matrix(self.values[:, at], code, lmbda[at], drop[at], self.weight, self.n_threads)
+
+        return self.columns.gathered(ends)
+
+    def results(self, lmbda: FloatArray) -> FloatArray:
+        """Results of every column at another lambda, (p, N_RESULTS)."""
+
+        def fit(code: int, at: Any) -> FloatArray:
+            return fit_matrix(self.values[:, at], code, lmbda[at], self.weight, self.n_threads)
+
+        found = self.columns.gathered(fit)
+        to_own_units(found, self.columns.shift)
+        return found
+
+
+@dataclass(frozen=True)
+class SumsLikelihood:
+    """The likelihood by power sums."""
+
+    columns: ColumnResults
+    sums: PowerSums | MixedSums
+    n_threads: int
+
+    def curve(self, lmbdas: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at every lambda: (p, len(lmbdas))."""
+        return self.sums.profile(lmbdas, self.n_threads) * self.columns.n_kept[:, None]
+
+    def at(self, lmbda: FloatArray) -> FloatArray:
+        """Negative log-likelihoods at one lambda, or at one for each column."""
+        if lmbda.ndim == 0:
+            return self.curve(lmbda[None])[:, 0]
+        return self.columns.n_obs * self.sums.likelihood(lmbda, self.n_threads)
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Ends of profile intervals."""
+        return self.sums.interval(self.columns.lmbda, drop, self.n_threads)
+
+    def results(self, lmbda: FloatArray) -> FloatArray:
+        """Results of every column at another lambda, (p, N_RESULTS)."""
+        found, _ = self.sums.fit(lmbda, self.n_threads)
+        to_own_units(found, self.columns.shift)
+        return found

@@ -1,0 +1,175 @@
+"""Profiles, intervals and tests of lambda, for every kind of fit: of columns, of regressions, of columns together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple, Protocol, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from powerkern._input import special
+from powerkern._input.arrays import as_choice, as_reals
+from powerkern._typing import FloatArray
+
+#: Convenient powers, the most convenient first, in the order of R's car (which has .33 for 1/3).
+CONVENIENT = (1.0, 0.0, -1.0, 1.0 / 2.0, 1.0 / 3.0, -1.0 / 2.0, -1.0 / 3.0, 2.0, -2.0)
+
+#: Lambdas that summaries test: the logarithm, and no transform.
+TESTED = (0.0, 1.0)
+
+#: Of an interval: from the profile likelihood, or from its curvature.
+Method = Literal["profile", "wald"]
+
+
+class Interval(NamedTuple):
+    """Intervals for lambda, one entry per column."""
+
+    low: FloatArray
+    high: FloatArray
+
+
+class LikelihoodRatio(NamedTuple):
+    """A likelihood ratio test, one entry per column.
+
+    Attributes
+    ----------
+    statistic : ndarray
+        ``2 (nll(lmbda0) - nll)``, not negative; NaN where there is no maximum of the likelihood to compare with.
+    df : int
+        Degrees of freedom: how many lambdas are given under the hypothesis.
+    pvalue : ndarray
+        Probability that a chi-square variable with `df` degrees of freedom exceeds the statistic.
+    """
+
+    statistic: FloatArray
+    df: int
+    pvalue: FloatArray
+
+
+class Likelihood(Protocol):
+    """The likelihood of a fit's data in lambda."""
+
+    def at(self, lmbda: FloatArray) -> ArrayLike:
+        """Negative log-likelihood at one lambda for all columns, of shape (), or at one for each, (p,)."""
+
+    def ends(self, drop: FloatArray) -> FloatArray:
+        """Where it has fallen from its maximum by `drop`, per observation, on both sides: (p, 2)."""
+
+
+class Optimum(NamedTuple):
+    """What a fit found."""
+
+    lmbda: FloatArray
+    #: Negative log-likelihood, of each column or of all together; NaN where lambda does not minimise it.
+    nll: FloatArray
+    #: Standard error of lambda.
+    se: FloatArray
+    #: Values, or their weight, of each column or of all together.
+    n_obs: FloatArray
+    #: How many lambdas a hypothesis gives, and for what.
+    df: int = 1
+    each: str = "column"
+
+
+def curves(of: Callable[[FloatArray], FloatArray], lmbdas: ArrayLike) -> FloatArray:
+    """A function of lambda for each column, (p, k), at given lambdas: one of them, or several."""
+    points = as_reals("lmbdas", lmbdas)
+    if points.ndim > 1 or not np.isfinite(points).all():
+        raise ValueError("lmbdas must be a finite number or a one-dimensional array of them")
+    found = of(np.atleast_1d(points))
+    return found[:, 0] if points.ndim == 0 else found
+
+
+def confidence_interval(optimum: Optimum, level: float, method: str, likelihood: Callable[[], Likelihood]) -> Interval:
+    """Intervals from the profile likelihood, or from standard errors."""
+    level = checked_level(level)
+    if as_choice("method", method, get_args(Method)) == "wald":
+        return wald_interval(optimum.lmbda, optimum.se, level)
+    with np.errstate(divide="ignore"):
+        drop = np.broadcast_to(0.5 * special.chdtri(1, 1.0 - level) / optimum.n_obs, optimum.lmbda.shape)
+    ends = likelihood().ends(drop)
+    ends[drop == 0.0] = optimum.lmbda[drop == 0.0, None]  # a level that rounds to 0
+    ends[np.isnan(np.broadcast_to(optimum.nll, drop.shape))] = np.nan
+    return Interval(ends[:, 0], ends[:, 1])
+
+
+def ratio_test(optimum: Optimum, lmbda0: ArrayLike, likelihood: Callable[[], Likelihood]) -> LikelihoodRatio:
+    """Likelihood ratio tests of given lambdas."""
+    given = hypothesis_lambdas(lmbda0, optimum.lmbda.size, optimum.each)
+    return likelihood_ratio(likelihood().at(given), optimum.nll, optimum.df)
+
+
+def likelihood_ratio(nll0: ArrayLike, nll: ArrayLike, df: int = 1) -> LikelihoodRatio:
+    """The test of lambdas with negative log-likelihood `nll0` against the best ones, with `nll` (of all rows both)."""
+    with np.errstate(invalid="ignore"):
+        statistic = np.maximum(2.0 * np.subtract(nll0, nll), 0.0)
+    return LikelihoodRatio(np.asarray(statistic), df, np.asarray(special.chdtrc(df, statistic)))
+
+
+def hypothesis_lambdas(lmbda0: ArrayLike, n: int, each: str = "column") -> FloatArray:
+    """The lambdas of a hypothesis: one for all, of shape (), or one for each of `n`; or the error."""
+    given = as_reals("lmbda0", lmbda0)
+    if given.ndim > 1 or given.size not in (1, n) or not np.isfinite(given).all():
+        raise ValueError(f"lmbda0 must be one finite number, or one per {each} ({n})")
+    return given.reshape(()) if given.size == 1 else given
+
+
+def checked_level(level: float) -> float:
+    """A confidence level, or the error that says what it should be."""
+    if as_reals("level", level).ndim > 0 or not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    return float(level)
+
+
+def standard_error_of(information: ArrayLike) -> FloatArray:
+    """``1/sqrt(information)``; NaN where the curvature of the likelihood is not positive."""
+    curvature = np.asarray(information, dtype=np.float64)
+    return np.asarray(1.0 / np.sqrt(np.where(curvature > 0.0, curvature, np.nan)))
+
+
+def wald_interval(lmbda: ArrayLike, se: ArrayLike, level: float = 0.95) -> Interval:
+    """``lmbda -+ Phi^-1((1 + level)/2) se``. R's car takes 1.96 for the quantile 1.959964 of level 0.95."""
+    # from the lower tail, whose probability is exact for levels close to 1
+    width = -special.ndtri(0.5 * (1.0 - checked_level(level))) * np.asarray(se, dtype=np.float64)
+    return Interval(np.subtract(lmbda, width), np.add(lmbda, width))
+
+
+class Fitted(Protocol):
+    """A maximum likelihood fit."""
+
+    @property
+    def optimum(self) -> Optimum:
+        """What it found."""
+
+
+def rounded(fit: Fitted, *, level: float = 0.95) -> FloatArray:
+    """Convenient powers: the first of 1, 0, -1, 1/2, 1/3, -1/2, -1/3, 2, -2 inside the Wald interval, else lambda.
+
+    Parameters
+    ----------
+    level : float, default 0.95
+        Confidence level of the intervals.
+
+    Returns
+    -------
+    (p,) ndarray
+        lambda itself where none of them is inside. As R's ``car::powerTransform`` rounds, which has .33 for 1/3.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> fit = pk.fit(np.random.default_rng(0).lognormal(size=200), family="box-cox")
+    >>> fit.lmbda.round(3), fit.rounded()
+    (array([0.076]), array([0.]))
+    """
+    optimum = fit.optimum
+    return rounded_power(optimum.lmbda, wald_interval(optimum.lmbda, optimum.se, level))
+
+
+def rounded_power(lmbda: ArrayLike, interval: Interval) -> FloatArray:
+    """The first of the `CONVENIENT` powers inside the interval; lambda itself where there is none."""
+    rounded = np.array(lmbda, dtype=np.float64)
+    for power in reversed(CONVENIENT):
+        rounded[(interval.low <= power) & (power <= interval.high)] = power
+    return rounded

@@ -1,0 +1,159 @@
+"""Methods of a fit about outliers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from powerkern._estimators.options import checked_cutoff, normal_quantile
+from powerkern._estimators.rewml import RewML, RewMLNR
+from powerkern._estimators.robust import small_sample_cutoff
+from powerkern._input import frames as _frames
+from powerkern._input.arrays import as_matrix, check_n_features
+from powerkern._results.inference import Interval
+from powerkern._status import is_failed
+from powerkern._typing import BoolArray, FloatArray
+from powerkern.kernels.transforms import gather
+from powerkern.kernels.transforms.family import FAMILIES, lowest
+
+if TYPE_CHECKING:
+    from powerkern._results.power_fit import PowerFit
+
+
+def weights(fit: PowerFit, X: object) -> FloatArray:
+    """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
+
+    RewML keeps what was within the cut-off of Huber's location and scale of the transformed data when it last
+    fitted lambda (`outliers` are those beyond the cut-off at the lambda found), the trimmed likelihood its window
+    of order statistics, and the other estimators everything.
+
+    Parameters
+    ----------
+    X : (n, n_features) array-like, or (n,) where the fit was to one column
+        The fitted data, or new ones. Missing values, and all values of a column that could not be fitted, have
+        weight 0 and 1.
+
+    Returns
+    -------
+    ndarray
+        0 or 1; same shape as `X`, columns in the order of the fit. On the fitted data, their sums are `n_kept`,
+        or more where values tie with the last ones that the trimmed likelihood keeps.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+    >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
+    0
+    """
+    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
+    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    values = matrix.values
+    if not fit.estimator.keeps_all:
+        low, high = fit.columns.kept_low, fit.columns.kept_high
+        kept = (values >= low) & (values <= high) | (is_failed(fit.status) & ~np.isnan(values))
+    else:
+        kept = ~np.isnan(values)
+    weights: FloatArray = kept.astype(np.float64)
+    return weights.reshape(-1) if matrix.was_vector else weights
+
+
+def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolArray:
+    """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
+
+    The cut-off is ``Phi^-1(cutoff)``; of reweighted maximum likelihood by the paper's convention, the quantile of
+    Student's t with n_kept/4 degrees of freedom, nearly the same in long columns. About 1 % of clean values are
+    then beyond the default one in short columns, too.
+
+    Parameters
+    ----------
+    X : (n, n_features) array-like, or (n,) where the fit was to one column
+        The fitted data, or new ones. Missing values are no outliers, nor are values of columns not fitted.
+    cutoff : float, optional
+        Quantile of the normal distribution. Default: `cutoff` of the fit, 0.995 unless given, which
+        flags about 1 % of normal data.
+
+    Returns
+    -------
+    ndarray of bool
+        Same shape as `X`, the columns in the order of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> x = np.append(np.random.default_rng(0).lognormal(size=99), 1e6)
+    >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
+    True
+    """
+    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
+    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    low, high = fit.cutoffs(cutoff=cutoff)
+    with np.errstate(invalid="ignore"):
+        beyond = (matrix.values < low) | (matrix.values > high)
+    return beyond.reshape(-1) if matrix.was_vector else beyond
+
+
+def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:
+    """The cut-offs for outliers in the units of the data.
+
+    Parameters
+    ----------
+    cutoff : float, optional
+        Quantile of the normal distribution; default: `cutoff` of the fit.
+
+    Returns
+    -------
+    Interval
+        Arrays `low` and `high`: values with ``psi = loc -+ cutoff scale`` (see `outliers`); -inf (-shift under
+        Box-Cox) and inf beyond the range of the transform; NaN for columns that could not be fitted.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> x = np.random.default_rng(0).lognormal(size=1000)
+    >>> low, high = pk.fit(x, "box-cox", "rewml").cutoffs()
+    >>> bool(0.0 < low[0] < 0.2 < 5.0 < high[0])
+    True
+    """
+    reach = fit.standardized_cutoff(cutoff=cutoff)
+    ends = np.array([-reach, reach])
+    fit.columns.transform(ends, ends, gather.INVERSE_STANDARDIZED, 1)
+    low, high = ends
+    ends_of_domain = np.array([lowest(code) for code in FAMILIES.values()])
+    low = np.where(np.isnan(low), fit.center + ends_of_domain[fit.columns.codes], low)
+    high = np.where(np.isnan(high), np.inf, high)
+    failed = is_failed(fit.status)
+    low[failed] = high[failed] = np.nan
+    return Interval(low, high)
+
+
+def standardized_cutoff(fit: PowerFit, *, cutoff: float | None = None) -> FloatArray:
+    """The cut-off for outliers of each column on the standardised scale, see `outliers`.
+
+    Weights count values. Where the mean of the weights, each weighted by itself, is less than one, they are
+    relative, and that mean counts as one value: equal weights that sum to one change nothing.
+
+    Parameters
+    ----------
+    cutoff : float, optional
+        Quantile of the normal distribution; default: `cutoff` of the fit.
+
+    Returns
+    -------
+    (n_features,) ndarray
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> X = np.random.default_rng(0).lognormal(size=(1000, 1))
+    >>> [pk.fit(X[:n], estimator="rewml").standardized_cutoff().round(1).tolist() for n in (10, 50, 1000)]
+    [[7.2], [3.0], [2.6]]
+    """
+    cutoff = fit.cutoff if cutoff is None else checked_cutoff("cutoff", cutoff)
+    normal = np.full(fit.n_features, normal_quantile(cutoff))
+    if not isinstance(fit.estimator, RewML | RewMLNR) or fit.estimator.convention == "cellwise":
+        return normal
+    units = fit.columns.unit_weights
+    n_kept = fit.n_kept if units is None else fit.n_kept / units
+    return np.where(is_failed(fit.status), normal, small_sample_cutoff(cutoff, n_kept))

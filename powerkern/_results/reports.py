@@ -1,0 +1,198 @@
+"""Methods of a fit that describe it: how normal its columns are, and a summary."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._engine.threads import thread_count
+from powerkern._estimators.likelihood import ML
+from powerkern._input.arrays import as_matrix
+from powerkern._results.columns import Source
+from powerkern._results.data import data_of, likelihood_of
+from powerkern._results.inference import Method, wald_interval
+from powerkern._results.normality import Normality, moments_matrix, normality_figures
+from powerkern._results.summary import Summary, likelihood_entries, note_on_bootstrap
+from powerkern._typing import FloatArray
+
+if TYPE_CHECKING:
+    from powerkern._results.power_fit import PowerFit
+
+#: Names of figures in a summary.
+_SHORTER = {"pvalue": "p_normal"}
+
+
+def normality(
+    fit: PowerFit, X: object = None, *, sample_weight: ArrayLike | str | None = None, n_threads: int | None = None
+) -> Normality:
+    """How close to normal the columns are before and after their transform.
+
+    Parameters
+    ----------
+    X : (n, n_features) array-like, optional
+        The fitted data, or others; not needed right after `fit`, see `profile`. NaN is missing.
+    sample_weight : (n,) array-like, or str, optional
+        Weights that go with `X`, or the name of its column that holds them: counts of its rows as in
+        `powerkern.fit`.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    Normality
+        `before` and `after`, each with arrays `skewness`, `kurtosis`, `ppcc` and `pvalue`
+        (`scipy.stats.skew`, `kurtosis`, `probplot`, `normaltest`). NaN for columns without two distinct values;
+        p-values also for fewer than 8 values.
+
+    Raises
+    ------
+    ValueError
+        Values outside the domain, a wrong shape.
+
+    Notes
+    -----
+    The data are read once; a column is sorted, measured, transformed in place and measured again. Moments are
+    taken about the mean, of values scaled by a power of 2: they neither overflow nor lose digits to an offset.
+    The p-value after a fit is too large by a little, as lambda was chosen to make it so.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> before, after = pk.fit(np.random.default_rng(0).lognormal(size=200), "box-cox").normality()
+    >>> before.skewness.round(2), after.skewness.round(2)
+    (array([1.69]), array([-0.01]))
+    """
+    values, weight = data_of(fit, X, sample_weight)
+    raw, threads = fit.columns.raw, thread_count(n_threads)
+    found = fit.columns.gathered(
+        lambda code, chosen: moments_matrix(values[:, chosen], code, raw[chosen], weight, threads)
+    )
+    return Normality(normality_figures(found[:, 0]), normality_figures(found[:, 1]))
+
+
+def summary(
+    fit: PowerFit,
+    X: object = None,
+    *,
+    level: float = 0.95,
+    method: Method | None = None,
+    sample: object = None,
+    sample_weight: ArrayLike | str | None = None,
+    n_threads: int | None = None,
+) -> Summary:
+    """A table of what was found, to print or as arrays or a data frame.
+
+    Parameters
+    ----------
+    X : (n, n_features) array-like, optional
+        The fitted data; not needed right after `fit`, see `profile`.
+    level : float, default 0.95
+        Confidence level of intervals and rounded powers.
+    method : {"profile", "wald"}, optional
+        Of the intervals, as in `confint`: "profile" (default), or "wald" (default where the fit no longer has its
+        data).
+    sample : (n, n_features) array-like, optional
+        In place of `X`, rows drawn at random from data that are too many: `normality` is of these, and so are the
+        replicates of the bootstrap, whose spread is brought to that of all rows. All else is from what the fit
+        knows by itfit.
+    sample_weight : (n,) array-like, or str, optional
+        Weights that go with `X` or with the sample, or the name of its column that holds them.
+    n_threads : int, optional
+        Threads to use; default: all CPUs of this process.
+
+    Returns
+    -------
+    Summary
+        For each column: `lmbda`, the `rounded` power, standard error `se`, ends `low` and `high` of the
+        interval, likelihood ratio tests of lambda = 0 (`lr_0`, p-value `p_0`) and 1 (`lr_1`, `p_1`); skewness,
+        kurtosis, ppcc and p-value of normality before and after (see `normality`); n_obs and status. What needs
+        the data is left out where the fit no longer has them. Of robust fits `se` is by the bootstrap of
+        `standard_error`, `low` and `high` are those of `confint`, and there are no tests and rounded powers. Notes
+        say so.
+
+    Examples
+    --------
+    >>> import numpy as np, powerkern as pk
+    >>> summary = pk.fit(np.random.default_rng(0).lognormal(size=200), "box-cox").summary()
+    >>> for line in str(summary).splitlines()[2:4]:
+    ...     print(line)
+    column  family      lmbda  rounded        se        low     high    lr_0      p_0    lr_1         p_1
+    0       box-cox  0.076378        0  0.066698  -0.053386  0.20824  1.3231  0.25003  164.89  9.6708e-38
+    >>> sorted(summary.to_dict())[:5]
+    ['column', 'family', 'high', 'kurtosis', 'kurtosis_after']
+    """
+    if X is not None and sample is not None:
+        raise ValueError("pass the data as X, or rows drawn from them as sample, not both")
+    shape, note = _shape_entries(fit, X, sample, sample_weight, n_threads)
+    first: dict[str, NDArray[Any]] = {"family": np.array(fit.families)}
+    last: dict[str, NDArray[Any]] = {"n_obs": fit.n_obs, "status": np.array(fit.status_text)}
+    if isinstance(fit.estimator, ML):
+        found, notes = _estimates(fit, level, method, X, sample_weight if sample is None else None, n_threads)
+    else:
+        found, notes = _robust_estimates(fit, level, X, sample, sample_weight, n_threads)
+    return Summary(repr(fit), fit.info.labels(fit.n_features), [first | found, *shape, last], notes=[*notes, *note])
+
+
+def _estimates(
+    fit: PowerFit,
+    level: float,
+    method: Method | None,
+    X: object,
+    sample_weight: ArrayLike | str | None,
+    n_threads: int | None,
+) -> tuple[dict[str, FloatArray], list[str]]:
+    """The entries of a summary that follow from the likelihood, and what there is to say of them."""
+    has_data = X is not None or fit.source != Source()
+    likelihood = functools.cache(lambda: likelihood_of(fit, X, sample_weight, n_threads)) if has_data else None
+    return likelihood_entries(fit.optimum, level, method, likelihood)
+
+
+def _robust_estimates(
+    fit: PowerFit,
+    level: float,
+    X: object,
+    sample: object,
+    sample_weight: ArrayLike | str | None,
+    n_threads: int | None,
+) -> tuple[dict[str, FloatArray], list[str]]:
+    """The same of estimators that are not maximum likelihood, and have no tests."""
+    notes = [f"no tests: estimator={fit.estimator.name!r} is not maximum likelihood"]
+    if X is None and sample is None and fit.source.data is None:
+        found, which = {}, "no intervals: the fit no longer has its data; pass X"
+    else:
+        rows = X if sample is None else sample
+        se = fit.standard_error(rows, sample_weight=sample_weight, n_threads=n_threads)
+        if sample is not None:
+            se *= np.sqrt(_share_of(fit, sample, sample_weight))
+        interval = wald_interval(fit.lmbda, se, level)
+        found, which = {"se": se, "low": interval.low, "high": interval.high}, note_on_bootstrap(level)
+    return {"lmbda": fit.lmbda, **found, "n_kept": fit.n_kept}, [*notes, which]
+
+
+def _share_of(fit: PowerFit, sample: object, sample_weight: ArrayLike | str | None) -> FloatArray:
+    """How much of the weight of each column a sample has; none of a column without values."""
+    values, weight = data_of(fit, sample, sample_weight)
+    there = ~np.isnan(values)
+    drawn: FloatArray = weight @ there if weight.size else np.count_nonzero(there, axis=0).astype(np.float64)
+    return np.divide(drawn, fit.n_obs, out=np.zeros_like(drawn), where=fit.n_obs > 0.0)
+
+
+def _shape_entries(
+    fit: PowerFit, X: object, sample: object, sample_weight: ArrayLike | str | None, n_threads: int | None
+) -> tuple[list[dict[str, FloatArray]], list[str]]:
+    """The entries of a summary that say how normal columns are, or what stands in their way."""
+    if X is None and sample is None and fit.source.data is None:
+        return [], ["no figures of normality: the fit no longer has its data; pass X"]
+    rows = X if sample is None else sample
+    before, after = fit.normality(rows, sample_weight=sample_weight, n_threads=n_threads)
+    entries = {}
+    for name, x, z in zip(before._fields, before, after, strict=True):
+        short = _SHORTER.get(name, name)
+        entries[short], entries[f"{short}_after"] = x, z
+    notes = ["p_normal: D'Agostino and Pearson's test, before and after the transform"]
+    if sample is not None:
+        notes.append(f"figures of normality are of {len(as_matrix(sample).values)} rows, drawn at random")
+    return [entries], notes
