@@ -30,7 +30,7 @@ _COLLINEAR = 1e-7
 #: A column whose deviations from its mean are below this fraction of it is constant.
 _CONSTANT = 1e-13
 #: Coefficients of covariates that are all smaller would overflow.
-_LEAST = 1e-290
+_LEAST = float(np.finfo(np.float64).tiny)
 #: The constant is a combination of the covariates if its residual is below this.
 _SPANNED = 1e-10
 #: Sample of rows for scans: one row in _SAMPLED, at least _FEWEST and _EACH per covariate; no sample from fewer rows
@@ -93,11 +93,16 @@ class Covariates(NamedTuple):
             raise ValueError(
                 f"covariates, {self.names[j]!r}, row {i}: the value is {kind}; drop the row, or impute the value"
             )
+        return values
+
+    def checked(self, values: NDArray[Any], n_rows: int) -> FloatArray:
+        """Covariates to fit to, of which none is so small that its coefficient overflows."""
+        values = self._checked(values, n_rows)
         size = np.abs(values).max(axis=0, initial=0.0)
         tiny = (size > 0.0) & (size < _LEAST)
         if tiny.any():
             name = self.names[int(np.argmax(tiny))]
-            raise ValueError(f"{self.what}, {name!r}: all values are below {_LEAST:g}; multiply them by a constant")
+            raise ValueError(f"covariates, {name!r}: all values are below {_LEAST:.3g}; multiply them by a constant")
         return values
 
     def warn_dropped(self, used: BoolArray) -> None:
@@ -138,7 +143,7 @@ def read_covariates(X: object, formula: str | None, intercept: bool, n_rows: int
         table = _model_matrix(X, formula)
         names = [str(name) for name in table.model_spec.column_names]
         covariates = Covariates(names, None, INTERCEPT in names, formula, table.model_spec)
-        return covariates, covariates._checked(np.asarray(table, dtype=np.float64), n_rows)
+        return covariates, covariates.checked(np.asarray(table, dtype=np.float64), n_rows)
     matrix = as_matrix(X, what="covariates")
     names = matrix.names or [f"x{j}" for j in range(matrix.values.shape[1])]
     if len(set(names)) < len(names):
@@ -150,7 +155,7 @@ def read_covariates(X: object, formula: str | None, intercept: bool, n_rows: int
         names = [INTERCEPT, *names]
     covariates = Covariates(names, matrix.names, intercept, None, None)
     values = _with_intercept(matrix.values) if intercept else matrix.values
-    return covariates, covariates._checked(values, n_rows)
+    return covariates, covariates.checked(values, n_rows)
 
 
 def intercept_alone(n_rows: int) -> tuple[Covariates, FloatArray]:

@@ -352,8 +352,8 @@ MODULES = "powerkern stats sklearn regression joint location cellwise outliers c
 OTHERS = """
     ML Route Status Interval LikelihoodRatio Summary JointStatus LocationScale LocationStatus Cells DDCFit DataCheck
     Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram FoldedRow RankProfile Column Grid MapReduce Outcome
-    Pass Range Sketch beside checked_bounds columns_to_read finish_results fit_with location_with scaling_with merged_outcome
-    naming outcome_of replaced resolved unresolved
+    Pass Range Sketch beside checked_bounds columns_to_read finish_results fit_with location_with scaling_with
+    merged_outcome naming outcome_of replaced resolved unresolved
 """
 
 
