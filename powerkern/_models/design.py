@@ -125,11 +125,11 @@ class Covariates(NamedTuple):
             raise damaged("covariates are missing")
         covariates = cls(**record, spec=None)
         names, columns, intercept = covariates.names, covariates.columns, covariates.intercept
-        if not isinstance(names, list) or not isinstance(columns, list | None):
+        if not (isinstance(names, list) and isinstance(columns, list | None) and isinstance(intercept, bool)):
             raise damaged("covariates are not names")
         texts = [*names, *(columns or ()), covariates.formula or ""]
         are_as_many = columns is None or len(columns) == len(names) - intercept
-        if not (all(isinstance(text, str) for text in texts) and isinstance(intercept, bool) and are_as_many):
+        if not (all(isinstance(text, str) for text in texts) and are_as_many):
             raise damaged("covariates are not names")
         return covariates
 
