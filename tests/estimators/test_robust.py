@@ -737,7 +737,6 @@ def test_vectors_stay_vectors():
         (pk.MTL, {"search_range": (math.nan, 2.0)}, TypeError, "search_range must be a number"),
         (pk.RewML, {"convention": "cellwise", "search_range": (2.0, 3.0)}, ValueError, "search_range must contain 1"),
         (pk.RewML, {"n_reweight": "often"}, ValueError, "n_reweight must be a whole number"),
-        (pk.RewML, {"n_reweight": None}, ValueError, "n_reweight must be a whole number"),
         (pk.KS, {"cutoff": 1.0}, ValueError, "cutoff must be between"),
     ],
 )

@@ -227,7 +227,7 @@ def test_json_that_no_shifted_fit_has_written(field: str, value: float) -> None:
     record = json.loads(pk.fit(columns(60), "box-cox", shift=SHIFT).to_json())
     record["columns"][field][0] = value
     with pytest.raises(ValueError, match="damaged"):
-        pk.PowerFit.from_json(json.dumps(record))
+        pk.PowerFit.from_json(json.dumps(record), check=False)
 
 
 # --- complaints ---------------------------------------------------------------------------------------
