@@ -350,10 +350,10 @@ EACH = 24
 MODULES = "powerkern stats sklearn regression joint location cellwise outliers completion sketch sensitivity onnx"
 #: Made by functions that are called, types, or parts for those who write engines.
 OTHERS = """
-    ML Route Status Interval LikelihoodRatio Summary Normality NormalityFigures JointStatus LocationScale LocationStatus
-    Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram FoldedRow RankProfile Column Grid MapReduce Outcome
-    Pass Range Sketch beside checked_bounds columns_to_read finish_results fit_with location_with scaling_with
-    merged_outcome naming outcome_of replaced resolved unresolved
+    ML Route Status Interval LikelihoodRatio Summary Normality NormalityFigures JointStatus LocationScale
+    LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram FoldedRow
+    RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read finish_results
+    fit_with location_with scaling_with merged_outcome naming outcome_of replaced resolved unresolved
 """
 
 
