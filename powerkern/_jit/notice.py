@@ -8,15 +8,15 @@ import threading
 from collections.abc import Iterator
 
 #: Seconds of compiling that are passed over in silence.
-SILENCE = 2.0
+SILENCE = 3.0
 #: Whether it has been said in this process.
 _said: list[bool] = []
 
 
 @contextlib.contextmanager
-def of_long_compiling() -> Iterator[None]:
-    """Say so if compiling here takes long; in a log, a notebook or a pipe nothing is ever said."""
-    if _said or not _on_a_terminal():
+def of_long_compiling(compiles: bool) -> Iterator[None]:
+    """Say so if what is done here `compiles` and takes long; in a log, a notebook or a pipe nothing is ever said."""
+    if not compiles or _said or not _on_a_terminal():
         yield
         return
     timer = threading.Timer(SILENCE, _say)

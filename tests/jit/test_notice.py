@@ -26,10 +26,10 @@ def said(monkeypatch):
     return terminal
 
 
-def long_work():
-    with notice.of_long_compiling():
+def long_work(compiles=True):
+    with notice.of_long_compiling(compiles):
         end = time.monotonic() + 10.0
-        while not notice._said and time.monotonic() < end:
+        while not notice._said and time.monotonic() < end and compiles:
             time.sleep(0.001)
 
 
@@ -41,9 +41,14 @@ def test_it_names_the_command_once(said):
     assert said.getvalue().count("\n") == 1
 
 
+def test_nothing_is_said_of_what_is_loaded(said):
+    long_work(compiles=False)
+    assert said.getvalue() == ""
+
+
 def test_nothing_is_said_where_it_does_not_take_long(said, monkeypatch):
     monkeypatch.setattr(notice, "SILENCE", 1000.0)
-    with notice.of_long_compiling():
+    with notice.of_long_compiling(True):
         pass
     assert said.getvalue() == ""
 
@@ -51,7 +56,7 @@ def test_nothing_is_said_where_it_does_not_take_long(said, monkeypatch):
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
 def test_nothing_is_said_to_a_log_or_to_nobody(stream, said, monkeypatch):
     monkeypatch.setattr(notice, "sys", SimpleNamespace(stderr=stream))
-    with notice.of_long_compiling():
+    with notice.of_long_compiling(True):
         time.sleep(0.05)
     assert stream is None or stream.getvalue() == ""
     assert notice._said == []

@@ -8,7 +8,7 @@ nobody comes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from powerkern._jit import (
     bits_of,
@@ -180,7 +180,14 @@ def with_first(sums: LogSums, weight: FloatArray | None, n: int) -> LogSums:
     return LogSums(sums.total, sums.squares, sums.low, sums.high, total, squares)
 
 
-@for_none()
+@kernel
+def nothing(weight: None, *rest: Any) -> None:
+    """What is made of no weights."""
+    return
+
+
+@for_none(nothing)
+@kernel
 def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array:
     """The weights in float32, which a `scale` keeps them in the range of."""
     widest_vectors()
@@ -189,13 +196,15 @@ def rounded(weight: FloatArray, scale: float, out: Float32Array) -> Float32Array
     return out
 
 
-@for_none()
+@for_none(nothing)
+@kernel
 def part_of(weight: FloatArray, start: int, end: int) -> FloatArray:
     """Some of the weights."""
     return weight[start:end]
 
 
-@for_none()
+@for_none(nothing)
+@kernel
 def _of_squeezed(weight: FloatArray, work: Work) -> FloatArray:
     return work.weight
 

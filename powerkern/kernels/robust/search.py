@@ -646,17 +646,6 @@ def _evaluate(at: Sorted, points: FloatArray, values: FloatArray, floors: FloatA
 
 
 @kernel
-def _highest(cells: FloatArray) -> int:
-    """The cell after the first with the largest value; NaN counts as the largest."""
-    best = 1
-    for k in range(2, cells.shape[0]):
-        largest = cells[best, VALUE]
-        if largest == largest and not cells[k, VALUE] <= largest:
-            best = k
-    return best
-
-
-@kernel
 def _add_minima(
     points: FloatArray, values: FloatArray, floors: FloatArray, ends: bool, cells: FloatArray, n_cells: int
 ) -> int:
@@ -669,7 +658,7 @@ def _add_minima(
             if n_cells < cells.shape[0]:
                 n_cells += 1
             else:
-                place = _highest(cells)
+                place = 1 + int(np.argmax(cells[1:, VALUE]))
                 if not values[k] < cells[place, VALUE]:
                     continue
             if points[before] > points[after]:

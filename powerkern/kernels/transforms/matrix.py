@@ -38,8 +38,7 @@ from powerkern._jit import (
     READ_COLUMN,
     READ_COLUMN32,
     ROWS,
-    allocated,
-    allocated_integers,
+    aligned,
     borrowed,
     entry,
     fetch_add,
@@ -51,7 +50,6 @@ from powerkern._jit import (
     pack_eight,
     pack_every_other,
     prefetch,
-    release,
     select,
     store,
     widest_vectors,
@@ -216,7 +214,7 @@ def _by_bands(
     fields, found, where, p = borrowed(fields), borrowed(found), borrowed(lines.where), fields.shape[1]
     grid = _grid_of(lines, p)
     blocks = -(-BAND // ROW_BLOCK)
-    room = allocated((blocks + 4, n_constants, _WIDTH))  # no transform has fewer constants than `spare` rows
+    room = aligned(np.empty((blocks + 4, n_constants, _WIDTH)))  # no transform has fewer constants than `spare` rows
     c, spare, column = room[: blocks + 1], room[blocks + 1], room[blocks + 2]
     some_dear = is_dear(0.0)  # so for any transform with dear columns; for others the compiler leaves all of it out
     apart = _room_apart(n_constants, some_dear)
@@ -240,9 +238,6 @@ def _by_bands(
                 n_dear = _find_dear(is_dear, fields[F_LMBDA, left:right], course, lines, c, apart)
         _along_lines(transform, dear, part, course, c, spare, column, found[EXTREME, left:right], apart, n_dear)
         values += max(1, bottom - top) * (right - left)
-    release(apart.columns)
-    release(apart.constants)
-    release(room)
 
 
 @inlined
@@ -252,7 +247,7 @@ def _fill_band(
     """The constants of a band, and the bounds of its ordinary values."""
     fields, found = borrowed(fields), borrowed(found)
     p = fields.shape[1]
-    work = allocated((single.N_WORK_FIELDS, ROW_BLOCK))
+    work = np.empty((single.N_WORK_FIELDS, ROW_BLOCK))
     for k in range(-(-p // ROW_BLOCK)):
         first = k * ROW_BLOCK
         last = min(first + ROW_BLOCK, p)
@@ -261,7 +256,6 @@ def _fill_band(
             found[LOW, first + j] = c[k, LOW, j]
         for j in range(last - first):
             found[HIGH, first + j] = c[k, HIGH, j]
-    release(work)
 
 
 @inlined
@@ -338,7 +332,7 @@ class _Apart(NamedTuple):
 def _room_apart(n_constants: int, needed: bool) -> _Apart:
     """Room for a line and what still waited before it, and a vector; none if it is not `needed`."""
     most = BAND + ROW_BLOCK + LANES if needed else 0
-    whole, room = allocated_integers((3, most)), allocated((2 * n_constants + _N_SPARE + 1, most))
+    whole, room = np.empty((3, most), np.int64), np.empty((2 * n_constants + _N_SPARE + 1, most))
     lots, spare = room[n_constants:], room[2 * n_constants :]
     return _Apart(whole[0], whole[1], room, spare[_N_SPARE], lots[:n_constants], whole[2], spare)
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from powerkern._jit import REAL, compiled_as, entry, kernel, widest_vectors
+from powerkern._jit import compiled_as, entry, kernel, widest_vectors
 from powerkern._typing import FloatArray
 from powerkern.kernels.elementary.exp_log import exp, expm1, log1p
 from powerkern.kernels.elementary.exp_log import log as ln
@@ -75,7 +75,7 @@ def _inv_rectified_yeojohnson(y: float, lmbda: float, lower: float, upper: float
     return c + (y - yeojohnson(c, lmbda)) / yeojohnson_dx(c, lmbda)
 
 
-@entry((REAL, REAL, REAL, REAL))
+@entry("float64(float64, float64, float64, float64)")
 def _rectified_boxcox_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
     return _rectified_boxcox(x, lmbda, lower, upper)
 
@@ -130,7 +130,7 @@ def rectified_boxcox(x: float, lmbda: float, lower: float, upper: float) -> floa
     return float(_rectified_boxcox_entry(float(x), float(lmbda), float(lower), float(upper)))
 
 
-@entry((REAL, REAL, REAL, REAL))
+@entry("float64(float64, float64, float64, float64)")
 def _inv_rectified_boxcox_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
     return _inv_rectified_boxcox(y, lmbda, lower, upper)
 
@@ -184,7 +184,7 @@ def inv_rectified_boxcox(y: float, lmbda: float, lower: float, upper: float) -> 
     return float(_inv_rectified_boxcox_entry(float(y), float(lmbda), float(lower), float(upper)))
 
 
-@entry((REAL, REAL, REAL, REAL))
+@entry("float64(float64, float64, float64, float64)")
 def _rectified_yeojohnson_entry(x: float, lmbda: float, lower: float, upper: float) -> float:
     return _rectified_yeojohnson(x, lmbda, lower, upper)
 
@@ -238,7 +238,7 @@ def rectified_yeojohnson(x: float, lmbda: float, lower: float, upper: float) -> 
     return float(_rectified_yeojohnson_entry(float(x), float(lmbda), float(lower), float(upper)))
 
 
-@entry((REAL, REAL, REAL, REAL))
+@entry("float64(float64, float64, float64, float64)")
 def _inv_rectified_yeojohnson_entry(y: float, lmbda: float, lower: float, upper: float) -> float:
     return _inv_rectified_yeojohnson(y, lmbda, lower, upper)
 

@@ -7,13 +7,12 @@ import math
 import numpy as np
 import oracles
 import pytest
-from jitted import jitted
 
 from powerkern._jit import COLUMN, INTEGER, LANES, REAL, entry, load, store
 from powerkern.kernels.robust.huber import CELLWISE_BETA, one_step_of
 from powerkern.kernels.robust.qq import CLOSE, PAPER, C, normal_nodes, weighted_bisquare_of
 from powerkern.kernels.robust.qq_lanes import plain_mad, qq_objectives
-from powerkern.kernels.robust.weights import counts_of, new_counts_work, position_at, position_from_above
+from powerkern.kernels.robust.weights import COUNTS_WORK, counts_of, new_counts_work, position_at, position_from_above
 from powerkern.kernels.transforms.rectified import (
     BOTH,
     NOT_RECTIFIED,
@@ -79,7 +78,7 @@ def test_objective_is_that_of_the_oracle(family, rule, name, n, c, points):
     np.testing.assert_allclose(found, np.asarray(expected, dtype=float), atol=1e-12)
 
 
-@jitted
+@entry((COLUMN, COLUMN, COLUMN, INTEGER, INTEGER, COUNTS_WORK, COLUMN, COLUMN, COLUMN))
 def _weighted_objectives(x, logs, weight, n_negative, rule, work, lmbdas, out, one_by_one):
     n = x.size - ROOM
     counts = counts_of(weight, work)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numba
 import pytest
 
-from powerkern._jit import COLUMN, JIT_DISABLED, entry
-from powerkern._jit.cpus import this_cpu
+from powerkern._jit import JIT_DISABLED, widest_vectors
+from powerkern._jit.settings import ENTRY_OPTIONS
 from powerkern.kernels.transforms import gather, matrix
 from powerkern.kernels.transforms.family import BOX_COX, YEO_JOHNSON
 
@@ -21,12 +22,12 @@ TRANSFORM = 2
 FEWEST = 16
 
 
-def optimised(entry):
+def optimised(function, signature):
     """LLVM's code in the end; code from the disk cannot be looked at."""
-    from powerkern._jit import object_code  # not where numba is switched off
-
-    machine = object_code.machine_of(this_cpu())
-    return str(object_code.optimised(entry.__wrapped__, entry.interface(), "entry", machine))
+    dispatcher = numba.njit(**ENTRY_OPTIONS)(function)
+    dispatcher.compile(signature)
+    (ir,) = dispatcher.inspect_llvm().values()
+    return ir
 
 
 def straight_loops(ir):
@@ -46,20 +47,21 @@ def operations(block, width):
 def width():
     """How many float64 the widest vectors have."""
 
-    @entry((COLUMN,))
     def double(x):
+        widest_vectors()
         for i in range(x.size):
             x[i] = 2.0 * x[i]
 
-    widest = max(map(int, re.findall(r"fmul.* <(\d+) x double>", optimised(double))))
+    widest = max(map(int, re.findall(r"fmul.* <(\d+) x double>", optimised(double, "void(float64[::1])"))))
     if widest < 4:
         pytest.skip("without fused multiply-add (SSE2) some loops call the C library for it, and are not vectorised")
     return widest
 
 
-def vectorised(transform, width):
+def vectorised(entry, width):
     """How many loops that compute work on vectors."""
-    return sum(operations(block, width) >= FEWEST for block in straight_loops(optimised(transform)))
+    ir = optimised(entry.__wrapped__, entry._signature)
+    return sum(operations(block, width) >= FEWEST for block in straight_loops(ir))
 
 
 @pytest.mark.slow
