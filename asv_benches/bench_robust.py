@@ -34,10 +34,19 @@ def contaminated(n: int, p: int) -> np.ndarray:
     return x
 
 
-def fit(X: np.ndarray, family: str, estimator: str = "rewml", **options: Any) -> pk.PowerFit:
+def fit(
+    X: np.ndarray,
+    family: str,
+    estimator: str = "rewml",
+    *,
+    sample_weight: np.ndarray | None = None,
+    n_threads: int | None = None,
+    **options: Any,
+) -> pk.PowerFit:
+    """A fit by an estimator with these options."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that are not certified
-        return pk.fit(X, family, ESTIMATORS[estimator](**options))
+        return pk.fit(X, family, ESTIMATORS[estimator](**options), sample_weight=sample_weight, n_threads=n_threads)
 
 
 # --- cost ---------------------------------------------------------------------------------------------

@@ -40,6 +40,8 @@ def read(estimator: Any, X: Any, **options: Any) -> Any:
     if (repeated := _repeated_name(X)) is not None:  # before version 1.7 scikit-learn took them
         raise ValueError(f"the name {repeated!r} is that of more than one column; give each its own")
     X = filled(X)
+    if options.get("skip_check_array"):  # only the number and the names of the features are looked at
+        return validate_data(estimator, X, **options)
     with numbers_only(X):
         return validate_data(estimator, X, **{"dtype": FLOATS, "ensure_all_finite": False, **options})
 

@@ -27,7 +27,7 @@ LOW, HIGH, EXCESS = -4.0, 6.0, 1e-6
 _HUBER_K, _HUBER_BETA, _MAD_FACTOR, _C = 1.5, 1.556931 / 2.0, 1.0 / float(ndtri(0.75)), 0.5
 
 #: A fit that rectifies both sides may start from the minimum of either of two objectives, found by the same search.
-OPTIONS = {"rewml": {"rectify": "one"}}
+ONE_SIDED = {"rewml": pk.RewML(rectify="one")}
 
 #: Two columns of which a scan in steps of 0.5 misses the minimum.
 EXAMPLES = (
@@ -232,7 +232,7 @@ def start_of(family: str, x: np.ndarray, estimator: str) -> Start:
     """Where the package starts beside the global minimum."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        fit = pk.fit(x, family, estimator, n_threads=1, **OPTIONS.get(estimator, {}))
+        fit = pk.fit(x, family, ONE_SIDED.get(estimator, estimator), n_threads=1)
     u, power = prestandardized(family, x)
     status, objective = pk.Status(int(fit.status[0])), OBJECTIVES[estimator]
     if estimator in ("ks", "ppcc"):  # of the column as it is, about the likeliest lambda
