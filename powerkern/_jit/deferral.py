@@ -9,6 +9,7 @@ none, are left out. Without this file results and run time are the same.
 from __future__ import annotations
 
 import functools
+import types
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -22,7 +23,7 @@ from numba.core.transforms import canonicalize_cfg
 
 
 class _NoMachineCode:
-    """The code generator of a kernel, whose environment no machine code refers to."""
+    """The code generator of a kernel, to whose environment no machine code refers."""
 
     def __init__(self, codegen: Any) -> None:
         self._codegen = codegen
@@ -30,8 +31,7 @@ class _NoMachineCode:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._codegen, name)
 
-    def set_env(self, name: str, environment: Any) -> None:
-        """Nothing to set."""
+    def set_env(self, *_: Any) -> None: ...
 
 
 class _Collected(JITCodeLibrary):  # type: ignore[misc]
@@ -39,22 +39,41 @@ class _Collected(JITCodeLibrary):  # type: ignore[misc]
 
     @property
     def codegen(self) -> Any:
-        """The code generator, for all but machine code."""
         return _NoMachineCode(self._codegen)
 
     def add_ir_module(self, ir_module: Any) -> None:
-        """Take in the code of one function."""
         self._final_module.link_in(llvm.parse_assembly(cgutils.normalize_ir_text(str(ir_module))))
 
     def finalize(self) -> None:
-        """Take in all that is called."""
-        for library in dict.fromkeys(self._linking_libraries):
-            self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._finalize_dynamic_globals()
         self._finalized = True
 
+    def get_llvm_str(self) -> str:
+        return str(self._get_module_for_linking())
+
+    def _get_module_for_linking(self) -> Any:
+        """The code with all that it calls, directly or not, each once."""
+        self._ensure_finalized()
+        callees: dict[Any, None] = {}
+        self._find_callees(callees)
+        module = self._own().clone()
+        for library in reversed(callees):  # callers first: the linker leaves out what nothing that is there refers to
+            own = library._own if isinstance(library, _Collected) else library._get_module_for_linking
+            module.link_in(own(), preserve=True)
+        return module
+
+    def _find_callees(self, found: dict[Any, None]) -> None:
+        """Add all that is called, after what it calls itself; numba's own functions hold what they call already."""
+        for library in self._linking_libraries:
+            if library not in found:
+                if isinstance(library, _Collected):
+                    library._find_callees(found)
+                found[library] = None
+
+    def _own(self) -> Any:
+        return super()._get_module_for_linking()
+
     def get_pointer_to_function(self, name: str) -> int:
-        """There is no machine code."""
         self._ensure_finalized()
         return 0
 
@@ -85,14 +104,6 @@ class _OneAssignment:
         state.func_ir._definitions = build_definitions(state.func_ir.blocks)
 
 
-class _NoPhis(typed_passes.PreLowerStripPhis):  # type: ignore[misc]
-    """One name again where ways meet."""
-
-    def run_pass(self, state: Any) -> None:
-        state.func_ir = self._strip_phi_nodes(state.func_ir)
-        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-
-
 #: What kernels go through, in this order.
 _PASSES = (
     untyped_passes.TranslateByteCode,
@@ -103,7 +114,7 @@ _PASSES = (
     _Rewrites,
     _OneAssignment,
     typed_passes.NopythonTypeInference,
-    _NoPhis,
+    typed_passes.PreLowerStripPhis,
     typed_passes.IRLegalization,
     typed_passes.NativeLowering,
     typed_passes.NoPythonBackend,
@@ -121,13 +132,9 @@ def _instance(kind: Any) -> Any:
 class _Passes:
     """Passes without the bookkeeping of numba's."""
 
-    pipeline_name = "powerkern"
-
-    def __init__(self) -> None:
-        self.exec_times: dict[str, Any] = {}
+    pipeline_name, exec_times = "powerkern", types.MappingProxyType({})
 
     def run(self, state: Any) -> None:
-        """Compile."""
         state.library = _Collected(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.enable_object_caching()
         for kind in _PASSES:
@@ -136,7 +143,6 @@ class _Passes:
 
 class _KernelCompiler(CompilerBase):  # type: ignore[misc]
     def define_pipelines(self) -> list[Any]:
-        """The one pipeline."""
         return [_Passes()]
 
 
