@@ -63,7 +63,7 @@ class _Collected(JITCodeLibrary):  # type: ignore[misc]
         return module
 
     def _find_callees(self, found: dict[Any, None]) -> None:
-        """Add all that is called, after what it calls itself; numba's own functions hold what they call already."""
+        """Add all that is called, after what it calls itself; numba's functions hold what they call."""
         for library in self._linking_libraries:
             if library not in found:
                 if isinstance(library, _Collected):
@@ -132,7 +132,8 @@ def _instance(kind: Any) -> Any:
 class _Passes:
     """Passes without the bookkeeping of numba's."""
 
-    pipeline_name, exec_times = "powerkern", types.MappingProxyType({})
+    pipeline_name = "powerkern"
+    exec_times: Any = types.MappingProxyType({})
 
     def run(self, state: Any) -> None:
         state.library = _Collected(state.targetctx.codegen(), state.func_id.func_qualname)
@@ -146,5 +147,4 @@ class _KernelCompiler(CompilerBase):  # type: ignore[misc]
         return [_Passes()]
 
 
-#: Options of functions that are compiled in this way.
 OPTIONS = {"pipeline_class": _KernelCompiler}
