@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from powerkern._input import frames as _frames
 from powerkern._input.arrays import as_matrix, check_n_features
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
-from powerkern._typing import BoolArray, FloatArray
+from powerkern._typing import FloatArray
 from powerkern.kernels.transforms import gather
 from powerkern.kernels.transforms.family import FAMILIES, lowest
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from powerkern._results.power_fit import PowerFit
 
 
-def weights(fit: PowerFit, X: object) -> FloatArray:
+def weights(fit: PowerFit, X: object) -> Any:
     """Which values the fit would keep, with weight 1, and which it would leave out, with weight 0.
 
     RewML keeps what was within the cut-off of Huber's location and scale of the transformed data when it last
@@ -36,7 +36,7 @@ def weights(fit: PowerFit, X: object) -> FloatArray:
 
     Returns
     -------
-    ndarray
+    ndarray, or a data frame or series like `X`
         0 or 1; same shape as `X`, columns in the order of the fit. On the fitted data, their sums are `n_kept`,
         or more where values tie with the last ones that the trimmed likelihood keeps.
 
@@ -47,7 +47,8 @@ def weights(fit: PowerFit, X: object) -> FloatArray:
     >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
     0
     """
-    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
+    part = _frames.columns_named(X, fit.column_names)
+    matrix = as_matrix(part)
     check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
     values = matrix.values
     if not fit.estimator.keeps_all:
@@ -55,11 +56,11 @@ def weights(fit: PowerFit, X: object) -> FloatArray:
         kept = (values >= low) & (values <= high) | (is_failed(fit.status) & ~np.isnan(values))
     else:
         kept = ~np.isnan(values)
-    weights: FloatArray = kept.astype(np.float64)
-    return weights.reshape(-1) if matrix.was_vector else weights
+    weights = kept.astype(np.float64)
+    return _frames.labelled(part, weights.reshape(-1) if matrix.was_vector else weights)
 
 
-def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolArray:
+def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> Any:
     """Values beyond the cut-off on the standardised scale: ``|psi(x) - loc| > cutoff scale``.
 
     The cut-off is ``Phi^-1(cutoff)``; of reweighted maximum likelihood by the paper's convention, the quantile of
@@ -76,8 +77,8 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolAr
 
     Returns
     -------
-    ndarray of bool
-        Same shape as `X`, the columns in the order of the fit.
+    ndarray of bool, or a data frame or series like `X`
+        Same shape as `X`, the columns in the order of the fit: ``X[fit.outliers(X).any(axis=1)]`` has the rows.
 
     Examples
     --------
@@ -86,12 +87,13 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolAr
     >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
     True
     """
-    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
+    part = _frames.columns_named(X, fit.column_names)
+    matrix = as_matrix(part)
     check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
     low, high = fit.cutoffs(cutoff=cutoff)
     with np.errstate(invalid="ignore"):
         beyond = (matrix.values < low) | (matrix.values > high)
-    return beyond.reshape(-1) if matrix.was_vector else beyond
+    return _frames.labelled(part, beyond.reshape(-1) if matrix.was_vector else beyond)
 
 
 def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:

@@ -124,10 +124,10 @@ def _intervals(fit: PowerFit | RegressionFit | JointFit, X: object, level: float
         unknown = np.full(fit.lmbda.shape, np.nan)
         return Interval(unknown, unknown)
     if not isinstance(fit, RegressionFit):
-        return fit.confint(X, level=level)
+        return Interval(*map(np.asarray, fit.confint(X, level=level)))
     if X is not None:
         raise ValueError("X goes with a PowerFit or a JointFit; a RegressionFit has its data, or is to be fitted again")
-    return fit.confint(level=level)
+    return Interval(*map(np.asarray, fit.confint(level=level)))
 
 
 def _draw_estimates(ax: Axes, table: _Estimates, low: float, high: float, *, hollow: bool) -> None:

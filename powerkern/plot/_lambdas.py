@@ -80,7 +80,7 @@ def profile_plot(
     likelihood = _likelihood_of(fit, X)
     power = fit.power_fit if isinstance(fit, RegressionFit) else fit
     j = position(column, None, power)
-    low, high = (float(end[j]) for end in likelihood.confint(level))
+    low, high = (float(np.asarray(end)[j]) for end in likelihood.confint(level))
     if lmbdas is None:
         if not np.isfinite(high - low):
             label = column_label(j, fit.column_names)

@@ -65,7 +65,9 @@ def outlier_map(fit: WrappedPCA, X: object = None, *, labels: Sequence[str] | in
     """
     if not isinstance(fit, WrappedPCA):
         raise TypeError(f"fit must be a WrappedPCA, by powerkern.cellwise.wrapped_pca, got {type(fit).__name__}")
-    inside, outside = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
+    inside, outside = map(
+        np.asarray, (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
+    )
     beyond = np.fmax(inside / fit.score_cutoff, outside / (fit.orthogonal_cutoff or np.inf))
     texts, chosen = _row_labels(labels, beyond)
     ax = axes_of(ax)
