@@ -35,6 +35,9 @@ class Matrix(NamedTuple):
     was_vector: bool
     #: Weights of the rows; empty where there are none.
     weight: NDArray[np.float64] = NO_WEIGHTS
+    #: The input and the columns of it that were read, where results are to be of the same kind.
+    given: Any = None
+    part: Any = None
 
 
 # --- matrices -----------------------------------------------------------------------------------------

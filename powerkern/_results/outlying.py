@@ -9,8 +9,7 @@ import numpy as np
 from powerkern._estimators.options import checked_cutoff, normal_quantile
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._estimators.robust import small_sample_cutoff
-from powerkern._input import frames as _frames
-from powerkern._input.arrays import as_matrix, check_n_features
+from powerkern._input.reading import labelled, read_fitted
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
@@ -47,17 +46,14 @@ def weights(fit: PowerFit, X: object) -> Any:
     >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
     0
     """
-    part = _frames.columns_named(X, fit.column_names)
-    matrix = as_matrix(part)
-    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    matrix = read_fitted(X, fit.column_names, fit.n_features)
     values = matrix.values
     if not fit.estimator.keeps_all:
         low, high = fit.columns.kept_low, fit.columns.kept_high
         kept = (values >= low) & (values <= high) | (is_failed(fit.status) & ~np.isnan(values))
     else:
         kept = ~np.isnan(values)
-    weights = kept.astype(np.float64)
-    return _frames.labelled(part, weights.reshape(-1) if matrix.was_vector else weights)
+    return labelled(matrix, kept.astype(np.float64))
 
 
 def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> Any:
@@ -87,13 +83,11 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> Any:
     >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
     True
     """
-    part = _frames.columns_named(X, fit.column_names)
-    matrix = as_matrix(part)
-    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    matrix = read_fitted(X, fit.column_names, fit.n_features)
     low, high = fit.cutoffs(cutoff=cutoff)
     with np.errstate(invalid="ignore"):
         beyond = (matrix.values < low) | (matrix.values > high)
-    return _frames.labelled(part, beyond.reshape(-1) if matrix.was_vector else beyond)
+    return labelled(matrix, beyond)
 
 
 def cutoffs(fit: PowerFit, *, cutoff: float | None = None) -> Interval:
