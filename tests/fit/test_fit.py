@@ -877,3 +877,17 @@ def test_choices_are_named(options, message):
     with pytest.raises(ValueError) as error:
         pk.fit(matrix(p=1), **options)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_standardized_values_fall_by_rounding_only(seed):
+    """As docs/accuracy.rst says: to 8 units of z, or of the largest by its exponent and logs."""
+    rng = np.random.default_rng(seed)
+    values = rng.lognormal(-6.0, 1.0, 200) * rng.choice([-1.0, 1.0])
+    x = np.sort(np.r_[np.linspace(0.5, 4.0, 800) * 2.0**-53 * np.sign(values[0]), values])
+    lmbda = 30.0 if seed < 20 else rng.uniform(-40.0, 40.0)
+    z = pk.fit(x, lmbda=lmbda).transform(x)
+    exponent, log = max(abs(lmbda), abs(2.0 - lmbda)), np.log1p(np.abs(x)).max()
+    allowed = 2.0 * (1.0 + exponent * (1.0 + log)) * np.spacing(np.abs(z).max())
+    falls = z[:-1] - z[1:]
+    assert ((falls <= allowed) | (falls <= 8.0 * np.spacing(np.abs(z[1:])))).all()
