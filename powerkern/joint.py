@@ -16,9 +16,9 @@ from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
-from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, column_labels, is_whole
+from powerkern._input.arrays import as_choice, column_labels, is_whole
 from powerkern._input.messages import warn
+from powerkern._input.reading import read, read_fitted
 from powerkern._models.design import Basis, Covariates
 from powerkern._models.joint_likelihood import (
     JointLikelihood,
@@ -169,10 +169,10 @@ def fit_joint(
     as_choice("family", family, FAMILIES)
     if not is_whole(n_starts) or n_starts < 1:
         raise ValueError(f"n_starts must be a whole number of at least 1, got {n_starts!r}")
-    matrix = as_matrix(X, column_names)
+    matrix = read(X, sample_weight, column_names=column_names)
     shifts, threads = given_shift(shift, family, matrix.values.shape[1]), thread_count(n_threads)
     terms, given = covariates_of(covariates, formula, len(matrix.values))
-    rows = rows_of(matrix, given, sample_weight, family, shifts)
+    rows = rows_of(matrix, given, family, shifts)
     design = design_of(rows, terms)
     terms.warn_dropped(design.used)
     singles = _single_fits(rows, FAMILIES[family], shifts, threads)
@@ -312,7 +312,7 @@ class JointFit:
         >>> round(float((distance**2).sum()), 6)
         600.0
         """
-        matrix = self._matrix(X)
+        matrix = read_fitted(X, self.column_names, self.n_features)
         values = np.asarray(matrix.values, dtype=np.float64)
         residuals = self.columns.transform(values, n_threads=n_threads)
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
@@ -478,12 +478,6 @@ class JointFit:
         names = self.columns.info.labels(self.n_features)
         return Summary(repr(self), names, [table], tests=tests, notes=[*notes, self.status.sentence])
 
-    def _matrix(self, X: object) -> Matrix:
-        """X, checked to have the columns of the fit."""
-        matrix = as_matrix(frames.columns_named(X, self.column_names))
-        check_n_features(matrix.values, self.n_features, matrix.names, self.column_names)
-        return matrix
-
     def _likelihood(
         self, X: object, covariates: object, sample_weight: ArrayLike | None, n_threads: int | None
     ) -> _Likelihood:
@@ -502,9 +496,9 @@ class JointFit:
             if self._rows is None:
                 raise ValueError("this fit no longer has its data (it was pickled, or read from JSON); pass X")
             return self._rows
-        matrix = self._matrix(X)
+        matrix = read_fitted(X, self.column_names, self.n_features, sample_weight)
         given = self._found.covariates.matrix(covariates, len(matrix.values))
-        rows = rows_of(matrix, given, sample_weight, self.family, self.columns.shift)
+        rows = rows_of(matrix, given, self.family, self.columns.shift)
         if not math.isclose(rows.n_obs, self.n_obs, rel_tol=1e-9):
             raise ValueError(
                 f"X has {rows.n_obs:g} complete rows (with weights, their sum), the fit had {self.n_obs:g}; pass the "

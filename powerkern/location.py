@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.by_column import column_figures
 from powerkern._engine.threads import thread_count
-from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_weights, column_labels, domain_error, is_real
+from powerkern._input.arrays import Matrix, as_choice, column_labels, domain_error, is_real
 from powerkern._input.messages import warn
+from powerkern._input.reading import read
 from powerkern._status import LocationStatus
 from powerkern._typing import FloatArray
 from powerkern.kernels.robust.loc_scale import BAD_INFINITE
@@ -34,7 +34,6 @@ _CENTERS = ("mean", "median", "trimmed")
 _SPREADS = ("sd", "mad", "niqr")
 _SCALE_CENTERS = ("median", "huber", "huber-one-step")
 _N_RESULTS = 4
-_NO_WEIGHTS = np.empty(0)
 
 
 class _Pair(NamedTuple):
@@ -250,18 +249,16 @@ def location_scale(
     >>> location_scale(X, "huber-proposal2", k=1.345).loc
     array([ 3.4877947, 30.       ])
     """
-    rows, sample_weight = frames.without_weights(X, sample_weight)
-    matrix = as_matrix(rows)
+    matrix = read(X, sample_weight)
     function, options = compiled(method, constants)
-    weight = _NO_WEIGHTS if sample_weight is None else as_weights(sample_weight, matrix.values.shape[0])
     results = column_figures(
-        _estimator(function, options, weight),
+        _estimator(function, options, matrix.weight),
         matrix.values,
         _N_RESULTS,
         thread_count(n_threads),
         progress,
     )
-    _refuse_infinite(matrix, results[:, 3], weight)
+    _refuse_infinite(matrix, results[:, 3], matrix.weight)
     return location_scale_of(results, matrix.names)
 
 

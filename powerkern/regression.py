@@ -9,8 +9,9 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
-from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas, weights_of
-from powerkern._input.arrays import as_choice, as_matrix
+from powerkern._input.arguments import domain_error_in, given_bounds, given_lambdas
+from powerkern._input.arrays import as_choice
+from powerkern._input.reading import read
 from powerkern._models.design import Basis, read_covariates
 from powerkern._models.regression_bounds import best_within, mark_bounded, outside_of
 from powerkern._models.regression_fit import RegressionFit
@@ -145,10 +146,9 @@ def fit_regression(
     _refuse_robust(estimator)
     if family == BEST and lmbda is not None:
         raise ValueError("lmbda cannot be given with family='best'")
-    matrix = as_matrix(Y, what="Y")
-    n, p = matrix.values.shape
+    matrix = read(Y, sample_weight, what="Y")
+    weight, (n, p) = matrix.weight, matrix.values.shape
     terms, design = read_covariates(covariates, formula, intercept, n)
-    weight = weights_of(sample_weight, n)
     given, limits = given_lambdas(lmbda, p), given_bounds(bounds, p)
     threads = thread_count(n_threads)
     shift = given_shift(shift, family, p)

@@ -21,8 +21,9 @@ from powerkern._estimators.robust_bounds import moved_to
 from powerkern._estimators.shift import extremes, given_shift, to_own_units
 from powerkern._fit.best_family import CRITERIA, LIKELIHOOD, best_family
 from powerkern._input import frames as _frames
-from powerkern._input.arguments import domain_error_in, given_lambdas, weights_of
-from powerkern._input.arrays import Matrix, as_choice, as_flag, as_matrix
+from powerkern._input.arguments import domain_error_in, given_lambdas
+from powerkern._input.arrays import Matrix, as_choice, as_flag
+from powerkern._input.reading import read
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.normality import Normality, NormalityFigures
@@ -139,11 +140,8 @@ def fit(
     check_together(family, estimator, lmbda, ymax, criterion)
     other = estimator.solver()
     standardize = as_flag("standardize", standardize)
-    rows, sample_weight = _frames.without_weights(X, sample_weight)
-    chosen = _frames.chosen_positions(rows, non_numeric)
-    matrix = as_matrix(rows if chosen is None else _frames.taken(rows, None, chosen), column_names)
-    n, p = matrix.values.shape
-    weight = weights_of(sample_weight, n)
+    matrix = read(X, sample_weight, column_names=column_names, non_numeric=non_numeric)
+    weight, p = matrix.weight, matrix.values.shape[1]
     given = given_lambdas(lmbda, p)
     limit = lambda_limit(ymax, bounds, p, standardize, matrix.values.dtype)
     threads = thread_count(n_threads)

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from powerkern._input.arrays import Matrix, as_reals, as_weights, domain_error, listed, numbers, output_type
+from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_reals, as_weights, domain_error, listed, numbers, output_type
 from powerkern._typing import FloatArray
-
-NO_WEIGHTS = np.empty(0)
 
 _FLOAT64 = np.dtype(np.float64)
 

@@ -20,6 +20,9 @@ from numpy.typing import DTypeLike, NDArray
 from powerkern._input.foreign import is_of, library, refuse_foreign
 from powerkern._input.messages import warn
 
+#: In place of weights: there are none.
+NO_WEIGHTS: NDArray[np.float64] = np.empty(0)
+
 
 class Matrix(NamedTuple):
     """A matrix as the user gave it: any real dtype, memory order, strides and byte order."""
@@ -30,6 +33,11 @@ class Matrix(NamedTuple):
     names: list[str] | None
     #: Whether the input was one-dimensional; `values` has shape (n, 1) then.
     was_vector: bool
+    #: Weights of the rows; empty where there are none.
+    weight: NDArray[np.float64] = NO_WEIGHTS
+    #: The input and the columns of it that were read, where results are to be of the same kind.
+    given: Any = None
+    part: Any = None
 
 
 # --- matrices -----------------------------------------------------------------------------------------

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from powerkern._input.arguments import domain_error_in, weights_of
+from powerkern._input.arguments import domain_error_in
 from powerkern._input.arrays import Matrix
 from powerkern._input.messages import warn
 from powerkern._models.design import Basis, Covariates, basis_of, intercept_alone, read_covariates
@@ -51,13 +51,11 @@ def design_of(rows: Rows, covariates: Covariates) -> Basis:
 def rows_of(
     matrix: Matrix,
     given: FloatArray,
-    sample_weight: ArrayLike | None,
     family: str,
     shift: FloatArray,
 ) -> Rows:
     """The rows that count, with the covariates given, and with all their values inside the domain."""
-    values = matrix.values
-    weight = weights_of(sample_weight, len(values))
+    values, weight = matrix.values, matrix.weight
     complete = ~np.isnan(values).any(axis=1)
     n_left_out = int(np.count_nonzero(~complete & (weight > 0.0) if weight.size else ~complete))
     if n_left_out:

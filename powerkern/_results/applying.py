@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from powerkern._engine.apply import Repair
 from powerkern._engine.threads import thread_count
 from powerkern._input import batches as _batches
-from powerkern._input import frames as _frames
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, as_out, check_n_features, column_labels, output_type
+from powerkern._input.arrays import Matrix, as_choice, as_out, column_labels, output_type
 from powerkern._input.messages import warn
+from powerkern._input.reading import read_fitted, restored
 from powerkern._results.back import mean_of, quantile_of
 from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms import gather
@@ -66,10 +66,9 @@ def transform(fit: PowerFit, X: object, *, out: NDArray[Any] | None = None, n_th
     lazily = _batches.applied(X, functools.partial(fit.transform, n_threads=n_threads), out)
     if lazily is not None:
         return lazily
-    part = _frames.columns_named(X, fit.column_names)
-    matrix = as_matrix(part)
+    matrix = read_fitted(X, fit.column_names, fit.n_features)
     direction = gather.FORWARD_STANDARDIZED if fit.standardize else gather.FORWARD
-    result, target = _target(fit, matrix, out)
+    result, target = _target(matrix, out)
     n_threads = thread_count(n_threads)
     if out is not None:
         if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
@@ -78,7 +77,7 @@ def transform(fit: PowerFit, X: object, *, out: NDArray[Any] | None = None, n_th
         fit.source = fit.source.without(target)
     counts = fit.columns.transform(matrix.values, target, direction, n_threads)
     _refuse(fit, matrix, counts)
-    return result if out is not None else _frames.restored(X, part, result)
+    return result if out is not None else restored(matrix, result)
 
 
 def inverse_transform(
@@ -122,9 +121,8 @@ def inverse_transform(
     lazily = _batches.applied(Z, again, out)
     if lazily is not None:
         return lazily
-    part = _frames.columns_named(Z, fit.column_names)
-    matrix = as_matrix(part)
-    result, target = _target(fit, matrix, out)
+    matrix = read_fitted(Z, fit.column_names, fit.n_features)
+    result, target = _target(matrix, out)
     direction = gather.INVERSE_STANDARDIZED if fit.standardize else gather.INVERSE
     repair = _repair(fit, out_of_range == "clip", np.finfo(target.dtype).eps)
 
@@ -136,7 +134,7 @@ def inverse_transform(
             _report_lost(fit, apply(None), out_of_range)  # all or nothing: check before overwriting
         fit.source = fit.source.without(target)
     _report_lost(fit, apply(target), out_of_range)
-    return result if out is not None else _frames.restored(Z, part, result)
+    return result if out is not None else restored(matrix, result)
 
 
 def inverse_mean(fit: PowerFit, mean: ArrayLike, sd: ArrayLike, *, n_threads: int | None = None) -> FloatArray:
@@ -261,9 +259,8 @@ def _report_lost(fit: PowerFit, lost: NDArray[np.intp], out_of_range: OutOfRange
     warn(f"{text} and became NaN; out_of_range='clip' or 'raise' handles them otherwise")
 
 
-def _target(fit: PowerFit, matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+def _target(matrix: Matrix, out: NDArray[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
     """The array to return, and it as a matrix."""
-    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
     dtype = output_type(matrix.values.dtype)
     shape = matrix.values.shape[:1] if matrix.was_vector else matrix.values.shape
     if out is None:

@@ -14,9 +14,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.likelihood import ML
 from powerkern._estimators.power_sums import MixedSums, PowerSums, fit_matrix, interval_matrix, profile_matrix
 from powerkern._estimators.shift import to_own_units
-from powerkern._input import frames
-from powerkern._input.arguments import domain_error_in, weights_of
-from powerkern._input.arrays import as_matrix, check_n_features
+from powerkern._input.arguments import domain_error_in
+from powerkern._input.reading import read_fitted
 from powerkern._results.columns import ColumnResults
 from powerkern._typing import FloatArray
 
@@ -27,10 +26,8 @@ if TYPE_CHECKING:
 def data_of(fit: PowerFit, X: object, sample_weight: ArrayLike | str | None) -> tuple[NDArray[Any], FloatArray]:
     """The data, in their own units, with weights."""
     if X is not None:
-        X, sample_weight = frames.without_weights(X, sample_weight)
-        matrix = as_matrix(frames.columns_named(X, fit.column_names))
-        check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
-        weight = weights_of(sample_weight, matrix.values.shape[0])
+        matrix = read_fitted(X, fit.column_names, fit.n_features, sample_weight)
+        weight = matrix.weight
         weighted = matrix.values[weight > 0.0] if weight.size else matrix.values
         counts = fit.columns.count_outside(weighted, 1)
         if counts.any():

@@ -9,8 +9,7 @@ import numpy as np
 from powerkern._estimators.options import checked_cutoff, normal_quantile
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._estimators.robust import small_sample_cutoff
-from powerkern._input import frames as _frames
-from powerkern._input.arrays import as_matrix, check_n_features
+from powerkern._input.reading import read_fitted
 from powerkern._results.inference import Interval
 from powerkern._status import is_failed
 from powerkern._typing import BoolArray, FloatArray
@@ -47,8 +46,7 @@ def weights(fit: PowerFit, X: object) -> FloatArray:
     >>> int(pk.fit(x, estimator="rewml").weights(x)[-1])
     0
     """
-    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
-    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    matrix = read_fitted(X, fit.column_names, fit.n_features)
     values = matrix.values
     if not fit.estimator.keeps_all:
         low, high = fit.columns.kept_low, fit.columns.kept_high
@@ -86,8 +84,7 @@ def outliers(fit: PowerFit, X: object, *, cutoff: float | None = None) -> BoolAr
     >>> bool(pk.fit(x, estimator="rewml").outliers(x)[-1])
     True
     """
-    matrix = as_matrix(_frames.columns_named(X, fit.column_names))
-    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
+    matrix = read_fitted(X, fit.column_names, fit.n_features)
     low, high = fit.cutoffs(cutoff=cutoff)
     with np.errstate(invalid="ignore"):
         beyond = (matrix.values < low) | (matrix.values > high)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from powerkern._estimators.nearest_normal import NearestNormal
 from powerkern._estimators.robust import Robust, weight_of_one
-from powerkern._input.arguments import NO_WEIGHTS
+from powerkern._input.arrays import NO_WEIGHTS
 from powerkern._status import is_failed
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import LMBDA, STATUS

@@ -9,9 +9,9 @@ from scipy.special import chdtri, ndtri
 
 from powerkern._engine import products
 from powerkern._engine.threads import thread_count
-from powerkern._input import frames
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals, check_n_features, is_real, is_whole
+from powerkern._input.arrays import Matrix, as_flag, as_matrix, as_reals, is_real, is_whole
+from powerkern._input.reading import read_fitted
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.cellwise.constants import wrap_constants
 from powerkern.cellwise.standardization import is_usable, mcd, standardization, warn_of_scales
@@ -89,8 +89,7 @@ class WrappedPCA:
         return _distances(self._centered(X), self.components, self.eigenvalues)[1:]
 
     def _centered(self, X: object) -> FloatArray:
-        matrix = as_matrix(frames.columns_named(X, self.column_names))
-        check_n_features(matrix.values, self.center.size, matrix.names, self.column_names)
+        matrix = read_fitted(X, self.column_names, self.center.size)
         refuse_infinite(matrix)
         return _centered(matrix, self.center, self.divisor, is_usable(self.scale))
 

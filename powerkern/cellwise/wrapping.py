@@ -14,9 +14,9 @@ from powerkern._engine.apply import changed_matrix
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.gather import Scratch, gathered
 from powerkern._engine.threads import thread_count
-from powerkern._input import frames
 from powerkern._input.arguments import refuse_infinite
-from powerkern._input.arrays import as_choice, as_matrix, check_n_features
+from powerkern._input.arrays import as_choice, as_matrix
+from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import FloatArray
 from powerkern.cellwise.constants import WrapConstants, wrap_constants
 from powerkern.cellwise.standardization import (
@@ -79,9 +79,7 @@ class Wrapped:
         ValueError
             Columns other than those of the fit, or infinite values.
         """
-        part = frames.columns_named(X, self.column_names)
-        matrix = as_matrix(part)
-        check_n_features(matrix.values, self.loc.size, matrix.names, self.column_names)
+        matrix = read_fitted(X, self.column_names, self.loc.size)
         refuse_infinite(matrix)
         loc, scale = (np.require(one, requirements="W") for one in (self.loc, self.scale))  # as kernels take them
         usable = is_usable(scale)
@@ -95,7 +93,7 @@ class Wrapped:
                 block[~usable[group]] = kept
 
         result = changed_matrix(change, matrix.values, thread_count(n_threads))
-        return frames.restored(X, part, result[:, 0] if matrix.was_vector else result)
+        return restored(matrix, result)
 
     def correlation(self, *, n_threads: int | None = None) -> FloatArray:
         """Product-moment correlation of the wrapped columns; see `wrapped_correlation`."""

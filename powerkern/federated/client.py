@@ -11,9 +11,8 @@ from powerkern._engine.by_column import partial_moments_matrix
 from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
-from powerkern._input import frames
-from powerkern._input.arguments import is_weightless, weights_of
-from powerkern._input.arrays import as_flag, as_rows, column_label
+from powerkern._input.arrays import NO_WEIGHTS, as_flag, column_label
+from powerkern._input.reading import read_chunk
 from powerkern.federated.integers import Integers, checked_quantum, vector_of_moments
 from powerkern.federated.messages import SERVER, Kind, Message, ProtocolError, pack, unpack
 from powerkern.federated.requests import MomentsRequest, read_moments_request
@@ -85,14 +84,10 @@ class Client:
         if not isinstance(name, str) or not name:
             raise TypeError(f"name must be a string that is not empty, got {name!r}")
         self.name = name
-        rows, sample_weight = frames.without_weights(data, sample_weight)
-        self._matrix = as_rows(rows, column_names)
-        n, p = self._matrix.values.shape
-        if n == 0 or is_weightless(sample_weight, n):  # one missing row says the same
-            self._matrix = self._matrix._replace(values=np.full((1, p), np.nan))
-            sample_weight = None
-        self._sample_weight = sample_weight
-        self._weight = weights_of(sample_weight, self._matrix.values.shape[0])
+        self._matrix = read_chunk(data, sample_weight, column_names, what="X")
+        (n, p), weight = self._matrix.values.shape, self._matrix.weight
+        if n == 0 or (weight.size and not weight.any()):  # one missing row says the same
+            self._matrix = self._matrix._replace(values=np.full((1, p), np.nan), weight=NO_WEIGHTS)
         self._sums_only = as_flag("sums_only", sums_only)
         self._n_threads = thread_count(n_threads)
         self._ranges: dict[tuple[str, bytes], Range] = {}
@@ -197,11 +192,12 @@ class Client:
         return self._ranges[key]
 
     def _found_range(self, family: str, shift: FloatArray) -> Range:
+        weight = self._matrix.weight
         try:
             found = range_of(
                 self._matrix.values,
                 family,
-                sample_weight=self._sample_weight,
+                sample_weight=weight if weight.size else None,
                 shift=shift,
                 column_names=self._matrix.names,
                 n_threads=self._n_threads,
@@ -224,7 +220,7 @@ class Client:
         at = np.full((self.n_columns, asked.at.shape[1]), np.nan)
         frames[asked.which], at[asked.which] = asked.frames, asked.at
         values, code = shifted(self._matrix.values, shift), FAMILIES[family]
-        moments = partial_moments_matrix(values, code, frames, at, self._weight, self._n_threads)[asked.which]
+        moments = partial_moments_matrix(values, code, frames, at, self._matrix.weight, self._n_threads)[asked.which]
         if not np.isfinite(moments).all():
             raise self._error("moments at these exponents are beyond float64")
         return moments

@@ -15,7 +15,8 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators.estimators import Estimator, as_estimator
 from powerkern._fit.fit import PowerFit, fit
 from powerkern._input import frames, special
-from powerkern._input.arrays import Matrix, as_choice, as_matrix, check_n_features, is_real
+from powerkern._input.arrays import Matrix, as_choice, as_matrix, is_real
+from powerkern._input.reading import read_fitted, restored
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.kernels.elementary.erf import gaussian_probabilities
 from powerkern.location import location_scale
@@ -178,9 +179,7 @@ class ScoreScaling:
 
     def _mapped(self, scores: object, change: Callable[[FloatArray, slice], None], n_threads: int | None) -> Any:
         """Scores, transformed if the rule has a transform, and mapped by `change`; -inf becomes 0 and inf 1."""
-        part = frames.columns_named(scores, self.column_names)
-        matrix = as_matrix(part, what="scores")
-        check_n_features(matrix.values, self.mu.size, matrix.names, self.column_names)
+        matrix = read_fitted(scores, self.column_names, self.mu.size, what="scores")
         threads = thread_count(n_threads)
         values, infinite = matrix.values, None
         if self.power is not None or np.isnan(self.mu).any():  # otherwise `change` handles infinite scores
@@ -190,7 +189,7 @@ class ScoreScaling:
         result = changed_matrix(change, values, threads)
         if infinite is not None:
             result[infinite] = matrix.values[infinite] > 0.0
-        return frames.restored(scores, part, result[:, 0] if matrix.was_vector else result)
+        return restored(matrix, result)
 
     def _gaussian(self, block: FloatArray, group: slice) -> None:
         gaussian_probabilities(block, self.mu[group].copy(), self.sigma[group].copy())  # copies can be written to

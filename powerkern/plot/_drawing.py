@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from powerkern._fit.fit import PowerFit
-from powerkern._input import frames
-from powerkern._input.arrays import Matrix, as_matrix, check_n_features, column_label
+from powerkern._input.arrays import Matrix, column_label
+from powerkern._input.reading import read_fitted
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
 
@@ -132,9 +132,7 @@ def by_column(fit: PowerFit | JointFit) -> PowerFit:
 
 def matrix_of(X: object, fit: PowerFit) -> Matrix:
     """X, checked to have the columns of the fit."""
-    matrix = as_matrix(frames.columns_named(X, fit.column_names))
-    check_n_features(matrix.values, fit.n_features, matrix.names, fit.column_names)
-    return matrix
+    return read_fitted(X, fit.column_names, fit.n_features)
 
 
 def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:

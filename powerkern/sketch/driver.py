@@ -193,7 +193,7 @@ class _Asked(NamedTuple):
         return _Found(found, results, _families(ranges, results), total, sums)
 
     def _fit_robustly(self, other: Robust, passed: Passed, ranges: RangePass, bounds: Bounds | None) -> _Found:
-        first: Sample = passed(SamplePass(ranges=ranges, **self.options))
+        first: Sample = passed(SamplePass(ranges=ranges, column_names=ranges.column_names, **self.options))
         limit = lambda_limit(None, bounds, first.range.n_features, self.standardize)
         family = FAMILIES[ranges.family]
         results, error = fit_robust(passed, other, family, first, limit, self.options, self.n_threads)

@@ -18,8 +18,8 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
-from powerkern._input import frames
-from powerkern._input.arrays import naming
+from powerkern._input.arrays import Matrix, naming
+from powerkern._input.reading import read_chunk
 from powerkern.sketch.columns import beside
 from powerkern.sketch.merging import merge
 
@@ -56,20 +56,22 @@ class Pass(ABC, Generic[S]):
         The column of a data frame that holds the weights of its rows.
     n_threads : int or None
         Threads of each call; None: all CPUs of the process.
+    column_names : tuple of str or None
+        Names of the columns, in place of those of the chunks.
     """
 
     sample_weight: str | None = None
     n_threads: int | None = 1
+    column_names: tuple[str, ...] | None = None
 
     def __call__(self, chunk: Any, sample_weight: Any = None) -> S:
         """The summary of a chunk of rows, possibly none, with their weights."""
-        if self.sample_weight is not None:
-            chunk, sample_weight = frames.without_weights(chunk, self.sample_weight)
-        return self.summary(chunk, sample_weight)
+        weight = sample_weight if self.sample_weight is None else self.sample_weight
+        return self.summary(read_chunk(chunk, weight, self.column_names))
 
     @abstractmethod
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> S:
-        """The summary of a chunk."""
+    def summary(self, matrix: Matrix) -> S:
+        """The summary of the rows of a chunk."""
 
     @abstractmethod
     def part(self, columns: ArrayLike) -> Self | None:

@@ -12,9 +12,9 @@ from powerkern._engine.threads import thread_count
 from powerkern._estimators import power_sums
 from powerkern._estimators.limits import apply_limit, lambda_limit
 from powerkern._estimators.shift import given_shift, to_own_units
-from powerkern._input import frames as _frames
-from powerkern._input.arguments import domain_error_in, given_lambdas, is_weightless, weights_of
-from powerkern._input.arrays import Matrix, as_choice, as_flag, as_rows, check_n_features, column_label
+from powerkern._input.arguments import domain_error_in, given_lambdas
+from powerkern._input.arrays import Matrix, as_choice, as_flag, check_n_features, column_label
+from powerkern._input.reading import read_chunk
 from powerkern._results.columns import ColumnResults, FitInfo, Source
 from powerkern._results.power_fit import PowerFit, finished
 from powerkern._typing import Bounds, FloatArray
@@ -67,16 +67,19 @@ def range_of(
     >>> merge(range_of(np.arange(5.0)), range_of(np.arange(3.0, 9.0))).x_max
     array([8.])
     """
-    code = FAMILIES[as_choice("family", family, FAMILIES)]
-    rows, sample_weight = _frames.without_weights(chunk, sample_weight)
-    matrix = as_rows(rows, column_names, what="chunk")
-    weight = chunk_weights(sample_weight, matrix)
+    as_choice("family", family, FAMILIES)
+    return range_of_matrix(read_chunk(chunk, sample_weight, column_names), family, shift, n_threads)
+
+
+def range_of_matrix(matrix: Matrix, family: str, shift: ArrayLike, n_threads: int | None) -> Range:
+    """`range_of` rows that have been read."""
     moved = given_shift(shift, family, matrix.values.shape[1])
-    table = power_sums.range_matrix(shifted(matrix.values, moved), code, weight, thread_count(n_threads))
+    values, threads = shifted(matrix.values, moved), thread_count(n_threads)
+    table = power_sums.range_matrix(values, FAMILIES[family], matrix.weight, threads)
     outside = np.flatnonzero(table[:, kernels.R_COUNT] < 0)
     if outside.size:
         j = int(outside[0])
-        raise domain_error_in(matrix, j, matrix.names, weight, moved[j])
+        raise domain_error_in(matrix, j, matrix.names, matrix.weight, moved[j])
     return Range(family, table, matrix.names, matrix.was_vector, moved)
 
 
@@ -124,18 +127,15 @@ def sketch(
     """
     if not isinstance(grid, Grid):
         raise TypeError(f"grid must be a Grid, made by range_of(...).grid(), got {type(grid).__name__}")
-    rows, sample_weight = _frames.without_weights(chunk, sample_weight)
-    matrix = as_rows(rows, column_names, what="chunk")
+    matrix = read_chunk(chunk, sample_weight, column_names)
     check_n_features(matrix.values, grid.n_features, matrix.names, grid.column_names)
-    return sketch_of(matrix, grid, sample_weight, n_threads)
+    return sketch_of_matrix(matrix, grid, n_threads)
 
 
-def sketch_of(matrix: Matrix, grid: Grid, sample_weight: ArrayLike | None, n_threads: int | None) -> Sketch:
-    """`sketch` of rows that have been read and looked at."""
-    weight = chunk_weights(sample_weight, matrix)
-    found = power_sums.sketch_matrix(
-        shifted(matrix.values, grid.shift), FAMILIES[grid.family], grid.table.copy(), weight, thread_count(n_threads)
-    )
+def sketch_of_matrix(matrix: Matrix, grid: Grid, n_threads: int | None) -> Sketch:
+    """`sketch` of rows that have been read, and that have the columns of the grid."""
+    values, threads = shifted(matrix.values, grid.shift), thread_count(n_threads)
+    found = power_sums.sketch_matrix(values, FAMILIES[grid.family], grid.table.copy(), matrix.weight, threads)
     if not found.inside.all():
         j = int(np.argmin(found.inside))
         raise ValueError(
@@ -226,27 +226,18 @@ def extend(
     >>> bool(np.allclose(finish(total).lmbda, pk.fit(X).lmbda, rtol=0, atol=1e-10))
     True
     """
-    if total is None:
-        found = range_of(
-            chunk, family, sample_weight=sample_weight, shift=shift, column_names=column_names, n_threads=n_threads
-        )
-        return sketch(
-            chunk, stream_grid(found), sample_weight=sample_weight, column_names=column_names, n_threads=n_threads
-        )
-    if not isinstance(total, Sketch):
+    if not (total is None or isinstance(total, Sketch)):
         raise TypeError(f"extend takes a Sketch (or None to begin), got {type(total).__name__}")
+    as_choice("family", family, FAMILIES)
+    matrix = read_chunk(chunk, sample_weight, column_names)
+    if total is None:
+        found = range_of_matrix(matrix, family, shift, n_threads)
+        return sketch_of_matrix(matrix, stream_grid(found), n_threads)
     own = total.grid
-    found = range_of(
-        chunk,
-        own.family,
-        sample_weight=sample_weight,
-        shift=own.shift,
-        column_names=own.column_names,
-        n_threads=n_threads,
-    )
+    check_n_features(matrix.values, own.n_features, matrix.names, own.column_names)
+    found = range_of_matrix(matrix._replace(names=own.column_names), own.family, own.shift, n_threads)
     grid = grown_grid(own, stream_grid(found), total.n_obs + found.n_obs)
-    fresh = sketch(chunk, grid, sample_weight=sample_weight, column_names=column_names, n_threads=n_threads)
-    return added(regridded(total, grid), fresh)
+    return added(regridded(total, grid), sketch_of_matrix(matrix, grid, n_threads))
 
 
 def finish(
@@ -349,9 +340,3 @@ def finish_results(
     apply_limit(refit, FAMILIES[grid.family], results, grid.column_names, limit, given)
     to_own_units(results, grid.shift)
     return results, sums
-
-
-def chunk_weights(sample_weight: ArrayLike | None, matrix: Matrix) -> FloatArray:
-    """Weights as the kernels take them; all rows of a chunk may have weight zero."""
-    n = matrix.values.shape[0]
-    return np.zeros(n) if is_weightless(sample_weight, n) else weights_of(sample_weight, n)

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from powerkern._engine.threads import thread_count
-from powerkern._input.arrays import as_rows, check_n_features
+from powerkern._input.arrays import Matrix, check_n_features
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.sketch.columns import Additive, beside, resolved
 from powerkern.sketch.engine import Pass, Passed, S
-from powerkern.sketch.merging import chunk_weights, merge, range_of, sketch, sketch_of
+from powerkern.sketch.merging import merge, range_of_matrix, sketch_of_matrix
 from powerkern.sketch.order import Bins, Sample, bins_of, sample_of
 from powerkern.sketch.summaries import Grid, Range, Sketch
 
@@ -27,18 +27,10 @@ class RangePass(Pass[Range]):
 
     family: str
     shift: ArrayLike = 0.0
-    column_names: tuple[str, ...] | None = None
 
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Range:
-        """Ranges of the columns of a chunk."""
-        return range_of(
-            chunk,
-            self.family,
-            sample_weight=sample_weight,
-            shift=self.shift,
-            column_names=self.column_names,
-            n_threads=self.n_threads,
-        )
+    def summary(self, matrix: Matrix) -> Range:
+        """Ranges of the columns."""
+        return range_of_matrix(matrix, self.family, self.shift, self.n_threads)
 
     def part(self, columns: ArrayLike) -> Self | None:
         """Ranges of these columns."""
@@ -91,9 +83,10 @@ class OnColumns(Pass[S]):
     inner: Pass[S]
     chosen: BoolArray
 
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> S:
-        """That of the chosen columns of a chunk."""
-        return self.inner.summary(as_rows(chunk, what="chunk").values[:, self.chosen], sample_weight)
+    def summary(self, matrix: Matrix) -> S:
+        """The summary of the chosen columns."""
+        names = None if self.inner.column_names is None else list(self.inner.column_names)
+        return self.inner.summary(matrix._replace(values=matrix.values[:, self.chosen], names=names))
 
     def part(self, columns: ArrayLike) -> Self | None:
         """The same of those of these columns that were chosen."""
@@ -114,13 +107,12 @@ class SketchPass(ChosenPass[Sketch]):
 
     grid: Grid
 
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Sketch:
-        """Sums of the chosen columns of a chunk."""
-        matrix = as_rows(chunk, what="chunk")  # whose names the first pass has checked, or replaced
+    def summary(self, matrix: Matrix) -> Sketch:
+        """Sums of the chosen columns, whose names the first pass has checked, or replaced."""
         if not self.chosen.all():
             matrix = matrix._replace(values=matrix.values[:, self.chosen])
         check_n_features(matrix.values, self.grid.n_features, None, self.grid.column_names)
-        return sketch_of(matrix, self.grid, sample_weight, self.n_threads)
+        return sketch_of_matrix(matrix, self.grid, self.n_threads)
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"grid": self.grid.part(own)}
@@ -141,23 +133,21 @@ class SamplePass(Pass[Sample]):
 
     ranges: RangePass
 
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Sample:
+    def summary(self, matrix: Matrix) -> Sample:
         """The sample of a chunk."""
-        found = self.ranges.summary(chunk, sample_weight)
-        matrix = as_rows(chunk, what="chunk")
-        every = np.ones(found.n_features, dtype=bool)
-        moved = _moved(chunk, every, found.shift)
-        return sample_of(moved, chunk_weights(sample_weight, matrix), found, thread_count(self.n_threads))
+        found = self.ranges.summary(matrix)
+        moved = _moved(matrix, np.ones(found.n_features, dtype=bool), found.shift)
+        return sample_of(moved, matrix.weight, found, thread_count(self.n_threads))
 
     def part(self, columns: ArrayLike) -> Self | None:
         """The sample of these columns."""
         ranges = self.ranges.part(columns)
-        return None if ranges is None else dataclasses.replace(self, ranges=ranges)
+        return None if ranges is None else dataclasses.replace(self, ranges=ranges, column_names=ranges.column_names)
 
 
-def _moved(chunk: Any, chosen: BoolArray, shift: FloatArray) -> FloatArray:
+def _moved(matrix: Matrix, chosen: BoolArray, shift: FloatArray) -> FloatArray:
     """The chosen columns of a chunk plus their shifts."""
-    values: FloatArray = as_rows(chunk, what="chunk").values[:, chosen].astype(np.float64)
+    values: FloatArray = matrix.values[:, chosen].astype(np.float64)
     values += shift
     return values
 
@@ -176,11 +166,10 @@ class BinsPass(ChosenPass[Bins]):
     quantum: IntArray
     shift: FloatArray
 
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Bins:
+    def summary(self, matrix: Matrix) -> Bins:
         """Counts of a chunk."""
-        weights = chunk_weights(sample_weight, as_rows(chunk, what="chunk"))
-        moved = _moved(chunk, self.chosen, self.shift)
-        return bins_of(moved, weights, self.edges, self.quantum, thread_count(self.n_threads))
+        moved = _moved(matrix, self.chosen, self.shift)
+        return bins_of(moved, matrix.weight, self.edges, self.quantum, thread_count(self.n_threads))
 
     def _of(self, own: IntArray) -> dict[str, Any]:
         return {"edges": [self.edges[j] for j in own], "quantum": self.quantum[own], "shift": self.shift[own]}
@@ -238,10 +227,9 @@ class KeptPass(ChosenPass[Kept]):
     quantum: IntArray
     shift: FloatArray
 
-    def summary(self, chunk: Any, sample_weight: ArrayLike | None) -> Kept:
+    def summary(self, matrix: Matrix) -> Kept:
         """Sums of a chunk."""
-        x = _moved(chunk, self.chosen, self.shift)
-        weights = chunk_weights(sample_weight, as_rows(chunk, what="chunk"))
+        x, weights = _moved(matrix, self.chosen, self.shift), matrix.weight
         low, high, center, divisor, tied = self.interval.T
         there = ~np.isnan(x)
         weight_of_all = weights @ there if weights.size else np.count_nonzero(there, axis=0).astype(np.float64)
@@ -258,7 +246,7 @@ class KeptPass(ChosenPass[Kept]):
         ends = np.stack([np.fmin.reduce(x, axis=0, initial=np.inf), np.fmax.reduce(x, axis=0, initial=-np.inf)])
         x -= center
         x /= divisor
-        own = sketch(x, self.grid, sample_weight=weights if weights.size else None, n_threads=self.n_threads)
+        own = sketch_of_matrix(Matrix(x, None, False, weights), self.grid, self.n_threads)
         return Kept(own, ends, weight_of_all, near)
 
     def _of(self, own: IntArray) -> dict[str, Any]:

@@ -9,8 +9,7 @@ import numpy as np
 from powerkern._estimators.robust import Robust
 from powerkern._estimators.robust_bounds import huber_of_standardized, moved_to, restandardize
 from powerkern._estimators.ties import count_ties
-from powerkern._input.arguments import NO_WEIGHTS
-from powerkern._input.arrays import column_label
+from powerkern._input.arrays import NO_WEIGHTS, column_label
 from powerkern._status import Route, Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import (

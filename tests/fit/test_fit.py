@@ -575,6 +575,21 @@ def test_intervals_nest_and_shrink_to_the_estimate():
     assert ends[0]._fields == ("low", "high")
 
 
+def test_interval_of_two_values_of_which_one_hardly_counts():
+    """g rises by log(sinh(u)/u) - (2p - 1) u, u = lambda delta/2, of p: it is nearly flat on one side of the end."""
+    x, weight = np.array([13.40905732, 11.74807425]), np.array([1.46905760e-11, 4.87692408e-03])
+    half, share = np.log(x[0] / x[1]) / 2.0, weight[0] / weight.sum()
+
+    def nll(lmbda: float) -> float:
+        u = abs(lmbda * half)
+        above = 2.0 * share - 1.0
+        return u + np.log1p(-np.exp(-2.0 * u)) - np.log(2.0 * u) - above * lmbda * half
+
+    fit = pk.fit(x, "box-cox", sample_weight=weight)
+    rises = [weight.sum() * (nll(end) - nll(fit.lmbda[0])) for end in np.ravel(fit.confint())]
+    np.testing.assert_allclose(rises, 1.920729410347062, rtol=1e-7)
+
+
 def test_no_interval_without_an_optimum():
     x = np.column_stack([np.arange(1.0, 9.0), np.ones(8), np.arange(8.0) ** 2 + 1.0, [10.0] * 7 + [9.9]])
     with pytest.warns(UserWarning, match="column 1"):
@@ -862,3 +877,17 @@ def test_choices_are_named(options, message):
     with pytest.raises(ValueError) as error:
         pk.fit(matrix(p=1), **options)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_standardized_values_fall_by_rounding_only(seed):
+    """As docs/accuracy.rst says: to 8 units of z, or of the largest by its exponent and logs."""
+    rng = np.random.default_rng(seed)
+    values = rng.lognormal(-6.0, 1.0, 200) * rng.choice([-1.0, 1.0])
+    x = np.sort(np.r_[np.linspace(0.5, 4.0, 800) * 2.0**-53 * np.sign(values[0]), values])
+    lmbda = 30.0 if seed < 20 else rng.uniform(-40.0, 40.0)
+    z = pk.fit(x, lmbda=lmbda).transform(x)
+    exponent, log = max(abs(lmbda), abs(2.0 - lmbda)), np.log1p(np.abs(x)).max()
+    allowed = 2.0 * (1.0 + exponent * (1.0 + log)) * np.spacing(np.abs(z).max())
+    falls = z[:-1] - z[1:]
+    assert ((falls <= allowed) | (falls <= 8.0 * np.spacing(np.abs(z[1:])))).all()

@@ -1,0 +1,86 @@
+"""Reads the data that a function is given, once: numbers, column names and row weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from powerkern._input import frames
+from powerkern._input.arguments import is_weightless, weights_of
+from powerkern._input.arrays import Matrix, as_matrix, as_rows, check_n_features
+
+
+def read(
+    X: object,
+    sample_weight: ArrayLike | str | None = None,
+    *,
+    column_names: Sequence[str] | None = None,
+    non_numeric: frames.NonNumeric = "raise",
+    what: str = "X",
+) -> Matrix:
+    """The data to fit, as `as_matrix` reads them, with weights.
+
+    Parameters
+    ----------
+    X : array_like or data frame
+        As for `as_matrix`.
+    sample_weight : array_like or str, optional
+        Weights, or the name of the column of a data frame that holds them.
+    column_names : sequence of str, optional
+        Names of the columns; by default those of the data frame.
+    non_numeric : {"raise", "warn", "ignore"}, default "raise"
+        What to do with columns of a data frame that hold no numbers.
+    what : str, default "X"
+        What messages call the argument.
+    """
+    rows, weight = frames.without_weights(X, sample_weight)
+    chosen = frames.chosen_positions(rows, non_numeric)
+    if chosen is not None:
+        rows = frames.taken(rows, None, chosen)
+    matrix = as_matrix(rows, column_names, what)
+    return matrix._replace(weight=weights_of(weight, len(matrix.values)))
+
+
+def read_chunk(
+    chunk: object,
+    sample_weight: ArrayLike | str | None = None,
+    column_names: Sequence[str] | None = None,
+    what: str = "chunk",
+) -> Matrix:
+    """Some of the rows of a data set: there may be none, and their weights may all be zero."""
+    rows, weight = frames.without_weights(chunk, sample_weight)
+    matrix = as_rows(rows, column_names, what)
+    n = len(matrix.values)
+    return matrix._replace(weight=np.zeros(n) if is_weightless(weight, n) else weights_of(weight, n))
+
+
+def read_fitted(
+    X: object,
+    names: list[str] | None,
+    n_features: int,
+    sample_weight: ArrayLike | str | None = None,
+    *,
+    what: str = "X",
+) -> Matrix:
+    """Data with the columns of a fit, which a data frame that has all of them may have in any order, beside others.
+
+    Raises
+    ------
+    ValueError
+        If the number of columns, their names or their order differ from the fit's.
+    """
+    rows, weight = frames.without_weights(X, sample_weight)
+    part = frames.columns_named(rows, names)
+    matrix = as_matrix(part, what=what)
+    check_n_features(matrix.values, n_features, matrix.names, names)
+    return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=X, part=part)
+
+
+def restored(matrix: Matrix, values: NDArray[Any]) -> Any:
+    """`values` in place of the columns that were read, as data of the kind that was given; see `frames.restored`."""
+    if matrix.was_vector and values.ndim == 2:
+        values = values[:, 0]
+    return frames.restored(matrix.given, matrix.part, values)
