@@ -419,12 +419,7 @@ class RegressionFit:
 
     @classmethod
     def from_json(cls, text: str, *, check: bool = True) -> RegressionFit:
-        """Read the text that `to_json` wrote.
-
-        Parameters
-        ----------
-        text, check
-            As for `powerkern.PowerFit.from_json`.
+        """Read the text that `to_json` wrote; `check` is as for `powerkern.PowerFit.from_json`.
 
         Raises
         ------
