@@ -469,7 +469,7 @@ def test_names_replace_those_of_data_frames():
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
     stream = extend(None, frame[:300], column_names=["x", "y"])
     assert finish(extend(stream, frame[300:], column_names=["x", "y"])).column_names == ["x", "y"]
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="X lacks 'x', 'y' of the columns that were fitted"):
         extend(stream, frame[300:])
 
 
