@@ -15,6 +15,7 @@ from powerkern._engine.products import combine
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, fit
+from powerkern._input import frames
 from powerkern._input.arrays import as_choice, column_labels, is_whole
 from powerkern._input.messages import warn
 from powerkern._input.reading import read, read_fitted
@@ -155,8 +156,8 @@ def fit_joint(
     return JointFit(found_of(columns, likelihood, best, rows, terms, design, threads), rows)
 
 
-class JointFit:
-    """Power transforms fitted to columns together. Made by `fit_joint`; `from_json` reads one back.
+class JointFit(json.Recorded):
+    """Power transforms fitted to columns together. Made by `fit_joint`.
 
     Attributes
     ----------
@@ -166,6 +167,8 @@ class JointFit:
         "box-cox" or "yeo-johnson".
     lmbda : (p,) ndarray
         The transformation parameters.
+    lambdas : Series or ndarray
+        `lmbda` by name, see `powerkern.PowerFit`.
     lmbda_cov : (p, p) ndarray
         Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
         definite.
@@ -203,6 +206,7 @@ class JointFit:
     column_names = Of["list[str] | None"]("columns.column_names")
     n_features = Of[int]("columns.n_features")
     lmbda = Of[FloatArray]("columns.lmbda")
+    lambdas = Of[Any]("columns.lambdas")
 
     @property
     def nll(self) -> float:
@@ -237,7 +241,7 @@ class JointFit:
         """Undo `transform`; as `PowerFit.inverse_transform`."""
         return self.columns.inverse_transform(Z, out_of_range=out_of_range, **options)
 
-    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> FloatArray:
+    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> Any:
         """Mahalanobis distance of each row, once transformed, from the fitted normal distribution.
 
         ``sqrt(r^T cov^-1 r)``, r the standardised transformed row less its fitted mean.
@@ -253,7 +257,7 @@ class JointFit:
 
         Returns
         -------
-        (n,) ndarray
+        (n,) ndarray, or a series with the index of a data frame
             Distances, not squared. On the fitted data their squares sum to n p. If the model holds they are chi-square
             with p degrees of freedom, up to O(1/n).
 
@@ -281,7 +285,7 @@ class JointFit:
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
         design = self._found.covariates.matrix(covariates, len(values))[:, self._found.kept]
         residuals -= combine(coef, np.ascontiguousarray(design.T)).T
-        return mahalanobis(residuals, np.zeros(self.n_features), self.cov)
+        return frames.labelled(X, mahalanobis(residuals, np.zeros(self.n_features), self.cov))
 
     # --- likelihood -------------------------------------------------------------------------------------
 
@@ -312,8 +316,8 @@ class JointFit:
         Returns
         -------
         Interval
-            Arrays `low` and `high`. NaN, with a warning, where the profile does not come down that far, or not along a
-            valley that Newton's method can follow.
+            `low` and `high`, as `PowerFit.confint` returns them. NaN, with a warning, where the profile does not come
+            down that far, or not along a valley that Newton's method can follow.
 
         Notes
         -----
@@ -342,7 +346,7 @@ class JointFit:
             warn(
                 f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
             )
-        return interval
+        return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
         """Standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
@@ -465,32 +469,14 @@ class JointFit:
             )
         return rows
 
-    # --- JSON -------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Write the fit as JSON text that `from_json` reads back bit for bit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.joint import JointFit, fit_joint
-        >>> joint = fit_joint(np.random.default_rng(0).normal(size=(50, 2)))
-        >>> bool((JointFit.from_json(joint.to_json()).lmbda == joint.lmbda).all())
-        True
-        """
-        return json.write("JointFit", self._found.to_record())
+    def to_record(self) -> dict[str, Any]:
+        """The entries that JSON keeps."""
+        return self._found.to_record()
 
     @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> JointFit:
-        """Read the text that `to_json` wrote; `check` is as for `powerkern.PowerFit.from_json`.
-
-        Raises
-        ------
-        ValueError
-            The text is not JSON, not a joint fit, of another version, was changed, or holds figures that no fit can
-            produce.
-        """
-        return cls(Found.from_record(json.read("JointFit", text, check)))
+    def from_record(cls, record: Any) -> JointFit:
+        """The fit with these entries."""
+        return cls(Found.from_record(record))
 
 
 def _counted(n: int, noun: str) -> str:
