@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from powerkern._engine.blocks import SMALLEST_PART, cache_blocks, cache_shape, column_groups, line_blocks, slices
 from powerkern._engine.gather import Scratch, copied_rows, gathered, is_native, scatter, write_rows
 from powerkern._engine.lines import Layout, Lines, along_lines, layout_of
-from powerkern._engine.threads import share_out
+from powerkern._engine.threads import SERIAL_VALUES, share_out
 from powerkern._input.arrays import output_type
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.results import CENTER, DIVISOR
@@ -148,7 +148,7 @@ class _Transform:
         code = int(self._family[0])
         if (self._family != code).any():
             return None if self._single else _GATHERED
-        if self._single:
+        if self._single or self._values.size < SERIAL_VALUES:  # a sample would take as long as the transform
             return code
         sample = self._fields[:, :: self._every]
         found = along_lines(self._entry(code), np.empty((0, sample.shape[1])), None, Layout.ROWS, sample)

@@ -134,6 +134,8 @@ def _contents(
     X: object, what: str, column_names: Sequence[str] | None = None, dimensions: tuple[int, ...] | None = (1, 2)
 ) -> tuple[NDArray[Any], list[str] | None, list[bool]]:
     """The numbers, names of columns, and whether columns, each or all, are of integers that float64 may round."""
+    if type(X) is np.ndarray and X.dtype == np.float64 and (dimensions is None or X.ndim in dimensions):
+        return X, None, [False]
     refuse_foreign(X, what)
     table = _table(X)
     if table is not None:
@@ -242,7 +244,7 @@ def filled(X: Any) -> Any:
 
 def is_masked_array(X: object) -> bool:
     """Whether X is a masked array; NumPy imports `numpy.ma` at first use, which no fit should do: see `is_of`."""
-    return is_of(X, "numpy.ma", "MaskedArray")
+    return type(X) is not np.ndarray and is_of(X, "numpy.ma", "MaskedArray")
 
 
 def is_numeric(dtype: Any) -> bool:
