@@ -90,6 +90,8 @@ class _Transform:
         self._values, self._out, self._repair = values, out, repair
         self._family, self._direction, self._results, self._fields = family, direction, results, fields
         self._single = output_type(values.dtype) is np.float32
+        if self._single and direction in (gather.FORWARD, gather.INVERSE):
+            self._fields = rowwise.raw_fields(fields, family)
         self._every = -(-family.size // _SAMPLE) or 1
         self._some_rescaled = self._single and bool(_rescaled(results[:: self._every]).any())
         self._code = self._code_of_all()
@@ -171,12 +173,7 @@ class _Transform:
         return np.where(_rescaled(self._results[columns]), _GATHERED, family) if self._some_rescaled else family
 
     def _entry(self, code: int) -> Callable[..., None]:
-        if not self._single:
-            return rowwise.APPLY[code, self._direction]
-        standardized = self._direction in (gather.FORWARD_STANDARDIZED, gather.INVERSE_STANDARDIZED)
-        inverse = self._direction in (gather.INVERSE, gather.INVERSE_STANDARDIZED)
-        entry = rowwise.APPLY_SINGLE[code, gather.INVERSE if inverse else gather.FORWARD]
-        return lambda *lines: entry(*lines, standardized)  # type: ignore[call-arg]
+        return (rowwise.APPLY_SINGLE if self._single else rowwise.APPLY)[code, self._direction]
 
     def _apply(self, code: int, source: NDArray[Any], target: NDArray[Any] | None, numbers: Numbers) -> None:
         """Transform some columns, in some rows."""
