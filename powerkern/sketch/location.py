@@ -154,6 +154,8 @@ class _Estimate(NamedTuple):
         """A method with its constants, checked."""
         function = points_estimator(method, constants)
         center, _, spread = ("trimmed-mad" if method == "trimmed" else method).partition("-")
+        if spread == "qn":
+            raise ValueError(f"method={method!r} compares all pairs of values, which no summary of chunks holds")
         given = {**METHODS[method].defaults, **constants}
         if center not in ("mean", "median", "trimmed"):
             named = [given.get(name) for name in ("k", "k_location", "c")]
