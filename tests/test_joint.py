@@ -528,7 +528,9 @@ def test_json_and_pickle(with_covariates: bool) -> None:
         assert other.lr_test(0.0, X, Z) == fit.lr_test(0.0)
         wrong = None if with_covariates else X[:, :2]
         for method in (functools.partial(other.lr_test, 0.0), other.confint):
-            with pytest.raises(ValueError, match=r"covariates has \d columns, the fit has \d; pass the covariates of the fit"):
+            with pytest.raises(
+                ValueError, match=r"covariates has \d columns, the fit has \d; pass the covariates of the fit"
+            ):
                 method(X, wrong)
     fit.coef.flags.writeable = False  # as joblib's workers have it
     assert np.array_equal(fit.mahalanobis(X, Z), other.mahalanobis(X, Z))
