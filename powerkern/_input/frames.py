@@ -109,6 +109,13 @@ def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
     return values
 
 
+def column_at(X: Any, position: int) -> Any:
+    """One column of a data frame, as its library has columns."""
+    if _is_arrow(X):
+        return X.column(position)
+    return X.iloc[:, position] if frame_library(X) == "pandas" else X.to_series(position)
+
+
 def _is_frame(X: Any) -> bool:
     return _is_arrow(X) or (frame_library(X) != "" and hasattr(X, "columns"))
 
