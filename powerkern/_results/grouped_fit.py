@@ -22,11 +22,10 @@ from powerkern._input.arrays import Matrix, as_choice, as_reals, output_type
 from powerkern._input.labels import UNKNOWN, GroupsLike, Keys, Runs, without_names
 from powerkern._input.messages import warn
 from powerkern._input.reading import read_fitted, restored
-from powerkern._results import json
 from powerkern._results.applying import OutOfRange, overflowing, repair_of
 from powerkern._results.columns import ColumnResults, FitInfo, Of, Source
 from powerkern._results.inference import standard_error_of, wald_interval
-from powerkern._results.json import damaged, entry, names_in, one_of
+from powerkern._results.json import Recorded, damaged, entry, names_in, one_of
 from powerkern._results.power_fit import PowerFit, warn_unfitted
 from powerkern._results.records import fit_of, record_of
 from powerkern._results.summary import Summary
@@ -53,7 +52,7 @@ class _ByGroup(Generic[T]):
         return self if fit is None else getattr(fit.columns, self._name).reshape(len(fit), -1)
 
 
-class GroupedFit:
+class GroupedFit(Recorded):
     """Power transforms fitted to the columns of each of many groups of rows.
 
     Made by `fit` with ``groups=``. Figures are arrays of shape (groups, columns), in the order of `groups`;
@@ -428,15 +427,6 @@ class GroupedFit:
         return runs
 
     # --- JSON ---------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Write the fit as JSON text that `from_json` reads back bit for bit."""
-        return json.write("GroupedFit", self.to_record())
-
-    @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> GroupedFit:
-        """Read the text that `to_json` wrote; see `PowerFit.from_json`."""
-        return cls.from_record(json.read("GroupedFit", text, check))
 
     def to_record(self) -> dict[str, Any]:
         """What JSON keeps."""

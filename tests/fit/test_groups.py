@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import optimize
 
 import powerkern as pk
 from powerkern import GroupedFit, Status
@@ -458,6 +459,15 @@ def test_a_group_has_its_own_rows_for_intervals():
     np.testing.assert_array_equal(travelled.transform(X, groups=codes), fit.transform(X, groups=codes))
 
 
+def test_files(tmp_path):
+    X, codes = panel(4)
+    fit = pk.fit(X, groups=codes, unknown="pooled")
+    fit.save(tmp_path / "fit.json")
+    again = pk.load(tmp_path / "fit.json")
+    assert isinstance(again, GroupedFit)
+    np.testing.assert_array_equal(again.transform(X, groups=codes), fit.transform(X, groups=codes))
+
+
 def test_loops_lengths_and_frames():
     X, codes = panel(4)
     labels = np.array(["a", "b", "c", "d"])[codes]
@@ -494,6 +504,57 @@ def test_inverse_mean_row_by_row():
     for label in range(5):
         rows = codes == label
         np.testing.assert_array_equal(found[rows], fit[label].inverse_mean(mean[rows], sd[rows, None]))
+
+
+# --- shrinkage -------------------------------------------------------------------------------------------
+
+
+def lambdas_of_groups(n, tau, seed=0, n_groups=200):
+    """Groups of n rows, normal after Box-Cox with lambda of each group, normal about 0.3 with deviation tau."""
+    rng = np.random.default_rng(seed)
+    truth = 0.3 + tau * rng.normal(size=n_groups)
+    y = 5.0 + 0.5 * rng.normal(size=(n_groups, n))
+    x = (1.0 + truth[:, None] * y) ** (1.0 / truth[:, None])
+    return x.ravel(), np.repeat(np.arange(n_groups), n), truth
+
+
+def test_shrinking_is_the_posterior_mean_of_the_estimates():
+    x, codes, truth = lambdas_of_groups(20, 0.1)
+    plain, fit = pk.fit(x, "box-cox", groups=codes), pk.fit(x, "box-cox", groups=codes, shrink=True)
+    center, estimate, s2 = fit.pooled.lmbda[0], plain.lmbda[:, 0], 1.0 / plain.information[:, 0]
+    tau2 = optimize.brentq(lambda t: np.sum((estimate - center) ** 2 / (s2 + t)) - estimate.size, 0.0, 100.0)
+    expected = (estimate * tau2 + center * s2) / (s2 + tau2)
+    np.testing.assert_allclose(fit.lmbda[:, 0], expected, rtol=0, atol=1e-9)
+    assert set(fit.status[:, 0]) == {Status.SHRUNK}
+    alone = pk.fit(x[codes == 7], "box-cox", lmbda=fit.lmbda[7])  # its own mean and scale
+    np.testing.assert_allclose(fit[7].columns.raw[0, 1:7], alone.columns.raw[0, 1:7], rtol=1e-12)
+    z = fit.transform(x, groups=codes).reshape(-1, 20)
+    np.testing.assert_allclose(z.mean(axis=1), 0.0, atol=1e-10)
+    assert np.square(fit.lmbda[:, 0] - truth).mean() < 0.6 * np.square(estimate - truth).mean()
+    again = GroupedFit.from_json(fit.to_json())
+    np.testing.assert_array_equal(again.lmbda, fit.lmbda)
+
+
+def test_equal_groups_are_drawn_to_the_pooled_lambda_and_long_ones_stay():
+    x, codes, _ = lambdas_of_groups(3000, 0.0, n_groups=4)
+    rng = np.random.default_rng(3)
+    fit = pk.fit(x, "box-cox", groups=codes, shrink=True)
+    plain = pk.fit(x, "box-cox", groups=codes)
+    assert (abs(fit.lmbda - fit.pooled.lmbda) <= abs(plain.lmbda - fit.pooled.lmbda)).all()
+    y = np.concatenate([np.exp(rng.normal(size=4000)), 5.0 + rng.normal(size=4000)])
+    labels = np.repeat([0, 1], 4000)
+    np.testing.assert_allclose(
+        pk.fit(y, "box-cox", groups=labels, shrink=True).lmbda, pk.fit(y, "box-cox", groups=labels).lmbda, atol=0.02
+    )
+
+
+def test_groups_without_a_fit_do_not_shrink():
+    x, codes, _ = lambdas_of_groups(20, 0.1)
+    x[:20] = 2.0
+    with pytest.warns(UserWarning, match="group 0: not fitted"):
+        fit = pk.fit(np.column_stack([x, x[::-1]]), "box-cox", groups=codes, shrink=True)
+    assert fit.status[0, 0] == fit.status[-1, 1] == Status.CONSTANT
+    assert (fit.status[1:, 0] == Status.SHRUNK).all()
 
 
 @pytest.mark.slow

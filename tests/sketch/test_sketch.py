@@ -9,6 +9,7 @@ import threading
 import warnings
 import zlib
 
+import mpmath
 import numpy as np
 import pytest
 import references as reference
@@ -468,7 +469,7 @@ def test_names_replace_those_of_data_frames():
     assert relative(fit.lmbda, expected.lmbda).max() < 1e-11
     stream = extend(None, frame[:300], column_names=["x", "y"])
     assert finish(extend(stream, frame[300:], column_names=["x", "y"])).column_names == ["x", "y"]
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="X lacks 'x', 'y' of the columns that were fitted"):
         extend(stream, frame[300:])
 
 
@@ -511,6 +512,44 @@ def test_a_number_of_columns_that_is_none(columns):
     described = {**made._describe(), "columns": columns}
     with pytest.raises(ValueError, match="damaged or truncated"):
         Range.from_bytes(pack(1, described, made._table))
+
+
+@pytest.mark.parametrize(
+    "family, low",
+    [("box-cox", low) for low in (1.0102355670074506e16, 1.35921880488e-16, 7.3, 3e-200, 1e300)]
+    + [("yeo-johnson", low) for low in (1.0102355670074506e16, 7.3, 1e300)],
+)
+def test_two_neighbouring_numbers(family, low):
+    """With u = lambda delta/2, delta the distance of the logs, the optimum has coth(u) - 1/u = 2p - 1."""
+    high = np.nextafter(low, np.inf)
+    offset = 1.0 if family == "yeo-johnson" and low < 1e16 else 0.0
+    half = (high - low) / (offset + low) / 2.0
+
+    def nll(lmbda: float) -> float:
+        u = lmbda * half
+        return np.log(np.sinh(u) / u) - 0.75 * u
+
+    fit = fit_chunks([[[high], [low]]], family, sample_weight=[[7.0, 1.0]])
+    u = fit.lmbda[0] * half
+    assert_allclose(1.0 / np.tanh(u) - 1.0 / u, 0.75, rtol=1e-12)
+    ends = np.ravel(fit.confint())
+    assert_allclose([8.0 * (nll(end) - nll(fit.lmbda[0])) for end in ends], 1.920729410347062, rtol=1e-9)
+    assert_allclose(fit.nll, pk.fit([high, low], family, sample_weight=[7.0, 1.0]).nll, rtol=1e-10)
+    assert_allclose(fit.transform([[high], [low]])[:, 0], [7.0**-0.5, -(7.0**0.5)], rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", [4, 5, 6, 7])
+def test_standardised_values_of_logs_over_hundreds_are_exact(seed):
+    x = 1e285 * np.random.default_rng(seed).normal(size=60)
+    fit = fit_chunks([x[:, None]])
+    with mpmath.workdps(60):
+        lmbda = mpmath.mpf(float(fit.lmbda[0]))
+        y = [((1 + mpmath.mpf(v)) ** lmbda - 1) / lmbda if v >= 0.0 else
+             ((1 - mpmath.mpf(v)) ** (2 - lmbda) - 1) / (lmbda - 2) for v in x.tolist()]  # fmt: skip
+        mean = mpmath.fsum(y) / 60
+        sd = mpmath.sqrt(mpmath.fsum((v - mean) ** 2 for v in y) / 60)
+        expected = [float((v - mean) / sd) for v in y]
+    assert_allclose(fit.transform(x[:, None])[:, 0], expected, rtol=0, atol=5e-11)
 
 
 def test_no_thread_waits_for_another_that_looks_where_bins_start(monkeypatch):
