@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,7 +27,7 @@ from powerkern._input.arrays import Matrix, as_choice, as_flag
 from powerkern._input.labels import GroupsLike, without_groups
 from powerkern._input.reading import read
 from powerkern._results.columns import ColumnResults, FitInfo, Source
-from powerkern._results.grouped_fit import GroupedFit
+from powerkern._results.grouped_fit import GroupedFit, UnknownGroups
 from powerkern._results.inference import Interval, LikelihoodRatio
 from powerkern._results.normality import Normality, NormalityFigures
 from powerkern._results.power_fit import BEST, FIT_FAMILIES, OutOfRange, PowerFit, as_power_fit, finished
@@ -89,7 +89,7 @@ def fit(
     non_numeric: _frames.NonNumeric = ...,
     groups: GroupsLike,
     dropna: bool | None = ...,
-    unknown: Literal["raise", "nan", "pooled"] = ...,
+    unknown: UnknownGroups = ...,
     shrink: bool = ...,
     n_threads: int | None = ...,
     progress: bool = ...,
@@ -112,7 +112,7 @@ def fit(
     non_numeric: _frames.NonNumeric = "raise",
     groups: GroupsLike | None = None,
     dropna: bool | None = None,
-    unknown: Literal["raise", "nan", "pooled"] = "raise",
+    unknown: UnknownGroups = "raise",
     shrink: bool = False,
     n_threads: int | None = None,
     progress: bool = False,
@@ -215,6 +215,8 @@ def fit(
     )
     info = FitInfo(family, estimator, standardize, matrix.names, matrix.was_vector)
     threads, unbounded = thread_count(n_threads), lmbda is not None or asked.solver is not None
+    if as_flag("shrink", shrink) and (asked.solver is not None or family == BEST or lmbda is not None):
+        raise ValueError("shrink=True is for lambdas fitted by maximum likelihood, in one family")
     if labels is not None:
         return fit_groups(
             matrix,
@@ -228,7 +230,7 @@ def fit(
             progress=progress,
             unbounded=unbounded,
         )
-    if dropna is not None or unknown != "raise" or shrink is not False:
+    if dropna is not None or unknown != "raise" or shrink:
         raise TypeError("dropna, unknown and shrink go with groups=; leave them out")
     columns = asked.fitted(matrix, threads, progress)
     return finished(info, columns, Source((matrix.values, matrix.weight)), unbounded=unbounded)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from powerkern._engine.gather import Scratch
 from powerkern._engine.ragged import Groups
-from powerkern._estimators.likelihood import ML
 from powerkern._fit.shrinkage import shrunk
-from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_choice, as_flag, column_label, place_of
+from powerkern._input.arrays import NO_WEIGHTS, Matrix, as_choice, column_label, place_of
 from powerkern._input.labels import MISSING, Keys, Runs, check_rows
 from powerkern._results.columns import ColumnResults, FitInfo, Source
-from powerkern._results.grouped_fit import UNKNOWN_GROUPS, GroupedFit, finished_groups
-from powerkern._results.power_fit import BEST, PowerFit
+from powerkern._results.grouped_fit import GroupedFit, UnknownGroups, finished_groups
+from powerkern._results.power_fit import PowerFit
 from powerkern._typing import FloatArray
 from powerkern.kernels.results import N_RESULTS
 
@@ -30,17 +29,14 @@ def fit_groups(
     fitted: Fitted,
     *,
     dropna: bool | None,
-    unknown: str,
+    unknown: UnknownGroups,
     shrink: bool,
     n_threads: int,
     progress: bool,
     unbounded: bool,
 ) -> GroupedFit:
     """The fit of every group of the rows of a matrix, and of all of them together where that is asked for."""
-    as_choice("unknown", unknown, UNKNOWN_GROUPS)
-    shrink = as_flag("shrink", shrink)
-    if shrink and not (isinstance(info.estimator, ML) and info.family != BEST):
-        raise ValueError("shrink=True goes with estimator='mle' and one family only")
+    as_choice("unknown", unknown, get_args(UnknownGroups))
     keys, runs = labels
     check_rows(runs, len(matrix.values))
     columns = grouped_columns(matrix, runs, len(keys), fitted, n_threads, progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeAlias
@@ -115,6 +115,19 @@ class Keys:
         codes = np.where(self.codes[at] == runs.codes, at, UNKNOWN).astype(np.int64)
         return runs._replace(codes=codes), _is_missing(runs.codes, sizes)
 
+    def joined(self, other: Keys) -> Keys:
+        """These groups and others, whose labels are of the same kinds."""
+        categories = []
+        for own, theirs in zip(self.categories, other.categories, strict=True):
+            if own.size and theirs.size and _KINDS[own.dtype.kind] != _KINDS[theirs.dtype.kind]:
+                kinds = f"{_KINDS[own.dtype.kind]} and {_KINDS[theirs.dtype.kind]}"
+                raise TypeError(f"groups mixes {kinds}; convert them to one type")
+            both = [each for each in (own, theirs) if each.size] or [own]
+            categories.append(np.unique(np.concatenate(both)))
+        sizes = [each.size + 1 for each in categories]
+        codes = [np.ravel_multi_index(tuple(_moved(keys, categories)), sizes) for keys in (self, other)]
+        return Keys(self.names, categories, np.union1d(*codes), self.several)
+
     # --- JSON -------------------------------------------------------------------------------------------
 
     def to_record(self) -> dict[str, Any]:
@@ -140,6 +153,12 @@ class Keys:
         if names is not None and not (len(names) == len(sizes) and all(isinstance(name, str) for name in names)):
             raise ValueError("their names do not go with them")
         return cls(names, categories, codes, several)
+
+
+def _moved(keys: Keys, categories: list[NDArray[Any]]) -> Iterator[IntArray]:
+    """Positions of the labels of groups in other categories, which have them all."""
+    for own, known, at in zip(keys.categories, categories, keys.positions, strict=True):
+        yield np.append(np.searchsorted(known, own), known.size)[at]
 
 
 def without_groups(X: Any, groups: Any, dropna: bool | None) -> tuple[Any, tuple[Keys, Runs]]:
@@ -273,7 +292,7 @@ def _coded(column: Any) -> _Coded:
 def _values(column: Any) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Labels as an array; or as positions in an array of categories, -1 where one is missing."""
     own = library(column)
-    if own == "pandas" and not (isinstance(column.dtype, np.dtype) and column.dtype.kind in _KINDS):
+    if own == "pandas" and not isinstance(column.dtype, np.dtype):
         import pandas
 
         codes, found = pandas.factorize(column)
@@ -383,9 +402,8 @@ def _from_objects(cells: NDArray[Any]) -> NDArray[Any]:
         elif kind == "booleans":
             found = cells.astype(np.bool_)
         elif all(isinstance(cell, Integral) for cell in cells):
-            found = np.array([int(cell) for cell in cells] or np.empty(0, dtype=np.int64))
-            if found.dtype.kind not in "iu":
-                raise OverflowError("whole numbers beyond 64 bits")
+            whole = [int(cell) for cell in cells]
+            found = np.array(whole, dtype=np.uint64 if max(whole, default=0) >= 2**63 else np.int64)
         else:
             found = np.array(cells.tolist(), dtype=np.float64)
     except (OverflowError, ValueError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,7 @@ from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.transforms import gather
 
 #: What to do with rows of a group that the fit has not seen.
-UNKNOWN_GROUPS = ("raise", "nan", "pooled")
+UnknownGroups = Literal["raise", "nan", "pooled"]
 #: Groups that a message lists.
 _LISTED = 5
 
@@ -266,7 +266,7 @@ class GroupedFit(Recorded):
         clip: bool = False,
     ) -> Any:
         """The images of all rows; `report` is told which columns of which groups have values without an image."""
-        lazily = _batches.applied(X, again, None)
+        lazily = _batches.applied(X, again, of_blank=lambda row: self._lenient().transform(row, groups))
         if lazily is not None:
             return lazily
         p = self.n_features
@@ -399,6 +399,10 @@ class GroupedFit(Recorded):
         rest = columns.size - len(each)
         return "; ".join(each) + (f" and {rest} more" if rest else "")
 
+    def _lenient(self) -> GroupedFit:
+        """The fit for which a row without a label is no error."""
+        return GroupedFit(self.info, self.keys, self.columns, dropna=True)
+
     # --- groups -------------------------------------------------------------------------------------------
 
     def _fit_of(self, g: int) -> PowerFit:
@@ -454,7 +458,10 @@ class GroupedFit(Recorded):
         vector = one_of(record, "vector", (True, False) if p == 1 else (False,))
         info = replace(info, column_names=names_in(record, "column_names", p), was_vector=vector)
         pooled = None if entry(record, "pooled") is None else PowerFit.from_record(record["pooled"])
-        unknown, dropna = one_of(record, "unknown", UNKNOWN_GROUPS), one_of(record, "dropna", (None, True, False))
+        unknown, dropna = (
+            one_of(record, "unknown", get_args(UnknownGroups)),
+            one_of(record, "dropna", (None, True, False)),
+        )
         if (pooled is not None and pooled.n_features != p) or (pooled is None and unknown == "pooled"):
             raise damaged("the pooled fit does not go with the groups")
         return cls(info, keys, columns, pooled, unknown, dropna)

@@ -551,7 +551,7 @@ def test_equal_groups_are_drawn_to_the_pooled_lambda_and_long_ones_stay():
 def test_groups_without_a_fit_do_not_shrink():
     x, codes, _ = lambdas_of_groups(20, 0.1)
     x[:20] = 2.0
-    with pytest.warns(UserWarning, match="group 0: not fitted"):
+    with pytest.warns(UserWarning, match="group 0, column 0; group 199, column 1: not fitted"):
         fit = pk.fit(np.column_stack([x, x[::-1]]), "box-cox", groups=codes, shrink=True)
     assert fit.status[0, 0] == fit.status[-1, 1] == Status.CONSTANT
     assert (fit.status[1:, 0] == Status.SHRUNK).all()
