@@ -38,7 +38,8 @@ def applied(
 ) -> Any:
     """What `function` makes of each batch of X, once that is read; None where X is in memory.
 
-    What `of_blank` (default: `function`) makes of a row of missing values has the types of the result. A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
+    What `of_blank` (default: `function`) makes of a row of missing values has the types of the result. A lazy frame of
+    polars comes back as such, anything else as a RecordBatchReader.
     """
     if library(X) not in ("pyarrow", "polars", "duckdb"):
         return None

@@ -233,12 +233,13 @@ class GroupedPowerTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstima
             return values, _labels(groups, len(values))
         if groups is not None:
             raise TypeError(f"groups= goes with the parameter groups=None only, which is {self.groups!r}")
-        note_features(self, X, reset)
         names = frames.names_of(X)
         missing = [key for key in self._keys() if key not in (names or [])]
         if names is None or missing:
             raise ValueError(f"groups={self.groups!r} names columns that X, a {type(X).__name__}, does not have")
-        labels = frames.taken(X, None, [names.index(key) for key in self._keys()])
+        note_features(self, X, reset)
+        at = [names.index(key) for key in self._keys()]
+        labels = frames.column_at(X, at[0]) if isinstance(self.groups, str) else frames.taken(X, None, at)
         return as_matrix(without_names(X, self._keys())).values, labels
 
     def __sklearn_tags__(self) -> Any:

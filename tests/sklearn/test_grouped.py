@@ -15,7 +15,7 @@ sklearn = pytest.importorskip("sklearn")
 from sklearn import config_context  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.linear_model import LinearRegression  # noqa: E402
-from sklearn.model_selection import cross_val_score  # noqa: E402
+from sklearn.model_selection import GroupKFold, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
 
@@ -43,6 +43,7 @@ def test_labels_in_a_column():
     fit = pk.fit(X, groups="id")
     np.testing.assert_array_equal(Z, fit.transform(X)[["u", "v"]])
     np.testing.assert_array_equal(transformer.lambdas_, fit.lmbda)
+    assert transformer.grouped_fit_.groups == ["a", "b", "c", "d"]
     assert transformer.get_feature_names_out().tolist() == ["u", "v"]
     assert transformer.feature_names_in_.tolist() == ["u", "id", "v"]
     again = pickle.loads(pickle.dumps(transformer))
@@ -88,9 +89,9 @@ def test_labels_are_routed():
 
 
 def test_new_groups_in_a_fold():
-    X, y = table().sort_values("id"), RNG.normal(size=240)
+    X, y = table(), RNG.normal(size=240)
     model = make_pipeline(GroupedPowerTransformer(groups="id", unknown="pooled"), LinearRegression())
-    assert np.isfinite(cross_val_score(model, X, y, cv=4)).all()
+    assert np.isfinite(cross_val_score(model, X, y, groups=X["id"], cv=GroupKFold(4))).all()
 
 
 def test_sample_weight():
