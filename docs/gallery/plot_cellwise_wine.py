@@ -1,6 +1,6 @@
 """
-Cells that do not fit their row
-===============================
+Find cells that are wrong where they stand
+==========================================
 
 A few cells of scikit-learn's wine data are exchanged between wines: every value is an ordinary one of its column, and
 wrong where it stands. Detecting deviating cells (Rousseeuw and Van den Bossche 2018) compares each cell with what the
