@@ -16,6 +16,7 @@ from powerkern._fit.fit import (
     inverse_transform,
     transform,
 )
+from powerkern._results.json import load
 from powerkern._status import Route, Status
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "__version__",
     "fit",
     "inverse_transform",
+    "load",
     "transform",
 ]
 

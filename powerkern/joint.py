@@ -16,6 +16,7 @@ from powerkern._engine.shifted import shifted
 from powerkern._engine.threads import thread_count
 from powerkern._estimators.shift import given_shift
 from powerkern._fit.fit import OutOfRange, PowerFit, fit, maximum_likelihood
+from powerkern._input import frames
 from powerkern._input.arrays import as_choice, column_labels, is_whole
 from powerkern._input.messages import warn
 from powerkern._input.reading import read, read_fitted
@@ -192,8 +193,8 @@ def fit_joint(
     return JointFit(_found(columns, likelihood, best, rows, terms, design, threads), rows)
 
 
-class JointFit:
-    """Power transforms fitted to columns together. Made by `fit_joint`; `from_json` reads one back.
+class JointFit(json.Recorded):
+    """Power transforms fitted to columns together. Made by `fit_joint`.
 
     Attributes
     ----------
@@ -203,6 +204,8 @@ class JointFit:
         "box-cox" or "yeo-johnson".
     lmbda : (p,) ndarray
         The transformation parameters.
+    lambdas : Series or ndarray
+        `lmbda` by name, see `powerkern.PowerFit`.
     lmbda_cov : (p, p) ndarray
         Their covariance matrix, the inverse Hessian of the negative log-likelihood; NaN where it is not positive
         definite.
@@ -240,6 +243,7 @@ class JointFit:
     column_names = Of["list[str] | None"]("columns.column_names")
     n_features = Of[int]("columns.n_features")
     lmbda = Of[FloatArray]("columns.lmbda")
+    lambdas = Of[Any]("columns.lambdas")
 
     @property
     def nll(self) -> float:
@@ -274,7 +278,7 @@ class JointFit:
         """Undo `transform`; as `PowerFit.inverse_transform`."""
         return self.columns.inverse_transform(Z, out_of_range=out_of_range, **options)
 
-    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> FloatArray:
+    def mahalanobis(self, X: object, covariates: object = None, *, n_threads: int | None = None) -> Any:
         """Mahalanobis distance of each row, once transformed, from the fitted normal distribution.
 
         ``sqrt(r^T cov^-1 r)``, r the standardised transformed row less its fitted mean.
@@ -290,7 +294,7 @@ class JointFit:
 
         Returns
         -------
-        (n,) ndarray
+        (n,) ndarray, or a series with the index of a data frame
             Distances, not squared. On the fitted data their squares sum to n p. If the model holds they are chi-square
             with p degrees of freedom, up to O(1/n).
 
@@ -317,7 +321,7 @@ class JointFit:
         residuals = self.columns.transform(values, n_threads=n_threads)
         coef = np.array(self.coef.T)  # kernels do not take the read-only maps that joblib hands to its workers
         residuals -= combine(coef, self._design_columns(covariates, len(values))).T
-        return mahalanobis(residuals, np.zeros(self.n_features), self.cov)
+        return frames.labelled(X, mahalanobis(residuals, np.zeros(self.n_features), self.cov))
 
     def _design_columns(self, covariates: object, n_rows: int) -> FloatArray:
         """The design of new rows, (rank, n)."""
@@ -353,8 +357,8 @@ class JointFit:
         Returns
         -------
         Interval
-            Arrays `low` and `high`. NaN, with a warning, where the profile does not come down that far, or not along a
-            valley that Newton's method can follow.
+            `low` and `high`, as `PowerFit.confint` returns them. NaN, with a warning, where the profile does not come
+            down that far, or not along a valley that Newton's method can follow.
 
         Notes
         -----
@@ -383,7 +387,7 @@ class JointFit:
             warn(
                 f"{column_labels(lost, self.column_names)}: no end of the profile interval was found; see method='wald'"
             )
-        return interval
+        return interval.named(self.column_names)
 
     def standard_error(self) -> FloatArray:
         """Standard errors of lambda: the roots of the diagonal of `lmbda_cov`."""
@@ -506,21 +510,10 @@ class JointFit:
             )
         return rows
 
-    # --- JSON -------------------------------------------------------------------------------------------
-
-    def to_json(self) -> str:
-        """Write the fit as JSON text that `from_json` reads back bit for bit.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from powerkern.joint import JointFit, fit_joint
-        >>> joint = fit_joint(np.random.default_rng(0).normal(size=(50, 2)))
-        >>> bool((JointFit.from_json(joint.to_json()).lmbda == joint.lmbda).all())
-        True
-        """
+    def to_record(self) -> dict[str, Any]:
+        """The entries that JSON keeps."""
         found = self._found
-        record = {
+        return {
             "columns": found.columns.to_record(),
             "lmbda_cov": None if np.isnan(found.lmbda_cov).any() else found.lmbda_cov,
             "llf": found.llf,
@@ -531,24 +524,11 @@ class JointFit:
             "n_iter": found.n_iter,
             "status": int(found.status),
         }
-        return json.write("JointFit", record)
 
     @classmethod
-    def from_json(cls, text: str, *, check: bool = True) -> JointFit:
-        """Read the text that `to_json` wrote.
-
-        Parameters
-        ----------
-        text, check
-            As for `powerkern.PowerFit.from_json`.
-
-        Raises
-        ------
-        ValueError
-            The text is not JSON, not a joint fit, of another version, was changed, or holds figures that no fit can
-            produce.
-        """
-        return cls(_read(json.read("JointFit", text, check)))
+    def from_record(cls, record: Any) -> JointFit:
+        """The fit with these entries."""
+        return cls(_read(record))
 
 
 class _Likelihood(NamedTuple):

@@ -7,7 +7,7 @@ TypeError: this kind of thing can never be fitted. ValueError: right kind, wrong
 from __future__ import annotations
 
 import contextlib
-import difflib
+import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from powerkern._input.foreign import is_of, library, refuse_foreign
-from powerkern._input.messages import warn
+from powerkern._input.messages import did_you_mean, warn
 
 #: In place of weights: there are none.
 NO_WEIGHTS: NDArray[np.float64] = np.empty(0)
@@ -462,6 +462,27 @@ def column_labels(indices: Iterable[int], names: Sequence[str] | None) -> str:
     return text if len(every) <= 10 else f"{text} and {len(every) - 10} more"
 
 
+def position_of(column: int | str, names: Sequence[str] | None, p: int) -> int:
+    """Where a column is among p columns, given its name or its position.
+
+    Raises
+    ------
+    ValueError
+        There is no such name, or position.
+    """
+    if isinstance(column, str):
+        if names is None or column not in names:
+            there = (
+                f"the columns are {_few(names)}{did_you_mean(column, names)}" if names else "the columns have no names"
+            )
+            raise ValueError(f"there is no column {column!r}; {there}")
+        return list(names).index(column)
+    j = operator.index(column)
+    if not -p <= j < p:
+        raise ValueError(f"there is no column {j}; there are {p}")
+    return j % p
+
+
 class Place(NamedTuple):
     """Where the offending value of a domain error is, and what is wrong with it."""
 
@@ -540,15 +561,30 @@ def check_n_features(
         If the number of columns, their names or their order differ from the fit's.
     """
     p = values.shape[1]
-    if p != p_fitted:
-        raise ValueError(f"X has {_count(p, 'column')}, the fit has {p_fitted}; pass the columns that were fitted")
-    if names is None or fitted_names is None or p == 1 or list(names) == list(fitted_names):
+    if names is None or fitted_names is None or p == p_fitted == 1:
+        if p != p_fitted:
+            raise ValueError(f"X has {_count(p, 'column')}, the fit has {p_fitted}; pass the columns that were fitted")
         return
+    if list(names) == list(fitted_names):
+        return
+    missing = [name for name in fitted_names if name not in names]
+    others = [name for name in names if name not in fitted_names]
+    beside = f"; it has {_few(others)} beside" if others else ""
+    if missing:
+        raise ValueError(f"X lacks {_few(missing)} of the columns that were fitted{beside}")
+    if p != p_fitted:
+        raise ValueError(
+            f"X has {p} columns, the fit has {p_fitted}{beside}; pass the columns that were fitted, each once"
+        )
     j = next(j for j in range(p) if names[j] != fitted_names[j])
     there = f"{column_label(j, names)} of X is {fitted_names[j]!r} in the fit"
-    if sorted(names) == sorted(fitted_names):
-        raise ValueError(f"X has the columns of the fit in another order: {there}; reorder the columns of X")
-    raise ValueError(f"X has other columns than the fit: {there}; pass the columns that were fitted, in that order")
+    raise ValueError(f"X has the columns of the fit in another order: {there}; reorder the columns of X")
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first few names of a list, for a message."""
+    text = ", ".join(map(repr, names[:5]))
+    return text if len(names) <= 5 else f"{text} and {len(names) - 5} more"
 
 
 def _count(n: int | None, noun: str) -> str:
@@ -587,9 +623,9 @@ def as_choice(what: str, value: object, known: Iterable[str]) -> str:
     options = list(known)
     if isinstance(value, str) and value in options:
         return value
-    near = difflib.get_close_matches(str(value).lower().replace("_", "-"), options, n=1, cutoff=0.65)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{hint}")
+    raise ValueError(
+        f"{what} must be one of {', '.join(map(repr, options))}, got {value!r}{did_you_mean(value, options)}"
+    )
 
 
 def as_flag(what: str, value: object) -> bool:

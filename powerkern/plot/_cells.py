@@ -129,7 +129,12 @@ def _of_deviations(X: object, fit: DDCFit) -> _Drawn:
     cells = fit.predict(X)
     failed = np.zeros(fit.loc.size, dtype=bool)
     return _Drawn(
-        cells.residuals, fit.cutoff, np.ones(failed.size), fit.column_names, failed, np.flatnonzero(cells.flagged_rows)
+        np.asarray(cells.residuals),
+        fit.cutoff,
+        np.ones(failed.size),
+        fit.column_names,
+        failed,
+        np.flatnonzero(cells.flagged_rows),
     )
 
 

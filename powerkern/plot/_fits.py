@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from powerkern._fit.fit import PowerFit
-from powerkern._input.arrays import Matrix, column_label
+from powerkern._input.arrays import Matrix, column_label, position_of
 from powerkern._input.reading import read_fitted
 from powerkern._typing import BoolArray, FloatArray
 from powerkern.joint import JointFit
@@ -105,17 +104,7 @@ def matrix_of(X: object, fit: PowerFit) -> Matrix:
 
 def position(column: int | str, matrix: Matrix | None, fit: PowerFit) -> int:
     """Position of a column."""
-    if isinstance(column, str):
-        names = (matrix.names if matrix is not None else None) or fit.column_names or []
-        if column not in names:
-            raise ValueError(
-                f"there is no column {column!r}; the columns are {', '.join(map(repr, names)) or 'unnamed'}"
-            )
-        return names.index(column)
-    j = operator.index(column)
-    if not -fit.n_features <= j < fit.n_features:
-        raise ValueError(f"there is no column {j}; the fit has {fit.n_features}")
-    return j % fit.n_features
+    return position_of(column, (matrix.names if matrix is not None else None) or fit.column_names, fit.n_features)
 
 
 def positions(columns: Sequence[int | str] | None, matrix: Matrix | None, fit: PowerFit) -> list[int]:

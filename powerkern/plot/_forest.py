@@ -116,7 +116,7 @@ def _estimates(
     data, single = own_data(X, fit)
     chosen = positions(columns, None, single)
     unknown = np.full(fit.lmbda.shape, np.nan)
-    low, high = (unknown, unknown) if level is None else fit.confint(*data, level=level)
+    low, high = map(np.asarray, (unknown, unknown) if level is None else fit.confint(*data, level=level))
     names = fit.column_names or list(map(str, range(single.n_features)))
     return _Estimates([names[j] for j in chosen], fit.lmbda[chosen], low[chosen], high[chosen])
 

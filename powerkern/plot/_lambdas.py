@@ -80,7 +80,7 @@ def profile_plot(
     check_fit(X, fit, PowerFit, RegressionFit)
     data, power = own_data(X, fit)
     j = position(column, None, power)
-    low, high = (float(end[j]) for end in fit.confint(*data, level=level))
+    low, high = (float(np.asarray(end)[j]) for end in fit.confint(*data, level=level))
     if lmbdas is None:
         if not np.isfinite(high - low):
             label = column_label(j, fit.column_names)

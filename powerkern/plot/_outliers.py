@@ -75,7 +75,8 @@ def outlier_map(X: object, fit: WrappedPCA, *, labels: Sequence[str] | int = 10,
     ['7']
     """
     check_fit(X, fit, WrappedPCA)
-    inside, outside = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
+    distances = (fit.score_distances, fit.orthogonal_distances) if X is None else fit.distances(X)
+    inside, outside = map(np.asarray, distances)
     beyond = np.fmax(inside / fit.score_cutoff, outside / (fit.orthogonal_cutoff or np.inf))
     texts, chosen = _row_labels(labels, row_names(X), beyond)
     ax = axes_of(ax)

@@ -518,7 +518,7 @@ def test_domain_error_says_what_users_of_scikit_learn_search_for() -> None:
             3,
             ["a", "b", "x"],
             ["a", "b", "c"],
-            r"other columns than the fit: column 2 \('x'\) of X is 'c' in the fit",
+            "X lacks 'c' of the columns that were fitted; it has 'x' beside",
         ),
     ],
 )

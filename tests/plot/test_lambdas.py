@@ -26,7 +26,7 @@ def test_forest_plot_has_lambdas_and_intervals():
     X[:, 2] = 1.0
     fit = pk.fit(X, "box-cox", column_names=list("abcd"))
     ax = forest_plot(None, fit, level=0.9)
-    low, high = fit.confint(level=0.9)
+    low, high = map(np.asarray, fit.confint(level=0.9))
     assert intervals_of(ax) == {j: pytest.approx((low[j], high[j])) for j in (0, 1, 3)}
     assert np.array_equal(ax.lines[0].get_xydata(), np.column_stack([fit.lmbda, np.arange(4)]))
     assert ax.lines[1].get_ydata().tolist() == [2]  # hollow: no interval
@@ -41,7 +41,7 @@ def test_forest_plot_in_order_and_of_chosen_columns():
     order = sorted((3, 1, 0), key=lambda j: -fit.lmbda[j])
     assert ax.lines[0].get_xdata().tolist() == fit.lmbda[order].tolist()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["abcd"[j] for j in order]
-    low, high = fit.confint()
+    low, high = map(np.asarray, fit.confint())
     assert intervals_of(ax) == {k: pytest.approx((low[j], high[j])) for k, j in enumerate(order)}
 
 
@@ -64,7 +64,7 @@ def test_forest_plots_of_other_fits():
     Y, x = responses()
     regression, joint = fit_regression(Y, x), fit_joint(Y, column_names=["u", "v"])
     for fit in (regression, joint):
-        low, high = fit.confint(level=0.95)
+        low, high = map(np.asarray, fit.confint(level=0.95))
         assert intervals_of(forest_plot(None, fit)) == {j: pytest.approx((low[j], high[j])) for j in (0, 1)}
     with pytest.raises(ValueError, match="X must be None for a RegressionFit"):
         forest_plot(Y, regression)
