@@ -83,7 +83,12 @@ html_theme_options = {
     "secondary_sidebar_items": {"**": ["page-toc"]},
 }
 html_sidebars = {page: [] for page in ("index", "faq", "citing", "migrating", "quickstart", "changelog", "versions")}
-for _page in ("accuracy", "benchmarks", "contributing", "numerics"):  # long pages with none below them: their own sections
+for _page in (
+    "accuracy",
+    "benchmarks",
+    "contributing",
+    "numerics",
+):  # long pages with none below them: their own sections
     html_sidebars[_page] = ["localtoc.html"]
     html_theme_options["secondary_sidebar_items"][_page] = []
 html_show_sourcelink = False
