@@ -66,9 +66,10 @@ def run() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as reStructuredText")
     args = parser.parse_args()
     head = ("true lambda", "n", "outliers", *(f"{name}: bias, MSE, time per column" for name in FITS))
-    caption = (
-        f"Measured by ``python -m asv_benches.report_robpy`` on: {machine()}\n\n{REPLICATES} replicates, one thread:"
-    )
+    source = f"Measured by ``python -m asv_benches.report_robpy`` on: {machine()}"
+    caption = f"{source}
+
+{REPLICATES} replicates, one thread:"
     table = list_table(caption, head, rows())
     if args.write:
         args.write.write_text(table, encoding="utf-8")

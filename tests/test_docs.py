@@ -103,9 +103,10 @@ def is_module(dotted: str) -> bool:
 
 
 #: Modules whose names are public, beside powerkern itself; of the engines, their functions.
-MODULES = (
-    "cellwise completion federated joint kernels location onnx outliers plot regression sensitivity sketch sklearn stats supervised"
-).split()
+MODULES = [
+    "cellwise", "completion", "federated", "joint", "kernels", "location", "onnx", "outliers", "plot", "regression",
+    "sensitivity", "sketch", "sklearn", "stats", "supervised",
+]  # fmt: skip
 
 
 def test_the_page_of_names_has_every_public_name_once() -> None:
