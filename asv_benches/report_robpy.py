@@ -66,10 +66,9 @@ def run() -> None:
     parser.add_argument("--write", type=Path, metavar="FILE", help="write the table as reStructuredText")
     args = parser.parse_args()
     head = ("true lambda", "n", "outliers", *(f"{name}: bias, MSE, time per column" for name in FITS))
-    source = f"Measured by ``python -m asv_benches.report_robpy`` on: {machine()}"
-    caption = f"{source}
-
-{REPLICATES} replicates, one thread:"
+    caption = (
+        f"Measured by ``python -m asv_benches.report_robpy``, {REPLICATES} replicates, one thread, on: {machine()}"
+    )
     table = list_table(caption, head, rows())
     if args.write:
         args.write.write_text(table, encoding="utf-8")
