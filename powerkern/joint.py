@@ -560,7 +560,7 @@ class _Likelihood(NamedTuple):
 
 
 def _read(record: dict[str, Any]) -> _Found:
-    columns = PowerFit.from_record(record.get("columns"))
+    columns = PowerFit.from_record(json.as_record(record).get("columns"))
     p = columns.n_features
     covariates = Covariates.from_record(record.get("covariates"))
     kept = record.get("kept")
