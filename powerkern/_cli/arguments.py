@@ -79,7 +79,8 @@ class Commands:
 def add_fit(parser: argparse.ArgumentParser) -> None:
     """The table to fit, and how."""
     parser.add_argument("data", type=Path, help=_KINDS)
-    parser.add_argument("--columns", metavar="A,B,...", help="columns to fit (default: every numeric column)")
+    columns = "columns to fit (default: every numeric column)"
+    parser.add_argument("--columns", type=cells, metavar="A,B,...", help=columns)
     parser.add_argument("--family", choices=(*FAMILIES, "best"), default=FAMILIES[0], help="default: %(default)s")
     parser.add_argument(
         "--criterion",

@@ -117,7 +117,7 @@ class ColumnResults:
         self.codes = np.full(len(raw), FAMILIES[codes]) if isinstance(codes, str) else codes
         self.unit_weights = unit_weights
         self.lmbda_error = np.zeros(len(raw)) if lmbda_error is None else lmbda_error
-        self._fields = fields_of(raw)
+        self._fields: FloatArray | None = None
 
     lmbda = Figure("lmbda", "The transformation parameter of each column.")
     loc = Figure("loc", "Mean of the raw transformed values, a factor ``exp(log_factor)`` apart.")
@@ -217,6 +217,8 @@ class ColumnResults:
         repair: Repair | None = None,
     ) -> IntArray:
         """Transform every column; the number of values in each that cannot be."""
+        if self._fields is None:
+            self._fields = fields_of(self.raw)
         return transform_matrix(values, out, self.codes, direction, self.raw, n_threads, repair, self._fields)
 
     def count_outside(self, values: NDArray[Any], n_threads: int) -> IntArray:
