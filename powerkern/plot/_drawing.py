@@ -31,7 +31,11 @@ def pyplot() -> Any:
 def axes_of(ax: Axes | None, **figure_options: Any) -> Axes:
     """The axes given, or those of a new figure."""
     plt = pyplot()
-    return plt.subplots(layout="constrained", **figure_options)[1] if ax is None else ax
+    if ax is None:
+        ax = plt.subplots(layout="constrained", **figure_options)[1]
+    elif not isinstance(ax, plt.Axes):
+        raise TypeError(f"ax must be matplotlib Axes, got {type(ax).__name__}")
+    return ax
 
 
 def ink(ax: Axes) -> Any:
