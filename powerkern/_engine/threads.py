@@ -7,6 +7,7 @@ the number of threads, so results are bit-identical.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections import deque
@@ -38,10 +39,10 @@ def default_threads() -> int:
     return max(1, min(cpus, int(limit))) if limit.isdecimal() else cpus
 
 
-def thread_count(n_threads: int | None) -> int:
-    """The checked argument ``n_threads``; None: all CPUs of this process."""
+def thread_count(n_threads: int | None, n_values: float = math.inf) -> int:
+    """The checked argument ``n_threads``; None: all CPUs of this process, or one for few values."""
     if n_threads is None:
-        return default_threads()
+        return default_threads() if n_values >= SERIAL_VALUES else 1
     if not is_whole(n_threads):
         raise TypeError(f"n_threads must be a whole number of at least 1, or None, got {n_threads!r}")
     if n_threads < 1:
@@ -115,6 +116,10 @@ def share_out(
 
     Ctrl-C waits only for the calling thread's part (and, the first time, for the compiler).
     """
+    if shape[0] * shape[1] < SERIAL_VALUES or n_threads == 1:
+        for part in parts:
+            job(*part)
+        return
     waiting, endings = deque(parts), Endings()
 
     def work() -> None:
@@ -128,9 +133,8 @@ def share_out(
             waiting.clear()
             raise
 
-    few = shape[0] * shape[1] < SERIAL_VALUES
     try:
-        tickets = ask(0 if few else min(n_threads, len(waiting)) - 1, help_out, endings)
+        tickets = ask(min(n_threads, len(waiting)) - 1, help_out, endings)
         work()
     except BaseException:
         waiting.clear()  # what helpers are at ends by itself; nobody waits for it

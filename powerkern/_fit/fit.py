@@ -289,9 +289,9 @@ def _tiled(each: FloatArray, k: int) -> FloatArray:
 
 def _check_domain(matrix: Matrix, results: FloatArray, weight: FloatArray, shift: FloatArray) -> None:
     """Raise for the first column with values outside the family's domain."""
-    outside = np.flatnonzero(results[:, STATUS] < 0)
-    if outside.size:
-        j = int(outside[0])
+    outside = results[:, STATUS] < 0
+    if outside.any():
+        j = int(np.argmax(outside))
         raise domain_error_in(matrix, j, matrix.names, weight, shift[j])
 
 

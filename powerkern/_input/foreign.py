@@ -7,6 +7,8 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 
 class _Kind(NamedTuple):
     """Objects that hold their numbers elsewhere, or otherwise than in an array."""
@@ -59,7 +61,7 @@ _LIBRARIES = {"pandas", "scipy", "sparse", *(kind.module.partition(".")[0] for k
 
 def library(X: object) -> str:
     """The library among whose types X is, or ""; that library is imported already, and never by us."""
-    return _library_of(type(X).__mro__)
+    return "" if type(X) is np.ndarray else _library_of(type(X).__mro__)
 
 
 @functools.lru_cache(maxsize=256)

@@ -41,7 +41,7 @@ def read(
     if chosen is not None:
         rows = frames.taken(rows, None, chosen)
     matrix = as_matrix(rows, column_names, what)
-    return matrix._replace(weight=weights_of(weight, len(matrix.values)))
+    return Matrix(*matrix[:3], weights_of(weight, len(matrix.values)))
 
 
 def read_chunk(
@@ -76,7 +76,7 @@ def read_fitted(
     part = frames.columns_named(rows, names)
     matrix = as_matrix(part, what=what)
     check_n_features(matrix.values, n_features, matrix.names, names)
-    return matrix._replace(weight=weights_of(weight, len(matrix.values)), given=X, part=part)
+    return Matrix(*matrix[:3], weights_of(weight, len(matrix.values)), given=X, part=part)
 
 
 def restored(matrix: Matrix, values: NDArray[Any]) -> Any:

@@ -12,8 +12,9 @@ from powerkern._engine.apply import Repair
 from powerkern._engine.threads import thread_count
 from powerkern._input import batches as _batches
 from powerkern._input.arguments import domain_error_in
-from powerkern._input.arrays import Matrix, as_choice, as_out, column_labels, output_type
+from powerkern._input.arrays import Matrix, as_choice, column_labels, output_type
 from powerkern._input.messages import warn
+from powerkern._input.outputs import as_out
 from powerkern._input.reading import read_fitted, restored
 from powerkern._results.back import mean_of, quantile_of
 from powerkern._typing import FloatArray, IntArray
@@ -69,7 +70,7 @@ def transform(fit: PowerFit, X: object, *, out: NDArray[Any] | None = None, n_th
     matrix = read_fitted(X, fit.column_names, fit.n_features)
     direction = gather.FORWARD_STANDARDIZED if fit.standardize else gather.FORWARD
     result, target = _target(matrix, out)
-    n_threads = thread_count(n_threads)
+    n_threads = thread_count(n_threads, matrix.values.size)
     if out is not None:
         if np.shares_memory(target, matrix.values):  # all or nothing: check before overwriting
             counts = fit.columns.count_outside(matrix.values, n_threads)
@@ -125,9 +126,10 @@ def inverse_transform(
     result, target = _target(matrix, out)
     direction = gather.INVERSE_STANDARDIZED if fit.standardize else gather.INVERSE
     repair = repair_of(fit, out_of_range == "clip", np.finfo(target.dtype).eps)
+    threads = thread_count(n_threads, matrix.values.size)
 
     def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
-        return np.flatnonzero(fit.columns.transform(matrix.values, to, direction, thread_count(n_threads), repair))
+        return np.flatnonzero(fit.columns.transform(matrix.values, to, direction, threads, repair))
 
     if out is not None:
         if out_of_range == "raise" and np.shares_memory(target, matrix.values):
