@@ -111,9 +111,7 @@ def label_points(ax: Axes, points: FloatArray, chosen: Sequence[int], texts: Seq
         note.set_in_layout(False)
         extent = note.get_window_extent()
         boxes = _boxes(at[i], extent.width, extent.height, unit)
-        outside = (
-            (boxes[:, 0] < frame.x0) | (boxes[:, 2] > frame.x1) | (boxes[:, 1] < frame.y0) | (boxes[:, 3] > frame.y1)
-        )
+        outside = (boxes < np.tile(frame.min, 2)).any(axis=1) | (boxes > np.tile(frame.max, 2)).any(axis=1)
         texts_hit, points_hit = _overlaps(boxes, taken), _overlaps(boxes, np.hstack([at - unit, at + unit]))
         best = int(np.argmin(100.0 * texts_hit + 10.0 * outside + 1.0 * (points_hit > 0)))
         note.set_position(tuple((boxes[best, :2] - at[i]) / unit))
