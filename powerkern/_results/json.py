@@ -213,6 +213,13 @@ def damaged(what: str) -> ValueError:
     return ValueError(f"not a fit: the JSON text is damaged ({what})")
 
 
+def as_record(record: Any) -> dict[str, Any]:
+    """A record, which is a table of entries."""
+    if not isinstance(record, dict):
+        raise damaged("it is not a table")
+    return record
+
+
 def entry(record: dict[str, Any], key: str) -> Any:
     """An entry that must be there."""
     if key not in record:

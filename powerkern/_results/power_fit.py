@@ -10,6 +10,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
+from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
@@ -224,9 +225,10 @@ class PowerFit(Recorded):
 
     def part(self, columns: slice | IntArray) -> PowerFit:
         """The fit of some of the columns, without data."""
-        names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
+        chosen = column_positions(columns, self.n_features)
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
         info = replace(self.info, column_names=names, was_vector=False)
-        return PowerFit(info, self.columns.part(columns))
+        return PowerFit(info, self.columns.part(chosen))
 
     def to_record(self) -> dict[str, Any]:
         """What JSON keeps."""
