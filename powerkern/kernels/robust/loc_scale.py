@@ -21,7 +21,6 @@ IQR_DIVISOR = 1.3489795003921634
 
 #: Iterations after which an estimator gives up.
 MOST_ITERATIONS = 500
-EPS = 2.220446049250313e-16
 #: P(Z < -1.5): where clip positions are looked for first.
 TAIL = 0.067
 #: Values at this multiple of a distance are inside it.
