@@ -33,10 +33,13 @@ def batches_of(X: Any) -> Batches | None:
     return next((make(X) for module, names, make in _KINDS if is_of(X, module, *names)), None)
 
 
-def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
+def applied(
+    X: Any, function: Callable[[Any], Any], out: object = None, of_blank: Callable[[Any], Any] | None = None
+) -> Any:
     """`function` applied to each batch of X when it is read; None if X is in memory.
 
-    A lazy frame of polars comes back as such, anything else as a RecordBatchReader.
+    `of_blank` (default: `function`), applied to a row of missing values, gives the types of the result. A lazy frame of
+    polars comes back as such, anything else as a RecordBatchReader.
     """
     if library(X) not in ("pyarrow", "polars", "duckdb"):
         return None
@@ -47,7 +50,7 @@ def applied(X: Any, function: Callable[[Any], Any], out: object = None) -> Any:
         return None
     if out is not None:
         raise TypeError(f"out= is for data in memory, not for a {type(X).__name__}, which is read in batches; leave it")
-    blank = function(source.blank)
+    blank = (of_blank or function)(source.blank)
     if is_of(X, "polars", "LazyFrame"):
         return X.map_batches(partial(_or_none, function, blank.clear()), schema=blank.schema, streamable=True)
     import pyarrow

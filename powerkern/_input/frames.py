@@ -110,6 +110,13 @@ def restored(X: Any, part: Any, values: NDArray[Any]) -> Any:
     return values
 
 
+def column_at(X: Any, position: int) -> Any:
+    """One column of a data frame, as its library has columns."""
+    if _is_arrow(X):
+        return X.column(position)
+    return X.iloc[:, position] if frame_library(X) == "pandas" else X.to_series(position)
+
+
 def labelled(part: Any, values: NDArray[Any], columns: Sequence[str] | None = None) -> Any:
     """`values`, a row for each row of `part`, as a frame or series, if `part` is one; else as they are.
 

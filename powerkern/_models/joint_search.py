@@ -64,7 +64,7 @@ class Found(NamedTuple):
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Found:
         """The fit from a record of JSON; ValueError if it holds figures that no fit can produce."""
-        columns = PowerFit.from_record(record.get("columns"))
+        columns = PowerFit.from_record(json.as_record(record).get("columns"))
         p = columns.n_features
         covariates = Covariates.from_record(record.get("covariates"))
         kept = record.get("kept")

@@ -413,7 +413,7 @@ class RegressionFit(json.Recorded):
     @classmethod
     def from_record(cls, record: Any) -> RegressionFit:
         """The fit with these entries."""
-        power = PowerFit.from_record(record.get("power"))
+        power = PowerFit.from_record(json.as_record(record).get("power"))
         covariates = Covariates.from_record(record.get("covariates"))
         p, k = power.n_features, len(covariates.names)
         scanned, gamma, one = (

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from powerkern._engine.blocks import slices
 from powerkern._engine.threads import thread_count
+from powerkern._input.arguments import as_generator
 from powerkern._input.arrays import is_real, is_whole
 from powerkern._typing import FloatArray
 from powerkern.completion.entries import Entries, positions, read, weights_of
@@ -239,7 +240,7 @@ def fit_ratings(
     _check_options(rank, shrinkage, given)
     unit = unit_of(given.value)
     entries = given._replace(value=given.value / unit)
-    generator, threads = np.random.default_rng(random_state), thread_count(n_threads)
+    generator, threads = as_generator(random_state), thread_count(n_threads)
     held = np.zeros(given.value.size, dtype=bool)
     held[generator.permutation(held.size)[: min(int(_HELD_OUT * held.size), _ENOUGH)]] = True
     fold = _Fold(_Fit(entries.at(~held), threads), entries.at(held))

@@ -17,11 +17,13 @@ from powerkern._input import frames as _frames
 from powerkern._input.arrays import naming
 from powerkern._input.batches import batches_of
 from powerkern._input.foreign import refuse_foreign
+from powerkern._results.grouped_fit import GroupedFit
 from powerkern._results.power_fit import PowerFit
 from powerkern._typing import Bounds
 from powerkern.location import LocationScale
 from powerkern.sketch.driver import fit_with
 from powerkern.sketch.engine import MapReduce, Pass, S, in_turn, named
+from powerkern.sketch.grouped import fit_groups_with
 from powerkern.sketch.location import location_with
 
 #: In place of a chunk, or of its weights, where there are no more.
@@ -129,6 +131,39 @@ def fit_chunks(
             n_threads=n_threads,
             task_threads=n_threads,
         )
+
+
+def fit_groups(
+    chunks: Any, groups: str | Sequence[str], family: str = "yeo-johnson", *, progress: bool = False, **options: Any
+) -> GroupedFit:
+    """Fit of groups of rows of data larger than memory: `powerkern.fit` with ``groups=``, in passes over chunks.
+
+    Parameters
+    ----------
+    chunks
+        Data frames, or a table that is read in batches, as for `fit_chunks`.
+    groups : str or list of str
+        The column, or columns, that hold the labels.
+    family, progress, **options
+        As for `fit_chunks`, but for `sample_weight` and `non_numeric`.
+
+    Returns
+    -------
+    GroupedFit
+        As `fit_groups_with`, which is the same for chunks that some other engine reads.
+
+    Examples
+    --------
+    >>> import numpy as np, polars as pl, powerkern as pk
+    >>> from powerkern.sketch import fit_groups
+    >>> rng = np.random.default_rng(0)
+    >>> frame = pl.DataFrame({"site": rng.choice(["a", "b"], 1000), "dose": rng.lognormal(size=1000)})
+    >>> fit = fit_groups(frame.lazy(), "site", "box-cox")
+    >>> bool(np.abs(fit.lmbda - pk.fit(frame, "box-cox", groups="site").lmbda).max() < 1e-10)
+    True
+    """
+    with reading(chunks, None, "raise", progress) as map_reduce:
+        return fit_groups_with(map_reduce, groups, family, **options)
 
 
 def location_chunks(

@@ -111,6 +111,43 @@ def fit_with(
     >>> bool(np.abs(fit.lmbda - pk.fit(X).lmbda).max() < 1e-12)
     True
     """
+    fit, unbounded = fit_columns(
+        map_reduce,
+        family,
+        estimator,
+        standardize=standardize,
+        sample_weight=sample_weight,
+        lmbda=lmbda,
+        shift=shift,
+        ymax=ymax,
+        bounds=bounds,
+        criterion=criterion,
+        column_names=column_names,
+        n_threads=n_threads,
+        task_threads=task_threads,
+        progress=progress,
+    )
+    return finished(fit.info, fit.columns, fit.source, unbounded=unbounded)
+
+
+def fit_columns(
+    map_reduce: MapReduce,
+    family: str = "yeo-johnson",
+    estimator: Estimator | str = "mle",
+    *,
+    standardize: bool = True,
+    sample_weight: str | None = None,
+    lmbda: ArrayLike | None = None,
+    shift: ArrayLike = 0.0,
+    ymax: float | None = None,
+    bounds: Bounds | None = None,
+    criterion: str = LIKELIHOOD,
+    column_names: Sequence[str] | None = None,
+    n_threads: int | None = None,
+    task_threads: int | None = 1,
+    progress: bool = False,
+) -> tuple[PowerFit, bool]:
+    """`fit_with` before its warnings; and whether nothing has kept raw values from overflowing."""
     as_choice("family", family, FIT_FAMILIES)
     as_choice("criterion", criterion, (LIKELIHOOD, *CRITERIA))
     estimator = as_estimator(estimator)
@@ -131,12 +168,9 @@ def fit_with(
             found = _better(passes, _Columns(_NAMES[first], 0.0, names), asked, bounds, criterion)
         else:
             found = asked.fit(passes, _Columns(family, shift, names), bounds)
-    return finished(
-        FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector),
-        ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error),
-        Source(sums=found.sums),
-        unbounded=lmbda is not None or other is not None,
-    )
+    info = FitInfo(family, estimator, asked.standardize, found.range.column_names, found.range.was_vector)
+    columns = ColumnResults(found.results, found.families, unit_weights=found.unit_weights, lmbda_error=found.error)
+    return PowerFit(info, columns, Source(sums=found.sums)), lmbda is not None or other is not None
 
 
 class _Found(NamedTuple):

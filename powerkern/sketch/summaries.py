@@ -18,7 +18,8 @@ from powerkern._estimators.power_sums import (
     starts_of,
     weight_of,
 )
-from powerkern._input.arrays import as_choice, column_label
+from powerkern._input.arguments import column_positions
+from powerkern._input.arrays import as_choice, as_reals, column_label, is_real
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
@@ -212,6 +213,8 @@ class Range(_Summary):
         Range
         """
         ends = checked_bounds(low, high, as_choice("family", family, FAMILIES))
+        if not (is_real(weight) and 0.0 < weight < np.inf):
+            raise ValueError(f"weight must be a positive number, got {weight!r}")
         table = np.zeros((ends.shape[1], kernels.N_RANGE))
         table[:, kernels.R_COUNT] = table[:, kernels.R_SAMPLE] = 1.0
         table[:, kernels.R_WEIGHT] = weight
@@ -255,7 +258,7 @@ class Range(_Summary):
 def checked_bounds(low: ArrayLike, high: ArrayLike, family: str) -> FloatArray:
     """Bounds of the values of some columns, as two rows."""
     try:
-        ends = np.array(np.broadcast_arrays(*(np.atleast_1d(np.asarray(end, dtype=np.float64)) for end in (low, high))))
+        ends = np.array(np.broadcast_arrays(*(np.atleast_1d(as_reals("bounds", end)) for end in (low, high))))
     except (TypeError, ValueError):
         raise ValueError("bounds must be (low, high): numbers, or one per column") from None
     if ends.ndim != 2 or not np.isfinite(ends).all() or not (ends[0] < ends[1]).all():
@@ -331,12 +334,12 @@ class Grid(_Summary):
         For columns whose fit has the status `Status.UNRESOLVED`. A column has at most 65536 bins.
         """
         chosen = np.zeros(self.n_features, dtype=bool)
-        chosen[slice(None) if columns is None else np.asarray(columns)] = True
+        chosen[slice(None) if columns is None else column_positions(columns, self.n_features)] = True
         return self._relaid(self._column(G_EXPONENT) - _REFINEMENT * chosen, kernels.MAX_REFINED)
 
     def part(self, columns: ArrayLike) -> Grid:
         """The grid of some of the columns (indices or mask)."""
-        chosen = np.arange(self.n_features)[np.asarray(columns)]
+        chosen = column_positions(columns, self.n_features)
         names = None if self.column_names is None else [self.column_names[j] for j in chosen]
         return Grid(self.family, self._table[chosen], names, self.was_vector, self.shift[chosen])
 
@@ -432,7 +435,7 @@ class Sketch:
     def part(self, columns: ArrayLike) -> Sketch:
         """The sketch of some of the columns (indices or mask)."""
         starts = self.grid._starts
-        chosen = np.arange(self.grid.n_features)[np.asarray(columns)]
+        chosen = column_positions(columns, self.grid.n_features)
         own = [self.sums[starts[j] : starts[j + 1]] for j in chosen]
         return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
 
@@ -443,6 +446,8 @@ class Sketch:
     @classmethod
     def of_words(cls, grid: Grid, words: IntArray) -> Sketch:
         """The sketch that consists of these `words`."""
+        if not (isinstance(words, np.ndarray) and words.dtype == np.int64 and words.shape == (grid.n_words,)):
+            raise ValueError(f"words must be a vector of {grid.n_words} int64, as those of a sketch on this grid are")
         border = grid.n_words - N_ROUNDINGS * grid.n_features
         return cls(grid, words[:border].reshape(-1, N_POWERS), words[border:].reshape(-1, N_ROUNDINGS))
 

@@ -23,7 +23,6 @@ QN_FACTOR = 2.2191444659850757
 
 #: Iterations after which an estimator gives up.
 MOST_ITERATIONS = 500
-EPS = 2.220446049250313e-16
 #: P(Z < -1.5): where clip positions are looked for first.
 TAIL = 0.067
 #: Values at this multiple of a distance are inside it.

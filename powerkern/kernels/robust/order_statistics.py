@@ -154,6 +154,15 @@ def weight_before(col: Sorted, position: int) -> float:
 
 
 @kernel
+def n_present(y: np.ndarray) -> int:
+    """How many values come before the NaN that end a sorted column."""
+    n = y.size
+    while n > 0 and math.isnan(y[n - 1]):
+        n -= 1
+    return n
+
+
+@kernel
 def position_of(y: np.ndarray, center: float, t: float, guess: int) -> int:
     """How many values have y - center < t; quick where `guess` is near."""
     n = y.size
