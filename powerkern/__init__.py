@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from powerkern._estimators.mtl import MTL
     from powerkern._estimators.normality import KS, PPCC
     from powerkern._estimators.rewml import RewML, RewMLNR
-    from powerkern._fit.fit import fit, inverse_transform, transform
+    from powerkern._fit.fit import GroupedFit, fit, inverse_transform, transform
     from powerkern._results.inference import Interval, LikelihoodRatio
     from powerkern._results.json import load
     from powerkern._results.normality import Normality, NormalityFigures
@@ -26,6 +26,7 @@ _HOMES = {
     "MTL": "_estimators.mtl",
     "PPCC": "_estimators.normality",
     "Carroll": "_estimators.carroll",
+    "GroupedFit": "_fit.fit",
     "Interval": "_results.inference",
     "LikelihoodRatio": "_results.inference",
     "Normality": "_results.normality",
@@ -48,6 +49,7 @@ __all__ = [
     "MTL",
     "PPCC",
     "Carroll",
+    "GroupedFit",
     "Interval",
     "LikelihoodRatio",
     "Normality",

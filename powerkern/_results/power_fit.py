@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from powerkern._estimators.estimators import Estimator
 from powerkern._estimators.likelihood import ML
+from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import column_labels, position_of
 from powerkern._input.frames import by_name
 from powerkern._input.messages import warn
@@ -224,9 +225,10 @@ class PowerFit(Recorded):
 
     def part(self, columns: slice | IntArray) -> PowerFit:
         """The fit of some of the columns, without data."""
-        names = None if self.column_names is None else np.array(self.column_names, dtype=object)[columns].tolist()
+        chosen = column_positions(columns, self.n_features)
+        names = None if self.column_names is None else [self.column_names[j] for j in chosen]
         info = replace(self.info, column_names=names, was_vector=False)
-        return PowerFit(info, self.columns.part(columns))
+        return PowerFit(info, self.columns.part(chosen))
 
     def to_record(self) -> dict[str, Any]:
         """What JSON keeps."""
@@ -242,7 +244,7 @@ def finished(
     info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
 ) -> PowerFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    _warn_unfitted(columns.status, info.column_names)
+    warn_unfitted(columns.status, lambda columns: column_labels(columns, info.column_names))
     fit = PowerFit(info, columns, source)
     if unbounded and not info.standardize:
         warn_overflow(fit)
@@ -273,8 +275,8 @@ _TOLD = (
 )
 
 
-def _warn_unfitted(status: IntArray, names: list[str] | None) -> None:
-    """One warning that lists the columns without a reliable fit."""
+def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str]) -> None:
+    """One warning that lists the columns without a reliable fit, as `labels` calls them."""
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
     if not suspects.size:
         return
@@ -282,6 +284,6 @@ def _warn_unfitted(status: IntArray, names: list[str] | None) -> None:
     for code in _TOLD:
         columns_with = suspects[doubts == code]
         if columns_with.size:
-            parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
+            parts.append(f"{labels(columns_with)}: {code.sentence}")
     if parts:
         warn("; ".join(parts))
