@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import powerkern as pk
-from powerkern._input.arrays import place_of
+from powerkern._input.places import place_of
 from powerkern._input.tables import BadInput, Block, Choice, Layout, sentences
 
 
