@@ -1,4 +1,4 @@
-"""The parser of the command line: what each command takes. It imports nothing slow: a wrong flag is refused at once."""
+"""The parser of the command line, which imports nothing slow: a wrong flag is refused at once."""
 
 from __future__ import annotations
 
