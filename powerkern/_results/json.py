@@ -27,7 +27,12 @@ _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 #: The classes of which `load` reads files, and the modules that have them.
-_HOMES = {"PowerFit": "powerkern", "RegressionFit": "powerkern.regression", "JointFit": "powerkern.joint"}
+_HOMES = {
+    "PowerFit": "powerkern",
+    "GroupedFit": "powerkern",
+    "RegressionFit": "powerkern.regression",
+    "JointFit": "powerkern.joint",
+}
 
 
 class Recorded(ABC):
@@ -113,7 +118,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
 
     Returns
     -------
-    PowerFit, RegressionFit or JointFit
+    PowerFit, GroupedFit, RegressionFit or JointFit
         The fit, without the data that it was fitted to.
 
     Raises

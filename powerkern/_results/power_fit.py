@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -244,7 +244,7 @@ def finished(
     info: FitInfo, columns: ColumnResults, source: Source | None = None, *, unbounded: bool = False
 ) -> PowerFit:
     """A new fit, with the warnings that go with it; `unbounded`: nothing has kept raw values from overflowing."""
-    _warn_unfitted(columns.status, info.column_names)
+    warn_unfitted(columns.status, lambda columns: column_labels(columns, info.column_names))
     fit = PowerFit(info, columns, source)
     if unbounded and not info.standardize:
         warn_overflow(fit)
@@ -275,8 +275,8 @@ _TOLD = (
 )
 
 
-def _warn_unfitted(status: IntArray, names: list[str] | None) -> None:
-    """One warning that lists the columns without a reliable fit."""
+def warn_unfitted(status: IntArray, labels: Callable[[IntArray], str]) -> None:
+    """One warning that lists the columns without a reliable fit, as `labels` calls them."""
     suspects = np.flatnonzero(status)  # not OK: mostly few, where a column of all results is slow to read
     if not suspects.size:
         return
@@ -284,6 +284,6 @@ def _warn_unfitted(status: IntArray, names: list[str] | None) -> None:
     for code in _TOLD:
         columns_with = suspects[doubts == code]
         if columns_with.size:
-            parts.append(f"{column_labels(columns_with, names)}: {code.sentence}")
+            parts.append(f"{labels(columns_with)}: {code.sentence}")
     if parts:
         warn("; ".join(parts))

@@ -29,7 +29,7 @@ _STARTS = ("random", "mean", "means")
 _ORDERS = ("fixed", "columns-first", "permuted")
 _CRITERIA = ("rmse", "change")
 
-#: Passes of least squares that fold in new rows: each brings what the entries hardly determine nearer to its optimum.
+#: Least-squares passes that fold in new rows; each brings ill-determined directions nearer to their optimum.
 _FOLD_PASSES = 3
 
 
