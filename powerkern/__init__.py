@@ -6,6 +6,7 @@ from powerkern._estimators.mtl import MTL
 from powerkern._estimators.normality import KS, PPCC
 from powerkern._estimators.rewml import RewML, RewMLNR
 from powerkern._fit.fit import (
+    GroupedFit,
     Interval,
     LikelihoodRatio,
     Normality,
@@ -25,6 +26,7 @@ __all__ = [
     "MTL",
     "PPCC",
     "Carroll",
+    "GroupedFit",
     "Interval",
     "LikelihoodRatio",
     "Normality",

@@ -61,6 +61,8 @@ class Status(IntEnum):
     BRACKETED = 18
     #: A robust fit of at most three values, among which none can be told to be an outlier.
     FEW_VALUES = 19
+    #: lambda of a group, drawn towards the lambda of all rows (``shrink=True``).
+    SHRUNK = 20
 
     @property
     def sentence(self) -> str:
@@ -93,6 +95,7 @@ _SENTENCES = {
     Status.TIED: "more than half of the values are equal: fitted to the others, as far as a search of lambda saw",
     Status.BRACKETED: "optimum found from summaries of the rows: lambda is within lmbda_error of theirs",
     Status.FEW_VALUES: "at most three values, too few to tell an outlier from the others: do not rely on lambda",
+    Status.SHRUNK: "lambda between the optimum of the group and that of all rows",
     Status.NOT_SETTLED: "reweighting has not settled: the values kept still change from step to step",
 }
 

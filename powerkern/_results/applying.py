@@ -41,7 +41,7 @@ def transform(fit: PowerFit, X: object, *, out: NDArray[Any] | None = None, n_th
 
     Returns
     -------
-    ndarray, or what `X` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
+    ndarray, or the kind of `X`: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
         float32 for float32 input, else float64; same shape as `X`, and the order of its memory, by rows or by
         columns, where it is an array. Data frames keep their index, names and order
         of columns; of nullable columns, missing values are null. Tables that are read in batches are transformed
@@ -96,7 +96,7 @@ def inverse_transform(
     Z : (n, n_features) array-like, or (n,) where the fit was to one column
         Transformed values; NaN stays NaN. Data frames are treated as by `transform`.
     out : ndarray, optional
-        Where to write; may be `Z` itfit.
+        Where to write; may be `Z` itself.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process.
     out_of_range : {"nan", "raise", "clip"}, default "nan"
@@ -106,7 +106,7 @@ def inverse_transform(
 
     Returns
     -------
-    ndarray, or what `Z` is: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
+    ndarray, or the kind of `Z`: a data frame or series of pandas or polars, a table, record batch or array of pyarrow
         float32 for float32 input, else float64; same shape as `Z`.
 
     Examples
@@ -125,7 +125,7 @@ def inverse_transform(
     matrix = read_fitted(Z, fit.column_names, fit.n_features)
     result, target = _target(matrix, out)
     direction = gather.INVERSE_STANDARDIZED if fit.standardize else gather.INVERSE
-    repair = _repair(fit, out_of_range == "clip", np.finfo(target.dtype).eps)
+    repair = repair_of(fit, out_of_range == "clip", np.finfo(target.dtype).eps)
     threads = thread_count(n_threads, matrix.values.size)
 
     def apply(to: NDArray[Any] | None) -> NDArray[np.intp]:
@@ -228,8 +228,8 @@ def inverse_quantile(
     return quantile_of(fit, mean, sd, quantile, thread_count(n_threads))
 
 
-def _repair(fit: PowerFit, clip: bool, eps: float) -> Repair:
-    """What to do with values that have no inverse: NaN, or the nearest end of the fitted data.
+def repair_of(fit: PowerFit, clip: bool, eps: float) -> Repair:
+    """The treatment of values that have no inverse: NaN, or the nearest end of the fitted data.
 
     Where psi is flat, the image of an end of the data may round to the end of the range: that is not lost.
     """
@@ -280,10 +280,15 @@ def _refuse(fit: PowerFit, matrix: Matrix, counts: IntArray) -> None:
         raise domain_error_in(matrix, j, matrix.names or fit.column_names, shift=fit.shift[j])
 
 
-def warn_overflow(fit: PowerFit) -> None:
-    """Raw output under a given lambda is not bounded: warn where it overflows."""
+def overflowing(fit: PowerFit) -> NDArray[np.intp]:
+    """Columns of which raw output, which a given lambda does not bound, overflows."""
     ends = fit.transform(np.array([fit.x_min, fit.x_max]), n_threads=1)
-    overflows = np.flatnonzero(np.isinf(ends).any(axis=0))
+    return np.flatnonzero(np.isinf(ends).any(axis=0))
+
+
+def warn_overflow(fit: PowerFit) -> None:
+    """Warn of the columns of which raw output overflows."""
+    overflows = overflowing(fit)
     if overflows.size:
         text = f"{column_labels(overflows, fit.column_names)}: raw values overflow"
         warn(f"{text}; standardize=True stays finite")

@@ -27,7 +27,12 @@ _WORDS = {None: math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 #: The classes of which `load` reads files, and the modules that have them.
-_HOMES = {"PowerFit": "powerkern", "RegressionFit": "powerkern.regression", "JointFit": "powerkern.joint"}
+_HOMES = {
+    "PowerFit": "powerkern",
+    "GroupedFit": "powerkern",
+    "RegressionFit": "powerkern.regression",
+    "JointFit": "powerkern.joint",
+}
 
 
 class Recorded(ABC):
@@ -113,7 +118,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
 
     Returns
     -------
-    PowerFit, RegressionFit or JointFit
+    PowerFit, GroupedFit, RegressionFit or JointFit
         The fit, without the data that it was fitted to.
 
     Raises
@@ -140,7 +145,7 @@ def load(path: str | os.PathLike[str], *, check: bool = True) -> Any:
 
 
 def _text_of(text: str | os.PathLike[str]) -> str:
-    """The text itself, or the content of the file that it names; what begins with a brace is JSON, and no name."""
+    """The text itself, or the content of the file that it names; text that begins with a brace is JSON."""
     if isinstance(text, os.PathLike):
         return _content_of(text)
     if isinstance(text, str) and not text.lstrip().startswith(("{", "[")):

@@ -34,6 +34,7 @@ def test_codes_are_those_of_stored_fits():
         "TIED": 17,
         "BRACKETED": 18,
         "FEW_VALUES": 19,
+        "SHRUNK": 20,
     }
 
 

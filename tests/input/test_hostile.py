@@ -25,6 +25,8 @@ WRAPPED = cellwise.wrap(X)
 LOW_RANK = completion.uv_decompose(X, 1, random_state=0)
 RATINGS = (np.arange(N) % 4, np.arange(N) % 3, X[:, 0])
 MODEL = completion.fit_ratings(RATINGS, 1, random_state=0)
+GROUPS = np.arange(len(X)) % 2
+GROUPED = pk.fit(X, groups=GROUPS)
 TRANSFORMER = estimators.PowerTransformer().fit(X)
 
 #: Every place for an argument; the word before the colon is the public name.
@@ -46,6 +48,15 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "fit: standardize": lambda v: pk.fit(X, standardize=v),
     "fit: criterion": lambda v: pk.fit(X, "best", criterion=v),
     "fit: X, ignore": lambda v: pk.fit(v, non_numeric="ignore"),
+    "fit: groups": lambda v: pk.fit(X, groups=v),
+    "fit: X, groups": lambda v: pk.fit(v, groups=GROUPS),
+    "fit: shrink": lambda v: pk.fit(X, groups=GROUPS, shrink=v),
+    "fit: unknown": lambda v: pk.fit(X, groups=GROUPS, unknown=v),
+    "fit: dropna": lambda v: pk.fit(X, groups=GROUPS, dropna=v),
+    "GroupedFit: transform X": lambda v: GROUPED.transform(v, GROUPS),
+    "GroupedFit: transform groups": lambda v: GROUPED.transform(X, v),
+    "GroupedFit: inverse_transform": lambda v: GROUPED.inverse_transform(v, GROUPS),
+    "GroupedFit: inverse_mean": lambda v: GROUPED.inverse_mean(X, v, GROUPS),
     "transform: X": lambda v: pk.transform(v, FIT),
     "transform: fit": lambda v: pk.transform(X, v),
     "inverse_transform: Z": lambda v: pk.inverse_transform(v, FIT),
@@ -168,6 +179,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "fit_chunks: chunk": lambda v: sketch.fit_chunks([v, v]),
     "fit_chunks: sample_weight": lambda v: sketch.fit_chunks([X], sample_weight=v),
     "fit_chunks: weights": lambda v: sketch.fit_chunks([X], sample_weight=[v]),
+    "fit_groups: chunk": lambda v: sketch.fit_groups([v], "id"),
+    "fit_groups: groups": lambda v: sketch.fit_groups([X], v),
     "location_chunks: chunk": lambda v: sketch.location_chunks([v]),
     "extend: chunk": lambda v: sketch.extend(None, v),
     "extend: total": lambda v: sketch.extend(v, X),
@@ -189,6 +202,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "PowerTransformer: transform": TRANSFORMER.transform,
     "PowerTransformer: inverse_transform": TRANSFORMER.inverse_transform,
     "PowerTransformer: method": lambda v: estimators.PowerTransformer(v).fit(X),
+    "GroupedPowerTransformer: X": lambda v: estimators.GroupedPowerTransformer().fit(v),
+    "GroupedPowerTransformer: groups": lambda v: estimators.GroupedPowerTransformer().fit(X, groups=v),
     "LocationScaler: X": lambda v: estimators.LocationScaler().fit_transform(v),
     "UVImputer: X": lambda v: estimators.UVImputer(1, random_state=0).fit_transform(v),
     "Wrapper: X": lambda v: estimators.Wrapper().fit_transform(v),
@@ -214,7 +229,7 @@ OTHERS = """
     ML Route Status Interval LikelihoodRatio Summary Normality NormalityFigures JointStatus LocationScale
     LocationStatus Cells DDCFit DataCheck Neighbors WrapConstants Wrapped WrappedPCA ReliabilityDiagram FoldedRow
     RankProfile Column Grid MapReduce Outcome Pass Range Sketch beside checked_bounds columns_to_read finish_results
-    fit_with location_with scaling_with merged_outcome naming outcome_of replaced resolved unresolved
+    fit_groups_with fit_with location_with scaling_with merged_outcome naming outcome_of replaced resolved unresolved
 """
 
 
