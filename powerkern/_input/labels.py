@@ -228,7 +228,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
             )
         names = [groups]
     elif isinstance(groups, list | tuple) and groups and all(isinstance(name, str) for name in groups):
-        if known is None or not set(groups) <= set(known):
+        if known is None or not set(groups) & set(known):
             return None
         names = list(groups)
     else:
@@ -238,7 +238,7 @@ def _names_among(X: Any, groups: Any) -> tuple[list[str], list[int]] | None:
             found = "no column" if name not in known else "more than one column"
             raise ValueError(f"groups={name!r}: there is {found} of that name among {', '.join(map(repr, known))}")
     if len(set(names)) < len(names):
-        raise ValueError(f"groups names a column twice: {names}")
+        raise ValueError(f"groups names a column twice: {names}; pass labels, if that is what they are, as an array")
     return names, [known.index(name) for name in names]
 
 
