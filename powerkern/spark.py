@@ -127,7 +127,12 @@ def fit_groups(
         As `powerkern.sketch.fit_groups_with`.
     """
     keys = [groups] if isinstance(groups, str) else list(groups)
-    names = columns_to_read([one for one in _table(X) if one.name not in keys], columns, None)
+    table = _table(X)
+    for key in keys:
+        if key not in [one.name for one in table]:
+            known = ", ".join(repr(one.name) for one in table)
+            raise ValueError(f"groups={key!r}: there is no column of that name among {known}")
+    names = columns_to_read([one for one in table if one.name not in keys], columns, None)
     return fit_groups_with(_map_reduce(X, names, keys), groups, family, estimator=estimator, **options)
 
 
