@@ -1,27 +1,24 @@
 """Fits, profiles and intervals of long columns from power sums over blocks of their rows.
 
-A sketch costs what two evaluations of the likelihood cost, reads the data once, and uses all threads for one column.
+A sketch costs as much as two evaluations of the likelihood, reads the data once, and uses all threads for one column.
 Power sums are whole numbers of a quantum, a column's own, so that they do not depend on the order in which blocks,
 chunks or sites are merged; nor do ranges.
 """
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from powerkern._engine import by_column
-from powerkern._engine.blocks import SMALLEST_PART
 from powerkern._engine.by_column import for_each_group
 from powerkern._engine.by_row_block import Parts, for_each_row_block
-from powerkern._engine.lines import joined_rows
-from powerkern._engine.shifted import Columns, Shifted
+from powerkern._engine.shifted import Columns
+from powerkern._estimators.ranges import BLOCK_ROWS, Ranges, range_matrix, weight_of
 from powerkern._status import Status
 from powerkern._typing import BoolArray, FloatArray, IntArray
 from powerkern.kernels.likelihood.score import Scratch
@@ -30,19 +27,14 @@ from powerkern.kernels.power_sums import fit as sketch
 from powerkern.kernels.results import N_RESULTS, STATUS, ColumnFit
 from powerkern.kernels.transforms.family import is_mirrored
 
-#: Rows of a block.
-BLOCK_ROWS = 131_072
-#: Where there are no weights, ranges are exact however rows are divided: a thread is to have _TURNS parts of blocks, of
-#: at least twice SMALLEST_PART values, which cost little.
-_TURNS = 4
-#: Whole numbers stay below 2**_BITS; room is left for data that were not announced.
+#: Whole numbers stay below 2**_BITS, which leaves room for data beyond the announced weight.
 _BITS, ROOM = 59, 61
-#: What is known of how the sums of a column were rounded.
+#: Numbers that describe the rounding of the sums of a column.
 N_ROUNDINGS = 4
 _NO_WEIGHT = 2.0**-960
 _LARGEST = float(np.finfo(np.float64).max)
-#: Values of a column in a block from which the spread of the logs is estimated.
-SAMPLE = 256
+#: Relative error of references that are powers of e.
+_REFERENCE_ERROR = 2.0**-49
 
 #: Columns as long as this are fitted from sketches, on grids for a sample of about _GUESSED rows.
 SKETCHED_FROM = 1_000_000
@@ -69,7 +61,7 @@ def fit_matrix(
     step = max(1, n // _GUESSED)
     guess = widened(range_matrix(values[::step], family, weight[::step].copy(), n_threads), family)
     cells = grids_for(guess, family, total=float(weight.sum()) if weight.size else n)
-    ranges, sums = _Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
+    ranges, sums = Ranges(values, family, weight, BLOCK_ROWS), Sketches(values, family, weight, cells)
 
     def job(parts: Parts, rows: slice, group: slice) -> None:
         note = ranges.of_block(rows, group)
@@ -126,7 +118,7 @@ def widened(found: FloatArray, family: int) -> FloatArray:
 
 
 def signed_logs(values: FloatArray, family: int) -> FloatArray:
-    """What a family takes powers of, as logs with the sign of the branch."""
+    """Logs of the numbers whose powers a family takes, with the sign of the branch."""
     logs: FloatArray = np.copysign(np.log1p(abs(values)), values) if is_mirrored(family) else np.log(values)
     return logs
 
@@ -201,127 +193,18 @@ def grids_for(
     return cells
 
 
-def range_matrix(values: Columns, family: int, weight: FloatArray, n_threads: int) -> FloatArray:
-    """Ranges of all columns (see `kernels.sketch`): (p, N_RANGE); a negative count marks values out of the domain."""
-    n_rows = BLOCK_ROWS if weight.size else _rows_of_ranges(values.shape, n_threads)
-    ranges = _Ranges(values, family, weight, n_rows)
-
-    def job(parts: Parts, rows: slice, group: slice) -> None:
-        lines = None if weight.size or isinstance(values, Shifted) else joined_rows(values[rows, group])
-        if lines is not None:
-            ranges.add_lines(*lines, rows, group)
-            return
-        note = ranges.of_block(rows, group)
-        for block, at in parts:
-            note(block, at)
-
-    for_each_row_block(job, values, n_rows, n_threads)
-    return ranges.total()
+def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
+    rungs, references = np.empty(len(cells)), np.empty(len(cells))
+    sketch.ladder_columns(np.array(cells), rungs, references)
+    return rungs, references
 
 
-def _rows_of_ranges(shape: tuple[int, int], n_threads: int) -> int:
-    """How many rows of a matrix have ranges of their own: those of a block, or a half, a quarter, ... of them."""
-    n, p = shape
-    n_rows = BLOCK_ROWS
-    while n < n_rows * _TURNS * n_threads and n_rows * p >= 4 * SMALLEST_PART and n_threads > 1:
-        n_rows //= 2
-    return n_rows
-
-
-class _Ranges:
-    """Ranges of every `n_rows` rows of a matrix, which belong to one block."""
-
-    def __init__(self, values: Columns, family: int, weight: FloatArray, n_rows: int) -> None:
-        n, p = values.shape
-        self._family, self._weight, self._n, self._n_rows = family, weight, n, n_rows
-        self._parts = np.zeros((max(1, -(-n // n_rows)), p, sketch.N_RANGE))
-        self._parts[..., sketch.R_MIN], self._parts[..., sketch.R_MAX] = np.inf, -np.inf
-
-    def of_block(self, rows: slice, group: slice) -> Callable[[FloatArray, slice], None]:
-        """What adds some of these rows."""
-        own = self._parts[rows.start // self._n_rows, group]
-
-        def note(block: FloatArray, at: slice) -> None:
-            sketch.range_columns(block, self._weight[at], self._family, *self._sampled(at), own)
-
-        return note
-
-    def add_lines(self, x: NDArray[Any], stride: int, times: int, rows: slice, group: slice) -> None:
-        """Add rows that lie in lines of so many of them, and begin `stride` apart; there are no weights."""
-        own, line = self._parts[rows.start // self._n_rows, group], np.empty((3, times * (group.stop - group.start)))
-        first, step = self._sampled(rows)
-        entry = sketch.range_lines32 if x.dtype == np.float32 else sketch.range_lines
-        entry(x, times * stride, self._family, first * stride, step * stride, line, own)
-
-    def _sampled(self, rows: slice) -> tuple[int, int]:
-        """The first of these rows whose logs are sampled, counted from their start, and the distance to the next."""
-        start = rows.start // BLOCK_ROWS * BLOCK_ROWS
-        step = max(1, min(BLOCK_ROWS, self._n - start) // SAMPLE)
-        return -(rows.start - start) % step, step
-
-    def total(self) -> FloatArray:
-        """The range of all rows."""
-        return merged_ranges(in_digits(self._parts))
-
-
-_DIGITS = [sketch.R_WEIGHT, sketch.R_WEIGHT_1, sketch.R_WEIGHT_2]
-_LIMB_BITS = int(math.log2(sketch.LIMB))
-
-
-def in_digits(found: FloatArray) -> FloatArray:
-    """Ranges, in the last axis, whose weights are single numbers, with these in three digits, which hold all bits."""
-    found, weight = found.copy(), found[..., sketch.R_WEIGHT]
-    if (weight < sketch.LIMB).all() and (weight == np.floor(weight)).all():  # one digit, as numbers of values have
-        found[..., [*_DIGITS[1:], sketch.R_LEVEL]] = 0.0
-        return found
-    level = (np.frexp(found[..., sketch.R_WEIGHT])[1] - 1) // _LIMB_BITS
-    rest = np.ldexp(found[..., sketch.R_WEIGHT], -_LIMB_BITS * level)
-    for digit in _DIGITS:
-        found[..., digit] = np.floor(rest)
-        rest = (rest - found[..., digit]) * sketch.LIMB
-    found[..., sketch.R_LEVEL] = np.where(found[..., sketch.R_WEIGHT] > 0.0, level, 0)
-    return found
-
-
-def weight_of(found: FloatArray) -> FloatArray:
-    """The weights of ranges."""
-    level = _LIMB_BITS * found[..., sketch.R_LEVEL].astype(np.int64)
-    digits = (np.ldexp(found[..., digit], level - k * _LIMB_BITS) for k, digit in enumerate(_DIGITS))
-    total: FloatArray = sum(digits, np.zeros(found.shape[:-1]))
-    return total
-
-
-def _at_level(found: FloatArray, level: FloatArray) -> FloatArray:
-    """The digits of weights, from those of a level on: lower ones are left out."""
-    digits, down = found[..., _DIGITS], (level - found[..., sketch.R_LEVEL])[..., None]
-    moved: FloatArray = np.where(down == 0.0, digits, 0.0)
-    moved[..., 1:] += np.where(down == 1.0, digits[..., :-1], 0.0)
-    moved[..., 2:] += np.where(down == 2.0, digits[..., :-2], 0.0)
-    return moved
-
-
-def merged_ranges(parts: FloatArray) -> FloatArray:
-    """The ranges, in the last axis, of the rows of all parts, in the first one; what is out of the domain stays so.
-
-    For infinite values, if there are any, in whatever part. All sums are of whole numbers, and exact.
-    """
-    if len(parts) == 1:
-        only: FloatArray = parts[0]
-        return only
-    with np.errstate(over="ignore"):  # of the extremes, which are no sums
-        merged: FloatArray = parts.sum(axis=0)
-    merged[..., sketch.R_MIN] = parts[..., sketch.R_MIN].min(axis=0)
-    merged[..., sketch.R_MAX] = parts[..., sketch.R_MAX].max(axis=0)
-    counts = parts[..., sketch.R_COUNT]
-    if counts.min(initial=0.0) < 0.0:
-        outside = np.where(counts < 0.0, counts, -np.inf).max(axis=0)  # BAD_INFINITE is the larger code
-        merged[..., sketch.R_COUNT] = np.where(np.isfinite(outside), outside, merged[..., sketch.R_COUNT])
-    if parts[..., sketch.R_LEVEL].any():
-        level = np.where(parts[..., sketch.R_WEIGHT] > 0.0, parts[..., sketch.R_LEVEL], -np.inf).max(axis=0)
-        level[np.isinf(level)] = 0.0
-        merged[..., sketch.R_LEVEL] = level
-        merged[..., _DIGITS] = _at_level(parts, level).sum(axis=0)
-    return merged
+def is_on_reference_grid(cells: FloatArray) -> BoolArray:
+    """Whether these cells have the references of Box-Cox streams."""
+    references = on_reference_grid(cells)[1]
+    on: BoolArray = abs(cells[:, sketch.G_REF] - references) <= _REFERENCE_ERROR * references
+    return on
 
 
 def quanta_for(weight: FloatArray) -> FloatArray:
@@ -358,8 +241,8 @@ class Sketches:
     totals : (bins of all columns, N_POWERS) ndarray of int64
         The sums.
     roundings : (p, 4) ndarray of int64
-        How often those of each column were rounded to quanta, over how many rows they were taken, how many sums of
-        weights came to nothing, and how often they were moved to another reference.
+        How often the sums of each column were rounded to quanta, the number of rows summed, how many sums of weights
+        were rounded to 0, and how often the sums were moved to another reference.
     inside : (p,) ndarray of int64
         0 for a column that has values beyond its grid.
     """
@@ -377,7 +260,7 @@ class Sketches:
 
     @contextmanager
     def of_block(self, group: slice) -> Iterator[Callable[[FloatArray, slice], None]]:
-        """What adds some rows of a block, which is rounded and added to the total at the end."""
+        """A function that adds rows of a block; at the end the block is rounded and added to the total."""
         first, last = int(self._starts[group.start]), int(self._starts[group.stop])
         starts, chunk = self._starts[group.start : group.stop + 1] - first, sketch.new_chunk()
         part = _aligned_zeros((last - first) * sketch.N_POWERS)
@@ -401,7 +284,7 @@ class Sketches:
             self._total[group] += total
             if self.has_room(group).all():
                 self.totals[first:last] += quanta.astype(np.int64)
-            self.roundings[group] += _told(total > 0.0, rows, lost)
+            self.roundings[group] += _roundings_of(total > 0.0, rows, lost)
 
     def has_room(self, group: slice = slice(None)) -> BoolArray:
         """Whether the weight of each column is one that 64 bits hold."""
@@ -409,11 +292,11 @@ class Sketches:
         return room
 
 
-def _told(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
-    """What is noted of columns whose sums of so many rows were rounded, where there are `some`."""
-    told = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
-    told[:, 0], told[:, 1], told[:, 2] = some, rows * some, lost
-    return told
+def _roundings_of(some: BoolArray, rows: int, lost: NDArray[np.intp] | int) -> IntArray:
+    """The roundings of one block of so many rows, in columns that have `some` weight in it."""
+    found = np.zeros((some.size, N_ROUNDINGS), dtype=np.int64)
+    found[:, 0], found[:, 1], found[:, 2] = some, rows * some, lost
+    return found
 
 
 def _aligned_zeros(n: int) -> FloatArray:
@@ -448,7 +331,7 @@ class MixedSums:
         return self._placed([sums.interval(lmbda[at], drop[at], n_threads) for at, sums in self._parts])
 
     def _placed(self, found: Sequence[FloatArray]) -> FloatArray:
-        """What was found of each family's columns, in the order of the columns."""
+        """The results for the columns of each family, in the order of the columns."""
         order = np.argsort(np.concatenate([at for at, _ in self._parts]))
         placed: FloatArray = np.concatenate(found)[order]
         return placed
@@ -463,7 +346,7 @@ class PowerSums:
         self._starts = starts_of(cells)
 
     def fit(self, lmbda: FloatArray, n_threads: int) -> tuple[FloatArray, FloatArray]:
-        """Results (p, N_RESULTS) and bounds of what the sketch adds to the error of lambda."""
+        """Results (p, N_RESULTS), and bounds on the error of lambda due to the sketch."""
         out = np.empty((len(self.cells), N_RESULTS))
         error = np.empty(len(self.cells))
 

@@ -150,7 +150,7 @@ def fit(
         `PowerFit.normality`); or the smaller statistic of Pearson's chi-square test of normality over its degrees of
         freedom, as R's bestNormalize does. Robust fits are compared on the values that both keep.
     column_names : sequence of str, optional
-        Names used in messages and kept with the fit; default: those of a data frame.
+        Names used in messages and kept with the fit; default: the names in a data frame.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
         Columns of a data frame without numbers: raise, or leave them out, with a warning or silently.
     groups : (n,) array-like, str or list of str, optional

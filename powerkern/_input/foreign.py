@@ -17,15 +17,15 @@ class _Kind(NamedTuple):
     module: str
     #: The class; "" for all of the module.
     name: str
-    #: What they are.
+    #: Their description.
     what: str
-    #: What to call instead; {X} stands for the object.
+    #: The remedy; {X} stands for the object.
     remedy: str
 
 
 _IN_BATCHES = "fit it by powerkern.sketch.fit_chunks({X}), which reads it in batches, or load it with {X}"
 
-#: What `fit` cannot take as it is, and which function does. The first that matches a class, or a base of it, counts.
+#: Objects that `fit` refuses, and the function for each. The first match of a class, or of a base of it, counts.
 _KINDS = (
     _Kind("dask", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),
     _Kind("dask_expr", "", "a Dask collection", "use powerkern.dask.fit and .transform, or load it with {X}.compute()"),

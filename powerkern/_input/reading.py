@@ -30,11 +30,11 @@ def read(
     sample_weight : array_like or str, optional
         Weights, or the name of the column of a data frame that holds them.
     column_names : sequence of str, optional
-        Names of the columns; by default those of the data frame.
+        Names of the columns; by default the data frame's.
     non_numeric : {"raise", "warn", "ignore"}, default "raise"
-        What to do with columns of a data frame that hold no numbers.
+        Treatment of non-numeric columns of a data frame.
     what : str, default "X"
-        What messages call the argument.
+        Name of the argument in messages.
     """
     rows, weight = frames.without_weights(X, sample_weight)
     chosen = frames.chosen_positions(rows, non_numeric)

@@ -1,4 +1,4 @@
-"""Columns together: the search from a likelihood to its optimum, and what is kept of it."""
+"""Columns together: the search for the optimum of a joint likelihood, and its results."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FLAT = 1e-250
 
 
 class Found(NamedTuple):
-    """What a joint fit consists of: see `powerkern.joint.JointFit`."""
+    """The results of a joint fit: see `powerkern.joint.JointFit`."""
 
     columns: PowerFit
     lmbda_cov: FloatArray
@@ -186,8 +186,8 @@ class FittedLikelihood(NamedTuple):
             f = self.joint.evaluate(np.broadcast_to(lmbda, self.lmbda.shape)[self.joint.order]).f
         except Singular as error:
             raise ValueError(
-                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, so "
-                "that there is no likelihood to compare"
+                f"{column_labels(error.columns, self.names)}: linearly dependent when transformed by lmbda0, "
+                "which has no likelihood to compare"
             ) from None
         return self.n_obs * f
 

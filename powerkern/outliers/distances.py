@@ -27,7 +27,7 @@ _SINGULAR = 1e-14
 # --- z-scores -------------------------------------------------------------------------------------------
 
 
-def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int | None = None, **constants: Any) -> Any:
+def zscore(X: object, method: str = "mean-sd", *, ddof: int = 0, n_threads: int | None = None, **constants: Any) -> Any:
     """Distance of each value from the location of its column, in units of its scale: ``(x - loc)/scale``.
 
     Parameters
@@ -36,8 +36,8 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
         Numbers; NaN is missing, and stays NaN.
     method : str, default "mean-sd"
         Location and scale, any method of `powerkern.location.location_scale`. "median-mad" makes robust z-scores.
-    ddof : int, default 1
-        A standard deviation divides by ``n - ddof``.
+    ddof : int, default 0
+        A standard deviation divides by ``n - ddof``, as in `scipy.stats.zscore`.
     n_threads : int, optional
         Threads to use; default: all CPUs of this process. Results do not depend on it.
     **constants
@@ -69,7 +69,7 @@ def zscore(X: object, method: str = "mean-sd", *, ddof: int = 1, n_threads: int 
     >>> from powerkern.outliers import zscore
     >>> x = [1.0, 2.0, 3.0, 4.0, 50.0]
     >>> zscore(x)
-    array([-0.51711054, -0.47010049, -0.42309045, -0.3760804 , 1.78638188])
+    array([-0.57814716, -0.52558833, -0.4730295 , -0.42047066,  1.99723566])
     >>> zscore(x, "median-mad")
     array([-1.3489795 , -0.67448975, 0. , 0.67448975, 31.70101826])
     """
@@ -118,7 +118,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     loc : (p,) array-like, optional
         Location; by default the mean of the complete rows.
     cov : (p, p) array-like, optional
-        Covariance matrix; by default that of the complete rows about their mean, with divisor n - 1. Outliers do not
+        Covariance matrix; by default of the complete rows about their mean, with divisor n - 1. Outliers do not
         mask each other with a robust location and covariance, such as ``location_`` and ``covariance_`` of
         `sklearn.covariance.MinCovDet`.
 
@@ -146,7 +146,7 @@ def mahalanobis(X: object, loc: ArrayLike | None = None, cov: ArrayLike | None =
     """
     matrix = as_matrix(X)
     refuse_infinite(matrix)
-    values = np.ascontiguousarray(matrix.values, dtype=np.float64)  # sums run in one order, whatever that of X
+    values = np.ascontiguousarray(matrix.values, dtype=np.float64)  # sums run in one order for any layout of X
     p = values.shape[1]
     unit = _units(values) if cov is None else np.ones(p)  # so that no square over- or underflows
     values = values / unit
@@ -236,11 +236,12 @@ def ks_distance(
     loc : float or (p,) array-like, optional
         Mean of the normal distribution, location of others; by default fitted to the column.
     scale : float or (p,) array-like, optional
-        Standard deviation of the normal distribution, by default that of the column, with n - 1; scale of others.
+        Standard deviation of the normal distribution, by default the column's, with n - 1; scale of others.
     distribution : str or object, default "norm"
-        A continuous distribution of `scipy.stats`, by name or itself: what is not given, shapes too, is fitted to each
-        column by its ``fit`` (maximum likelihood, milliseconds to seconds a column). Or a frozen distribution, such as
-        ``scipy.stats.gamma(2.0)``, or anything with a ``cdf``: that of ``(x - loc)/scale``, by default of x.
+        A continuous distribution of `scipy.stats`, by name or itself: parameters that are not given, shapes too, are
+        fitted to each column by its ``fit`` (maximum likelihood, milliseconds to seconds per column). Or a frozen
+        distribution, such as ``scipy.stats.gamma(2.0)``, or anything with a ``cdf``, evaluated at
+        ``(x - loc)/scale``, by default at x.
     n_threads : int, optional
         Threads to use for the normal distribution; default: all CPUs of this process.
 

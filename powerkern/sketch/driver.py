@@ -96,7 +96,7 @@ def fit_with(
 
     Examples
     --------
-    Any map and any reduction will do, such as those of a pool of processes:
+    Any map and any reduction will do, such as a pool's:
 
     >>> import functools
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -174,7 +174,7 @@ def fit_columns(
 
 
 class _Found(NamedTuple):
-    """What was found of every column."""
+    """The results of every column."""
 
     range: Range
     results: FloatArray
@@ -194,7 +194,7 @@ class _Columns(NamedTuple):
 
 
 class _Asked(NamedTuple):
-    """How columns are to be fitted, whatever their family."""
+    """The options of a fit, whatever the family."""
 
     other: Robust | None
     standardize: bool
@@ -261,7 +261,7 @@ def _better(passes: Passes, columns: _Columns, asked: _Asked, bounds: Bounds | N
 
 
 def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Found:
-    """What was found of every column, replaced by what another family is better for, of the columns `at`."""
+    """The results of every column, by the other family where it is better; `at`: the columns that it fitted."""
     chosen = at[better]
     found.results[chosen], found.families[chosen] = other.results[better], BOX_COX
     if found.error is not None and other.error is not None:
@@ -274,7 +274,7 @@ def _mixed(found: _Found, other: _Found, at: IntArray, better: BoolArray) -> _Fo
 
 
 def _check_unchanged(found: Range, at: IntArray, after: FloatArray) -> None:
-    """Refuse what is of other rows, of the columns `at`, than those whose ranges were found."""
+    """Raise if a later pass read other rows, in the columns `at`, than the first."""
     before = found.n_obs[at]
     for k in np.flatnonzero(has_changed(before, after)):
         check_unchanged(column_label(int(at[k]), found.column_names), before[k], after[k])

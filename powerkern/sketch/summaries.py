@@ -13,14 +13,14 @@ from powerkern._estimators.power_sums import (
     ROOM,
     PowerSums,
     grids_for,
-    in_digits,
+    is_on_reference_grid,
     signed_logs,
     starts_of,
-    weight_of,
 )
+from powerkern._estimators.ranges import in_digits, weight_of
 from powerkern._input.arguments import column_positions
 from powerkern._input.arrays import as_choice, as_reals, column_label, is_real
-from powerkern._typing import BoolArray, FloatArray, IntArray
+from powerkern._typing import FloatArray, IntArray
 from powerkern.kernels.power_sums import fit as kernels
 from powerkern.kernels.power_sums.fit import (
     G_BINS,
@@ -29,7 +29,6 @@ from powerkern.kernels.power_sums.fit import (
     G_MAX,
     G_MIN,
     G_QUANTUM,
-    G_REF,
     N_POWERS,
 )
 from powerkern.kernels.transforms.family import FAMILIES, lowest
@@ -44,14 +43,12 @@ _LARGEST_WHOLE, _MOST_LEVELS = 2.0**53, 42
 #: A column without values, in the table of a range.
 EMPTY_RANGE = np.zeros(kernels.N_RANGE)
 EMPTY_RANGE[[kernels.R_MIN, kernels.R_MAX]] = np.inf, -np.inf
-#: Relative error of references that are powers of e.
-_REFERENCE_ERROR = 2.0**-49
-#: Exponents of quanta: those of the smallest and of the largest weight.
+#: Exponents of the quanta for the smallest and the largest weight.
 _QUANTA = (-1030, 970)
 
 
 class _Summary:
-    """What ranges and grids have in common: whose columns they describe."""
+    """The columns that a range or a grid describes."""
 
     def __init__(
         self,
@@ -62,7 +59,7 @@ class _Summary:
         shift: FloatArray | None = None,
     ) -> None:
         self.family = family
-        # the table is that of the columns plus their shift
+        # the table describes the columns plus their shift
         self.shift = np.zeros(len(table)) if shift is None else shift
         self.column_names = column_names
         self._table = table
@@ -129,14 +126,14 @@ class _Summary:
 
 @final
 class Range(_Summary):
-    """Extremes, numbers and rough spread of the columns of some rows: what `grid` needs. Made by `range_of`.
+    """Extremes, counts and rough spread of the columns of some rows, from which to make a grid. Made by `range_of`.
 
     Attributes
     ----------
     family : str
         "box-cox" or "yeo-johnson".
     shift : ndarray
-        Of shifted Box-Cox: what is added to each column; else 0.
+        Shifted Box-Cox: the number added to each column; otherwise 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -200,7 +197,7 @@ class Range(_Summary):
         Parameters
         ----------
         low, high : (p,) array-like
-            Bounds of the values. What lies beyond cannot be sketched.
+            Bounds of the values; values beyond them cannot be sketched.
         family : {"yeo-johnson", "box-cox"}
             The transform.
         weight : float
@@ -231,7 +228,7 @@ class Range(_Summary):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Range:
-        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 1, "a range")
         table = array_of(payload, (head["columns"], kernels.N_RANGE), "<f8", "a range")
         found = cls(head["family"], table, head["column_names"], head["vector"], shift_of(head))
@@ -276,7 +273,7 @@ class Grid(_Summary):
     family : str
         "box-cox" or "yeo-johnson".
     shift : ndarray
-        Of shifted Box-Cox: what is added to each column; else 0.
+        Shifted Box-Cox: the number added to each column; otherwise 0.
     column_names : list of str or None
         Names of the columns, where the data had names.
     n_features : int
@@ -354,7 +351,7 @@ class Grid(_Summary):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Grid:
-        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 2, "a grid")
         return cls._read(head, payload, "a grid")
 
@@ -410,9 +407,9 @@ class Sketch:
         ``2**grid.quantum``, a column's own. Nothing else is kept of the rows, and sums are all that merging needs, so
         that they can be added under a mask, modulo 2**64.
     roundings : (p, 4) ndarray of int64
-        What the bound of the error needs to know, and is added up with the sums: how often those of each column were
-        rounded to whole numbers, over how many rows they were taken, how many sums of weights came to nothing, and how
-        often they were moved to another reference.
+        Counts for the error bound, merged by addition: how often the sums of each column were rounded to whole
+        numbers, the number of rows summed, how many sums of weights were rounded to 0, and how often the sums were
+        moved to another reference.
     """
 
     def __init__(self, grid: Grid, sums: IntArray, roundings: IntArray) -> None:
@@ -440,7 +437,7 @@ class Sketch:
         return Sketch(self.grid.part(chosen), np.concatenate([self.sums[:0], *own]), self.roundings[chosen])
 
     def words(self) -> IntArray:
-        """All the integers of the sketch: those of two sketches on one grid are added to merge them."""
+        """All the integers of the sketch; sketches on one grid are merged by adding them."""
         return np.concatenate([self.sums.ravel(), self.roundings.ravel()])
 
     @classmethod
@@ -470,7 +467,7 @@ class Sketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Sketch:
-        """Read what `to_bytes` wrote; ValueError if it is anything else, truncated, or of another version."""
+        """Read the bytes from `to_bytes`; ValueError if they are anything else, truncated, or of another version."""
         head, payload = unpack(data, 3, "a sketch")
         border = 8 * head["columns"] * kernels.N_GRID
         grid = Grid._read(head, payload[:border], "a sketch")
@@ -482,7 +479,7 @@ class Sketch:
         return found
 
     def is_sound(self) -> bool:
-        """Whether the sums can be those of some rows."""
+        """Whether some rows can have these sums."""
         sums = self.sums.astype(np.float64)
         totals = np.diff(np.append(0.0, np.cumsum(sums[:, 0]))[self.grid._starts])
         return bool(
@@ -490,17 +487,3 @@ class Sketch:
             and (totals < math.ldexp(1.0, ROOM)).all()
             and (self.roundings >= 0).all()
         )
-
-
-def on_reference_grid(cells: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Logarithms of the references that Box-Cox streams with the extremes of these cells have, and the references."""
-    rungs, references = np.empty(len(cells)), np.empty(len(cells))
-    kernels.ladder_columns(np.array(cells), rungs, references)
-    return rungs, references
-
-
-def is_on_reference_grid(cells: FloatArray) -> BoolArray:
-    """Whether the references of these cells are those of Box-Cox streams."""
-    references = on_reference_grid(cells)[1]
-    on: BoolArray = abs(cells[:, G_REF] - references) <= _REFERENCE_ERROR * references
-    return on

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from powerkern._input.arrays import column_label, domain_error, filled, refuse_non_numbers
+from powerkern._input.arrays import column_label, filled, refuse_non_numbers
 from powerkern._input.foreign import frame_library, refuse_foreign, refuse_remote
+from powerkern._input.places import domain_error
 from powerkern.sklearn.private import Interval
 
 #: Types that estimators compute in: float32 in gives float32 out, all else is float64.
@@ -55,9 +56,9 @@ def note_features(estimator: Any, X: Any, reset: bool = True) -> None:
 
 @contextmanager
 def numbers_only(X: Any, what: str = "X") -> Iterator[None]:
-    """Refuse what `powerkern.fit` refuses, around a check of scikit-learn's, which takes dates, categories and text.
+    """Refuse the non-numbers that `powerkern.fit` refuses, around a check of scikit-learn's, which takes some of them.
 
-    Where both refuse it, scikit-learn's words stand, but for data frames, of which ours name the column.
+    Where both refuse, scikit-learn's message stands, except for data frames: ours names the column.
     """
     is_frame = frame_library(X) != "" and hasattr(X, "columns")
     ours: Exception | None = None

@@ -20,7 +20,7 @@ from powerkern.stats._arrays import FLOAT32, FLOAT64, as_scalar
 
 #: The factor by which SciPy keeps transformed data below overflow.
 SAFETY = 1e4
-#: The largest magnitude of transformed data of each type, and what happens beyond.
+#: The largest magnitude of transformed data of each type, and the message beyond it.
 OVERFLOW = {dtype: (float(np.finfo(dtype).max) / SAFETY, f"overflow in {dtype.name}.") for dtype in (FLOAT32, FLOAT64)}
 
 

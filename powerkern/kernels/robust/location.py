@@ -22,6 +22,7 @@ from powerkern.kernels.robust.loc_scale import (
     IQR_DIVISOR,
     MAD_FACTOR,
     OVERFLOW,
+    QN_FACTOR,
     ZERO_SCALE,
     LocScale,
     outcome,
@@ -31,6 +32,7 @@ from powerkern.kernels.robust.order_statistics import (
     iqr_of,
     mad_about,
     n_present,
+    qn_of,
     table_width,
     trimmed_mean,
     without_sums,
@@ -202,7 +204,7 @@ def _biweight_by(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.nd
 
 @kernel
 def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarray) -> LocScale:
-    """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1) or nIQR (2).
+    """Mean (0), median (1) or trimmed mean (2); standard deviation (0), nMAD (1), nIQR (2) or Qn (3).
 
     options: the number of either, the fractions trimmed below and above.
     """
@@ -217,6 +219,8 @@ def _order_of(y: np.ndarray, w: np.ndarray, options: np.ndarray, table: np.ndarr
         scale = MAD_FACTOR * mad_about(col, col.median)
     elif options[1] == 2.0:
         scale = iqr_of(y, w) / IQR_DIVISOR
+    elif options[1] == 3.0:
+        scale = QN_FACTOR * qn_of(y, w)
     if options[0] == 0.0 or options[1] == 0.0:  # last: overwrites y
         mean, sd = mean_and_sd(y, w)
         loc = mean if options[0] == 0.0 else loc
