@@ -210,7 +210,7 @@ def _columns(X: Any, groups: Any) -> tuple[list[Any], list[str] | None, bool]:
         return [frames.column_at(groups, j) for j in range(len(keys))], None, True
     if isinstance(groups, np.ndarray) and groups.ndim == 2 and groups.shape[1]:
         return list(groups.T), None, True
-    if not hasattr(groups, "__len__") or isinstance(groups, dict | set | bytes):
+    if not hasattr(groups, "__len__") or isinstance(groups, dict | set | bytes | memoryview):
         raise TypeError(f"groups must be a label for each row, or the name of a column, got {type(groups).__name__}")
     return [groups], None, False
 
