@@ -1,9 +1,8 @@
 """powerkern: exact, fast power transforms for wide numeric tables."""
 
-import importlib
-import os
-import threading
 from typing import TYPE_CHECKING, Any
+
+from powerkern._input.importing import import_late
 
 if TYPE_CHECKING:
     from powerkern._estimators.carroll import Carroll
@@ -67,8 +66,6 @@ __all__ = [
     "transform",
 ]
 
-_importing = threading.RLock()
-
 
 def __getattr__(name: str) -> Any:
     """A public name, imported now, or the version."""
@@ -76,8 +73,7 @@ def __getattr__(name: str) -> Any:
         return _version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with _importing:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    value = getattr(import_late(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 
@@ -93,10 +89,3 @@ def _version() -> str:
         return version("powerkern")
     except PackageNotFoundError:  # run from a source tree that was not installed
         return "0+unknown"
-
-
-# A fork waits until no thread is importing a name: its child would wait for the end of that import forever.
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_importing.acquire, after_in_parent=_importing.release, after_in_child=_importing.release
-    )
